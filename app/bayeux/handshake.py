@@ -9,6 +9,7 @@ from holdfast.bayeux.claims import Claims
 from holdfast.bayeux.codec import Json
 from holdfast.bayeux.errors import ErrorReply, Refused
 from holdfast.bayeux.extension import ServerExtension, SessionExtension
+from holdfast.bayeux.pending_replies import finish_when_kept
 from holdfast.bayeux.server_state import Outcome, ServerState
 from holdfast.bayeux.session_life import SessionLife
 from holdfast.bayeux.session_slots import SessionSlots, busy, later
@@ -171,7 +172,7 @@ class Handshake:
         self._offer_replies(session)
         if is_durable:
             self._life.make_durable(session, now)
-            self._state.when_kept(self._fulfil)
+            finish_when_kept(self._state, session, self._fulfil)
         return not is_durable
 
     def _offer_replies(self, session: Session) -> None:

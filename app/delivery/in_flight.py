@@ -170,7 +170,7 @@ class InFlight:
         for seq in batch.numbers:
             entry = self._handed.get(seq)
             if entry is not None:
-                entry.due = self._due(now)
+                entry.handed_at, entry.due = now, self._due(now)
 
     def written(self, batch: Batch) -> Sequence[Message]:
         """Note that the transport took this batch; return the messages that this settles."""

@@ -412,6 +412,35 @@ def test_a_client_whose_reply_waits_for_the_store_is_not_lost(*, ack: bool) -> N
     assert server.balances()
 
 
+def test_a_client_whose_handshake_waits_for_the_store_is_not_lost() -> None:
+    server = server_of(max_interval_s=10.0)
+    client = named(server, ack=False)
+    publish(server, 1)
+    heir = server.guest(browser=client.browser)
+    asked = heir.begin_handshake(ext={"delivery": {"session": "joe/1", "retries": 0}})
+    pass_time_without_store(server, 30)
+    assert asked.is_held
+    server.turn()
+    heir.learn(asked)
+    pass_time_without_store(server, 9)
+    assert connect(heir, None).data == [1]
+
+
+def test_an_attempt_whose_reply_waits_for_the_store_begins_with_the_reply() -> None:
+    server = server_of(max_interval_s=100.0)
+    client = named(server, retries=0)
+    publish(server, 1)
+    connect(client, 1)
+    asked = client.connect(ext={"ack": 1}, advice={"timeout": 0})
+    pass_time_without_store(server, 30)
+    server.turn()
+    assert asked.data == [1]
+    server.advance(2.0)
+    connect(client, 2, no(*seqs(asked), "user.update.error"))
+    (letter,) = server.keeper.letters
+    assert letter.attempts[-1].latency == 2000
+
+
 def test_a_client_that_does_not_come_back_is_lost_after_its_delayed_reply() -> None:
     server = server_of(max_interval_s=10.0)
     client = named(server, retries=0)
