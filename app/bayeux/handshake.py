@@ -141,7 +141,8 @@ class Handshake:
     def _accept(self, now: float) -> bool:
         """Return whether the reply is complete; a promise of durability waits for the store."""
         exchange, draft = self._exchange, self._session
-        if self._state.is_stopping:
+        if self._state.is_stopping or exchange.is_lost:
+            # A client whose connection is lost may have its session on a newer one already.
             raise busy(self._state)
         is_durable = self._life.is_to_be_durable(draft)
         if not _can_write_down(self._life, draft, is_durable=is_durable):

@@ -220,6 +220,22 @@ def test_the_reply_to_a_handshake_whose_session_was_taken_over_carries_no_messag
     assert [asked.elements[0].get("x-messages") for asked in (second, third)] == [None, 1]
 
 
+def test_a_slow_handshake_whose_client_gave_up_takes_the_session_from_no_newer_one() -> None:
+    server = server_of(Slow())
+    client = server.guest()
+    ext = {"delivery": {"session": "joe/1"}}
+    slow = client.begin_handshake(ext=ext)
+    server.abort(slow)
+    asked = client.begin_handshake(ext=ext)
+    server.pending.reverse()
+    server.resolve(None)
+    server.turn()
+    client.learn(asked)
+    server.resolve(None)
+    server.turn()
+    assert client.connect().reply["successful"], "it would give up for good"
+
+
 def test_a_client_that_connects_and_disconnects_in_one_request_gets_no_messages() -> None:
     server = RestartableServer()
     old = named(server, retries=0)
