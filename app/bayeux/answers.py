@@ -98,8 +98,8 @@ class Answers:
             exchange.replies.insert(slot, encode_reply(reply, session.extensions))
         client_id = exchange.client_id
         if session.is_away or (client_id is not None and client_id != session.client_id):
-            # While it waited, the session was taken over or ended.
-            self._send_replies(exchange)
+            # While it waited, the session was taken over or its client left.
+            self._answer_former_when_kept(exchange, session)
             return
         travels = connect is not None or (
             session.queue.count and self._carries(exchange, session, now)
@@ -119,13 +119,18 @@ class Answers:
         else:
             self._send(exchange, session, batch, now)
 
-    def _send_replies(self, exchange: Exchange) -> None:
-        """Send replies without messages, once the store has the refusals that they confirm."""
+    def _answer_former_when_kept(self, exchange: Exchange, session: Session) -> None:
+        """Answer a former client once the store has the refusals that the replies confirm."""
         if exchange.waits_for_store:
-            exchange.waits_for_store = False
-            self._store.after(partial(self._send_replies, exchange))
+            self._store.after(partial(self._answer_former, exchange, session))
         else:
-            exchange.carrier.answer(exchange, ())
+            self._answer_former(exchange, session)
+
+    def _answer_former(self, exchange: Exchange, session: Session) -> None:
+        """Send replies to a client that has lost or left its session; they carry no messages."""
+        exchange.carrier.answer(exchange, ())
+        if session.is_gone:
+            self._undelivered.discard_rest(session, Reason.SESSION_ENDED)
 
     def _must_be_kept(self, batch: Batch) -> bool:
         """Return whether the store must confirm this hand-over before the client may see it.
@@ -151,8 +156,10 @@ class Answers:
 
         def send(now: float) -> None:
             session.delayed_replies -= 1
-            if session.has_left or session.client_id != client_id:
-                self._answer_former(exchange, session, now)
+            if session.is_away or session.client_id != client_id:
+                self._answer_former(exchange, session)
+            elif session.is_gone:
+                self._send_goodbye(exchange, session, now)
             elif session.authorized_at == authorized_at:
                 session.queue.leave_late(batch, now)
                 self._send(exchange, session, batch, now)
@@ -163,11 +170,8 @@ class Answers:
 
         self._state.when_kept(send)
 
-    def _answer_former(self, exchange: Exchange, session: Session, now: float) -> None:
-        """Send a delayed reply to a client that has no session any more."""
-        if not session.is_gone:
-            exchange.carrier.answer(exchange, ())
-            return
+    def _send_goodbye(self, exchange: Exchange, session: Session, now: float) -> None:
+        """Send a delayed reply whose session has ended, with the server's goodbye if it waits."""
         queue = session.queue
         # A session that leaves dead letters has nothing new but the server's goodbye.
         goodbye = queue.new if queue.count == len(queue.new) else ()

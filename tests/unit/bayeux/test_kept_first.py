@@ -371,6 +371,22 @@ def test_a_session_that_the_server_ends_leaves_nothing_uncounted_while_two_conne
     assert server.balances()
 
 
+def test_the_end_of_a_session_is_counted_although_a_publish_of_a_former_client_is_pending() -> None:
+    server = server_of()
+    named(server, name="jim/1")
+    client = named(server)
+    session = client.session
+    server.keeper.is_silent = True
+    asked = client.publish("/a", 1)
+    take(server.guest(browser=client.browser))
+    server.for_extensions.end_by_server(session)
+    server.turn()
+    server.keeper.answer_late(PersistOutcome.KEPT)
+    server.turn()
+    assert asked.reply["successful"]
+    assert server.balances()
+
+
 def test_the_ack_of_a_connect_that_overtook_a_subscribe_settles_no_message() -> None:
     server = server_of()
     client = server.guest()
