@@ -236,10 +236,14 @@ class Answers:
 
         cometd.js connects only after as many as were announced.
         """
-        if not (
-            self._state.options.allow_message_delivery_during_handshake
-            and self.may_take(session, now)
+        if (
+            not self._state.options.allow_message_delivery_during_handshake
+            or session.has_left
+            or not self.may_take(session, now)
         ):
+            return False
+        if session.is_durable and not self._store.is_prompt:
+            # The reply would wait for the store, and its client might lose the session meanwhile.
             return False
         queue = session.queue
         if queue.expiring:

@@ -40,12 +40,12 @@ class RemainingMessages:
     its publishes in order, however many requests carry them.
     """
 
-    __slots__ = ("_exchange", "_follows_handshake", "_messages", "_place", "_session")
+    __slots__ = ("_begins_with_handshake", "_exchange", "_messages", "_place", "_session")
 
     def __init__(self, messages: Sequence[Json], exchange: Exchange) -> None:
         self._exchange = exchange
         self._messages = messages
-        self._follows_handshake = messages[0].get("channel") == _HANDSHAKE
+        self._begins_with_handshake = messages[0].get("channel") == _HANDSHAKE
         # The next message, which may have been begun.
         self._place = 0
         # The session whose later requests wait for this one.
@@ -92,12 +92,13 @@ class RemainingMessages:
         while self._place < len(messages):
             if _is_busy(exchange):
                 return False
-            message = messages[self._place]
-            if self._place and self._follows_handshake:
-                _refuse_companion(message, exchange)
-            elif not _handle(bayeux, message, exchange):
+            if not _handle(bayeux, messages[self._place], exchange):
                 return False
             self._place += 1
+            if self._begins_with_handshake:
+                # In this turn: messages that come later are not counted in the handshake's reply.
+                _refuse_companions(messages[1:], exchange)
+                return True
             if self._place < len(messages) and bayeux.state.is_turn_over():
                 return False
         return True
@@ -274,10 +275,12 @@ def _handshake_first(messages: Sequence[Json]) -> Sequence[Json]:
     return [handshake, *(message for message in messages if message is not handshake)]
 
 
-def _refuse_companion(message: Json, exchange: Exchange) -> None:
-    reply = skeleton(message)
-    Refused(ErrorReply.HANDSHAKE_BATCHED).fill(reply)
-    exchange.replies.append(encode_reply(reply))
+def _refuse_companions(messages: Sequence[Json], exchange: Exchange) -> None:
+    refused = Refused(ErrorReply.HANDSHAKE_BATCHED)
+    for message in messages:
+        reply = skeleton(message)
+        refused.fill(reply)
+        exchange.replies.append(encode_reply(reply))
 
 
 def _handle(bayeux: Bayeux, message: Json, exchange: Exchange) -> bool:

@@ -278,3 +278,33 @@ def test_a_handshake_reply_that_waited_for_the_store_announces_no_expired_messag
     server.turn()
     assert asked.data == [2]
     assert asked.elements[0]["x-messages"] == 1, "cometd.js would wait for ever for another"
+
+
+@pytest.mark.parametrize("is_prompt", [True, False])
+@pytest.mark.parametrize("how", ["logged out", "ended", "taken over"])
+def test_a_handshake_reply_whose_client_loses_its_session_announces_no_messages(
+    how: str, *, is_prompt: bool
+) -> None:
+    server = server_of(allow_message_delivery_during_handshake=True)
+    client = named(server, ack=False)
+    session = client.session
+    publish(server, 1, 2)
+    server.keeper.is_prompt = is_prompt
+    asked = server.guest(browser=client.browser).begin_handshake(
+        ext={"delivery": {"session": "joe/1"}}
+    )
+    if not is_prompt:
+        # With messages, the reply would wait once more for the store.
+        server.keeper.turn()
+        server.flush()
+    if how == "logged out":
+        server.for_extensions.log_out(session)
+    elif how == "ended":
+        server.for_extensions.end_by_server(session)
+    else:
+        take(server.guest(browser=client.browser))
+    server.turn()
+    assert asked.elements[0]["successful"]
+    assert asked.elements[1:] == []
+    assert "x-messages" not in asked.elements[0], "cometd.js would wait for them for ever"
+    assert server.balances()

@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.bayeux.errors import RequestRefused
+from holdfast.bayeux.options import Durable
 from holdfast.delivery.error_codes import DELIVERY_ENDED
-from tests.unit.bayeux.harness import Client, Json, Server, Wire
+from tests.unit.bayeux.harness import Client, Json, Server, Wire, server_of
 from tests.unit.bayeux.second_lives import RestartableServer, named, publish
 
 
@@ -120,6 +121,28 @@ def test_messages_beside_a_handshake_are_refused_in_later_turns_too() -> None:
     server.turn()
     assert asked.replies[0]["channel"] == "/meta/handshake"
     assert {reply["error"] for reply in asked.replies[1:]} == {"400::handshake_batched"}
+
+
+def test_a_handshake_that_comes_with_others_announces_the_messages_that_come_with_its_reply() -> (
+    None
+):
+    server = server_of(
+        allow_message_delivery_during_handshake=True,
+        is_turn_over=lambda: True,
+        durable=Durable.NONE,
+    )
+    client = named(server, ack=False)
+    publish(server, 1)
+    hello = {
+        "channel": "/meta/handshake",
+        "version": "1.0",
+        "supportedConnectionTypes": ["websocket"],
+        "ext": {"delivery": {"session": "joe/1"}},
+    }
+    asked = server.guest(browser=client.browser).send(hello, *publishes(1, 2))
+    publish(server, 2)
+    assert asked.data == [1]
+    assert asked.replies[0]["x-messages"] == 1
 
 
 def test_an_unfinished_request_is_completed_although_its_client_closes_the_connection() -> None:
