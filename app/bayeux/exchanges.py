@@ -30,6 +30,8 @@ _CALLBACK_POLLING: Final = ConnectionType.CALLBACK_POLLING
 _NUMBER: Final = (int, float)
 # In bytes; decoding less takes a small part of a turn.
 _LONG: Final = 16_384
+# The most replies of one session that wait for the store; a request may cause half as many.
+_MOST_DELAYED: Final = 10_000
 _OBJECT_OR_NULL: Final = (dict, type(None))
 
 
@@ -372,9 +374,9 @@ def _carry_out(
         if exchange.progress is None:
             if caller.network and channel.kind is not _META:
                 bayeux.state.budgets.spend_publish(session, exchange.now)
-            if (
-                session.terms is not None or session.is_durable
-            ) and bayeux.life.undelivered.is_congested:
+            if (session.terms is not None or session.is_durable) and (
+                bayeux.life.undelivered.is_congested or session.delayed_replies >= _MOST_DELAYED
+            ):
                 raise _congested(bayeux)
             ext = message.get("ext")
             exchange.client_verdicts = (

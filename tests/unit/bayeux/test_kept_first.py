@@ -401,6 +401,21 @@ def test_the_ack_of_a_connect_that_overtook_a_subscribe_settles_no_message() -> 
     assert server.bayeux.state.counters.acks_out_of_range == 0
 
 
+def test_a_session_with_very_many_delayed_replies_must_wait_for_the_store() -> None:
+    server = server_of()
+    client = named(server)
+    client.socket = Socket()
+    for _ in range(10_000):
+        client.subscribe("/b")
+    asked = client.subscribe("/b")
+    assert asked.reply["error"] == "503:communication.noConnection:store_unavailable"
+    assert asked.reply["advice"]["reconnect"] == "retry"
+    server.turn()
+    client.subscribe("/b")
+    server.turn()
+    assert client.hear()[-1]["successful"]
+
+
 def pass_time_without_store(server: Server, seconds: int) -> None:
     """The store answers nothing meanwhile."""
     for _ in range(seconds):
