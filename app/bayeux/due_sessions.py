@@ -122,7 +122,7 @@ class DueSessions:
             self._clock.await_return(session, now)
             self._clock.ring_soon(session, now)
         elif session.deadline <= now:
-            if session.delayed_replies:
+            if session.delayed_replies or session.pending_publishes:
                 # The client waits for this server.
                 self._clock.await_return(session, now)
             else:

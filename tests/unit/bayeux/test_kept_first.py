@@ -443,6 +443,22 @@ def test_a_client_whose_reply_waits_for_the_store_is_not_lost(*, ack: bool) -> N
     assert server.balances()
 
 
+def test_a_client_whose_publish_waits_for_the_store_is_not_lost() -> None:
+    server = server_of(max_interval_s=2.0)
+    named(server)
+    client = server.connected()
+    session = client.session
+    server.keeper.is_silent = True
+    client.publish("/a", 1)
+    pass_time_without_store(server, 4)
+    server.keeper.answer_late(PersistOutcome.UNKNOWN)
+    server.turn()
+    pass_time_without_store(server, 1)
+    assert not session.is_gone
+    pass_time_without_store(server, 3)
+    assert session.is_gone
+
+
 def test_a_client_whose_handshake_waits_for_the_store_is_not_lost() -> None:
     server = server_of(max_interval_s=10.0)
     client = named(server, ack=False)
