@@ -99,7 +99,11 @@ class Answers:
         client_id = exchange.client_id
         if session.is_away or (client_id is not None and client_id != session.client_id):
             # While it waited, the session was taken over or its client left.
-            self._answer_former_when_kept(exchange, session)
+            if exchange.waits_for_store:
+                # It has refusals that the replies confirm.
+                self._state.when_kept(partial(self._answer_former, exchange, session))
+            else:
+                self._answer_former(exchange, session, now)
             return
         travels = connect is not None or (
             session.queue.count and self._carries(exchange, session, now)
@@ -119,14 +123,7 @@ class Answers:
         else:
             self._send(exchange, session, batch, now)
 
-    def _answer_former_when_kept(self, exchange: Exchange, session: Session) -> None:
-        """Answer a former client once the store has the refusals that the replies confirm."""
-        if exchange.waits_for_store:
-            self._store.after(partial(self._answer_former, exchange, session))
-        else:
-            self._answer_former(exchange, session)
-
-    def _answer_former(self, exchange: Exchange, session: Session) -> None:
+    def _answer_former(self, exchange: Exchange, session: Session, now: float) -> None:
         """Send replies to a client that has lost or left its session; they carry no messages."""
         exchange.carrier.answer(exchange, ())
         if session.is_gone:
@@ -157,7 +154,7 @@ class Answers:
         def send(now: float) -> None:
             session.delayed_replies -= 1
             if session.is_away or session.client_id != client_id:
-                self._answer_former(exchange, session)
+                self._answer_former(exchange, session, now)
             elif session.is_gone:
                 self._send_goodbye(exchange, session, now)
             elif session.authorized_at == authorized_at:

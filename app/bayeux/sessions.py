@@ -128,7 +128,8 @@ class Exchange:
         self.client_verdicts = SILENT
         self.replies: list[bytes] = []
         self.connect: PendingConnect | None = None
-        # Number of pending replies, and the session's client when the first became pending.
+        # Number of pending replies, and the session's client when the first became pending; also
+        # the client that a handshake has made.
         self.pending_replies = 0
         self.client_id: str | None = None
         # Whether the request has a single message; connects among others are never held.
