@@ -98,7 +98,7 @@ class RemainingMessages:
                 return False
             self._place += 1
             if self._begins_with_handshake:
-                # In this turn: messages that come later are not counted in the handshake's reply.
+                # In this turn: the reply to the handshake has counted the messages that follow it.
                 _refuse_companions(messages[1:], exchange)
                 return True
             if self._place < len(messages) and bayeux.state.is_turn_over():
