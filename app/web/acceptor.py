@@ -44,7 +44,7 @@ class Acceptor:
         self._tls = tls
         self._handshake_timeout_s = None if tls is None else handshake_timeout_s
         # Connections whose transport is being set up.
-        self._making: set[_Making] = set()
+        self._making: dict[_Making, asyncio.Protocol] = {}
         self._is_closed = False
         for each in sockets:
             each.setblocking(False)
@@ -57,8 +57,9 @@ class Acceptor:
             for each in self._sockets:
                 self._loop.remove_reader(each)
                 each.close()
-            for task in self._making:
-                task.cancel()
+            for making, guest in self._making.items():
+                if _transport_of(guest) is None:
+                    making.cancel()
 
     def _listen(self, listening: socket.socket) -> None:
         if not self._is_closed:
@@ -92,14 +93,14 @@ class Acceptor:
                 ssl_handshake_timeout=self._handshake_timeout_s,
             )
         )
-        self._making.add(making)
+        self._making[making] = guest
         making.add_done_callback(partial(self._note_made, guest, connection))
         self._room.enter(guest, partial(_send_away, guest, making))
 
     def _note_made(
         self, guest: asyncio.Protocol, connection: socket.socket, making: _Making
     ) -> None:
-        self._making.discard(making)
+        del self._making[making]
         error = None if making.cancelled() else making.exception()
         if error is None and not making.cancelled():
             return
@@ -111,7 +112,17 @@ class Acceptor:
 
 
 def _send_away(guest: asyncio.Protocol, making: _Making) -> None:
-    making.cancel()
-    transport = getattr(guest, "transport", None)
-    if transport is not None:
+    transport = _transport_of(guest)
+    if transport is None:
+        making.cancel()
+    else:
         transport.abort()
+
+
+def _transport_of(guest: asyncio.Protocol) -> asyncio.WriteTransport | None:
+    """Return the transport that a guest has been given.
+
+    Such a guest may have begun to answer. To cancel its making would close the transport under it,
+    and uvloop would not even say so: it neither calls `connection_lost` nor is `is_closing` true.
+    """
+    return getattr(guest, "transport", None)
