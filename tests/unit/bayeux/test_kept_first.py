@@ -483,7 +483,8 @@ def test_an_attempt_whose_reply_waits_for_the_store_begins_with_the_reply() -> N
     server.turn()
     assert asked.data == [1]
     server.advance(2.0)
-    connect(client, 2, no(*seqs(asked), "user.update.error"))
+    (seq,) = seqs(asked)
+    connect(client, 2, no(seq, "user.update.error"))
     (letter,) = server.keeper.letters
     assert letter.attempts[-1].latency == 2000
 
