@@ -7,8 +7,9 @@ from typing import Any
 import aiohttp
 import orjson
 
+from tests.abuse.attacker import BUSY
+
 Message = dict[str, Any]
-BUSY = "503::server_busy"
 
 _NO_FAREWELL = aiohttp.ClientWSTimeout(ws_close=0.05)
 

@@ -5,8 +5,9 @@ import time
 import urllib.request
 from typing import Any
 
+from tests.abuse.attacker import BUSY
+
 Json = dict[str, Any]
-BUSY = "503::server_busy"
 
 
 class Talker:
