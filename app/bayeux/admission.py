@@ -1,7 +1,23 @@
 """Admission of handshakes: a token bucket, closed while the event loop lags."""
 
+import logging
 from collections.abc import Callable
+from enum import Enum
 from typing import ClassVar
+
+from holdfast.units import counted
+
+log = logging.getLogger(__name__)
+
+# How often the log says that handshakes were refused because of lag.
+_LOGGED_EVERY_S = 60.0
+
+
+class AdmissionRefusal(Enum):
+    """Why a handshake was not admitted."""
+
+    RATE = "rate"
+    LAG = "lag"
 
 
 class Admission:
@@ -17,17 +33,32 @@ class Admission:
         self._filled_at = 0.0
         # Set by the web layer while its event loop lags.
         self.is_lagging = False
+        # How many handshakes were refused, by reason; and how many because of lag that the log
+        # has not reported yet.
+        self.refused = dict.fromkeys(AdmissionRefusal, 0)
+        self._unreported = 0
+        self._reported_at = -_LOGGED_EVERY_S
 
     def admit(self, now: float) -> bool:
         """Return whether one more handshake is admitted."""
         if self.is_lagging:
+            self.refused[AdmissionRefusal.LAG] += 1
+            self._unreported += 1
             return False
         self._tokens = min(self._rate, self._tokens + (now - self._filled_at) * self._rate)
         self._filled_at = now
         if self._tokens < 1.0:
+            self.refused[AdmissionRefusal.RATE] += 1
             return False
         self._tokens -= 1.0
         return True
+
+    def beat(self, now: float) -> None:
+        """Log what was refused because of lag, at most once a minute."""
+        if self._unreported and now - self._reported_at >= _LOGGED_EVERY_S:
+            refused = counted(self._unreported, "handshake")
+            log.warning("the server has too much to do, and refused %s", refused)
+            self._unreported, self._reported_at = 0, now
 
     def delay_s(self) -> float:
         """Return a random delay after which a refused client should retry."""

@@ -119,6 +119,7 @@ class Bayeux:
         self._probes.tick(now)
         state.requests.tick(now)
         state.notices.beat(now)
+        state.admission.beat(now)
         state.journal.beat(now)
 
     def abort(self, exchange: Exchange, now: float) -> None:

@@ -230,6 +230,14 @@ class BayeuxCollector(Collector):
             "Unconnected sessions ended to free session slots.",
             value=self._bayeux.slots.evicted,
         )
+        refused = CounterMetricFamily(
+            "holdfast_handshakes_refused",
+            "Handshakes refused because of handshake_rate, or because the event loop lags.",
+            labels=["reason"],
+        )
+        for why, count in self._bayeux.state.admission.refused.items():
+            refused.add_metric([why.value], count)
+        yield refused
         yield GaugeMetricFamily(
             "holdfast_sessions_unconnected",
             "Sessions whose client has not connected yet or is absent: away or lost.",

@@ -1,7 +1,6 @@
 """Fixtures of the tests of the web layer."""
 
 from collections.abc import AsyncIterator, Iterator
-from math import inf
 
 import pytest
 from blockbuster import blockbuster_ctx
@@ -30,11 +29,10 @@ def nothing_blocks() -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def machine_is_never_too_slow() -> Iterator[None]:
-    """On a slow machine, too, handshakes are admitted and no request overruns its turn.
+    """On a slow machine, too, no request overruns its turn.
 
     After an overrun, large requests would wait for real time, of which `Rig` lets none pass.
     """
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("holdfast.web.ticker._LAGGING_S", inf)
         patch.setattr("holdfast.web.request_scheduler.thread_time", lambda: 0.0)
         yield

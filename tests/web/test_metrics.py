@@ -10,6 +10,7 @@ from prometheus_client.core import CounterMetricFamily, Metric
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.registry import Collector
 
+from holdfast.bayeux.admission import AdmissionRefusal
 from holdfast.bayeux.login import LoginMethod
 from holdfast.bayeux.options import Options
 from holdfast.delivery.counters import Reason
@@ -185,6 +186,7 @@ async def test_labels_have_only_values_of_their_tables(rig: Rig) -> None:
     assert reasons == {
         "holdfast_entries_discarded_total": {reason.value for reason in Reason},
         "holdfast_sessions_ended_total": {end.value for end in ends},
+        "holdfast_handshakes_refused_total": {why.value for why in AdmissionRefusal},
         "holdfast_replies_refused_total": {fault.value for fault in ReplyFault},
         "holdfast_dead_letters_removed_total": {why.value for why in Removal},
     }

@@ -2,9 +2,14 @@
 
 import asyncio
 import time
+from collections.abc import Callable
 from unittest.mock import Mock
 
+import pytest
+
 from holdfast.web.ticker import Ticker
+
+STALL_S = 0.2
 
 
 def a_server() -> Mock:
@@ -40,3 +45,37 @@ async def test_after_a_stall_clients_are_read_before_sessions_expire() -> None:
     ticker.stop()
     ran_s = server.tick.call_args.args[0] - before
     assert ran_s < time.monotonic() - began - 0.8, "the time is nobody's silence"
+
+
+async def lags_after(stall: Callable[[], None]) -> bool:
+    """Whether the server counts as lagging after the event loop was kept from its beats."""
+    server = a_server()
+    ticker = Ticker(Mock())
+    ticker.start(server)
+    stall()
+    async with asyncio.timeout(5):
+        while not isinstance(server.state.admission.is_lagging, bool):  # noqa: ASYNC110 - a mock
+            await asyncio.sleep(0)
+    ticker.stop()
+    return bool(server.state.admission.is_lagging)
+
+
+def work() -> None:
+    began = time.thread_time()
+    while time.thread_time() - began < STALL_S:
+        pass
+
+
+@pytest.fixture
+def lags_early(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("holdfast.web.ticker._LAGGING_S", STALL_S / 4)
+
+
+@pytest.mark.usefixtures("lags_early")
+async def test_a_loop_that_other_programs_keep_from_running_does_not_count_as_lagging() -> None:
+    assert not await lags_after(lambda: time.sleep(STALL_S))
+
+
+@pytest.mark.usefixtures("lags_early")
+async def test_a_loop_that_is_late_because_of_its_own_work_counts_as_lagging() -> None:
+    assert await lags_after(work)

@@ -1,6 +1,8 @@
 """The token bucket in front of handshakes."""
 
-from holdfast.bayeux.admission import Admission
+import pytest
+
+from holdfast.bayeux.admission import Admission, AdmissionRefusal
 
 
 def admitted(admission: Admission, now: float, tries: int) -> int:
@@ -30,3 +32,28 @@ def test_no_handshake_is_admitted_while_the_server_is_lagging() -> None:
 def test_refused_handshakes_get_random_delays_within_the_spread() -> None:
     assert Admission(1, lambda: 0.0).delay_s() == 0.5
     assert Admission(1, lambda: 1.0).delay_s() == 0.5 + Admission.SPREAD_S
+
+
+def test_handshakes_refused_because_of_lag_are_logged_once_a_minute_and_all_counted(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    admission = Admission(4, lambda: 0.0)
+    admission.is_lagging = True
+    for tick in range(1200):
+        admission.admit(tick / 10)
+        admission.beat(tick / 10)
+    admission.is_lagging = False
+    admission.beat(120.0)
+    said = [int(each.split()[-2]) for each in caplog.messages]
+    assert said == [1, 600, 599], "each line has those since the line before"
+    assert admission.refused == {AdmissionRefusal.RATE: 0, AdmissionRefusal.LAG: 1200}
+
+
+def test_handshakes_beyond_the_rate_are_counted_but_not_logged(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    admission = Admission(3, lambda: 0.0)
+    admitted(admission, 1000.0, 10)
+    admission.beat(1000.0)
+    assert admission.refused == {AdmissionRefusal.RATE: 7, AdmissionRefusal.LAG: 0}
+    assert not caplog.messages
