@@ -18,6 +18,8 @@ from holdfast.client.wire import part_of
 
 # The longest text of a verdict that is taken from an exception.
 _MOST_TEXT = 1000
+# The codes, and those below them, after which the server takes later messages back.
+_RETURNING = ("user.update.holdback", "communication")
 # The code for what a callback did not expect.
 UNEXPECTED = "user.update.internalError"
 
@@ -71,7 +73,7 @@ class SessionEnded(ClientError):
 
 
 class Refuse(Exception):
-    """Raise it in a callback to refuse a message with one of xmlBlaster's error codes.
+    """Raise it in a callback to refuse a message with an error code, listed or of your own.
 
     With a code of `communication`, `delay_s` sets the pause until the next attempt.
     """
@@ -88,7 +90,7 @@ class Refuse(Exception):
     @property
     def returns_others(self) -> bool:
         """Whether the server takes later messages back that have no verdict of their own."""
-        return self.code == "user.update.holdback" or self.code.startswith("communication")
+        return any(self.code == each or self.code.startswith(f"{each}.") for each in _RETURNING)
 
     def verdict(self, seq: int) -> dict[str, Any]:
         """Return the verdict on the message with this number, as it is sent."""

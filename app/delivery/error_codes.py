@@ -1,6 +1,8 @@
-"""The error codes of refusals and dead letters, which are xmlBlaster's."""
+"""The error codes of refusals and dead letters: xmlBlaster's, and those that receivers make up."""
 
+import re
 from dataclasses import dataclass
+from typing import Final
 
 _MEANINGS = {
     "legacy": "An old error without a specific code",
@@ -116,11 +118,18 @@ _MEANINGS = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ErrorCode:
-    """A row of the table; each exists once."""
+    """A row of the table, which exists once, or a code of a receiver's own."""
 
     text: str
     family: str
     meaning: str
+    # Of a receiver's own code: its nearest parent in the table, which decides what follows.
+    parent: "ErrorCode | None" = None
+
+    @property
+    def listed(self) -> "ErrorCode":
+        """The row of the table that applies."""
+        return self if self.parent is None else self.parent
 
     def explained(self, text: str) -> str:
         """Return the reason that people read: the meaning, then this text if there is one."""
@@ -147,6 +156,28 @@ LATE_REPLY = CODES["communication.lateReply"]
 DELIVERY_ENDED = CODES["communication.noConnection.dead"]
 
 
+# What receivers may send, and the form of a code of their own below a row of the table.
+_SENT: Final = ("user", "communication")
+_OWN: Final = re.compile(r"(?:user|communication)(?:\.[A-Za-z0-9_-]+){1,4}")
+_LONGEST_OWN: Final = 100
+
+
 def find(text: str) -> ErrorCode | None:
-    """Return the code with this name, or None."""
-    return CODES.get(text)
+    """Return the code with this name, listed or of a receiver's own, or None."""
+    return CODES.get(text) or _own(text)
+
+
+def _own(text: str) -> ErrorCode | None:
+    if len(text) > _LONGEST_OWN or not _OWN.fullmatch(text):
+        return None
+    parent = text
+    while parent not in CODES:
+        parent = parent.rpartition(".")[0]
+    listed = CODES[parent]
+    return ErrorCode(text, listed.family, listed.meaning, listed)
+
+
+def of_receiver(text: str) -> ErrorCode | None:
+    """Return the code with this name if receivers may send it."""
+    found = find(text)
+    return found if found is not None and found.family in _SENT else None

@@ -71,7 +71,7 @@ class Failures(Generic[R]):
         channel = entry.message.channel
         failure = Failure(code, verdict.text, verdict.delay_s, channel, entry.attempts)
         self.react_to(receiver, failure, now, entry)
-        is_refusal = code.family == "user" and code is not error_codes.HOLDBACK
+        is_refusal = code.family == "user" and code.listed is not error_codes.HOLDBACK
         # An addressed message says nothing about its channel, which many destinations share.
         if is_refusal and not entry.message.addressed:
             self._report_to_guard(receiver, entry.message, code, now)
@@ -114,7 +114,7 @@ class Failures(Generic[R]):
         if reaction.counts_exception:
             receiver.exceptions += 1
             receiver.last_exception = failure.code.text
-        elif failure.code is error_codes.DEAD_MESSAGE:
+        elif failure.code.listed is error_codes.DEAD_MESSAGE:
             receiver.acked += 1
         if entry is not None:
             self._attempt_notes.note_failure(receiver, [entry], now, failure.code, failure.text)
@@ -140,7 +140,7 @@ class Failures(Generic[R]):
         queue = receiver.queue
         if reaction.message is ForMessage.DEAD and entry is not None:
             refused = queue.withdraw((entry.seq,))
-            if entry.message.refusals is None or failure.code is error_codes.DEAD_MESSAGE:
+            if entry.message.refusals is None or failure.code.listed is error_codes.DEAD_MESSAGE:
                 self._undelivered.dead_letter(receiver, refused, failure.code, failure.text)
             else:
                 # Other receivers may take this work.

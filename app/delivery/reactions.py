@@ -27,9 +27,9 @@ class CodeKind(Enum):
 
 def classify(code: ErrorCode) -> CodeKind:
     """Return the kind of a code; codes that receivers may not send count as the user's."""
-    if code is error_codes.HOLDBACK:
+    if code.listed is error_codes.HOLDBACK:
         return CodeKind.HOLDBACK
-    if code is error_codes.DEAD_MESSAGE:
+    if code.listed is error_codes.DEAD_MESSAGE:
         return CodeKind.DEAD_MESSAGE
     if code.is_type_of("user.security.authentication"):
         return CodeKind.AUTHENTICATION

@@ -106,5 +106,7 @@ class Settlement(Generic[R]):
 def _gravity(verdict: Verdict) -> tuple[bool, int]:
     """Order single refusals first, then those that stop the queue, by their numbers."""
     code = verdict.code
-    stops = code is error_codes.HOLDBACK or (code is not None and code.family == "communication")
+    stops = code is not None and (
+        code.listed is error_codes.HOLDBACK or code.family == "communication"
+    )
     return (stops, verdict.seq)

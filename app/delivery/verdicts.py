@@ -8,7 +8,8 @@ from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from holdfast.delivery.error_codes import INTERNAL_ERROR, ErrorCode, find
+from holdfast.delivery.error_codes import INTERNAL_ERROR, ErrorCode, of_receiver
+from holdfast.delivery.json_text import to_json
 from holdfast.delivery.numbers import whole
 
 # The longest text of a receiver, in characters ...
@@ -116,13 +117,19 @@ def _read(element: object, place: int) -> Verdict:
 
 
 def _refusal(seq: int, given: object, text: str, delay: object) -> Verdict:
-    name = given if type(given) is str else ""
-    code = find(name)
-    acted = normalise(code)
-    if acted is not code and name:
-        text = f"{name}: {text}" if text else name
-    delay_s = _delay_s(delay) if acted.family == "communication" else None
-    return Verdict(seq, False, acted, text[:_LONGEST_TEXT], delay_s)
+    code = of_receiver(given) if type(given) is str else None
+    if code is None:
+        code = INTERNAL_ERROR
+        text = ": ".join(filter(None, (_quoted(given), text)))
+    delay_s = _delay_s(delay) if code.family == "communication" else None
+    return Verdict(seq, False, code, text[:_LONGEST_TEXT], delay_s)
+
+
+def _quoted(given: object) -> str:
+    """Return what was sent as a code, whatever it is."""
+    if given is None:
+        return ""
+    return given if type(given) is str else to_json(given).decode()
 
 
 def _wrong_member(element: dict[str, object]) -> str | None:
@@ -135,13 +142,6 @@ def _wrong_member(element: dict[str, object]) -> str | None:
         if name == "delay" and value is not None and _delay_s(value) is None:
             return ".delay"
     return None
-
-
-def normalise(code: ErrorCode | None) -> ErrorCode:
-    """Return the code to act upon: receivers may report only `user` and `communication` codes."""
-    if code is not None and code.family in ("user", "communication"):
-        return code
-    return INTERNAL_ERROR
 
 
 def _delay_s(delay: object) -> float | None:

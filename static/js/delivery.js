@@ -1,6 +1,6 @@
 // Verdicts for cometd.js: reports to the server the outcome of each message in the listeners.
 
-import {HOLDBACK, Ledger} from "./ledger.js";
+import {HOLDBACK, Ledger, isOfType} from "./ledger.js";
 import {ListenerWrapper} from "./listeners.js";
 
 export {Refuse} from "./listeners.js";
@@ -110,7 +110,7 @@ export class DeliveryExtension extends EventTarget {
     #settle() {
         this.#isWoken = false;
         const done = this.#ledger.settle();
-        this.isHeldBack ||= done.some(({refusal}) => refusal?.errorCode === HOLDBACK);
+        this.isHeldBack ||= done.some(({refusal}) => isOfType(refusal?.errorCode, HOLDBACK));
         this.#changed();
         // Other verdicts go with the connect that acks their batch, which follows soon.
         this.#reportAtOnce(done.filter(({isReported}) => isReported).map(({seq}) => seq));

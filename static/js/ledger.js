@@ -7,7 +7,10 @@ const REMEMBERED = 10_000;
 
 /** Identifies a message in every hand-over; a replayed dead letter is a different one. */
 const keyOf = ({id, generation = 0}) => `${id}:${generation}`;
-const comesBack = ({errorCode}) => errorCode === HOLDBACK || /^communication\./.test(errorCode);
+/** Whether a code is this one or a code below it. */
+export const isOfType = (code, parent) => code === parent || `${code}`.startsWith(`${parent}.`);
+const comesBack = ({errorCode}) =>
+    isOfType(errorCode, HOLDBACK) || isOfType(errorCode, "communication");
 
 export class Ledger {
     #storage;

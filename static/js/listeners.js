@@ -1,10 +1,12 @@
 // Wraps cometd.js listeners, to record for each message what they throw, at once or later.
 
-const FAILED = "user.update.error";
+// The code of a refusal that names none, and of anything else that a listener throws.
+const REFUSED = "user.update.error";
+const UNEXPECTED = "user.update.internalError";
 
 /** Throw this in a listener to refuse the message with an error code, perhaps temporarily. */
 export class Refuse extends Error {
-    constructor(errorCode = FAILED, message = "", {delay} = {}) {
+    constructor(errorCode = REFUSED, message = "", {delay} = {}) {
         super(message || errorCode);
         Object.assign(this, {name: "Refuse", errorCode, reason: message, delay});
     }
@@ -88,8 +90,10 @@ const whole = (text) => text.replace(/\p{Surrogate}/gu, "\ufffd");
 /** Records a refusal; if several listeners refuse, the first one counts. */
 function refuse(entry, error) {
     if (entry !== undefined) {
-        const {errorCode = FAILED, reason = error?.message ?? error, delay} =
-            error instanceof Refuse ? error : {};
+        const {errorCode, reason, delay} =
+            error instanceof Refuse
+                ? error
+                : {errorCode: UNEXPECTED, reason: error?.message ?? error};
         // An unreadable verdict would make the server refuse this connect and all later ones.
         const isDelay = Number.isFinite(delay) && delay >= 0;
         entry.refusal ??= {

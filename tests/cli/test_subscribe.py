@@ -185,7 +185,7 @@ def test_the_command_checks_filters_for_servers_without_them(
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
-        (("--fail-with", "user.upadte"), "is not an error code: see docs/error-codes.md"),
+        (("--fail-with", "updated"), "is not an error code: see docs/error-codes.md"),
         (("--fail-with", "user", "--fail-runtime", "b"), "not both"),
         (("--fail-message", "b"), "needs --fail-with"),
         (("--filter", "data >"), "delivery_invalid"),

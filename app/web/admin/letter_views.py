@@ -41,7 +41,7 @@ class LetterSummary:
     receiver: Annotated[str, Field(description="Name of the session that the letter was for.")]
     subject: Annotated[str, Field(description="Subject of the receiver.")]
     sender: Annotated[str, Field(description="Absolute name of the publisher, or empty.")]
-    code: Annotated[str, Field(description="The cause: one of xmlBlaster's error codes.")]
+    code: Annotated[str, Field(description="The cause, an error code.")]
     reason: str
     fingerprint: Annotated[
         str, Field(description="The same for all letters with this channel and code.")

@@ -36,7 +36,7 @@ test("a batch whose listeners are done is acknowledged, and nothing is said besi
 test("an exception refuses its message alone", async () => {
     const {client} = await receiver(({data}) => data.seq === 1 && refusing(new Error("no order"))());
     await client.batch(2, [event(1), event(2)]);
-    const verdict = {seq: 1, errorCode: "user.update.error", message: "no order"};
+    const verdict = {seq: 1, errorCode: "user.update.internalError", message: "no order"};
     assert.deepEqual(client.said, {verdicts: [verdict]});
 });
 
@@ -69,7 +69,7 @@ test("a refusal has its code, its reason and its delay", async () => {
 });
 
 test("what stands behind a holdback is said to be done, as the ack would take it back", async () => {
-    const hold = new Refuse("user.update.holdback");
+    const hold = new Refuse("user.update.holdback.disk");
     const {client, delivery} = await receiver(({data}) => data.seq === 2 && refusing(hold)());
     await client.batch(2, [event(1), event(2), event(3)]);
     assert.deepEqual(client.said.verdicts.map(({seq, state}) => [seq, state]), [
@@ -272,8 +272,10 @@ test("what a listener throws is told so that the server can read it", async () =
         [new Refuse(42, {why: 1}, {delay: "soon"}), "42", "[object Object]"],
         [new Refuse("user.clientCode", ["no"], {delay: -1}), "user.clientCode", "no"],
         [new Refuse(null, null, {delay: NaN}), "null", "null"],
-        [Object.assign(new Error("x"), {message: {no: "text"}}), "user.update.error", "[object Object]"],
-        [undefined, "user.update.error", "undefined"],
+        [Object.assign(new Error("x"), {message: {no: "text"}}), "user.update.internalError", "[object Object]"],
+        [undefined, "user.update.internalError", "undefined"],
+        [new Refuse(), "user.update.error", ""],
+        [new Refuse("user.paper.empty", "tray 2"), "user.paper.empty", "tray 2"],
     ];
     for (const [error, errorCode, message] of odd) {
         const {client} = await receiver(refusing(error));

@@ -53,6 +53,32 @@ alice ~> /meta/connect {"ext": {"ack": 10}}
 alice is held for 100 ms
 alice leaves while waiting
 
+# A receiver's own code is kept as it was sent, and operators find letters by it
+walter watches the dead letters
+alice takes /s01/own
+bob handshakes
+bob publishes "page 1" to /s01/own
+alice -> /meta/connect {"ext": {"ack": 1}}
+alice <- /s01/own {"data": "page 1", ...}
+         /meta/connect ok {"ext": {"ack": 2}}
+alice ~> /meta/connect {"ext": {"ack": 2, "delivery": {"verdicts": [{"seq": 1, "errorCode": "user.paper.empty", "message": "tray 2"}]}}}
+walter <~ /sys/deadMessage {"data": {"content": "page 1", "errorCode": "user.paper.empty", "reason": <text like .*tray 2>, "attempts": [{"outcome": "user.paper.empty", "text": "tray 2", ...}], ...}, ...}
+          /meta/connect ok {"ext": {"ack": 2}}
+olga -> GET /admin/api/v1/dead-letters?code=user.paper.empty
+    Authorization: Bearer $operator
+olga <- 200
+    body: {"items":[{"id":"<text>"channel":"/s01/own",<text>"code":"user.paper.empty",<text>
+-- What does not have the form of a code is in the reason.
+bob publishes "page 2" to /s01/own
+alice <~ /s01/own {"data": "page 2", ...}
+         /meta/connect ok {"ext": {"ack": 3}}
+walter ~> /meta/connect {"ext": {"ack": 2}}
+alice ~> /meta/connect {"ext": {"ack": 3, "delivery": {"verdicts": [{"seq": 2, "errorCode": "PaperEmpty!", "message": "tray 3"}]}}}
+walter <~ /sys/deadMessage {"data": {"content": "page 2", "errorCode": "user.update.internalError", "reason": <text like .*PaperEmpty!: tray 3>, ...}, ...}
+          /meta/connect ok {"ext": {"ack": 3}}
+alice leaves while waiting
+walter disconnects
+
 # A receiver can declare one message dead, and the others of its batch arrive
 walter watches the dead letters
 alice takes /s07

@@ -80,7 +80,10 @@ def test_an_unexpected_exception_is_an_internal_error(settling: Settling) -> Non
     assert verdict["message"] == "KeyError: 'price'"
 
 
-@pytest.mark.parametrize("code", ["user.update.holdback", "communication.noConnection"])
+@pytest.mark.parametrize(
+    "code",
+    ["user.update.holdback", "user.update.holdback.disk", "communication", "communication.printer"],
+)
 def test_messages_beside_one_that_stays_get_verdicts_of_their_own(
     settling: Settling, code: str
 ) -> None:

@@ -69,7 +69,7 @@ def test_a_code_is_found_by_its_name() -> None:
         assert found is find(text)
 
 
-@pytest.mark.parametrize("text", ["", "user.", "user.update", "USER", "user.update.holdback "])
+@pytest.mark.parametrize("text", ["", "user.", "internal.own", "USER", "user.update.holdback "])
 def test_an_unknown_code_is_not_found(text: str) -> None:
     assert find(text) is None
 

@@ -9,7 +9,7 @@ from holdfast.delivery.dispatcher import (
     Policy,
     QueueHold,
 )
-from holdfast.delivery.error_codes import CODES, ErrorCode
+from holdfast.delivery.error_codes import CODES, ErrorCode, find
 from holdfast.delivery.reactions import (
     CodeKind,
     DefaultErrorHandler,
@@ -74,7 +74,9 @@ def row(
     by_client: bool = True,
 ) -> Row:
     """What the failure does to message, rest, dispatcher and session."""
-    failure = Failure(CODES[text], "why", by_client=by_client)
+    code = find(text)
+    assert code is not None
+    failure = Failure(code, "why", by_client=by_client)
     reaction = handler.react(failure, dispatcher, 0.0)
     apply(reaction, dispatcher)
     return (
@@ -107,6 +109,18 @@ def test_every_error_code_has_the_reaction_of_the_table(
 ) -> None:
     met = {text: row(text, alive(retries), handler) for text in CODES}
     assert met == {text: expected(text, handler, retries) for text in CODES}
+
+
+@pytest.mark.parametrize("handler", [CONTINUE, DEAD], ids=["continue", "dead"])
+@pytest.mark.parametrize("retries", [0, 1, -1])
+def test_a_receivers_own_code_has_the_reaction_of_its_nearest_listed_parent(
+    handler: ErrorHandler, retries: int
+) -> None:
+    parents = [text for text in CODES if text.startswith(("user", "communication"))]
+    with_room = [text for text in parents if text.count(".") < 4]
+    met = {text: row(f"{text}.of_ours", alive(retries), handler) for text in with_room}
+    assert met == {text: row(text, alive(retries), handler) for text in with_room}
+    assert row("user.paper.empty", alive(retries), handler) == row("user", alive(), handler)
 
 
 def test_access_denied_by_a_receiver_is_a_refusal_and_no_failed_login() -> None:

@@ -118,6 +118,16 @@ def test_a_request_to_a_work_queue_waits_for_a_worker_and_goes_to_another_if_ref
     assert ann.last()["data"] == "cleo"
 
 
+def test_the_requester_learns_a_responders_own_code() -> None:
+    server = requesting()
+    ann, bob = requester(server), judging(server)
+    ann.ask()
+    judge(bob, bob.last(), "user.paper.empty", "tray 2")
+    answer = ann.last()
+    assert answer["error"] == f"500:{POWER},user.paper.empty:responder_error"
+    assert (answer["data"]["code"], answer["data"]["message"]) == ("user.paper.empty", "tray 2")
+
+
 def test_a_request_that_all_workers_refuse_is_refused() -> None:
     server = requesting(channels={POWER: ChannelRule(is_work_queue=True)})
     ann, bob = requester(server), judging(server)

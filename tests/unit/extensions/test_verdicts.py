@@ -6,6 +6,8 @@ from typing import Any
 import pytest
 
 from holdfast.bayeux.options import ChannelRule
+from holdfast.bayeux.session_status import hold_of
+from holdfast.delivery.dead_letters import fingerprint
 from holdfast.delivery.session_states import SessionState
 from holdfast.extensions.ack import Ack
 from holdfast.extensions.delivery_wire import DeliveryWire
@@ -61,6 +63,33 @@ def test_a_code_that_receivers_cannot_give_counts_as_their_internal_error(code: 
     publish(server, 1)
     connect(client, no(connect(client).events[0], code))
     assert codes(server) == ["user.update.internalError"]
+
+
+@pytest.mark.parametrize("code", ["user.paper.empty", "user.update.paper", "user.x-1.y_2.z.0"])
+def test_a_receivers_own_code_is_kept_in_letter_attempts_and_status(code: str) -> None:
+    server = server_of()
+    client = receiver(server)
+    publish(server, 1, 2)
+    connect(client, no(connect(client).events[0], code, "tray 2"))
+    (letter,) = server.keeper.letters
+    assert (letter.code, letter.fingerprint) == (code, fingerprint("/a", code))
+    assert letter.reason == "An error or a decision of the client: tray 2"
+    assert [(each.outcome, each.code, each.text) for each in letter.attempts] == [
+        (code, code, "tray 2")
+    ]
+    assert client.session.last_exception == code
+    assert server.bayeux.state.counters.refused == {"user": 1}
+    assert server.balances()
+
+
+def test_a_code_below_holdback_holds_the_queue_back() -> None:
+    server = server_of()
+    client = receiver(server)
+    publish(server, 1, 2)
+    connect(client, no(connect(client).events[0], "user.update.holdback.paper"))
+    assert (codes(server), client.session.queue.count) == ([], 2)
+    assert hold_of(client.session) is not None
+    assert client.session.last_exception == "user.update.holdback.paper"
 
 
 @pytest.mark.slow
