@@ -2,8 +2,8 @@
 
 from holdfast.delivery.persist_outcome import PersistOutcome
 
-# How long a key is remembered, by the times of receipt.
-LIFE_NS = 24 * 3600 * 1_000_000_000
+# How long a key is remembered, by the store's clock, which no clock of a machine can make jump.
+LIFE_S = 24 * 3600
 
 
 class PublishKey:

@@ -2,8 +2,10 @@
 
 from holdfast.delivery.dead_letters import DeadLetter
 
-# Version of the layout below; a store with another version is not opened.
-LAYOUT = 2
+# Version of the layout below. It rises with every change that an older release would not keep.
+LAYOUT = 3
+# The oldest version that can still be read; all others are refused.
+OLDEST_LAYOUT = 2
 
 
 def is_history(receiver: str) -> bool:
@@ -16,14 +18,15 @@ class RedisKeys:
 
     def __init__(self, namespace: str) -> None:
         self.prefix = prefix = f"{{{namespace}}}:"
-        # Hash: version, seed, fence, epoch (who may write), node, newest and
+        # Hash: version, seed, fence, epoch (who may write), node, clock, newest and
         # confirmed (ids of messages); the journal of a node -> number of its newest frame; "digest"
         # and the journal -> digest of that frame; "trimmed" and the journal -> number of removed
         # frames; "heard" and the journal -> when its server trimmed it last, in ms since 1970.
         self.meta = prefix + "meta"
         # Hash: id of a message in some queue -> its record.
         self.bodies = prefix + "bodies"
-        # Hash: publish key -> id of its message; list: "id:key" of these, the oldest first.
+        # Hash: publish key -> "id:time" of its message, the time by the store's clock;
+        # list: "id:key" of these, the oldest first.
         self.keyed = prefix + "keyed"
         self.keyed_order = prefix + "keyed:order"
         # Hash: a session's `key` -> its record, and its last batch.

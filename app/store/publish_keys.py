@@ -1,7 +1,7 @@
 """Publish keys: which messages are repeats, and which keys to forget."""
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from holdfast.delivery.messages import Message
 from holdfast.delivery.persist_outcome import PersistOutcome
@@ -11,6 +11,13 @@ if TYPE_CHECKING:
 
 # A publish key, and the message that has it.
 KeyedMessage = tuple[str, int]
+
+
+class KeyLimits(NamedTuple):
+    """How many keys are remembered, and the time by which they age: that of the store's clock."""
+
+    clock: int
+    most: int
 
 
 class PublishKeys:

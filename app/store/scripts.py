@@ -11,11 +11,11 @@ from holdfast.delivery.guard import ChannelHold
 from holdfast.delivery.marks import BatchMark, Mark
 from holdfast.delivery.messages import Message
 from holdfast.delivery.moves import Move
-from holdfast.delivery.publish_keys import LIFE_NS
+from holdfast.delivery.publish_keys import LIFE_S
 from holdfast.delivery.session_record import SessionRecord
 from holdfast.delivery.topics import TopicRecord
 from holdfast.store import records
-from holdfast.store.keys import LAYOUT, RedisKeys
+from holdfast.store.keys import LAYOUT, OLDEST_LAYOUT, RedisKeys
 from holdfast.store.resp import Word
 from holdfast.store.script import Script
 
@@ -50,7 +50,8 @@ def _journalled(name: str, *preludes: str) -> Script:
 OPEN = _script("open")
 SAVE = _script("save", "fence")
 KEEP = _journalled("keep", "arrays", "enter")
-KEEP_KEYED = _journalled("keep_keyed", "arrays", "enter")
+KEEP_KEYED = _journalled("keep_keyed", "arrays", "enter", "clock")
+ADVANCE_CLOCK = _script("advance_clock", "fence", "clock")
 DISOWN = _script("disown", "fence")
 MOVE = _journalled("move", "arrays")
 MARK_BATCHES = _journalled("mark_batches", "arrays")
@@ -108,7 +109,7 @@ class _Positions:
 
 def open_store(keys: RedisKeys, *, seed: str, node: str) -> ScriptCall:
     """Become the only process that may write."""
-    return ScriptCall(OPEN, [keys.meta, keys.handed], [LAYOUT, seed, node])
+    return ScriptCall(OPEN, [keys.meta, keys.handed], [LAYOUT, OLDEST_LAYOUT, seed, node])
 
 
 def save(keys: RedisKeys, epoch: str, sessions: Iterable[SessionRecord]) -> ScriptCall:
@@ -130,21 +131,26 @@ def keep(
     return ScriptCall(KEEP, positions.keys, args)
 
 
-def probe(keys: RedisKeys, epoch: str) -> ScriptCall:
-    """Store nothing; succeeds if a message would be stored."""
-    return ScriptCall(KEEP, [keys.meta, keys.bodies], [epoch, _ID % 0])
-
-
 def keep_keyed(
-    keys: RedisKeys, epoch: str, messages: Sequence[tuple[Message, Sequence[str]]], most: int
+    keys: RedisKeys,
+    epoch: str,
+    messages: Sequence[tuple[Message, Sequence[str]]],
+    *,
+    clock: int,
+    most: int,
 ) -> ScriptCall:
     """Store messages with publish keys unless they are repeats; limits the number of keys."""
     positions = _Positions(keys.meta, keys.bodies, keys.keyed, keys.keyed_order)
-    args: list[Word] = [epoch, _newest(messages), LIFE_NS, most]
+    args: list[Word] = [epoch, _newest(messages), clock, LIFE_S, most]
     for message, receivers in messages:
         entering = _entering(keys, positions, message, receivers)
         args += ("" if message.key is None else message.key.digest, len(entering), *entering)
     return ScriptCall(KEEP_KEYED, positions.keys, args)
+
+
+def advance_clock(keys: RedisKeys, epoch: str, clock: int) -> ScriptCall:
+    """Advance the store's clock; succeeds if a message would be stored."""
+    return ScriptCall(ADVANCE_CLOCK, [keys.meta], [epoch, clock])
 
 
 def disown(keys: RedisKeys, epoch: str, keyed: Iterable[tuple[str, int]]) -> ScriptCall:

@@ -33,8 +33,9 @@ from holdfast.store.keys import RedisKeys, is_history
 from holdfast.store.link import StoreLink, ignore_answer, set_answer
 from holdfast.store.loading import LoadedSession, Loading, WithoutSession
 from holdfast.store.pending_publishes import Confirm, PendingPublishes
-from holdfast.store.publish_keys import KeyedMessage, PublishKeys
+from holdfast.store.publish_keys import KeyedMessage, KeyLimits, PublishKeys
 from holdfast.store.scripts import ScriptCall, Take
+from holdfast.store.store_clock import StoreClock
 from holdfast.store.turn_writer import TurnWriter
 from holdfast.store.turn_writes import PendingCall, PendingPublish, TurnBuffer, TurnWrites
 from holdfast.store.unanswered_calls import UnansweredCalls
@@ -47,6 +48,8 @@ log = logging.getLogger(__name__)
 _TIMEOUT_S = 5.0
 # A store that has not answered a call for this long may be about to fail.
 _PROMPT_S = 0.05
+# How much the store's clock may lack after a kill; an idle server writes no more often.
+_CLOCK_STEP_S = 10
 # The most publish keys that are remembered.
 _MOST_KEYS = 1_000_000
 # The most writes that may wait while a store that lost its state is opened again.
@@ -65,6 +68,7 @@ class Store:
         confirm: Reports whether replicas have the stored messages; None if they need not.
         most_keys: The most publish keys; beyond them the oldest are removed.
         letter_quota: The quota of the dead letters in this store.
+        monotonic: The clock of this process; by default the event loop's.
     """
 
     def __init__(
@@ -79,6 +83,7 @@ class Store:
         confirm: Confirm | None = None,
         most_keys: int = _MOST_KEYS,
         letter_quota: LetterQuota | None = None,
+        monotonic: Callable[[], float] | None = None,
     ) -> None:
         self.letter_quota = letter_quota or LetterQuota()
         self.link = link
@@ -87,11 +92,13 @@ class Store:
         self._most_keys = most_keys
         self._journaling = Journaling(keys, node)
         self._loop = asyncio.get_running_loop()
+        self._clock = StoreClock(monotonic or self._loop.time)
         self._right = WriteRight(
             link,
             keys,
             node=node,
             seed=seed,
+            clock=self._clock,
             on_lost=self._lost,
             on_again=self._tell_again,
             on_fenced=on_fenced,
@@ -150,6 +157,8 @@ class Store:
     async def close(self, timeout_s: float) -> None:
         """Wait some time for answers to open calls, then end the wait limits, but not the link."""
         if self._right.is_open:
+            # The next process continues from here.
+            self._advance_clock(self._clock(), ignore_answer)
             try:
                 await asyncio.wait_for(self.answered(), timeout_s)
             except TimeoutError:
@@ -333,7 +342,8 @@ class Store:
     # Calls and answers
 
     def _calls_of(self, turn: TurnWrites) -> Iterator[PendingCall]:
-        return turn.calls(self.keys, self.epoch, self._most_keys, self._calls.journal)
+        limits = KeyLimits(self._clock(), self._most_keys)
+        return turn.calls(self.keys, self.epoch, limits, self._calls.journal)
 
     def _send(self, outgoing: PendingCall) -> None:
         call, kept, dead, note, _, is_reported = outgoing
@@ -380,9 +390,13 @@ class Store:
         """Ask whether the store would accept a message: it may be reachable but out of memory."""
         if self.is_available and not self._is_probing:
             self._is_probing = True
-            call = scripts.probe(self.keys, self.epoch)
-            self._calls.make(call, self._probed, may_be_refused=True)
-            self.link.flush()
+            clock = self._clock()
+            self._advance_clock(clock - clock % _CLOCK_STEP_S, self._probed)
+
+    def _advance_clock(self, clock: int, done: Callable[[object], None]) -> None:
+        call = scripts.advance_clock(self.keys, self.epoch, clock)
+        self._calls.make(call, done, may_be_refused=True)
+        self.link.flush()
 
     def _probed(self, reply: object) -> None:
         self._is_probing = False

@@ -24,7 +24,7 @@ from holdfast.store.call_sizes import (
     shares,
 )
 from holdfast.store.keys import RedisKeys, is_history
-from holdfast.store.publish_keys import KeyedMessage
+from holdfast.store.publish_keys import KeyedMessage, KeyLimits
 from holdfast.store.scripts import ScriptCall
 
 if TYPE_CHECKING:
@@ -121,14 +121,14 @@ class TurnWrites:
         return bool(self.batches or self.marks)
 
     def calls(
-        self, keys: RedisKeys, epoch: str, most_keys: int, journal: DeliveryJournal
+        self, keys: RedisKeys, epoch: str, limits: KeyLimits, journal: DeliveryJournal
     ) -> Iterator[PendingCall]:
         """Yield one call of each kind with its note, or several if one would take too long."""
         # Most turns have only one or two kinds.
         if self.disowned or self.sessions:
             yield from self._first(keys, epoch)
         if self.messages or self.keyed:
-            yield from self._coming(keys, epoch, most_keys, journal)
+            yield from self._coming(keys, epoch, limits, journal)
         if self.moves:
             yield from self._moving(keys, epoch, journal)
         if self.batches or self.marks:
@@ -152,7 +152,7 @@ class TurnWrites:
             yield PendingCall(scripts.save(keys, epoch, records))
 
     def _coming(
-        self, keys: RedisKeys, epoch: str, most_keys: int, journal: DeliveryJournal
+        self, keys: RedisKeys, epoch: str, limits: KeyLimits, journal: DeliveryJournal
     ) -> Iterator[PendingCall]:
         for messages in parts(self.messages, map(_cost_of_message, self.messages)):
             pairs = [(pending.message, pending.receivers) for pending in messages]
@@ -162,7 +162,7 @@ class TurnWrites:
         more = MOST if journal.is_writing else KEY
         for messages in parts(self.keyed, [more + _cost_of_message(each) for each in self.keyed]):
             pairs = [(pending.message, pending.receivers) for pending in messages]
-            call = scripts.keep_keyed(keys, epoch, pairs, most_keys)
+            call = scripts.keep_keyed(keys, epoch, pairs, clock=limits.clock, most=limits.most)
             yield PendingCall(call, kept=messages, note=journal.note_kept(_for_queues(pairs)))
 
     def _moving(

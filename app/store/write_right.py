@@ -9,8 +9,9 @@ from functools import partial
 from holdfast.store import scripts
 from holdfast.store.connection import StoreUnavailable
 from holdfast.store.errors import ScriptFailed
-from holdfast.store.keys import RedisKeys
+from holdfast.store.keys import LAYOUT, OLDEST_LAYOUT, RedisKeys
 from holdfast.store.link import Answer, StoreLink, set_answer
+from holdfast.store.store_clock import StoreClock
 
 log = logging.getLogger(__name__)
 
@@ -34,6 +35,7 @@ class WriteRight:
     Args:
         node: The name of this node, for people who look into the store.
         seed: Returns random text, for an empty store.
+        clock: Continues from the time in the store.
         on_lost: Called when the store refuses this process, which may not write now.
         on_again: Called when a store that was emptied is open again.
         on_fenced: Called in a later turn when another process has opened the store.
@@ -46,6 +48,7 @@ class WriteRight:
         *,
         node: str,
         seed: Callable[[], str],
+        clock: StoreClock,
         on_lost: Callable[[], None],
         on_again: Callable[[], None],
         on_fenced: Callable[[], None],
@@ -54,6 +57,7 @@ class WriteRight:
         self._keys = keys
         self._node = node
         self._seed = seed
+        self._clock = clock
         self._on_lost = on_lost
         self._on_again = on_again
         self._on_fenced = on_fenced
@@ -70,12 +74,19 @@ class WriteRight:
         reply = await answer
         if isinstance(reply, ScriptFailed) and reply.code == "VERSION":
             raise StoreUnavailable(
-                f"the store was written by another version of holdfast ({reply}): "
-                "start that one, or use an empty store"
+                f"the store was written by another version of holdfast ({reply}; this one reads "
+                f"versions {OLDEST_LAYOUT} to {LAYOUT}): start that one, or use an empty store"
             )
         if not isinstance(reply, list):
             raise StoreUnavailable(f"the store cannot be opened: {reply}")
         self._opened(reply)
+        found = int(reply[3] or LAYOUT)
+        if found != LAYOUT:
+            log.info(
+                "the store was in layout %d, and is in layout %d now: older releases refuse it",
+                found,
+                LAYOUT,
+            )
         return int(reply[1] or 0)
 
     def lose(self, text: str) -> None:
@@ -106,6 +117,7 @@ class WriteRight:
 
     def _opened(self, reply: list[bytes]) -> None:
         self.epoch = reply[0].decode()
+        self._clock.go_on(int(reply[2]))
         self.state = StoreState.OPEN
         self.is_open = True
 

@@ -94,7 +94,11 @@ class StoreProcess:
     """One process that uses the store."""
 
     def __init__(
-        self, server: ValkeyServer, link: StoreLink, journal: DeliveryJournal = NO_JOURNAL
+        self,
+        server: ValkeyServer,
+        link: StoreLink,
+        journal: DeliveryJournal = NO_JOURNAL,
+        monotonic: Callable[[], float] | None = None,
     ) -> None:
         self.server = server
         self.link = link
@@ -108,6 +112,7 @@ class StoreProcess:
             seed=lambda: f"{random.getrandbits(64):x}",
             on_emptied=lambda: self.events.append("emptied"),
             on_fenced=lambda: self.events.append("fenced"),
+            monotonic=monotonic,
         )
         self.store.note_for(journal)
         self.kept: dict[int, list[PersistOutcome]] = {}
@@ -202,7 +207,11 @@ def ids(*numbers: int) -> Sequence[int]:
 
 @asynccontextmanager
 async def store_process(
-    server: ValkeyServer, *, is_open: bool = True, journal: DeliveryJournal = NO_JOURNAL
+    server: ValkeyServer,
+    *,
+    is_open: bool = True,
+    journal: DeliveryJournal = NO_JOURNAL,
+    monotonic: Callable[[], float] | None = None,
 ) -> AsyncIterator[StoreProcess]:
     """A process at work; its link is closed at the end as if it had been killed."""
     states: list[bool] = []
@@ -213,7 +222,7 @@ async def store_process(
         random=random.random,
     )
     await link.open()
-    process = StoreProcess(server, link, journal)
+    process = StoreProcess(server, link, journal, monotonic)
     process.states = states
     try:
         if is_open:

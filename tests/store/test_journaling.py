@@ -388,7 +388,8 @@ def change(n: int) -> ScriptCall:
         case 0:
             return scripts.keep(KEYS, EPOCH, [(message(n), ["joe/1"])])
         case 1:
-            return scripts.keep_keyed(KEYS, EPOCH, [(message(n, key=f"k{n}"), ["joe/1"])], 99)
+            keyed = [(message(n, key=f"k{n}"), ["joe/1"])]
+            return scripts.keep_keyed(KEYS, EPOCH, keyed, clock=0, most=99)
         case _:
             return scripts.dead_letter(KEYS, EPOCH, [(letter(n), None)])
 

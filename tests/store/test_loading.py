@@ -16,6 +16,7 @@ from holdfast.delivery.persist_outcome import PersistOutcome
 from holdfast.delivery.topics import TopicConfig, TopicRecord
 from holdfast.delivery.trails import Attempt, FormerAttempts
 from holdfast.store.connection import StoreUnavailable
+from holdfast.store.keys import LAYOUT, OLDEST_LAYOUT
 from tests.store.servers import ValkeyServer
 from tests.store.store_process import (
     BASE,
@@ -311,7 +312,7 @@ async def test_the_newest_id_is_remembered_over_restarts(shared_valkey: ValkeySe
         assert await at.store.open() == BASE + 9
 
 
-@pytest.mark.parametrize("version", [1, 3])
+@pytest.mark.parametrize("version", [OLDEST_LAYOUT - 1, LAYOUT + 1])
 async def test_a_store_of_another_version_is_refused(
     shared_valkey: ValkeyServer, version: int
 ) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from holdfast.delivery.delivery_journal import DeliveryJournal
 from holdfast.delivery.entries import Entry
 from holdfast.delivery.marks import Mark
+from holdfast.store.publish_keys import KeyLimits
 from holdfast.store.records import unpack_entry
 from holdfast.store.turn_writes import PendingCall, TurnBuffer
 from tests.store.store_process import BASE, KEYS, message
@@ -29,9 +30,12 @@ def handed_over(entry: Entry, seq: int) -> Entry:
     return entry
 
 
+LIMITS = KeyLimits(clock=0, most=1000)
+
+
 def leave(turns: TurnBuffer) -> tuple[list[PendingCall], list[HandOvers]]:
     journal = Notebook()
-    calls = [call for turn in turns.take() for call in turn.calls(KEYS, "e", 1000, journal)]
+    calls = [call for turn in turns.take() for call in turn.calls(KEYS, "e", LIMITS, journal)]
     return calls, journal.heard
 
 

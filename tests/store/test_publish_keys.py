@@ -11,7 +11,7 @@ from redis import Redis
 from holdfast.delivery.messages import Message
 from holdfast.delivery.outcomes import ACKED
 from holdfast.delivery.persist_outcome import PersistOutcome
-from holdfast.delivery.publish_keys import LIFE_NS
+from holdfast.delivery.publish_keys import LIFE_S
 from holdfast.store import scripts
 from holdfast.store.connection import StoreUnavailable
 from tests.store.model import EPOCH, Room
@@ -21,7 +21,7 @@ from tests.store.store_process import BASE, KEYS, StoreProcess, message, store_p
 
 def keyed(at: StoreProcess) -> dict[str, int]:
     """The remembered keys, each with the number of its message."""
-    return {key: int(id) - BASE for key, id in at.hash(KEYS.keyed).items()}
+    return {key: int(found.split(":")[0]) - BASE for key, found in at.hash(KEYS.keyed).items()}
 
 
 def first_of(again: Message) -> int:
@@ -127,7 +127,8 @@ async def test_a_message_that_is_kept_but_then_refused_gives_up_its_key(
     """The answer was lost, and when the call was repeated there was no room."""
     async with store_process(valkey) as at:
         lost = message(1, key="k")
-        await at.link.ask(*_words(scripts.keep_keyed(KEYS, at.store.epoch, [(lost, ["joe/1"])], 9)))
+        keyed_call = scripts.keep_keyed(KEYS, at.store.epoch, [(lost, ["joe/1"])], clock=0, most=9)
+        await at.link.ask(*_words(keyed_call))
         valkey.set(maxmemory="1", maxmemory_policy="noeviction")
         at.keep(lost, "joe/1")
         await at.answered()
@@ -217,6 +218,51 @@ async def test_a_process_without_the_write_right_takes_no_key(shared_valkey: Val
             await old.store.run(lambda epoch: scripts.disown(KEYS, epoch, []))
 
 
+# Clocks
+
+_HOUR_NS = 3600 * 1_000_000_000
+
+
+async def test_a_wall_clock_that_jumps_forgets_no_key(shared_valkey: ValkeyServer) -> None:
+    """Message ids follow the wall clock: it jumps before, between and after restarts."""
+    at_hour = [0, 25, 50, 25, 75, 0, 100]
+    for n, hour in enumerate(at_hour):
+        async with store_process(shared_valkey) as at:
+            jumped = message(hour * _HOUR_NS + n, key="k")
+            at.keep(jumped, "joe/1")
+            await at.answered()
+            assert at.queue("joe/1") == {0: ""}
+            at.keep(message((hour + 25) * _HOUR_NS + n, key="k"), "joe/1")
+            await at.answered()
+            assert (first_of(jumped), at.queue("joe/1")) == (0 if n else -BASE, {0: ""})
+
+
+async def test_a_key_lives_for_a_day_in_which_servers_run(shared_valkey: ValkeyServer) -> None:
+    """The time between servers does not count, however each of them ends."""
+    since_boot = [0.0]
+    for n in range(8):
+        async with store_process(shared_valkey, monotonic=lambda: since_boot[0]) as at:
+            at.keep(again := message(n, key="k"), "joe/1")
+            await at.answered()
+            assert first_of(again) == (0 if n else -BASE)
+            since_boot[0] += LIFE_S / 8
+            if n % 2:
+                at.store.probe()
+                await at.answered()
+                # Killed: it says no more.
+                await at.link.close()
+        # Down for a month; and the machine starts, so its clock begins anew.
+        since_boot[0] = n * 30 * LIFE_S
+    async with store_process(shared_valkey, monotonic=lambda: since_boot[0]) as at:
+        at.keep(again := message(8, key="k"), "joe/1")
+        await at.answered()
+        assert first_of(again) == 0
+        since_boot[0] += 1.0
+        at.keep(message(9, key="k"), "joe/1")
+        await at.answered()
+        assert at.kept[9] == [PersistOutcome.KEPT]
+
+
 # How long and how many
 
 
@@ -227,14 +273,15 @@ def room(shared_valkey: ValkeyServer) -> Room:
     return room
 
 
-def keep(room: Room, *pairs: tuple[int, str], most: int = 1000) -> list[Any]:
-    """Keep messages, received so many ns from the beginning; the answers to each."""
+def keep(room: Room, *pairs: tuple[int, str], clock: int = 0, most: int = 1000) -> list[Any]:
+    """Keep messages with these numbers and keys at a time of the store's clock; the answers."""
     messages = [(message(n, key=key), ["joe/1"]) for n, key in pairs]
-    return list(room.call(scripts.keep_keyed(KEYS, EPOCH, messages, most)))
+    return list(room.call(scripts.keep_keyed(KEYS, EPOCH, messages, clock=clock, most=most)))
 
 
 def remembered(room: Room) -> dict[str, int]:
-    return {key: int(id) - BASE for key, id in room.hash(KEYS.keyed).items()}
+    found = room.hash(KEYS.keyed).items()
+    return {key: int(each.split(":")[0]) - BASE for key, each in found}
 
 
 def order(room: Room) -> list[str]:
@@ -243,19 +290,35 @@ def order(room: Room) -> list[str]:
 
 
 def test_a_key_is_remembered_for_a_day(room: Room) -> None:
-    first = str(BASE).encode()
-    assert keep(room, (0, "k")) == [0, b""]
-    assert keep(room, (LIFE_NS - 1000, "k")) == [0, first]
-    assert keep(room, (LIFE_NS + 1000, "k")) == [0, b""]
-    assert keep(room, (LIFE_NS + 2000, "k")) == [0, str(BASE + LIFE_NS + 1000).encode()]
-    assert remembered(room) == {"k": LIFE_NS + 1000}
+    assert keep(room, (1, "k"), clock=5) == [0, b""]
+    assert keep(room, (2, "k"), clock=5 + LIFE_S) == [0, str(BASE + 1).encode()]
+    assert keep(room, (3, "k"), clock=6 + LIFE_S) == [0, b""]
+    assert keep(room, (4, "k"), clock=7 + LIFE_S) == [0, str(BASE + 3).encode()]
+    assert remembered(room) == {"k": 3}
     assert order(room) == ["k"]
+
+
+def test_a_key_that_the_last_release_stored_is_remembered_for_a_day_from_now_on(room: Room) -> None:
+    room.redis.hset(KEYS.keyed, "k", str(BASE + 1))
+    room.redis.rpush(KEYS.keyed_order, f"{BASE + 1}:k")
+    assert keep(room, (2, "k"), clock=LIFE_S) == [0, str(BASE + 1).encode()]
+    assert keep(room, (3, "k"), clock=LIFE_S + 1) == [0, b""]
+    assert (remembered(room), order(room)) == ({"k": 3}, ["k"])
+
+
+def test_the_clock_of_the_store_never_goes_back(room: Room) -> None:
+    keep(room, (1, "k"), clock=20)
+    room.call(scripts.advance_clock(KEYS, EPOCH, 10))
+    assert room.hash(KEYS.meta)["clock"] == "20"
+    room.call(scripts.advance_clock(KEYS, EPOCH, 30))
+    keep(room, (2, "k"), clock=25)
+    assert room.hash(KEYS.meta)["clock"] == "30"
 
 
 def test_expired_keys_are_removed_when_new_ones_arrive(room: Room) -> None:
     keep(room, *((n, f"k{n}") for n in range(50)))
-    assert keep(room, (LIFE_NS + 49, "new")) == [0, b""]
-    assert (remembered(room), order(room)) == ({"new": LIFE_NS + 49}, ["new"])
+    assert keep(room, (50, "new"), clock=LIFE_S + 1) == [0, b""]
+    assert (remembered(room), order(room)) == ({"new": 50}, ["new"])
 
 
 def test_the_oldest_of_too_many_keys_are_removed_and_counted(room: Room) -> None:
@@ -286,7 +349,8 @@ def test_a_key_takes_less_than_150_bytes(room: Room) -> None:
                 KEYS,
                 EPOCH,
                 [(message(n, key=f"{n:020}"), []) for n in range(start, start + 1000)],
-                count,
+                clock=10_000_000,
+                most=count,
             )
         )
     assert used() / count < 150
@@ -303,8 +367,9 @@ def test_a_key_is_given_up_only_by_the_message_that_has_it(room: Room) -> None:
         room.call(scripts.disown(KEYS, EPOCH, [("k", BASE + 1000), ("l", BASE + 1000), ("m", 1)]))
     assert remembered(room) == {"l": 2000}
     # The rest of a key that was given up, in the order of keys, takes nothing from its next owner.
-    keep(room, (3000, "k"), (LIFE_NS + 2000, "new"))
-    assert remembered(room) == {"k": 3000, "new": LIFE_NS + 2000}
+    keep(room, (3000, "k"), (4000, "new"), clock=LIFE_S)
+    keep(room, (5000, "newer"), clock=LIFE_S + 1)
+    assert remembered(room) == {"k": 3000, "new": 4000, "newer": 5000}
 
 
 def expected_again(call: list[tuple[int, str]], model: dict[str, int]) -> list[bytes]:
@@ -312,13 +377,16 @@ def expected_again(call: list[tuple[int, str]], model: dict[str, int]) -> list[b
     return [b"" if first == id else str(BASE + (first or 0)).encode() for first, id in found]
 
 
+# Messages by the numbers of their keys, and how far the wall clock jumps before each.
 sends = st.lists(
-    st.tuples(st.integers(0, 6), st.sampled_from([1000, 1_000_000, LIFE_NS // 3])),
+    st.tuples(st.integers(0, 6), st.sampled_from([1000, 1_000_000, 25 * 3600 * 1_000_000_000])),
     min_size=1,
     max_size=6,
 )
-# Calls, and how often each is repeated because its answer was lost.
-calls = st.lists(st.tuples(sends, st.integers(0, 2)), max_size=12)
+# Calls, how long after the one before, and how often each is repeated because its answer was lost.
+calls = st.lists(
+    st.tuples(sends, st.sampled_from([0, 1, LIFE_S // 3]), st.integers(0, 2)), max_size=12
+)
 
 
 @pytest.mark.slow
@@ -328,33 +396,36 @@ calls = st.lists(st.tuples(sends, st.integers(0, 2)), max_size=12)
 )
 @given(calls, st.integers(1, 8))
 def test_the_script_for_keys_agrees_with_a_dictionary(
-    shared_valkey: ValkeyServer, given_calls: list[tuple[Any, int]], most: int
+    shared_valkey: ValkeyServer, given_calls: list[tuple[Any, int, int]], most: int
 ) -> None:
     with Redis.from_url(shared_valkey.url) as redis:
         room = Room(redis)
         room.open()
-        model: dict[str, int] = {}
+        # The message of each key, and when it was stored.
+        model: dict[str, tuple[int, int]] = {}
         queue: set[int] = set()
-        now = 0
-        for pairs, repeats in given_calls:
+        id = clock = 0
+        for pairs, pause, repeats in given_calls:
+            clock += pause
             expected, call = [], []
-            for number, pause in pairs:
-                now += pause
+            for number, jump in pairs:
+                id += jump
                 key = f"k{number}"
-                call.append((now, key))
-                first = model.get(key)
-                if first is not None and first + LIFE_NS > now:
+                call.append((id, key))
+                first, since = model.get(key, (0, -LIFE_S - 1))
+                if since + LIFE_S >= clock:
                     expected.append(str(BASE + first).encode())
                 else:
-                    model[key] = now
-                    queue.add(now)
+                    model[key] = (id, clock)
+                    queue.add(id)
                     expected.append(b"")
-            newest = dict(sorted(model.items(), key=lambda item: item[1])[-most:])
-            model = {key: id for key, id in newest.items() if id + LIFE_NS > now}
-            assert keep(room, *call, most=most)[1:] == expected
-            if expected_again(call, model) == expected:
+            newest = dict(sorted(model.items(), key=lambda item: item[1][0])[-most:])
+            model = {key: found for key, found in newest.items() if found[1] + LIFE_S >= clock}
+            assert keep(room, *call, clock=clock, most=most)[1:] == expected
+            owners = {key: first for key, (first, _) in model.items()}
+            if expected_again(call, owners) == expected:
                 # No key that the answers depend on was forgotten meanwhile.
                 for _ in range(repeats):
-                    assert keep(room, *call, most=most)[1:] == expected
-            assert remembered(room) == model
+                    assert keep(room, *call, clock=clock, most=most)[1:] == expected
+            assert remembered(room) == owners
             assert {id - BASE for id in room.queue("joe/1")} == queue

@@ -15,6 +15,7 @@ from holdfast.delivery.moves import Move
 from holdfast.delivery.trails import FormerAttempts
 from holdfast.store import records, scripts
 from holdfast.store.journaling import Journaling
+from holdfast.store.publish_keys import KeyLimits
 from holdfast.store.scripts import ScriptCall, Take
 from holdfast.store.turn_writes import TurnBuffer
 from tests.store.model import EPOCH, SESSIONS, Both, Room
@@ -96,7 +97,7 @@ def calls_of(both: Both, turns: TurnBuffer, turn: list[Any]) -> list[ScriptCall]
     return [
         outgoing.call
         for each in turns.take()
-        for outgoing in each.calls(KEYS, EPOCH, 1000, NO_JOURNAL)
+        for outgoing in each.calls(KEYS, EPOCH, KeyLimits(clock=0, most=1000), NO_JOURNAL)
     ]
 
 
@@ -114,7 +115,8 @@ def plain() -> list[ScriptCall]:
     return [
         scripts.save(KEYS, "other", [session("joe/1")]),
         scripts.keep(KEYS, "other", [(message(1), ["joe/1"])]),
-        scripts.keep_keyed(KEYS, "other", [(message(1, key="k"), ["joe/1"])], 9),
+        scripts.keep_keyed(KEYS, "other", [(message(1, key="k"), ["joe/1"])], clock=0, most=9),
+        scripts.advance_clock(KEYS, "other", 1),
         scripts.disown(KEYS, "other", [("k", 1)]),
         scripts.move(KEYS, "other", [Move(message(1), "joe/0", ["joe/1"], 1, 1)]),
         scripts.mark(KEYS, "other", {"joe/1": {1: Mark(1, 1)}}),
@@ -160,7 +162,7 @@ def test_every_script_is_among_those_tested_for_the_epoch() -> None:
 
 
 def test_a_process_that_opens_the_store_takes_the_write_right_of_the_one_before(room: Room) -> None:
-    epoch, newest = room.call(scripts.open_store(KEYS, seed="ignored", node="test"))
+    epoch, newest, *_ = room.call(scripts.open_store(KEYS, seed="ignored", node="test"))
     assert (epoch, newest) == (b"seed-2", b"")
     with pytest.raises(ResponseError, match="EPOCH seed-2"):
         room.call(scripts.save(KEYS, "seed-1", [session("joe/1")]))

@@ -9,7 +9,7 @@
 for _, stored_id in ipairs(ARGV) do
     local key, id = string.match(stored_id, '^(.+):(%d+)$')
     if key then
-        if redis.call('HGET', KEYS[3], key) ~= id then
+        if string.match(redis.call('HGET', KEYS[3], key) or '', '^%d+') ~= id then
             return 0
         end
     elseif redis.call('HEXISTS', KEYS[2], stored_id) == 0 then

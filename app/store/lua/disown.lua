@@ -6,7 +6,8 @@
 -- Cost   O(messages)
 -- Repeat finds nothing to forget.
 for at = 2, #ARGV, 2 do
-    if redis.call('HGET', KEYS[2], ARGV[at]) == ARGV[at + 1] then
+    local found = redis.call('HGET', KEYS[2], ARGV[at]) or ''
+    if string.match(found, '^%d+') == ARGV[at + 1] then
         redis.call('HDEL', KEYS[2], ARGV[at])
     end
 end

@@ -1,30 +1,41 @@
 #!lua
 -- Stores messages with their publish keys; of messages with the same key, only the first.
 -- KEYS   1 meta   2 bodies   3 keyed   4 order of keys, then receivers of messages and marks
--- ARGV   1 epoch   2 id of the newest message   3 how long keys are remembered, in ns
---        4 the most keys, then for each message its key, the number of words that describe it,
---        and these, as in enter (only one message if the call has a note, which covers the
---        whole call)
+-- ARGV   1 epoch   2 id of the newest message   3 time of the store's clock   4 how long keys are
+--        remembered by this clock, in seconds   5 the most keys, then for each message its key, the
+--        number of words that describe it, and these, as in enter (only one message if the call has
+--        a note, which covers the whole call)
 -- Reply  number of keys that were removed early, then for each message '' if it is stored, or the
 --        id of the message that was stored before with its key
 -- Cost   O(entries); also removes keys that are too old or too many, a few more than it can add
 -- Repeat finds the message's own id under its key, and then acts like a repeat of keep. Only a
 --        repeat of a message whose key was removed in between is taken for the first.
---        Keys have no TTL: a store that evicts volatile keys would evict all of them. Message ids
---        are times, by the clock of the node that received them.
+--        Keys have no TTL: a store that evicts volatile keys would evict all of them. Nor does their
+--        age come from the ids of messages: a wall clock that jumps would make keys too old.
 local keyed, order = KEYS[3], KEYS[4]
-local now, life, most = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
+local now, life, most = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
+advance(now)
+
+-- Returns the message that has this key, and the time when it was stored, if any.
+local function owner(key)
+    local found = redis.call('HGET', keyed, key)
+    if found then
+        -- Layout 2 had no clock: its keys count from the change on.
+        local id, since = string.match(found, '^(%d+):?(%d*)$')
+        return id, tonumber(since) or 0
+    end
+end
 
 -- Returns the message that was stored with this key before, or '' and enters this one.
 local function claim(key, id)
-    local first = redis.call('HGET', keyed, key)
+    local first, since = owner(key)
     if first == id then
         return ''
     end
-    if first and tonumber(first) + life > tonumber(id) then
+    if first and since + life >= now then
         return first
     end
-    redis.call('HSET', keyed, key, id)
+    redis.call('HSET', keyed, key, id .. ':' .. ARGV[3])
     redis.call('RPUSH', order, id .. ':' .. key)
     return ''
 end
@@ -38,13 +49,14 @@ local function forget()
         return false
     end
     local id, key = string.match(oldest, '^(%d+):(.*)$')
-    local is_over = tonumber(id) + life <= now
+    local first, since = owner(key)
+    -- The key may belong to another message by now, or have been removed.
+    local is_over = first ~= id or since + life < now
     if not is_over and redis.call('HLEN', keyed) <= most then
         return false
     end
     redis.call('LPOP', order)
-    -- The key may belong to another message by now, or have been removed.
-    if redis.call('HGET', keyed, key) == id then
+    if first == id then
         redis.call('HDEL', keyed, key)
         if not is_over then
             replies[1] = replies[1] + 1
@@ -53,7 +65,7 @@ local function forget()
     return true
 end
 
-local at = 5
+local at = 6
 while at <= last do
     local first = claim(ARGV[at], ARGV[at + 2])
     if first == '' then

@@ -172,6 +172,7 @@ class Server:
         self.now: float = 1000.0 if after is None else after.now
         # Most tests use the fake and look into it.
         self.keeper = cast("FakeKeeper", keeper or FakeKeeper())
+        self.keeper.clock = lambda: self.now
         fresh = count(1_700_000_000_000_000_000, 1000)
         self._stamps: Iterator[int] = fresh if after is None else after._stamps
         self._ids: Iterator[int] = count(1) if after is None else after._ids

@@ -13,7 +13,7 @@ from holdfast.delivery.messages import Message
 from holdfast.delivery.moves import Move
 from holdfast.delivery.outcomes import Outcome
 from holdfast.delivery.persist_outcome import PersistOutcome
-from holdfast.delivery.publish_keys import LIFE_NS, PublishKey
+from holdfast.delivery.publish_keys import LIFE_S, PublishKey
 from holdfast.delivery.session_record import Recorded, SessionRecord
 from holdfast.delivery.store_port import StorePort
 from holdfast.delivery.topics import TopicRecord
@@ -41,8 +41,10 @@ class FakeKeeper:
         self.letters: list[DeadLetter] = []
         self.held: dict[str, ChannelHold] = {}
         self.topics: dict[str, TopicRecord] = {}
-        # Which message has a key.
-        self.keyed: dict[str, int] = {}
+        # Which message has a key, and since when.
+        self.keyed: dict[str, tuple[int, float]] = {}
+        # For how long servers have run.
+        self.clock: Callable[[], float] = float
         # What `keep` is answered next.
         self.outcome = PersistOutcome.KEPT
         # Does not answer `keep` by itself.
@@ -71,11 +73,12 @@ class FakeKeeper:
 
     def _claim(self, message: Message, key: PublishKey) -> PersistOutcome:
         """Of messages with the same key only the first is kept within a day."""
-        first = self.keyed.get(key.digest, message.id)
-        if first != message.id and first + LIFE_NS > message.id:
+        now = self.clock()
+        first, since = self.keyed.get(key.digest, (message.id, now))
+        if first != message.id and since + LIFE_S >= now:
             key.first = first
             return PersistOutcome.REPEATED
-        self.keyed[key.digest] = message.id
+        self.keyed[key.digest] = message.id, now
         return PersistOutcome.KEPT
 
     def move(self, moves: Sequence[Move]) -> None:
