@@ -2,7 +2,8 @@
 
 A client asks for them at handshake with `ext.ack: true` (or "true", as Jetty documents it). From
 then on the server sends messages only with connect replies. Each reply is a numbered batch, and
-each connect carries the number of the last batch received.
+each connect carries the number of the last batch received. Any other value in a handshake asks for
+nothing, as with CometD; beside `ext.delivery`, which CometD does not know, it is an error.
 """
 
 from collections.abc import Mapping
@@ -13,6 +14,7 @@ from holdfast.bayeux.codec import Json
 from holdfast.bayeux.errors import ErrorReply, Refused
 from holdfast.bayeux.extension import ServerExtension, SessionExtension
 from holdfast.bayeux.sessions import Session
+from holdfast.bayeux.terms import asks_for_terms
 from holdfast.delivery.entries import SettledBy
 from holdfast.delivery.numbers import whole
 
@@ -34,9 +36,10 @@ class Ack(ServerExtension):
         self._session_extension = kind(server)
 
     def check(self, message: Json) -> None:
-        ack = message["ext"]["ack"]
+        ext = message["ext"]
+        ack = ext["ack"]
         if message["channel"] == _HANDSHAKE:
-            is_read = type(ack) is bool or ack == "true"
+            is_read = type(ack) is bool or ack == "true" or not asks_for_terms(ext)
         else:
             is_read = type(ack) is int or whole(ack) is not None
         if not is_read:
@@ -46,7 +49,7 @@ class Ack(ServerExtension):
         self, session: Session, handshake: Json, reply: Json, now: float
     ) -> SessionExtension | None:
         asked = (handshake.get("ext") or {}).get("ack")
-        if not asked:
+        if asked is not True and asked != "true":
             return None
         self._server.agree(session, session.terms, acks=True)
         answer: Any = {"enabled": True, "batch": 0} if self._announces_batch else asked

@@ -18,7 +18,7 @@ from holdfast.bayeux.errors import ErrorReply, Refused
 from holdfast.bayeux.extension import ServerExtension, SessionExtension
 from holdfast.bayeux.reading import most_verdicts, verdicts_of
 from holdfast.bayeux.sessions import Session
-from holdfast.bayeux.terms import Terms, TermsInvalid, check_names
+from holdfast.bayeux.terms import Terms, TermsInvalid, asks_for_terms, check_names
 from holdfast.delivery.batch import Batch
 from holdfast.delivery.channels import canonical
 from holdfast.delivery.entries import SettledBy
@@ -59,9 +59,9 @@ class DeliveryWire(ServerExtension):
         self, session: Session, handshake: Json, reply: Json, now: float
     ) -> SessionExtension | None:
         ext = handshake.get("ext") or {}
-        asked = ext.get("delivery")
-        if asked is None or asked is False or asked == "false":
+        if not asks_for_terms(ext):
             return None
+        asked = ext["delivery"]
         try:
             check_names(asked)
             terms = Terms.of(True if asked == "true" else asked)

@@ -158,6 +158,7 @@ class SessionLife:
         if terms is None:
             return
         session.deliver_only = True
+        session.queue.gives_verdicts = not terms.oneway
         if terms.oneway:
             session.queue.settling = SettledBy.WRITTEN
         elif not acks:

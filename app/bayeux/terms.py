@@ -154,6 +154,12 @@ def is_subject(name: object) -> bool:
     return isinstance(name, str) and name != NOBODY and SUBJECT.fullmatch(name) is not None
 
 
+def asks_for_terms(ext: Mapping[str, Any]) -> bool:
+    """Return whether the `ext` of a handshake asks for terms."""
+    asked = ext.get("delivery")
+    return not (asked is None or asked is False or asked == "false")
+
+
 def check_names(asked: object) -> None:
     """Check that all options are known; raises `TermsInvalid`.
 

@@ -40,6 +40,7 @@ class InFlight:
         "batch",
         "count",
         "expiring",
+        "gives_verdicts",
         "has_former",
         "has_pending",
         "has_topics",
@@ -59,6 +60,9 @@ class InFlight:
     def __init__(self, counters: Counters) -> None:
         self._counters = counters
         self.settling = _WRITTEN
+        # Whether the receiver can refuse single messages. If not, nothing is learned from small
+        # batches after a failure.
+        self.gives_verdicts = False
         # In the order of the next hand-over, by the number of the last one.
         self.returned: dict[int, Entry] = {}
         self._handed: dict[int, Entry] = {}
@@ -250,7 +254,7 @@ class InFlight:
 
     def narrow(self) -> None:
         """Hand over one entry at a time after a failure, to find the message that causes it."""
-        if self.settling is not _WRITTEN:
+        if self.gives_verdicts:
             self.window = 1
 
     def widen(self, count: int) -> None:

@@ -54,9 +54,9 @@ class CallbackQueue(InFlight):
     def take_terms(self, other: "CallbackQueue") -> None:
         """Take over the limits and options agreed for a queue that was never used."""
         self._most_entries, self._most_bytes = other._most_entries, other._most_bytes
-        self.settling = other.settling
+        self.settling, self.gives_verdicts = other.settling, other.gives_verdicts
         self.response_timeout_s = other.response_timeout_s
-        if self.settling is _WRITTEN:
+        if not self.gives_verdicts:
             self.window = 0
 
     # Adding

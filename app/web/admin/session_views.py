@@ -173,7 +173,7 @@ def whole_session(
     now: float,
 ) -> Session:
     """Return a session with everything that is known of it."""
-    terms, dispatcher = session.terms, session.dispatcher
+    dispatcher = session.dispatcher
     policy = DEFAULT_POLICY if dispatcher is None else dispatcher.policy
     is_polling = dispatcher is not None and dispatcher.state is DispatcherState.POLLING
     deadline = dispatcher.deadline if dispatcher is not None and is_polling else None
@@ -184,7 +184,7 @@ def whole_session(
         session,
         channels=sorted(session.subscriptions)[:_CHANNELS],
         acknowledges=queue.settling is entries.SettledBy.BATCH,
-        gives_verdicts=terms is not None and queue.settling is not entries.SettledBy.WRITTEN,
+        gives_verdicts=queue.gives_verdicts,
         expires=expires_ms(options, node, session, now),
         retries=policy.retries,
         delay_ms=round(policy.delay_s * 1000),

@@ -21,11 +21,15 @@ alice <- /meta/handshake ok {"clientId": new $alice, "ext": absent, ...}
 alice -> /meta/connect {"ext": {"ack": 0}}
 alice <- /meta/connect ok
 bob -> /meta/handshake {"ext": {"ack": 1}}
-bob <- /meta/handshake error "400:user.illegalArgument,ack:ext_invalid" {"advice": {"reconnect": "none", ...}}
+bob <- /meta/handshake ok {"clientId": new $bob, "ext": absent, ...}
+bob -> /meta/connect {"ext": {"ack": 0}}
+bob <- /meta/connect ok
 carol -> /meta/handshake {"ext": {"ack": {"enabled": true}}}
-carol <- /meta/handshake error "400:user.illegalArgument,ack:ext_invalid" {"advice": {"reconnect": "none", ...}}
-dave -> /meta/handshake {"ext": {"ack": "yes"}}
-dave <- /meta/handshake error "400:user.illegalArgument,ack:ext_invalid" {"advice": {"reconnect": "none", ...}}
+carol <- /meta/handshake ok {"clientId": new $carol, "ext": absent, ...}
+dave -> /meta/handshake {"ext": {"ack": "yes", "delivery": false}}
+dave <- /meta/handshake ok {"clientId": new $dave, "ext": absent, ...}
+erin -> /meta/handshake {"ext": {"ack": null}}
+erin <- /meta/handshake ok {"clientId": new $erin, "ext": absent, ...}
 
 # The ack extension can be disabled
 ! ack = false
@@ -94,31 +98,78 @@ alice <- /ack/again {"data": "hello"}
 alice ~> /meta/connect {"ext": {"ack": 3}}
 alice is held
 
-# Redelivered messages come first and in order
+# Redelivered messages come first and in order, all at once
 alice handshakes with ack
 alice subscribes to /ack/order
 alice connects with ack
 bob handshakes
-bob -> /ack/order {"data": 1}
-       /ack/order {"data": 2}
-bob <- /ack/order ok
-       /ack/order ok
+bob -> 20 times /ack/order {"data": "old"}
+bob <- 20 times /ack/order ok
 alice -> /meta/connect {"ext": {"ack": 1}}
-alice <- /ack/order {"data": 1}
-         /ack/order {"data": 2}
+alice <- 20 times /ack/order {"data": "old"}
          /meta/connect ok {"ext": {"ack": 2}}
-bob publishes 3 to /ack/order
+bob publishes "new" to /ack/order
+alice -> /meta/connect {"ext": {"ack": 1}}
+alice <- 20 times /ack/order {"data": "old"}
+         /ack/order {"data": "new"}
+         /meta/connect ok {"ext": {"ack": 3}}
+alice ~> /meta/connect {"ext": {"ack": 3}}
+alice is held
+
+# Receivers that give verdicts get redelivered messages in growing batches
+alice -> /meta/handshake {"ext": {"ack": true, "delivery": true}}
+alice <- /meta/handshake ok {"clientId": new $alice, ...}
+alice subscribes to /ack/verdicts
+alice connects with ack
+bob handshakes
+bob -> /ack/verdicts {"data": 1}
+       /ack/verdicts {"data": 2}
+bob <- /ack/verdicts ok
+       /ack/verdicts ok
+alice -> /meta/connect {"ext": {"ack": 1}}
+alice <- /ack/verdicts {"data": 1, ...}
+         /ack/verdicts {"data": 2, ...}
+         /meta/connect ok {"ext": {"ack": 2}}
+bob publishes 3 to /ack/verdicts
 -- The first redelivery has one message; the batch window then grows with each settled one.
 alice -> /meta/connect {"ext": {"ack": 1}}
-alice <- /ack/order {"data": 1}
+alice <- /ack/verdicts {"data": 1, ...}
          /meta/connect ok {"ext": {"ack": 3}}
-bob publishes 4 to /ack/order
+bob publishes 4 to /ack/verdicts
 alice -> /meta/connect {"ext": {"ack": 3}}
-alice <- /ack/order {"data": 2}
-         /ack/order {"data": 3}
+alice <- /ack/verdicts {"data": 2, ...}
+         /ack/verdicts {"data": 3, ...}
          /meta/connect ok {"ext": {"ack": 4}}
 alice -> /meta/connect {"ext": {"ack": 4}}
-alice <- /ack/order {"data": 4}
+alice <- /ack/verdicts {"data": 4, ...}
+         /meta/connect ok {"ext": {"ack": 5}}
+alice ~> /meta/connect {"ext": {"ack": 5}}
+alice is held
+alice leaves while waiting
+
+# A message with its last attempt comes alone
+! channels = {"/ack/deadly": {"max_attempts": 3}}
+alice handshakes with ack
+alice subscribes to /ack/deadly
+alice connects with ack
+bob handshakes
+bob -> /ack/deadly {"data": "poison"}
+       /ack/deadly {"data": 2}
+bob <- 2 times /ack/deadly ok
+alice -> /meta/connect {"ext": {"ack": 1}}
+alice <- /ack/deadly {"data": "poison"}
+         /ack/deadly {"data": 2}
+         /meta/connect ok {"ext": {"ack": 2}}
+alice -> /meta/connect {"ext": {"ack": 1}}
+alice <- /ack/deadly {"data": "poison"}
+         /ack/deadly {"data": 2}
+         /meta/connect ok {"ext": {"ack": 3}}
+alice -> /meta/connect {"ext": {"ack": 1}}
+alice <- /ack/deadly {"data": "poison"}
+         /meta/connect ok {"ext": {"ack": 4}}
+-- It has become a dead letter. What was beside it before has an attempt of its own.
+alice -> /meta/connect {"ext": {"ack": 1}}
+alice <- /ack/deadly {"data": 2}
          /meta/connect ok {"ext": {"ack": 5}}
 alice ~> /meta/connect {"ext": {"ack": 5}}
 alice is held
@@ -138,6 +189,7 @@ alice <- /ack/late {"data": 1}
          /meta/connect ok {"ext": {"ack": 2}}
 alice -> /meta/connect {"ext": {"ack": 1}}
 alice <- /ack/late {"data": 1}
+         /ack/late {"data": 2}
          /meta/connect ok {"ext": {"ack": 3}}
 alice ~> /meta/connect {"ext": {"ack": 2}}
 alice is held
@@ -157,12 +209,10 @@ alice drops
 bob publishes 2 to /ack/reload
 alice -> /meta/connect {"ext": {"ack": 1}, "advice": {"timeout": 0}}
 alice <- /ack/reload {"data": 1}
+         /ack/reload {"data": 2}
          /meta/connect ok {"ext": {"ack": 3}, "advice": {"reconnect": "retry", "interval": 0, "timeout": 30000}}
 alice -> /meta/connect {"ext": {"ack": 3}, "advice": {"timeout": 0}}
-alice <- /ack/reload {"data": 2}
-         /meta/connect ok {"ext": {"ack": 4}, "advice": {"reconnect": "retry", "interval": 0, "timeout": 30000}}
-alice -> /meta/connect {"ext": {"ack": 4}, "advice": {"timeout": 0}}
-alice <- /meta/connect ok {"ext": {"ack": 5}, "advice": {"reconnect": "retry", "interval": 0, "timeout": 30000}}
+alice <- /meta/connect ok {"ext": {"ack": 4}, "advice": {"reconnect": "retry", "interval": 0, "timeout": 30000}}
 
 # Redelivery slows down for a receiver that never acknowledges
 alice handshakes with ack
@@ -243,6 +293,7 @@ alice ~> /meta/connect {"ext": {"ack": 1}}
 bob publishes 2 to /ack/pause
 alice is held for 400 ms
 alice <~ /ack/pause {"data": 1}
+         /ack/pause {"data": 2}
          /meta/connect ok {"ext": {"ack": 9}}
 
 # A late ack of an older batch changes nothing
@@ -375,6 +426,7 @@ alice reads again
 alice <~ /ack/overtaken {"data": 1}
          /meta/connect ok {"id": "slow", "ext": {"ack": 2}}
 alice <~ /ack/overtaken {"data": 1}
+         /ack/overtaken {"data": 2}
          /meta/connect ok {"id": "fast", "ext": {"ack": 3}}
 bob publishes 3 to /ack/overtaken
 -- The client believes the reply that came in time.
@@ -411,10 +463,8 @@ alice drops
 bob publishes 2 to /ack/socket
 alice -> /meta/connect {"ext": {"ack": 1}, "advice": {"timeout": 0}}
 alice <- /ack/socket {"data": 1}
+         /ack/socket {"data": 2}
          /meta/connect ok {"ext": {"ack": 3}, "advice": <any>}
-alice -> /meta/connect {"ext": {"ack": 3}}
-alice <- /ack/socket {"data": 2}
-         /meta/connect ok {"ext": {"ack": 4}}
 
 # A session with ack continues over another transport
 transports: long-polling
@@ -463,10 +513,8 @@ alice ~> /meta/connect {"ext": {"ack": 2}, "id": "last"}
 alice is held for 50 ms
 bob publishes "prompt again" to /ack/prompt
 alice <~ /ack/lazy {"data": "lazy again"}
+         /ack/prompt {"data": "prompt again"}
          /meta/connect ok {"id": "last", "ext": {"ack": 4}}
-alice -> /meta/connect {"ext": {"ack": 4}}
-alice <- /ack/prompt {"data": "prompt again"}
-         /meta/connect ok {"ext": {"ack": 5}}
 
 # Unacked messages count towards the limit of the queue
 ! max_queue = 3
@@ -484,16 +532,14 @@ bob publishes 3 to /ack/bounded
 bob publishes "one too many" to /ack/bounded
 alice -> /meta/connect {"ext": {"ack": 1}}
 alice <- /ack/bounded {"data": 1}
-         /meta/connect ok {"ext": {"ack": 3}}
-alice -> /meta/connect {"ext": {"ack": 3}}
-alice <- /ack/bounded {"data": 2}
+         /ack/bounded {"data": 2}
          /ack/bounded {"data": 3}
-         /meta/connect ok {"ext": {"ack": 4}}
+         /meta/connect ok {"ext": {"ack": 3}}
 -- An ack makes room.
-alice ~> /meta/connect {"ext": {"ack": 4}}
+alice ~> /meta/connect {"ext": {"ack": 3}}
 bob publishes 4 to /ack/bounded
 alice <~ /ack/bounded {"data": 4}
-         /meta/connect ok {"ext": {"ack": 5}}
+         /meta/connect ok {"ext": {"ack": 4}}
 
 # A client that repeats an old ack cannot make its queue grow
 ! max_queue = 3
@@ -519,6 +565,8 @@ alice <- /ack/abuse {"data": 1}
 bob publishes 6 to /ack/abuse
 alice -> /meta/connect {"ext": {"ack": 0}, "advice": {"timeout": 0}}
 alice <- /ack/abuse {"data": 1}
+         /ack/abuse {"data": 2}
+         /ack/abuse {"data": 3}
          /meta/connect ok {"ext": {"ack": 3}, "advice": <any>}
 
 # A session with ack expires like any other
@@ -550,9 +598,11 @@ alice <- /ack/cumulative {"data": 1}
 bob publishes 2 to /ack/cumulative
 alice -> /meta/connect {"ext": {"ack": 1}}
 alice <- /ack/cumulative {"data": 1}
+         /ack/cumulative {"data": 2}
          /meta/connect ok {"ext": {"ack": 3}}
+bob publishes 3 to /ack/cumulative
 alice -> /meta/connect {"ext": {"ack": 3}}
-alice <- /ack/cumulative {"data": 2}
+alice <- /ack/cumulative {"data": 3}
          /meta/connect ok {"ext": {"ack": 4}}
 alice -> /meta/connect {"ext": {"ack": 4}, "advice": {"timeout": 0}}
 alice <- /meta/connect ok {"ext": {"ack": 5}, "advice": <any>}

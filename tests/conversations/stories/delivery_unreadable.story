@@ -52,7 +52,7 @@ alice <- /unreadable/anything {"data": 1, "ext": {"delivery": {"redelivered": 1,
 alice disconnects
 
 # A handshake with unreadable options is refused
-alice -> /meta/handshake {"ext": {"ack": 1}}
+alice -> /meta/handshake {"ext": {"ack": 1, "delivery": true}}
 alice <- /meta/handshake error "400:user.illegalArgument,ack:ext_invalid" {"advice": {"reconnect": "none", ...}}
 alice -> /meta/handshake {"ext": {"delivery": {"verdicts": "all"}}}
 alice <- /meta/handshake error "400:user.illegalArgument,verdicts:delivery_invalid" {"advice": {"reconnect": "none", ...}}

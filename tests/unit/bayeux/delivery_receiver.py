@@ -163,8 +163,8 @@ class Receiver:
         return now + self.kind.response_ms / 1000 if self.kind.response_ms else None
 
     def fail(self) -> None:
-        """What was in flight is redelivered one by one."""
-        if self.kind.settles != "written":
+        """What was in flight is redelivered one by one, if the receiver could refuse it."""
+        if self.kind.settles != "written" and self.kind.options is not None:
             self.window = 1
 
     def awaits_last_attempt(self) -> bool:

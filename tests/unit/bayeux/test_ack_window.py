@@ -21,6 +21,7 @@ from hypothesis.stateful import (
 
 from holdfast.delivery.queue import QueueLimits
 from holdfast.extensions.ack import Ack
+from holdfast.extensions.delivery_wire import DeliveryWire
 from tests.unit.bayeux.harness import Asked, Json, Server, Wire
 
 LIMIT = 8
@@ -29,7 +30,9 @@ LIMIT = 8
 class Model:
     """The unacked messages, in the simplest way."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_narrow: bool) -> None:
+        # Whether a loss makes batches small.
+        self.is_narrow = is_narrow
         self.batch = 0
         # The unacked messages, each with the successive batches that carried it.
         self.window: list[tuple[int, range]] = []
@@ -58,9 +61,9 @@ class Model:
             self.room += before - len(here)
 
     def answer(self) -> tuple[int, list[int]]:
-        """After a loss: one message, plus one for each that was acked since."""
+        """After a loss: everything, or one message, plus one for each that was acked since."""
         self.batch += 1
-        if self.handed:
+        if self.handed and self.is_narrow:
             self.room = 1
         going, staying = self.window[: self.room or LIMIT], self.window[self.room or LIMIT :]
         going = [
@@ -91,13 +94,11 @@ class AckWindow(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.server = Server(
+            DeliveryWire,
             partial(Ack, announces_batch=False),
             queue_limits=QueueLimits(entries=LIMIT),
             max_interval_s=100_000.0,
         )
-        self.model = Model()
-        self.client = self.server.client(ext={"ack": True})
-        self.client.subscribe("/a")
         self.number = 0
         self.taken: list[int] = []
         # Between client and server: requests that may still arrive, and answers likewise.
@@ -113,8 +114,12 @@ class AckWindow(RuleBasedStateMachine):
         self.received: list[int] = []
         self.seen: list[int] = []
 
-    @initialize()
-    def first_connect(self) -> None:
+    @initialize(gives_verdicts=st.booleans())
+    def first_connect(self, gives_verdicts: bool) -> None:
+        self.model = Model(is_narrow=gives_verdicts)
+        terms = {"delivery": {"responseTimeout": 0}} if gives_verdicts else {}
+        self.client = self.server.client(ext={"ack": True, **terms})
+        self.client.subscribe("/a")
         self.ask(patient=True)
         self.request_arrives(0, repeats=False)
 

@@ -5,11 +5,13 @@ from typing import Any
 
 import pytest
 
+from holdfast.bayeux.options import ChannelRule
 from holdfast.bayeux.transports import ConnectionType
 from holdfast.delivery.counters import Reason
 from holdfast.delivery.entries import SettledBy
 from holdfast.delivery.queue import QueueLimits
 from holdfast.extensions.ack import Ack
+from holdfast.extensions.delivery_wire import DeliveryWire
 from tests.unit.bayeux.harness import ABSENT, Asked, Client, Json, Server, Wire
 
 
@@ -17,6 +19,14 @@ def acknowledging(**options: Any) -> tuple[Server, Client]:
     """A client with acks, subscribed to /a, after its first connect (batch 1)."""
     server = Server(partial(Ack, announces_batch=False), **options)
     client = server.connected(ext={"ack": True})
+    client.subscribe("/a")
+    return server, client
+
+
+def refusing(**options: Any) -> tuple[Server, Client]:
+    """As `acknowledging`, but with verdicts: after a loss its batches are small."""
+    server = Server(DeliveryWire, partial(Ack, announces_batch=False), **options)
+    client = server.connected(ext={"ack": True, "delivery": {"responseTimeout": 0}})
     client.subscribe("/a")
     return server, client
 
@@ -49,10 +59,25 @@ def test_a_handshake_that_asks_for_acks_is_answered_in_the_same_form(asked: Any)
     assert reply["ext"] == {"ack": asked}
 
 
-@pytest.mark.parametrize("asked", [1, 0, "yes", "True", {}, None, []])
-def test_a_handshake_with_an_unreadable_ack_is_refused(asked: Any) -> None:
-    server = Server(partial(Ack, announces_batch=False))
-    reply = server.guest().handshake(ext={"ack": asked}).reply
+NEITHER = [1, 0, "yes", "True", {}, None, [], {"enabled": True}]
+
+
+@pytest.mark.parametrize("asked", NEITHER)
+@pytest.mark.parametrize("delivery", [{}, {"delivery": None}, {"delivery": False}])
+def test_a_handshake_without_delivery_that_asks_for_acks_in_no_known_form_gets_none(
+    asked: Any, delivery: Json
+) -> None:
+    server = Server(DeliveryWire, partial(Ack, announces_batch=False))
+    client = server.guest()
+    assert "ext" not in client.handshake(ext={"ack": asked, **delivery}).reply
+    assert "ext" not in client.connect(ext={"ack": 0}).reply
+    assert client.session.queue.settling is SettledBy.WRITTEN
+
+
+@pytest.mark.parametrize("asked", NEITHER)
+def test_a_handshake_with_delivery_and_an_unreadable_ack_is_refused(asked: Any) -> None:
+    server = Server(DeliveryWire, partial(Ack, announces_batch=False))
+    reply = server.guest().handshake(ext={"ack": asked, "delivery": True}).reply
     assert reply["error"] == "400:user.illegalArgument,ack:ext_invalid"
     assert reply["advice"]["reconnect"] == "none"
     assert len(server.bayeux.state.sessions) == 0
@@ -151,31 +176,44 @@ def test_acked_messages_are_not_redelivered() -> None:
     assert poll(client, 2).data == []
 
 
-def test_a_lost_reply_is_redelivered_at_once_in_new_batches_and_in_order() -> None:
+def test_everything_in_a_lost_reply_is_redelivered_in_one_batch_with_what_is_new() -> None:
     server, client = acknowledging()
-    publish(server, 1, 2)
+    publish(server, *range(1_000))
     lost = connect(client, 1)
-    assert (batch(lost), lost.data) == (2, [1, 2])
-    publish(server, 3)
+    assert (batch(lost), lost.data) == (2, [*range(1_000)])
+    publish(server, 1_000)
     again = connect(client, 1)
-    assert (batch(again), again.data) == (3, [1])
-    assert server.bayeux.state.hub.counters.redelivered == 2
-    assert connect(client, 3).data == [2, 3]
-    assert connect(client, 4).is_held
+    assert (batch(again), again.data) == (3, [*range(1_001)])
+    assert server.bayeux.state.hub.counters.redelivered == 1_000
+    assert connect(client, 3).is_held
+    assert server.balances()
+
+
+def test_a_message_with_its_last_attempt_goes_alone_although_others_go_together() -> None:
+    server, client = acknowledging(channels={"/a": ChannelRule(max_attempts=3)})
+    publish(server, 1, 2)
+    assert poll(client, 1).data == [1, 2]
+    publish(server, 3)
+    assert poll(client, 1).data == [1, 2, 3]
+    assert [poll(client, 1).data, poll(client, 1).data] == [[1], [2]]
+    assert [letter.code for letter in server.keeper.letters] == ["user.update.error"]
+    assert poll(client, 5).data == [3]
+    assert len(server.keeper.letters) == 1
+    assert server.balances()
 
 
 def test_an_ack_of_a_reply_that_seemed_lost_settles_all_of_it() -> None:
     server, client = acknowledging()
     publish(server, 1, 2, 3)
     assert poll(client, 1).data == [1, 2, 3]
-    assert poll(client, 1).data == [1]
+    assert poll(client, 1).data == [1, 2, 3]
     # The client had got the first of the two, and did not wait for the other.
     assert poll(client, 2).data == []
     assert server.balances()
 
 
 def test_an_ack_of_a_redelivered_part_does_not_settle_the_rest() -> None:
-    server, client = acknowledging()
+    server, client = refusing()
     publish(server, 1, 2, 3)
     poll(client, 1)
     assert poll(client, 1).data == [1]
@@ -183,8 +221,8 @@ def test_an_ack_of_a_redelivered_part_does_not_settle_the_rest() -> None:
     assert server.balances()
 
 
-def test_the_batch_window_after_a_lost_reply_grows_with_each_acked_message() -> None:
-    server, client = acknowledging()
+def test_the_batch_window_of_a_receiver_with_verdicts_grows_with_each_acked_message() -> None:
+    server, client = refusing()
     publish(server, *range(10))
     lost = poll(client, 1)
     counts = []
@@ -244,7 +282,7 @@ def test_a_late_ack_of_an_earlier_reply_does_not_settle_newer_messages() -> None
     publish(server, 2)
     # The client gave up on the late reply and asked again, without having seen it.
     again = poll(client, 1)
-    assert (late.data, again.data) == ([1], [1])
+    assert (late.data, again.data) == ([1], [1, 2])
     # Even if it acknowledges the late one now, the newer message stays.
     assert poll(client, 2).data == [2]
 
@@ -352,7 +390,7 @@ def test_new_messages_do_not_shorten_the_pause() -> None:
     publish(server, 2)
     assert asked.is_held
     server.advance(1.1)
-    assert asked.data == [1]
+    assert asked.data == [1, 2]
 
 
 def test_a_connect_with_a_timeout_of_zero_gets_redeliveries_at_once() -> None:
@@ -386,7 +424,7 @@ def test_unacked_messages_count_against_the_limit_of_the_queue() -> None:
     poll(client, 1)
     publish(server, 3, 4, 5)
     answer = poll(client, 1)
-    assert (answer.data, poll(client, batch(answer)).data) == ([1], [2, 3])
+    assert (answer.data, poll(client, batch(answer)).data) == ([1, 2, 3], [])
     assert [letter.code for letter in server.keeper.letters] == [Reason.OVERFLOW_ENTRIES.value] * 2
     assert server.bayeux.state.hub.counters.dead == 2
     assert server.balances()
