@@ -76,11 +76,21 @@ class DueSessions:
             # Dead letters cannot be stored now: retry with the next tick.
             return
         first_due = session.queue.first_due()
-        if first_due and first_due <= now and not session.delayed_replies:
+        if (
+            first_due
+            and first_due <= now
+            and not session.delayed_replies
+            and self._clock.is_silent_since(session, first_due)
+        ):
             self._miss_verdict(session, now)
         if session.is_gone:
             return
-        if session.ends_at and session.ends_at <= now and session.held_connect is None:
+        if (
+            session.ends_at
+            and session.ends_at <= now
+            and session.held_connect is None
+            and self._clock.is_silent_since(session, session.ends_at)
+        ):
             self._ends.end_with_letters(
                 session, error_codes.NO_CONNECTION, "the session's timeout is over", now
             )
@@ -125,7 +135,7 @@ class DueSessions:
             if session.delayed_replies or session.pending_publishes:
                 # The client waits for this server.
                 self._clock.await_return(session, now)
-            else:
+            elif self._clock.is_silent_since(session, session.deadline):
                 self._lose(session, now)
 
     def _lose(self, session: Session, now: float) -> None:

@@ -53,6 +53,11 @@ class RemainingMessages:
         # The session whose later requests wait for this one.
         self._session: Session | None = None
 
+    @property
+    def is_read(self) -> bool:
+        """Whether its session, if it has one, knows of it."""
+        return True
+
     def wait(self) -> "RemainingMessages":
         """Continue in a later turn; the replies are pending until then."""
         exchange = self._exchange
@@ -125,6 +130,11 @@ class SalvagedRequest:
         self._size = size
         # Set when all messages are found.
         self._rest: RemainingMessages | None = None
+
+    @property
+    def is_read(self) -> bool:
+        """Whether its session, if it has one, knows of it."""
+        return self._rest is not None
 
     def go_on(self, bayeux: Bayeux, now: float) -> bool:
         """Continue while the turn lasts; returns whether that was all. Raises `RequestRefused`."""

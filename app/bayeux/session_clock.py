@@ -1,6 +1,6 @@
 """The deadlines of sessions, and what moves them."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import inf
 from typing import Final
 
@@ -16,6 +16,10 @@ from holdfast.delivery.session_states import SessionState
 _HANDSHAKEN: Final = SessionState.HANDSHAKEN
 # A larger difference between the clocks counts as a jump of the wall clock.
 _JUMP_MS: Final = 1000
+
+
+def _nothing_unread() -> float:
+    return inf
 
 
 class SessionClock:
@@ -35,6 +39,8 @@ class SessionClock:
         self._unconnected = unconnected
         self._presence = presence
         self._node = node
+        # Returns when the oldest request came that nobody has read yet; the web layer sets it.
+        self.unread_since: Callable[[], float] = _nothing_unread
         # How far the wall clock is ahead of the core's.
         self._ahead_ms = 0.0
 
@@ -81,6 +87,10 @@ class SessionClock:
             self._presence.show(session, session.subscriptions)
         session.ends_at = 0.0
         self._unconnected.remove(session)
+
+    def is_silent_since(self, session: Session, due: float) -> bool:
+        """Return whether all is handled that the client may have sent by then; ask again if not."""
+        return session.is_heard and self.unread_since() > due
 
     def schedule(self, session: Session) -> None:
         """Schedule the session for its next deadline."""

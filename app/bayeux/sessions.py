@@ -55,6 +55,10 @@ class Carrier(Protocol):
         """Whether bytes that were taken have not left this process yet."""
         ...
 
+    def has_unread(self) -> bool:
+        """Whether the client has sent more on this connection than has reached the core."""
+        ...
+
     def is_lost(self) -> bool:
         """Whether the connection ended before this server was done with it.
 
@@ -74,6 +78,10 @@ class Pipe(Protocol):
 
     def is_draining(self) -> bool:
         """Whether earlier bytes have not left yet; then wait for `Bayeux.drained`."""
+        ...
+
+    def has_unread(self) -> bool:
+        """Whether the client has sent more on this connection than has reached the core."""
         ...
 
     def end(self) -> None:
@@ -332,6 +340,13 @@ class Session(Receiver):
     def is_reachable(self) -> bool:
         """Whether messages can be sent without waiting for the client."""
         return self.held_connect is not None or (self.pipe is not None and not self.deliver_only)
+
+    @property
+    def is_heard(self) -> bool:
+        """Whether everything is handled that is known to have come from the client."""
+        if self.unfinished or (self.pipe is not None and self.pipe.has_unread()):
+            return False
+        return self.carrier is None or not self.carrier.has_unread()
 
     def next_due(self) -> float:
         """The earliest of this session's deadlines."""

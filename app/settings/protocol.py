@@ -97,7 +97,8 @@ class TransportSettings(Section):
     )
     ws_idle_timeout: Milliseconds = Field(
         300_000,
-        description="Time without received data after which a WebSocket is closed; 0 is never.",
+        description="Time without a message of a living session after which a WebSocket is "
+        "closed; 0 is never.",
     )
     ws_session_timeout: TimeLimit = Field(
         10_000, description="Time within which a new WebSocket must name a session, or is closed."

@@ -75,7 +75,8 @@ class ServerSettings(Section):
         True, description="Answer ordinary POST requests without aiohttp's request handling."
     )
     request_timeout: TimeLimit = Field(
-        30_000, description="Time within which a request must arrive completely."
+        30_000,
+        description="Time within which a request or WebSocket message must arrive completely.",
     )
     write_timeout: TimeLimit = Field(
         30_000,

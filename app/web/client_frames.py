@@ -29,14 +29,15 @@ _ABSURD = b"\xf0\x80"
 # Content of the ping that replaces a refused message; random, so that no client can forge it.
 TOO_LARGE = os.urandom(16)
 NO_ROOM = os.urandom(16)
+TIMED_OUT = os.urandom(16)
 _PING = b"\x89\x90\x00\x00\x00\x00"
 
 
 class ClientFrames:
     """Passes whole frames on, up to the first one without a mask or of a refused message.
 
-    A message is refused if it is too large, or if the intake has no room for it. After that only a
-    close frame passes, so that both sides close properly; the rest is dropped.
+    A message is refused if it is too large or too late, or if the intake has no room for it. After
+    that only a close frame passes, so that both sides close properly; the rest is dropped.
     """
 
     __slots__ = (
@@ -53,6 +54,8 @@ class ClientFrames:
         "_skipped",
         "_taken",
         "_unheard",
+        "_waiting",
+        "finished",
         "has_unmasked",
         "taker",
     )
@@ -74,6 +77,8 @@ class ClientFrames:
         self._begun = 0
         # Bytes of complete messages that are still in the reader; small messages are not counted.
         self._unheard = 0
+        # Complete messages in the reader, the small ones too; and all that were there so far.
+        self._waiting = self.finished = 0
         # Bytes taken from the intake.
         self._taken = 0
         self.has_unmasked = False
@@ -100,8 +105,23 @@ class ClientFrames:
         self._taken = self._unheard = 0
         self._reader.feed_eof()
 
+    @property
+    def has_unheard(self) -> bool:
+        """Whether complete messages are still in the reader."""
+        return self._waiting > 0
+
+    @property
+    def is_unfinished(self) -> bool:
+        """Whether a frame or a message has begun, and may still become whole."""
+        return bool(self._held or self._size) and not self._is_refused
+
+    def time_out(self) -> None:
+        """Refuse the unfinished message: the rest of it took too long."""
+        self._feed(self._refuse(TIMED_OUT, bytes(self._held)))
+
     def heard(self, size: int) -> None:
         """A message of this size was read from the reader."""
+        self._waiting -= 1
         if size > SMALL and self._unheard:
             self._unheard -= size
             self._taken -= size
@@ -164,6 +184,8 @@ class ClientFrames:
             return
         self._begun += payload
         if first & _FINAL:
+            self._waiting += 1
+            self.finished += 1
             if self._begun > SMALL:
                 self._unheard += self._begun
             self._size = self._begun = 0

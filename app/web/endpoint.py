@@ -83,9 +83,9 @@ class Endpoint:
     scheduler: RequestScheduler = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(
-            self, "scheduler", RequestScheduler(self.bayeux, self.clock, self.intake)
-        )
+        scheduler = RequestScheduler(self.bayeux, self.clock, self.intake)
+        object.__setattr__(self, "scheduler", scheduler)
+        self.bayeux.life.clock.unread_since = scheduler.unread_since
 
     def check_origin(self, headers: "Headers") -> OriginTrust:
         """Return how far the page behind a request is trusted.

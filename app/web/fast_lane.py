@@ -108,6 +108,7 @@ class FastLane(RequestHandler):
         "_deadline",
         "_endpoint",
         "_exchange",
+        "_finished",
         "_heads",
         "_is_between",
         "_known",
@@ -141,6 +142,8 @@ class FastLane(RequestHandler):
         self.frames: ClientFrames | None = None
         # Bytes of the WebSocket that wait for a later turn.
         self._unheard = b""
+        # The number of its whole messages when the unfinished one began.
+        self._finished = 0
         self._body: StreamReader = EMPTY_PAYLOAD
         # Bytes set aside, in the pieces in which they arrived: how aiohttp reads what follows a
         # refused upgrade depends on the pieces.
@@ -321,6 +324,7 @@ class FastLane(RequestHandler):
         if not self._unheard:
             if len(data) <= _SOCKET_PIECE:
                 super().data_received(data)
+                self._watch_frames()
                 return
             super()._pause_reading_for_buffer()
             if not self._reading_paused:
@@ -331,10 +335,24 @@ class FastLane(RequestHandler):
         piece, self._unheard = self._unheard[:_SOCKET_PIECE], self._unheard[_SOCKET_PIECE:]
         if piece:
             super().data_received(piece)
+            self._watch_frames()
         if not self._unheard:
             self._resume_reading_for_buffer()
         elif not self._reading_paused:
             self._loop.call_soon(self._hear_more)
+
+    def _watch_frames(self) -> None:
+        """Limit the time of an unfinished frame, or message of several."""
+        frames = self.frames
+        if frames is None:
+            return
+        if self.began_at is not None and not (
+            frames.is_unfinished and frames.finished == self._finished
+        ):
+            self._finish_reading()
+        if frames.is_unfinished:
+            self._finished = frames.finished
+            self._start_reading()
 
     def resume_reading(self, resume_parser: bool = True) -> None:
         super().resume_reading(resume_parser)
@@ -416,11 +434,21 @@ class FastLane(RequestHandler):
 
     def _time_out(self) -> None:
         self._deadline = None
-        if not self._ordinary:
+        if self.frames is not None:
+            self._time_out_frames(self.frames)
+        elif not self._ordinary:
             # The headers are incomplete. The timeout of a body is its reader's task.
             if self._body.is_eof():
                 self._refuse(ErrorReply.REQUEST_TIMEOUT)
             self.force_close()
+
+    def _time_out_frames(self, frames: ClientFrames) -> None:
+        self.began_at = None
+        if self._unheard or self._reading_paused:
+            # The rest may be here already.
+            self._start_reading()
+        elif frames.is_unfinished:
+            frames.time_out()
 
     def _process_keepalive(self) -> None:
         if self._exchange is None and self.began_at is None:
@@ -469,6 +497,11 @@ class FastLane(RequestHandler):
 
     def is_draining(self) -> bool:
         return self._paused and self.transport is not None
+
+    def has_unread(self) -> bool:
+        if self.frames is None:
+            return bool(self._set_aside)
+        return bool(self._unheard) or self.frames.has_unheard
 
     def pause_writing(self) -> None:
         super().pause_writing()

@@ -41,6 +41,10 @@ class Waiting:
         transport = self._request.transport
         return transport is not None and self._request.protocol.writing_paused
 
+    def has_unread(self) -> bool:
+        # A request behind this one belongs to anybody.
+        return False
+
     def fail(self, error: ErrorReply | None) -> None:
         """End the exchange; with an error, the request could not be completed."""
         if error is not None and not self._answer.done():

@@ -7,9 +7,10 @@ before the next large request continues: large requests take at most half of the
 
 import asyncio
 import logging
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import inf
 from time import thread_time
 
 from holdfast.bayeux.errors import ErrorReply, RequestRefused
@@ -46,6 +47,11 @@ class UnfinishedRequest:
     # Called at the end, but never in the turn in which the request arrived.
     done: Done = _ignore
 
+    @property
+    def is_read(self) -> bool:
+        """Whether it is known whose request it is."""
+        return self.rest is not None and self.rest.is_read
+
 
 class RequestScheduler:
     """Handles requests at once if there is time, else in later turns in order of arrival."""
@@ -57,6 +63,8 @@ class RequestScheduler:
         self._waiting: deque[UnfinishedRequest] = deque()
         # Decoded requests, handled in rotation.
         self._going: deque[UnfinishedRequest] = deque()
+        # When the requests came that nobody has read yet, the oldest first.
+        self._unread: OrderedDict[Exchange, float] = OrderedDict()
         self._large = 0
         self._is_due = False
         # Others are compensated for a long step; until it fires, no large request continues.
@@ -78,6 +86,7 @@ class RequestScheduler:
         # Always call it: the first call of a turn starts the budget.
         is_turn_over = self._bayeux.state.is_turn_over() or self._pause is not None
         if is_turn_over or self._waiting or self._large == _MOST_LARGE:
+            self._unread[exchange] = self._clock()
             self._waiting.append(request)
             self._go_on_soon()
             return request
@@ -90,7 +99,13 @@ class RequestScheduler:
                 self._leave(request)
         return None if is_over else self._go_on_with(request)
 
+    def unread_since(self) -> float:
+        """Return when the oldest request came that nobody has read yet."""
+        return next(iter(self._unread.values()), inf)
+
     def _go_on_with(self, request: UnfinishedRequest) -> UnfinishedRequest:
+        if not request.is_read:
+            self._unread[request.exchange] = self._clock()
         self._going.append(request)
         self._go_on_soon()
         return request
@@ -152,11 +167,14 @@ class RequestScheduler:
         error = None
         try:
             if not self._is_over(request):
+                if request.is_read:
+                    self._unread.pop(request.exchange, None)
                 return False
         except RequestRefused as refused:
             error = refused.error
         except BaseException:
             error = self.fail(request.exchange)
+        self._unread.pop(request.exchange, None)
         self._leave(request)
         request.done(error)
         return True

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import struct
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -18,7 +18,7 @@ from holdfast.bayeux.transports import ConnectionType
 from holdfast.delivery.messages import Event
 from holdfast.delivery.notices import CLOSED
 from holdfast.units import counted
-from holdfast.web.client_frames import NO_ROOM, TOO_LARGE, ClientFrames
+from holdfast.web.client_frames import NO_ROOM, TIMED_OUT, TOO_LARGE, ClientFrames
 from holdfast.web.endpoint import Endpoint
 from holdfast.web.long_polling import refusal
 from holdfast.web.origins import speaker_kind_of
@@ -54,7 +54,15 @@ _CLOSE_CODES = {
     ErrorReply.REQUEST_TIMEOUT: WSCloseCode.POLICY_VIOLATION,
 }
 # Error replies by the content of the ping that replaces a refused message.
-_REFUSALS = {TOO_LARGE: ErrorReply.REQUEST_TOO_LARGE, NO_ROOM: ErrorReply.SERVER_BUSY}
+_REFUSALS = {
+    TOO_LARGE: ErrorReply.REQUEST_TOO_LARGE,
+    NO_ROOM: ErrorReply.SERVER_BUSY,
+    TIMED_OUT: ErrorReply.REQUEST_TIMEOUT,
+}
+
+
+def _knows_none() -> bool:
+    return False
 
 
 def frame(payload: bytes) -> bytes:
@@ -82,10 +90,12 @@ class Socket:
         "_ending",
         "_flush",
         "_hang_up",
+        "_has_unread",
         "_loop",
         "_messages_per_frame",
         "_protocol",
         "_scheduler",
+        "_unfinished",
         "heard",
         "session",
         "speaker",
@@ -105,17 +115,22 @@ class Socket:
         self.speaker = speaker
         self.session: Session | None = None
         self._clock, self._scheduler = endpoint.clock, endpoint.scheduler
+        # When it was opened, or last heard a message of a living session.
         self.heard = self._clock()
         # Python asks the kernel for its process whenever it looks for the running loop.
         self._loop = asyncio.get_running_loop()
         # Needed for every message, and two attribute lookups away in the request.
         self._protocol = request.protocol
+        # Connections that aiohttp reads alone do not know.
+        self._has_unread: Callable[[], bool] = getattr(self._protocol, "has_unread", _knows_none)
         self._bayeux, self._coalescer = endpoint.bayeux, endpoint.coalescer
         self._messages_per_frame = endpoint.options.ws_messages_per_frame
         self._flush = flush
         self._hang_up = hang_up
         # The outcome of a message that was taken and is unfinished.
         self._begun: asyncio.Future[ErrorReply | None] | None = None
+        # The outcome of the last message that took more than a turn.
+        self._unfinished: asyncio.Future[ErrorReply | None] | None = None
         self._draining: asyncio.Task[None] | None = None
         self._ending: asyncio.Task[None] | None = None
 
@@ -126,7 +141,6 @@ class Socket:
         """
         if self.is_draining():
             return False
-        self.heard = self._clock()
         self._begun = self._begin(body)
         return self._begun is None
 
@@ -134,8 +148,12 @@ class Socket:
         """Handle a message; returns when it is done, so the socket's messages stay in order."""
         begun, self._begun = self._begun, None
         outcome = begun or self._begin(body)
+        if outcome is None:
+            return None
         # The request continues even if this waiter is cancelled.
-        return None if outcome is None else await asyncio.shield(outcome)
+        error = await asyncio.shield(outcome)
+        self._note_heard()
+        return error
 
     def _begin(self, body: bytes) -> "asyncio.Future[ErrorReply | None] | None":
         """Handle a message as far as possible; returns its outcome, or None if it is done."""
@@ -147,6 +165,7 @@ class Socket:
             error = refused.error
         except BaseException:
             error = self._scheduler.fail(exchange)
+        self._note_heard()
         if rest is None and error is None:
             return None
         outcome: asyncio.Future[ErrorReply | None] = self._loop.create_future()
@@ -154,7 +173,21 @@ class Socket:
             outcome.set_result(error)
         else:
             rest.done = outcome.set_result
+            self._unfinished = outcome
         return outcome
+
+    def _note_heard(self) -> None:
+        if self.session is not None and not self.session.is_gone:
+            self.heard = self._clock()
+
+    def is_busy(self) -> bool:
+        """Return whether the client has sent what is not handled yet."""
+        outcome = self._unfinished
+        return (outcome is not None and not outcome.done()) or self.has_unread()
+
+    def is_idle(self, *, since: float) -> bool:
+        """Return whether no living session has sent a message since then."""
+        return self.heard < since and not self.is_busy()
 
     def answer(self, exchange: Exchange, messages: Sequence[Event]) -> bool:
         if exchange.is_superseded:
@@ -176,6 +209,9 @@ class Socket:
             # The caller relies on being notified when the transport has drained.
             self._draining = self._loop.create_task(self._drain())
         return True
+
+    def has_unread(self) -> bool:
+        return self._has_unread()
 
     def is_lost(self) -> bool:
         transport = self._protocol.transport
@@ -384,7 +420,11 @@ class WebSocketFrontEnd:
 
     async def _expect_session(self, response: _Response, socket: Socket) -> None:
         """Close a socket that does not name a session in time."""
-        await asyncio.sleep(self._endpoint.options.ws_session_timeout_s)
+        is_waiting = True
+        while is_waiting:
+            await asyncio.sleep(self._endpoint.options.ws_session_timeout_s)
+            # A message that names one may wait for this server.
+            is_waiting = socket.session is None and socket.is_busy()
         if socket.session is None:
             await _refuse(response, socket, ErrorReply.REQUEST_TIMEOUT)
 
@@ -397,10 +437,14 @@ class WebSocketFrontEnd:
             goodbyes = [
                 _close(response, socket, WSCloseCode.GOING_AWAY, "idle for too long", drain=False)
                 for response, socket in self._open.items()
-                if socket.heard < latest
+                if socket.is_idle(since=latest)
             ]
             await asyncio.gather(*goodbyes, return_exceptions=True)
         self._watch = None
+
+    def all(self) -> Collection[Socket]:
+        """Return all open sockets."""
+        return self._open.values()
 
     async def close_all(self) -> None:
         """Close all sockets; called after pending data had time to leave."""
@@ -421,10 +465,8 @@ class WebSocketFrontEnd:
         return protocol in [name.strip() for name in offered]
 
     async def _read(self, response: _Response, socket: Socket) -> None:
-        clock = self._endpoint.clock
         while True:
             received = await response.hear(socket)
-            socket.heard = clock()
             if received.type is not WSMsgType.TEXT:
                 await _end(response, socket, received)
                 return

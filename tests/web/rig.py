@@ -259,9 +259,9 @@ class Rig:
             self.coalescer,
         )
         self.room = ConnectionLimit(10_000)
-        sockets = WebSocketFrontEnd(self.endpoint)
+        self.sockets = WebSocketFrontEnd(self.endpoint)
         application = make_application(
-            self.endpoint, sockets, Metrics(self.bayeux, {}), _is_ready, PAGES
+            self.endpoint, self.sockets, Metrics(self.bayeux, {}), _is_ready, PAGES
         )
         self._listener = Listener(
             application, Address("127.0.0.1", 0), self.room, shutdown_timeout_s=0.0

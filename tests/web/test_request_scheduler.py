@@ -3,6 +3,7 @@
 import asyncio
 import json
 from itertools import chain, count, pairwise, repeat
+from math import inf
 from unittest.mock import Mock
 
 import pytest
@@ -14,7 +15,7 @@ from holdfast.web.fast_lane import FastLane
 from holdfast.web.intake import SMALL, Intake
 from tests.abuse.attacker import frame
 from tests.web.requests import COOKIE, HANDSHAKE, PUBLISH, encode, post, post_messages
-from tests.web.rig import FrontEnd, Rig, without_faults
+from tests.web.rig import LONG_S, FrontEnd, Rig, without_faults
 from tests.web.test_faults import UPGRADE
 
 pytestmark = pytest.mark.usefixtures("nothing_blocks")
@@ -284,3 +285,21 @@ async def test_other_requests_are_answered_between_two_parts_of_a_request(
         await busy.settle()
         assert answered[0] == 1
         assert len(busy.heard().responses) == 2
+
+
+@pytest.mark.parametrize("front_end", FrontEnd)
+async def test_a_session_does_not_expire_while_its_request_waits_unread(
+    front_end: FrontEnd,
+) -> None:
+    async with Rig(front_end=front_end, is_turn_over=lambda: True) as rig:
+        client = rig.connect()
+        await client.send(HELLO)
+        client.send_now(post_messages(LARGE))
+        while rig.bayeux.life.clock.unread_since() == inf:
+            await client.settle(1)
+        rig.pass_time(LONG_S)
+        await client.settle()
+        assert b'"successful":true' in client.heard().responses[-1].body
+        assert rig.bayeux.life.clock.unread_since() == inf
+        rig.pass_time(LONG_S)
+        assert len(rig.bayeux.state.sessions) == 0

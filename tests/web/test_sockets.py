@@ -5,10 +5,12 @@ import re
 
 import pytest
 
+from holdfast.bayeux.exchanges import RemainingMessages
 from holdfast.web.endpoint import WebOptions
+from holdfast.web.intake import SMALL
 from tests.abuse.attacker import PING, frame
 from tests.web.requests import HANDSHAKE, PUBLISH, encode
-from tests.web.rig import Client, FrontEnd, Rig
+from tests.web.rig import LONG_S, Client, FrontEnd, Rig
 from tests.web.test_faults import UPGRADE
 
 pytestmark = pytest.mark.usefixtures("nothing_blocks")
@@ -25,6 +27,12 @@ async def welcomed(rig: Rig) -> Client:
     await client.send(UPGRADE, frame(encode(HANDSHAKE)))
     client.transport.written.clear()
     return client
+
+
+def mine_of(rig: Rig) -> dict[str, object]:
+    """A publish of the only session."""
+    [session] = rig.bayeux.state.sessions
+    return {**PUBLISH, "clientId": session.client_id}
 
 
 def answered(client: Client) -> list[int]:
@@ -99,3 +107,113 @@ async def test_nothing_is_handled_after_the_server_has_closed_the_socket(
         assert b"idle for too long" in client.transport.written
         await client.send(say(1))
         assert answered(client) == []
+
+
+@pytest.mark.parametrize("part", [1, 50])
+async def test_a_session_does_not_expire_while_its_messages_wait(part: int) -> None:
+    """All of them come in one segment, in frames of so many."""
+    async with Rig(is_turn_over=lambda: True) as rig:
+        client = await welcomed(rig)
+        messages = [{**mine_of(rig), "id": f"n{number}"} for number in range(100)]
+        batches = [messages[begin : begin + part] for begin in range(0, 100, part)]
+        client.send_now(b"".join(frame(encode(*batch)) for batch in batches))
+        for _ in range(3):
+            await client.settle(1)
+            rig.pass_time(LONG_S)
+        assert len(answered(client)) < 100
+        await client.settle(300)
+        assert answered(client) == [*range(100)]
+        assert b"402::" not in client.transport.written
+        rig.pass_time(LONG_S)
+        assert len(rig.bayeux.state.sessions) == 0
+
+
+@pytest.mark.parametrize("front_end", FrontEnd)
+@pytest.mark.parametrize("chatter", [frame(b"hi", PING), say(1)], ids=["pings", "messages"])
+async def test_a_socket_without_a_living_session_is_closed_whatever_it_sends(
+    chatter: bytes, front_end: FrontEnd
+) -> None:
+    options = WebOptions(ws_idle_timeout_s=0.2)
+    async with Rig(front_end=front_end, web_options=options) as rig:
+        client = await welcomed(rig)
+        rig.pass_time(LONG_S)
+        assert len(rig.bayeux.state.sessions) == 0
+        async with asyncio.timeout(10):
+            while b"idle for too long" not in client.transport.written:
+                await client.send(chatter)
+                await asyncio.sleep(0.01)
+
+
+async def test_a_socket_is_not_idle_while_a_message_of_its_session_is_being_handled(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with Rig(is_turn_over=lambda: True) as rig:
+        client = await welcomed(rig)
+        [socket] = rig.sockets.all()
+        with monkeypatch.context() as others:
+            others.setattr(RemainingMessages, "go_on", lambda *_: False)
+            client.send_now(frame(encode(mine_of(rig), mine_of(rig))))
+            await client.settle(2)
+            rig.pass_time(LONG_S)
+            assert not socket.is_idle(since=rig.endpoint.clock() - 1.0)
+        await client.settle()
+        assert not socket.is_idle(since=rig.endpoint.clock() - 1.0)
+        rig.pass_time(LONG_S)
+        assert socket.is_idle(since=rig.endpoint.clock() - 1.0)
+
+
+async def test_a_handshake_that_waits_is_waited_for() -> None:
+    options = WebOptions(ws_session_timeout_s=0.05)
+    async with Rig(is_turn_over=lambda: True, web_options=options) as rig:
+        client = rig.connect()
+        await client.send(UPGRADE)
+        large = {**HANDSHAKE, "id": "n1", "ext": {"x": "x" * SMALL}}
+        rig.endpoint.scheduler._is_due = True
+        client.send_now(frame(encode(large)))
+        await asyncio.sleep(0.2)
+        rig.endpoint.scheduler._go_on()
+        await client.settle()
+        assert answered(client) == [1]
+        assert b"408::" not in client.transport.written
+
+
+UNFINISHED = {
+    "a head": frame(b"x" * 200)[:2],
+    "a payload": say(1)[:-1],
+    "a message": frame(b"[", is_final=False) + frame(b" ", 0, is_final=False),
+    "a ping": frame(b"hi", PING)[:-1],
+    "a piece behind a message": say(1) + say(2)[:9],
+}
+
+
+@pytest.mark.parametrize("front_end", [FrontEnd.FAST_LANE, FrontEnd.ORDINARY])
+@pytest.mark.parametrize("first", [b"", frame(encode(HANDSHAKE))], ids=["before", "after"])
+@pytest.mark.parametrize("begun", UNFINISHED)
+async def test_a_frame_that_is_not_finished_in_time_closes_the_socket(
+    begun: str, first: bytes, front_end: FrontEnd
+) -> None:
+    options = WebOptions(request_timeout_s=0.05)
+    async with Rig(front_end=front_end, web_options=options) as rig:
+        client = rig.connect()
+        await client.send(UPGRADE)
+        await client.send(first + UNFINISHED[begun])
+        async with asyncio.timeout(10):
+            while b"\x03\xf0408::request_timeout" not in client.transport.written:
+                await client.settle(1)
+                await asyncio.sleep(0.01)
+
+
+async def test_frames_that_are_finished_in_time_are_heard_however_long_they_keep_coming() -> None:
+    options = WebOptions(request_timeout_s=0.2)
+    async with Rig(web_options=options) as rig:
+        client = await welcomed(rig)
+        ends = asyncio.get_running_loop().time() + 0.6
+        number, begun = 0, b""
+        while asyncio.get_running_loop().time() < ends:
+            whole = say(number)
+            # Each piece ends a message and begins the next one.
+            await client.send(begun + whole[:9])
+            begun, number = whole[9:], number + 1
+            await asyncio.sleep(0.02)
+        await client.send(begun)
+        assert answered(client) == [*range(number)]

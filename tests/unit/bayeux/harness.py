@@ -62,6 +62,9 @@ class Wire:
     def is_draining(self) -> bool:
         return self.is_full
 
+    def has_unread(self) -> bool:
+        return False
+
     def is_lost(self) -> bool:
         return self.is_cut or self.is_dropped
 
@@ -76,6 +79,8 @@ class Socket:
         self.is_cut = False
         self.is_dropped = False
         self.is_full = False
+        # Whether the client has sent a message that the server has not begun to handle.
+        self.is_unread = False
         self.is_ended = False
         self.frames: list[list[Json]] = []
 
@@ -93,6 +98,9 @@ class Socket:
 
     def is_draining(self) -> bool:
         return self.is_full
+
+    def has_unread(self) -> bool:
+        return self.is_unread
 
     def is_lost(self) -> bool:
         return self.is_cut or self.is_dropped

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from functools import partial
+from math import inf
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from holdfast.bayeux.extension import ServerExtension, SessionExtension
 from holdfast.bayeux.sessions import Session
 from holdfast.delivery.counters import Reason
 from holdfast.extensions.ack import Ack
-from tests.unit.bayeux.harness import Client, Json, Server, Socket, Wire
+from tests.unit.bayeux.harness import Client, Json, Server, Socket, Wire, server_of
 
 
 def lifetime(server: Server) -> float:
@@ -208,6 +209,77 @@ def test_an_answer_that_is_still_being_written_does_not_shorten_the_next_connect
     assert client.session.held_connect is None
     client.socket.is_full = False
     assert lifetime(server) == pytest.approx(5.1, abs=0.15)
+
+
+# While the client's input waits
+
+
+def test_a_session_does_not_expire_while_its_own_request_is_being_handled() -> None:
+    server = Server(max_interval_s=5.0, is_turn_over=lambda: True)
+    client = server.connected()
+    asked = client.send(*[{"channel": "/a", "data": each} for each in range(3)])
+    server.now += 20.0
+    server.bayeux.tick(server.now)
+    server.turn()
+    assert [reply["successful"] for reply in asked.replies] == [True] * 3
+    assert lifetime(server) == pytest.approx(5.1)
+
+
+def test_a_session_does_not_expire_before_a_request_is_read_that_came_in_time() -> None:
+    server, client = connected(max_interval_s=5.0)
+    came_at = server.now + 4.9
+    server.bayeux.life.clock.unread_since = lambda: came_at
+    server.advance(20.0)
+    client.publish("/a", 1)
+    server.bayeux.life.clock.unread_since = lambda: inf
+    assert lifetime(server) == pytest.approx(5.1)
+
+
+def test_a_session_expires_although_later_requests_of_others_are_always_unread() -> None:
+    server, _ = connected(max_interval_s=5.0)
+    server.bayeux.life.clock.unread_since = lambda: server.now - 1.0
+    assert lifetime(server) == pytest.approx(6.1)
+
+
+def test_a_session_does_not_expire_while_a_message_waits_on_its_socket() -> None:
+    socket = Socket()
+    server = Server(max_interval_s=5.0)
+    client = server.connected(socket=socket)
+    socket.is_unread = True
+    server.advance(20.0)
+    client.publish("/a", 1)
+    socket.is_unread = False
+    assert lifetime(server) == pytest.approx(5.1)
+
+
+def test_a_message_does_not_fail_while_its_verdict_may_be_unread() -> None:
+    server = server_of(max_interval_s=5.0)
+    client = server.connected(ext={"delivery": {"responseTimeout": 2000, "retries": 0}})
+    client.subscribe("/a")
+    server.for_extensions.publish("/a", 1)
+    client.connect()
+    came_at = server.now + 1.9
+    server.bayeux.life.clock.unread_since = lambda: came_at
+    server.advance(3.0)
+    assert server.keeper.letters == []
+    server.bayeux.life.clock.unread_since = lambda: inf
+    server.advance(0.2)
+    assert [letter.code for letter in server.keeper.letters] == ["communication.responseTimeout"]
+
+
+def test_an_absent_session_does_not_end_while_its_next_client_may_be_unread() -> None:
+    server = server_of(max_session_timeout_s=60.0)
+    ext = {"delivery": {"session": {"name": "joe/1", "timeout": 10_000}}}
+    client = server.connected(ext=ext)
+    client.disconnect()
+    server.turn()
+    came_at = server.now + 9.0
+    server.bayeux.life.clock.unread_since = lambda: came_at
+    server.advance(20.0)
+    assert server.bayeux.state.sessions.named("joe/1") is not None
+    server.bayeux.life.clock.unread_since = lambda: inf
+    server.advance(0.2)
+    assert server.bayeux.state.sessions.named("joe/1") is None
 
 
 # After the end
