@@ -31,7 +31,7 @@ DOCS = Path(__file__).parent
 
 MEANINGS = {
     ErrorReply.CHANNEL_MISSING: "The message has no `channel`, or an unsubscribe names a channel "
-    "without that subscription",
+    "to which the session has not subscribed",
     ErrorReply.DATA_MISSING: "The publish has no `data` (`null` is data)",
     ErrorReply.DELIVERY_INVALID: "`ext.delivery` has an unknown or unsupported option or verdict, "
     "or one with a wrong value; the error names it",

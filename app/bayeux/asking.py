@@ -8,7 +8,6 @@ from typing import Any, Final, Protocol
 from holdfast.bayeux.changed_session import ChangedSession
 from holdfast.bayeux.codec import Json
 from holdfast.bayeux.errors import ErrorReply, Refused
-from holdfast.bayeux.operation import Operation
 from holdfast.bayeux.qos import Qos
 from holdfast.bayeux.server_state import ServerState
 from holdfast.bayeux.sessions import Session
@@ -113,7 +112,7 @@ class Asking:
         mode: ReplyMode,
         timeout_ms: int,
     ) -> Request[Session]:
-        self._check(session, channel)
+        self._check_room(session)
         return Request(
             self._requests,
             session,
@@ -125,11 +124,9 @@ class Asking:
             now_ms=self._state.node.now_ms(),
         )
 
-    def _check(self, session: Session, channel: Channel) -> None:
-        """Raise `Refused` if the session may not have one more request on the channel."""
+    def _check_room(self, session: Session) -> None:
+        """Raise `Refused` if the session may not have one more request."""
         state, requests = self._state, self._requests
-        if not state.rights.are_open:
-            state.rights.check_rules(Operation.REQUEST, session, channel)
         if requests.count_of(session) >= state.options.max_outstanding:
             raise Refused(ErrorReply.REQUESTS_EXCEEDED, str(state.options.max_outstanding))
         if requests.outstanding + requests.grants >= state.options.max_total_outstanding:

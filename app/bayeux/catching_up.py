@@ -45,6 +45,7 @@ class CatchUp:
         starts: Starts,
         qos: SubscribeQos,
         patterns: Mapping[str, Channel],
+        message: Json,
     ) -> None:
         self.qos = qos
         self.patterns = patterns
@@ -53,13 +54,14 @@ class CatchUp:
         self._session = session
         self._starts = starts
         self._selection = qos.selection(session.name)
+        self._message = message
         self._now_ms = state.node.now_ms()
         # The part that is left to read.
         self._steps = self._read()
-        # The number of channels that it has looked at, and the channels with starts of their own
-        # below a pattern.
+        # The number of channels that it has looked at.
         self._looked = 0
-        self._named: list[Channel] = []
+        # The channels that have starts of their own, each with the pattern that covers it.
+        self._named: list[tuple[Channel, str, Start]] = []
         # The arrival of the first message that enters a history meanwhile, and the cursor behind
         # which all such messages are.
         self._arrival = self._histories.arrival
@@ -108,13 +110,13 @@ class CatchUp:
                 self._lose(name, cursor, end)
 
     def _check_rights(self) -> None:
-        """Check that the session may have all of it still: its rights may have changed."""
+        """Check that the session may have all of it; its rights may change between two turns."""
         if self._session.identity.grants is None:
             return
         for pattern in self.patterns.values():
             if not self._starts.of_pattern(pattern.name).is_at_end:
                 self._check_right(pattern)
-        for channel in self._named:
+        for channel, _, _ in self._named:
             self._check_right(channel)
 
     def _check_right(self, channel: Channel) -> None:
@@ -122,15 +124,28 @@ class CatchUp:
 
     def _read(self) -> Iterator[None]:
         """Read the histories in short steps; between two, some may be cut or erased."""
+        yield from self._find_named()
+        # A session without the rights must not cause that histories are read.
+        self._check_rights()
+        self._state.subscriptions.check_create(self._session, self.patterns, self._message)
         for pattern in self.patterns.values():
             start = self._starts.of_pattern(pattern.name)
             if not start.is_at_end:
-                self._check_right(pattern)
                 yield from self._read_pattern(pattern, start)
+        for channel, name, start in self._named:
+            yield from self._read_named(channel, name, start)
+            yield
+
+    def _find_named(self) -> Iterator[None]:
+        """Find the channels that have starts of their own, if a pattern covers them."""
         for name, start in self._starts.named.items():
-            if name not in self.patterns and not start.is_at_end:
-                yield from self._read_named(name, start)
-                yield
+            if name in self.patterns or start.is_at_end:
+                continue
+            pattern = next((each for each in lookups(name) if each in self.patterns), None)
+            channel = None if pattern is None else self._state.channels.get(name)
+            if pattern is not None and channel is not None and not channel.is_wild:
+                self._named.append((channel, pattern, start))
+            yield
 
     def _read_pattern(self, pattern: Channel, start: Start) -> Iterator[None]:
         histories, is_whole = self._covered_by(pattern)
@@ -143,14 +158,8 @@ class CatchUp:
             self._look_for_gap(pattern, pattern.name, start)
             yield
 
-    def _read_named(self, name: str, start: Start) -> Iterator[None]:
-        """Read the history of a channel that has a place of its own, if a pattern covers it."""
-        pattern = next((each for each in lookups(name) if each in self.patterns), None)
-        channel = None if pattern is None else self._state.channels.get(name)
-        if pattern is None or channel is None or channel.is_wild:
-            return
-        self._check_right(channel)
-        self._named.append(channel)
+    def _read_named(self, channel: Channel, pattern: str, start: Start) -> Iterator[None]:
+        """Read the history of a channel below a pattern that has a start of its own."""
         histories: list[KeptMessages] = []
         is_whole = True
         if self._starts.of_pattern(pattern).is_at_end:

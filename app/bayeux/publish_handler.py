@@ -79,8 +79,7 @@ class PublishHandler:
         if channel.is_reserved:
             return _ClientPublish(self, exchange, session, channel, message, reply).answer()
         if not state.rights.are_open:
-            exists = bool(state.routes.receivers(channel)) or channel.kind is Kind.SERVICE
-            state.rights.check_publish(session, channel, message, exists=exists)
+            state.rights.check_publish(session, channel, message)
         ext = message.get("ext")
         qos = publish_qos(channel, message) if ext else None
         if channel.name == PTP:
@@ -88,7 +87,7 @@ class PublishHandler:
         elif channel.kind is Kind.SERVICE:
             return _ClientPublish(self, exchange, session, channel, message, reply).serve()
         self._check(session, channel, message, qos)
-        if qos is not None or state.hub.may_wait or (ext and ext.get(REPLY_TO)):
+        if qos is not None or state.hub.may_wait or _asks(message):
             if qos is not None and qos.generates_channel:
                 channel = self._generated(session, qos)
             publish = _ClientPublish(self, exchange, session, channel, message, reply, qos)
@@ -103,15 +102,26 @@ class PublishHandler:
     def _check(self, session: Session, channel: Channel, message: Json, qos: Qos | None) -> None:
         """Raise `Refused` if the message may not be addressed, or must not wait now."""
         state = self.state
-        if qos is not None:
-            if qos.destinations:
-                state.rights.check_rules(Operation.PTP, session, channel)
-            if qos.configures and not state.rights.are_open:
-                state.rights.check_topic(session, channel, message)
-            if qos.refuse_held and state.guard.is_held(channel.name):
-                raise Refused(ErrorReply.CHANNEL_HELD_BACK, CHANNEL_HELD.text, channel.name)
+        if not state.rights.are_open:
+            self._check_other_rights(session, channel, message, qos)
+        if qos is not None and qos.refuse_held and state.guard.is_held(channel.name):
+            raise Refused(ErrorReply.CHANNEL_HELD_BACK, CHANNEL_HELD.text, channel.name)
         if session.pending_publishes >= _MOST_PENDING:
             raise Refused(ErrorReply.PUBLISHES_EXCEEDED, str(_MOST_PENDING))
+
+    def _check_other_rights(
+        self, session: Session, channel: Channel, message: Json, qos: Qos | None
+    ) -> None:
+        """Check the rights that the message needs besides `publish`."""
+        state = self.state
+        if qos is not None and qos.destinations:
+            state.rights.check_rules(Operation.PTP, session, channel)
+        if _asks(message) and state.requests.is_offered:
+            state.rights.check_rules(Operation.REQUEST, session, channel)
+        if channel.kind is Kind.SERVICE:
+            return
+        if (qos is not None and qos.configures) or not state.routes.receivers(channel):
+            state.rights.check_create(Operation.PUBLISH, session, channel, message)
 
     def _generated(self, session: Session, qos: Qos) -> Channel:
         """Return a channel for this message alone; with a publish key, repeats get the same one."""
@@ -204,9 +214,8 @@ class _ClientPublish:
         """Publish the message, with the request that it carries."""
         handler, exchange = self._handler, self._exchange
         event = handler.event(self._channel, self._message)
-        ext = self._message.get("ext")
-        if ext and ext.get(REPLY_TO):
-            self._ask(ext, event)
+        if _asks(self._message):
+            self._ask(self._message["ext"], event)
         candidate = handler.candidate(exchange, self._session, self._channel, event, self._qos)
         return self._publish(self._channel, event, self._qos, candidate)
 
@@ -242,16 +251,18 @@ class _ClientPublish:
         """Ask the subscribers of `/name` for the caller of `/service/name`, as cometd.js does.
 
         Somebody must subscribe to exactly that channel: a message for a service is not meant for
-        clients that subscribe to everything.
+        clients that subscribe to everything. Only who may call learns whether anybody does.
         """
         state, message = self._handler.state, self._message
         target = state.channels.get("/" + self._channel.name.removeprefix(SERVICES))
-        is_call = target is not None and target.kind is Kind.BROADCAST and not target.is_reserved
-        if target is None or not is_call or target.name not in state.routes:
-            # Nobody serves this channel.
+        if target is None or target.kind is not Kind.BROADCAST or target.is_reserved:
             return True
         if not state.rights.are_open:
-            state.rights.check_publish(self._session, target, message, exists=True)
+            state.rights.check_publish(self._session, target, message)
+            state.rights.check_rules(Operation.REQUEST, self._session, target)
+        if target.name not in state.routes:
+            # Nobody serves this channel.
+            return True
         id = str(message.get("id", ""))
         if len(id) > _LONGEST_CALL_ID:
             raise Refused(ErrorReply.MESSAGE_ID_INVALID)
@@ -336,6 +347,12 @@ class _ClientPublish:
         if not session.pending_publishes and session.when_published is not None:
             go_on, session.when_published = session.when_published, None
             go_on(now)
+
+
+def _asks(message: Json) -> bool:
+    """Return whether the message asks for replies."""
+    ext = message.get("ext")
+    return bool(ext and ext.get(REPLY_TO))
 
 
 def _asked(request: Request[Session]) -> Json:

@@ -144,7 +144,7 @@ class Reauthorization(RightsReview):
         message = {"channel": "/meta/subscribe", "subscription": name}
         try:
             self._state.rights.check_system(session, channel, message)
-            self._state.rights.check_subscribe(session, channel, message, exists=True)
+            self._state.rights.check_subscribe(session, channel, message)
         except Refused:
             return False
         except BaseException:

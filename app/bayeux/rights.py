@@ -108,7 +108,8 @@ _CATCHING_UP = (Operation.HISTORY, Operation.REPLAY)
 class Rights:
     """CometD's rule: the policy decides first; then any denial denies, else one grant is needed.
 
-    The methods `check_...` raise `Refused`.
+    The methods `check_...` raise `Refused`. The right to create is asked for last: it is needed on
+    channels without subscribers only, so its refusal tells that there are none.
 
     A subscription with wildcards needs the grant of every authorizer inside its pattern, so that
     `/**` cannot bypass an authorizer on `/secret/**`; these decide for their own part only.
@@ -193,12 +194,17 @@ class Rights:
         if not session.identity.has_role:
             self._check(Operation.PRESENCE, Operation.PRESENCE, session, channel, message)
 
-    def check_publish(
-        self, session: Session, channel: Channel, message: Json, *, exists: bool
-    ) -> None:
-        if not exists:
-            self._check(Operation.CREATE, Operation.PUBLISH, session, channel, message)
+    def check_publish(self, session: Session, channel: Channel, message: Json) -> None:
         self._check(Operation.PUBLISH, Operation.PUBLISH, session, channel, message)
+
+    def check_subscribe(self, session: Session, channel: Channel, message: Json) -> None:
+        self._check(Operation.SUBSCRIBE, Operation.SUBSCRIBE, session, channel, message)
+
+    def check_create(
+        self, purpose: Operation, session: Session, channel: Channel, message: Json
+    ) -> None:
+        """Refuse a publish or a subscribe that creates the channel, or configures its topic."""
+        self._check(Operation.CREATE, purpose, session, channel, message)
 
     def check_rules(self, operation: Operation, session: Session, channel: Channel) -> None:
         """Refuse an operation that comes with a publish or a subscribe, unless the rules allow it.
@@ -215,17 +221,6 @@ class Rights:
     def check_erase(self, session: Session, channel: Channel, message: Json) -> None:
         """Refuse to erase topics without the right; a policy decides as on creating them."""
         self._check(Operation.ERASE, Operation.ERASE, session, channel, message)
-
-    def check_topic(self, session: Session, channel: Channel, message: Json) -> None:
-        """Refuse a message that configures a topic, if its session may not create the channel."""
-        self._check(Operation.CREATE, Operation.PUBLISH, session, channel, message)
-
-    def check_subscribe(
-        self, session: Session, channel: Channel, message: Json, *, exists: bool
-    ) -> None:
-        if not exists:
-            self._check(Operation.CREATE, Operation.SUBSCRIBE, session, channel, message)
-        self._check(Operation.SUBSCRIBE, Operation.SUBSCRIBE, session, channel, message)
 
     def _check(
         self,

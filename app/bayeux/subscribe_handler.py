@@ -62,7 +62,8 @@ class SubscribeHandler:
             else:
                 # Before the histories are read: a session without the right must not cause that.
                 state.subscriptions.check_join(session, patterns, message, qos)
-                catch_up = progress.catch_up = CatchUp(state, session, starts, qos, patterns)
+                catch_up = CatchUp(state, session, starts, qos, patterns, message)
+                progress.catch_up = catch_up
         if catch_up is not None:
             try:
                 catch_up.gather(is_wanted=not exchange.is_aborted)
@@ -79,16 +80,16 @@ class SubscribeHandler:
         return self._confirm(exchange, session, message, reply)
 
     def unsubscribe(self, exchange: Exchange, session: Session, message: Json, reply: Json) -> bool:
-        """Remove subscriptions; a missing one is no error if the channel exists.
+        """Remove subscriptions of the session; it must have all of them.
 
-        Returns whether the reply is complete.
+        Others have no influence on the reply. Returns whether the reply is complete.
         """
         state = self._state
         channels = self._channels(exchange, message, _progress(exchange))
         if any(channel.kind is Kind.META for channel in channels):
             raise Refused(ErrorReply.UNSUBSCRIBE_FAILED)
         patterns = [channel.name for channel in channels if channel.kind is Kind.BROADCAST]
-        if not all(pattern in state.routes for pattern in patterns):
+        if not session.subscriptions.issuperset(patterns):
             raise Refused(ErrorReply.CHANNEL_MISSING)
         for pattern in patterns:
             state.subscriptions.part(session, pattern)

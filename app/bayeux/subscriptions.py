@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from holdfast.bayeux.codec import Json
 from holdfast.bayeux.errors import ErrorReply, Refused
+from holdfast.bayeux.operation import Operation
 from holdfast.bayeux.options import Options
 from holdfast.bayeux.quotas import Quotas
 from holdfast.bayeux.rights import Rights
@@ -48,6 +49,7 @@ class Subscriptions:
         The QoS replaces that of existing subscriptions. Raises `Refused`.
         """
         more = self.check_join(session, patterns, message, qos)
+        self.check_create(session, patterns, message)
         for channel in patterns.values():
             self.add(session, channel, qos)
             if self._presence.is_visible(channel):
@@ -65,7 +67,7 @@ class Subscriptions:
     ) -> int:
         """Check that the session may subscribe to the patterns; return how many are new to it.
 
-        Raises `Refused`.
+        This does not include the right to create them. Raises `Refused`.
         """
         if qos.filter is not None:
             self._check_filters(session, qos.filter, patterns)
@@ -74,13 +76,25 @@ class Subscriptions:
         more = sum(name not in session.subscriptions for name in patterns)
         if more:
             self._check_room(session, more)
-        routes = self._routes
         for channel in patterns.values():
             self._rights.check_system(session, channel, message)
         if not self._rights.are_open:
-            for name, channel in patterns.items():
-                self._rights.check_subscribe(session, channel, message, exists=name in routes)
+            for channel in patterns.values():
+                self._rights.check_subscribe(session, channel, message)
         return more
+
+    def check_create(
+        self, session: Session, patterns: Mapping[str, Channel], message: Json
+    ) -> None:
+        """Check that the session may create those that nobody has subscribed to.
+
+        Raises `Refused`.
+        """
+        if self._rights.are_open:
+            return
+        for name, channel in patterns.items():
+            if name not in self._routes:
+                self._rights.check_create(Operation.SUBSCRIBE, session, channel, message)
 
     def add(self, session: Session, channel: Channel, qos: SubscribeQos) -> None:
         """Add a subscription, or replace the QoS of an existing one."""

@@ -98,7 +98,7 @@ class TopicService:
         rights = self._rights
         rights.check_system(call.session, channel, call.message)
         if not rights.are_open:
-            rights.check_subscribe(call.session, channel, call.message, exists=True)
+            rights.check_subscribe(call.session, channel, call.message)
 
     def _show(self, call: ServiceCall, channel: Channel, _: Options) -> None:
         self._check_reading(call, channel)

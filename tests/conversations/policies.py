@@ -45,6 +45,18 @@ def doorkeeper(server: ServerApi) -> None:
     server.rights.policy = Doorkeeper()
 
 
+class Listeners(SecurityPolicy):
+    """Denies publishes on channels without subscribers."""
+
+    def can_create(self, session: Session, channel: str, message: Json) -> Denial | None:
+        is_publish = message["channel"] != "/meta/subscribe"
+        return Denial("nobody_listens") if is_publish else None
+
+
+def listeners(server: ServerApi) -> None:
+    server.rights.policy = Listeners()
+
+
 def authorizers(server: ServerApi) -> None:
     """Authorizers of /voted/**: all may create channels; other rights differ by channel."""
 

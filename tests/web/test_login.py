@@ -112,7 +112,7 @@ async def test_rights_follow_the_rules_and_their_changes_at_once(tmp_path: Path)
             assert (await ada.reply("/meta/subscribe", subscription=channel))["successful"]
         for channel in ("/**", "/users/bob/mail", "/users/**", "/other"):
             denied = await ada.reply("/meta/subscribe", subscription=channel)
-            assert denied["error"] == "403:denied_by_rights:create_denied"
+            assert denied["error"] == "403:denied_by_rights:subscribe_denied"
         published = await bob.reply("/users/ada/mail", data="hello")
         assert published["error"] == "403:denied_by_rights:publish_denied"
         await ada.connect()
@@ -147,7 +147,7 @@ async def test_a_token_may_have_rights_in_a_claim(tmp_path: Path) -> None:
         assert (await ada.reply("/meta/subscribe", subscription="/own/ada/**"))["successful"]
         for person, channel in ((ada, "/own/bob/x"), (ada, "/own/**"), (bob, "/own/bob/x")):
             denied = await person.reply("/meta/subscribe", subscription=channel)
-            assert denied["error"] == "403:denied_by_rights:create_denied"
+            assert denied["error"] == "403:denied_by_rights:subscribe_denied"
         # The file allows it, and the token denies it.
         assert "error" in await ada.reply("/rooms/quiet", data="psst")
         assert (await bob.reply("/rooms/quiet", data="psst"))["successful"]
@@ -220,7 +220,7 @@ async def test_a_newer_token_replaces_the_one_before(tmp_path: Path) -> None:
 
         # What only the older token allowed is gone.
         gone = await ada.reply("/meta/subscribe", subscription="/own/ada/1")
-        assert gone["error"] == "403:denied_by_rights:create_denied"
+        assert gone["error"] == "403:denied_by_rights:subscribe_denied"
         (home.home / "rights.toml").write_text(RIGHTS + "[revoked]\ntokens=['4']")
         await until(bob.is_out)
         await until(ada.is_out)
@@ -350,7 +350,7 @@ async def test_logins_survive_a_restart(tmp_path: Path) -> None:
                 else:
                     assert not await person.is_out()
                     denied = await person.reply("/meta/subscribe", subscription="/other")
-                    assert denied["error"] == "403:denied_by_rights:create_denied"
+                    assert denied["error"] == "403:denied_by_rights:subscribe_denied"
 
 
 async def test_a_login_that_was_revoked_while_the_server_was_down_ends(

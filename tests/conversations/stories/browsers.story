@@ -80,9 +80,8 @@ mallory -> /meta/disconnect {"clientId": $alice}
 mallory <- /meta/disconnect error "402::session_unknown"
 -- Alice notices nothing.
 alice is held
-bob handshakes
-bob -> /meta/unsubscribe {"subscription": "/browsers/stolen"}
-bob <- /meta/unsubscribe error "400::channel_missing"
+alice -> /meta/unsubscribe {"subscription": "/browsers/stolen"}
+alice <- /meta/unsubscribe error "400::channel_missing"
 
 # A stolen client id is worth nothing on a fresh connection either
 pins: 11

@@ -70,15 +70,14 @@ alice -> /meta/disconnect
 alice <- /meta/disconnect error "402::session_unknown"
 
 # After a disconnect, nothing is delivered and the session's subscriptions are gone
+! extension = ["tests.conversations.policies:listeners"]
 alice handshakes
 alice subscribes to /disconnect/gone
 alice connects
 alice disconnects
 bob handshakes
-bob publishes 1 to /disconnect/gone
 alice hears nothing
-bob -> /meta/unsubscribe {"subscription": "/disconnect/gone"}
-bob <- /meta/unsubscribe error "400::channel_missing"
+bob finds nobody on /disconnect/gone
 
 # A client may handshake again after a disconnect
 alice handshakes

@@ -104,9 +104,8 @@ alice -> /meta/handshake
          /meta/subscribe {"subscription": "/handshake/along", "clientId": absent}
 alice <- /meta/handshake ok {"clientId": new $alice, ...}
          /meta/subscribe error "400::handshake_batched"
-bob handshakes
-bob -> /meta/unsubscribe {"subscription": "/handshake/along"}
-bob <- /meta/unsubscribe error "400::channel_missing"
+alice -> /meta/unsubscribe {"subscription": "/handshake/along"}
+alice <- /meta/unsubscribe error "400::channel_missing"
 alice connects
 
 # A publish beside a handshake is refused and has no effect

@@ -30,8 +30,8 @@ bob -> /meta/subscribe {"subscription": ["/login/news", "/login/closed"]}
        /login/news {"data": "not for bob to say"}
        /service/ptp {"data": {"destinations": ["ada"], "content": "nor this"}}
 bob <- /meta/subscribe ok
-       /meta/subscribe error "403:denied_by_rights:create_denied" {...}
-       /meta/subscribe error "403:denied_by_rights:create_denied" {...}
+       /meta/subscribe error "403:denied_by_rights:subscribe_denied" {...}
+       /meta/subscribe error "403:denied_by_rights:subscribe_denied" {...}
        /login/news error "403:denied_by_rights:publish_denied" {...}
        /service/ptp error "403:denied_by_rights:publish_denied" {...}
 bob connects
@@ -40,7 +40,7 @@ ada -> /login/news {"data": "news"}
        /elsewhere {"data": "nothing"}
 ada <- /login/news ok
        /login/closed error "403:denied_by_rights:publish_denied" {...}
-       /elsewhere error "403:denied_by_rights:channel_create_denied" {...}
+       /elsewhere error "403:denied_by_rights:publish_denied" {...}
 on long-polling:
     bob -> /meta/connect
     bob <- /login/news {"data": "news"}

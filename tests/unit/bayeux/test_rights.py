@@ -105,7 +105,7 @@ def test_each_denial_of_a_policy_has_an_error_of_its_own(what: str, verb: str, t
     assert len(server.bayeux.state.hub.routes) == 0
 
 
-def test_the_right_to_create_is_asked_for_only_if_a_channel_does_not_exist() -> None:
+def test_the_right_to_create_is_asked_for_last_and_only_if_a_channel_does_not_exist() -> None:
     policy = Policy()
     server, client = under(policy)
     client.subscribe("/a")
@@ -114,12 +114,12 @@ def test_the_right_to_create_is_asked_for_only_if_a_channel_does_not_exist() -> 
     client.publish("/b", 1)
     client.publish("/service/a", 1)
     assert policy.asked == [
+        ("subscribe", "/a"),
         ("create", "/a"),
         ("subscribe", "/a"),
-        ("subscribe", "/a"),
         ("publish", "/a"),
-        ("create", "/b"),
         ("publish", "/b"),
+        ("create", "/b"),
         ("publish", "/service/a"),
     ]
 
@@ -171,8 +171,8 @@ def test_one_grant_is_needed_and_one_denial_denies(
     votes: list[Vote | Denial], reason: str | None
 ) -> None:
     _, client = authorized(*(("/a", Votes(vote)) for vote in votes))
-    publish = None if reason is None else f"403:{reason}:channel_create_denied"
-    subscribe = None if reason is None else f"403:{reason}:create_denied"
+    publish = None if reason is None else f"403:{reason}:publish_denied"
+    subscribe = None if reason is None else f"403:{reason}:subscribe_denied"
     assert error(client.publish("/a", 1).replies[0]) == publish
     assert error(client.subscribe("/a").reply) == subscribe
 
@@ -182,15 +182,15 @@ def test_the_policy_comes_before_the_authorizers() -> None:
     server, client = under(Policy("publish", "/a"))
     server.bayeux.state.rights.add("/a", votes)
     assert error(client.publish("/a", 1).reply) == "403:denied_by_security_policy:publish_denied"
-    assert votes.asked == [(Operation.CREATE, "/a")]
+    assert votes.asked == []
 
 
 @pytest.mark.parametrize("pattern", ["/a/b", "/a/*", "/a/**", "/**"])
 def test_an_authorizer_is_asked_about_every_channel_of_its_pattern(pattern: str) -> None:
     votes = Votes(IGNORE)
     _, client = authorized((pattern, votes))
-    assert error(client.publish("/a/b", 1).reply) == f"403:{NOT_GRANTED}:channel_create_denied"
-    assert votes.asked == [(Operation.CREATE, "/a/b")]
+    assert error(client.publish("/a/b", 1).reply) == f"403:{NOT_GRANTED}:publish_denied"
+    assert votes.asked == [(Operation.PUBLISH, "/a/b")]
 
 
 def test_each_operation_needs_a_grant_of_its_own() -> None:
@@ -213,7 +213,7 @@ def test_a_subscription_that_overlaps_the_pattern_of_an_authorizer_needs_its_gra
     pattern: str, wish: str
 ) -> None:
     _, client = authorized((pattern, Votes(IGNORE)))
-    assert error(client.subscribe(wish).reply) == f"403:{NOT_GRANTED}:create_denied"
+    assert error(client.subscribe(wish).reply) == f"403:{NOT_GRANTED}:subscribe_denied"
 
 
 def test_a_pattern_is_allowed_if_all_authorizers_within_it_grant() -> None:
@@ -223,18 +223,18 @@ def test_a_pattern_is_allowed_if_all_authorizers_within_it_grant() -> None:
 
 def test_a_pattern_is_refused_if_one_authorizer_within_it_does_not_grant() -> None:
     _, client = authorized(("/secret/**", Votes(GRANT)), ("/other/*", Votes(IGNORE)))
-    assert error(client.subscribe("/**").reply) == f"403:{NOT_GRANTED}:create_denied"
+    assert error(client.subscribe("/**").reply) == f"403:{NOT_GRANTED}:subscribe_denied"
 
 
 def test_a_denial_within_a_pattern_denies_the_whole_pattern() -> None:
     _, client = authorized(("/**", Votes(GRANT)), ("/secret/*", Votes(Denial("no"))))
-    assert error(client.subscribe("/**").reply) == "403:no:create_denied"
+    assert error(client.subscribe("/**").reply) == "403:no:subscribe_denied"
     assert client.subscribe("/open/**").reply["successful"]
 
 
 def test_a_grant_within_a_pattern_does_not_grant_the_whole_pattern() -> None:
     _, client = authorized(("/**", Votes(IGNORE)), ("/chat/**", Votes(GRANT)))
-    assert error(client.subscribe("/**").reply) == f"403:{NOT_GRANTED}:create_denied"
+    assert error(client.subscribe("/**").reply) == f"403:{NOT_GRANTED}:subscribe_denied"
     assert client.subscribe("/chat/**").reply["successful"]
 
 

@@ -162,19 +162,21 @@ def test_an_unsubscribe_ends_one_or_several_subscriptions() -> None:
     assert client.publish("/a", 1).events == []
 
 
-def test_an_unsubscribe_from_what_only_others_have_is_no_error_and_leaves_theirs() -> None:
+def test_an_unsubscribe_from_what_others_have_is_refused_like_one_from_what_nobody_has() -> None:
     server = Server()
     alice, bob = server.client(), server.client()
     alice.subscribe("/a")
-    assert bob.unsubscribe("/a").reply["successful"]
+    for channel in ("/a", "/nobody"):
+        assert bob.unsubscribe(channel).reply["error"] == "400::channel_missing"
     assert alice.publish("/a", 1).data == [1]
 
 
-def test_an_unsubscribe_from_what_nobody_has_is_refused_as_a_whole() -> None:
+def test_an_unsubscribe_from_more_than_the_session_has_is_refused_as_a_whole() -> None:
     server = Server()
     client = server.client()
     client.subscribe("/a", "/b")
-    reply = client.unsubscribe("/a", "/nobody", "/b").reply
+    server.client().subscribe("/others")
+    reply = client.unsubscribe("/a", "/others", "/b").reply
     assert reply["error"] == "400::channel_missing"
     assert subscribed(server, client) == {"/a", "/b"}
 
