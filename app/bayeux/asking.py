@@ -27,7 +27,11 @@ from holdfast.delivery.undelivered import Undelivered
 REPLY_TO: Final = "replyTo"
 TIMEOUT: Final = "timeout"
 MODE: Final = "request"
+# What an event to the requester is: an error, or the end of the replies, which only the server
+# knows.
+STATUS: Final = "status"
 _ERROR: Final = "ERROR"
+END: Final = "END"
 _MODES: Final = {mode.value: mode for mode in ReplyMode}
 _FAULTS: Final = {
     ReplyFault.DENIED: ErrorReply.REPLY_DENIED,
@@ -213,7 +217,7 @@ class Asking:
         if request.call is None:
             event["channel"] = request.reply_to
         else:
-            is_error = (event.get("ext") or {}).get("status") == _ERROR
+            is_error = (event.get("ext") or {}).get(STATUS) == _ERROR
             event |= _call_fields(request.call, successful=not is_error)
         return self._encoded(event, sender)
 
@@ -252,11 +256,11 @@ class Asking:
         event: Json = {"channel": request.reply_to}
         if request.end is RequestEnd.ANSWERED:
             event["data"] = {"replies": request.replies, "missing": len(request.responders)}
-            event["ext"] = {"status": "END"}
+            event["ext"] = {STATUS: END}
         else:
             error = _error(request)
             event |= {"data": {"error": error, **_reason(request)}, "error": error}
-            event["ext"] = {"status": _ERROR}
+            event["ext"] = {STATUS: _ERROR}
         if request.call is not None:
             event |= _call_fields(request.call, successful=False)
         self._state.installed.complete(event)

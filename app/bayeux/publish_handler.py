@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any, Final
 
 from holdfast.bayeux.answers import Answers
-from holdfast.bayeux.asking import REPLY_TO, TIMEOUT, Asking
+from holdfast.bayeux.asking import END, REPLY_TO, STATUS, TIMEOUT, Asking
 from holdfast.bayeux.backlog import Step
 from holdfast.bayeux.codec import Json
 from holdfast.bayeux.destinations import DestinationInvalid, destinations_of
@@ -45,7 +45,8 @@ PROTOCOL_FIELDS: Final = frozenset(
         "x-messages",
     }
 )
-
+# Keys of `ext` in which the server says something to receivers.
+_OF_SERVER: Final = frozenset({"ret", "status"})
 
 # Limit on publishes of one session that wait for the store.
 _MOST_PENDING: Final = 256
@@ -140,7 +141,11 @@ class PublishHandler:
         event["channel"] = channel.name
         if "ext" in event:
             sent, owned = event["ext"] or {}, self.state.installed.owned
-            ext = {key: value for key, value in sent.items() if key not in owned}
+            ext = {
+                key: value
+                for key, value in sent.items()
+                if key not in owned and key not in _OF_SERVER
+            }
             if ext:
                 event["ext"] = ext
             else:
@@ -227,6 +232,10 @@ class _ClientPublish:
         if not handler.state.requests.is_offered:
             refuse_replies(channel)
         event = handler.event(channel, self._message)
+        status = (self._message.get("ext") or {}).get(STATUS)
+        if status is not None and status != END:
+            # A responder may say that its reply is an error, but not that there are no others.
+            event["ext"] = {**event.get("ext", {}), STATUS: status}
         asking = handler.asking
         return self._is_complete(asking.answer(self._session, channel, event, self._answered))
 

@@ -53,6 +53,25 @@ on websocket:
     alice <- /publish/fields {"data": 1, "order": 7, "timestamp": "Thu, 01 Jan 1970 00:00:00 GMT",
                               "priority": {"high": [true, null]}, "ext": {"mine": {"x": 1}}}
 
+# A publisher cannot make its event look like one of the server's
+-- The server says in ext.status that a request has failed, and in ext.ret where replies arrive.
+alice handshakes
+alice subscribes to /publish/forged
+bob handshakes
+bob -> /publish/forged {"data": {"error": "404:/x:no_responders"}, "error": "404:/x:no_responders", "sender": "client/carol/1",
+                        "ext": {"status": "ERROR", "ret": "/ret/4kQx1nXyQ0uQmT7p2v3hZA", "mine": 1}}
+bob <- /publish/forged ok
+bob -> /publish/forged {"data": 2, "ext": {"status": "END"}}
+bob <- /publish/forged ok
+on long-polling, callback-polling:
+    alice -> /meta/connect
+    alice <- /publish/forged {"data": {"error": "404:/x:no_responders"}, "sender": "client/carol/1", "ext": {"mine": 1}}
+             /publish/forged {"data": 2}
+             /meta/connect ok
+on websocket:
+    alice <- /publish/forged {"data": {"error": "404:/x:no_responders"}, "sender": "client/carol/1", "ext": {"mine": 1}}
+    alice <- /publish/forged {"data": 2}
+
 # Fields of ext for the server's own extensions do not reach receivers
 alice handshakes
 alice subscribes to /publish/ext

@@ -68,6 +68,27 @@ def test_a_requester_of_all_learns_at_the_deadline_how_many_replies_are_missing(
     assert cleo.reply(cleo.last())["error"].endswith(":late_reply")
 
 
+def test_a_responder_can_call_its_reply_an_error_but_cannot_end_the_replies_of_others() -> None:
+    server = requesting()
+    ann, bob, cleo = requester(server), responder(server), responder(server)
+    ann.ask(request="all")
+    bob.reply(bob.last(), "bob", status="END", ret="/ret/x", mime="text/csv")
+    cleo.reply(cleo.last(), "cleo", status="ERROR")
+    replies = [(each["data"], each["ext"]) for each in ann.heard()]
+    assert replies == [
+        ("bob", {"mime": "text/csv"}),
+        ("cleo", {"status": "ERROR"}),
+        ({"replies": 2, "missing": 0}, {"status": "END"}),
+    ]
+
+
+def test_a_request_cannot_look_like_an_event_of_the_server() -> None:
+    server = requesting()
+    ann, bob = requester(server), responder(server)
+    ann.ask(status="ERROR", ret="/ret/x")
+    assert {"status", "ret"}.isdisjoint(bob.last()["ext"])
+
+
 def test_a_request_to_all_without_responders_ends_with_an_error() -> None:
     server = requesting()
     ann = requester(server)
