@@ -2,7 +2,6 @@
 
 import re
 from datetime import datetime
-from operator import itemgetter
 from pathlib import Path
 from typing import Annotated
 
@@ -24,6 +23,7 @@ from holdfast.cli.output import (
 from holdfast.cli.program import Program
 from holdfast.cli.remote import Remote
 from holdfast.cli.spark import failing
+from holdfast.cli.step_order import in_order
 
 program = Program()
 
@@ -84,6 +84,7 @@ def message(
     found = server.talk(conversation)
     if lake is not None:
         _add_steps(found, lake)
+    found["steps"] = in_order(found["steps"])
     is_known = found["published"] is not None or bool(found["steps"])
     if server.as_json:
         print_json(found)
@@ -107,8 +108,7 @@ def _add_steps(found: Json, lake: Path) -> None:
     node, _, number = found["id"].rpartition("-")
     with failing():
         happened = steps(Lake(lake), node, int(number))
-    happened += [step for step in found["steps"] if step not in happened]
-    found["steps"] = sorted(happened, key=itemgetter("at_us"))
+    found["steps"] = happened + [step for step in found["steps"] if step not in happened]
     if happened and found["published"] is None:
         found["published"] = int(number) // _NS_PER_MS
 

@@ -46,6 +46,33 @@ def test_a_message_is_shown_with_its_places_and_all_steps_of_its_way(shell: Shel
     assert [each["kind"] for each in told["steps"]] == ["published", "handed"]
 
 
+def test_steps_are_listed_in_their_order_whatever_order_the_journal_has_them_in(
+    shell: Shell,
+) -> None:
+    begin_us = 1_790_000_000_000_000
+    shell.operations.steps = [
+        a_step("published", receiver=None, attempt=None),
+        a_step("handed", at_us=begin_us + 30),
+        a_step("handed", at_us=begin_us + 20, receiver="ann/1"),
+        a_step("returned", at_us=begin_us + 70, receiver="ann/1", attempt=None),
+        a_step("refused", at_us=begin_us + 60, receiver="ann/1"),
+        # The answer's time was read a little before that of the hand-over.
+        a_step("acked", at_us=begin_us + 25, attempt=None),
+    ]
+    expected = [
+        ("published", None),
+        ("handed", "ann/1"),
+        ("handed", "joe/1"),
+        ("acked", "joe/1"),
+        ("refused", "ann/1"),
+        ("returned", "ann/1"),
+    ]
+    told = json.loads(shell.run("message", ID, "--json").stdout)
+    assert [(each["kind"], each["receiver"]) for each in told["steps"]] == expected
+    rows = [line.split("\t") for line in shell.run("message", ID).stdout.splitlines()[-6:]]
+    assert [(row[1], row[2] or None) for row in rows] == expected
+
+
 def test_an_unknown_message_is_a_failure(shell: Shell) -> None:
     done = shell.run("message", NO_MESSAGE)
     assert done.exit_code == 1
