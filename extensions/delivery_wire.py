@@ -2,7 +2,7 @@
 
 A client asks for this at handshake with `ext.delivery: true` or with options. From then on the
 server sends events only with connect replies, with `ext.delivery` in each. Verdicts come in
-`ext.delivery.verdicts` of any message, or as the data of a publish to `/service/delivery`.
+`ext.delivery.verdicts` of any message, or in the data of a publish to `/service/delivery`.
 """
 
 from collections.abc import Mapping, Sequence

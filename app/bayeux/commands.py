@@ -32,6 +32,7 @@ from holdfast.bayeux.properties import (
     QueueQuery,
     Reading,
     Setting,
+    Subject,
     Value,
     ValueForm,
 )
@@ -242,7 +243,7 @@ def run(command: Command, scope: CommandScope, who: str) -> CommandReply:
     """Run a command; raises `CommandRefused` before any change."""
     if command.target.node not in (None, scope.node):
         raise CommandRefused(ILLEGAL, f"this node is named {scope.node}")
-    seen, argument = _find(command.target, scope), command.argument
+    seen, argument = _find(command, scope), command.argument
     name = f"{command.target.absolute(scope.node)}?{command.name}"
     match command.meaning:
         case Setting(set=put) if command.sets:
@@ -272,13 +273,19 @@ def _text(value: Value) -> str:
             return "\n".join(value)
 
 
-def _find(target: Target, scope: CommandScope) -> Any:  # noqa: ANN401 - what the level is about
+def _find(command: Command, scope: CommandScope) -> Any:  # noqa: ANN401 - what the level is about
+    target, meaning = command.target, command.meaning
     match target.level:
         case Level.NODE:
             return None
         case Level.SUBJECT:
-            if found := [each for each in scope.state.sessions if each.subject == target.subject]:
-                return found
+            name, is_of_anybody = (
+                target.subject,
+                isinstance(meaning, Reading) and meaning.is_of_anybody,
+            )
+            sessions = [each for each in scope.state.sessions if each.subject == name]
+            if sessions or is_of_anybody or scope.state.subjects.queue(name) is not None:
+                return Subject(name, sessions)
         case Level.SESSION:
             if (session := find(scope.state.sessions, target.key)) is not None:
                 return session

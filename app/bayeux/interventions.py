@@ -32,7 +32,8 @@ def end_all(life: SessionLife, sessions: Sequence[Session], who: str, now: float
             end(life, session, who, now)
         return bool(left)
 
-    life.state.backlog.begin(end_next, now)
+    if left:
+        life.state.backlog.begin(end_next, now)
 
 
 def send_away(life: SessionLife, session: Session, now: float) -> None:

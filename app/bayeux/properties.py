@@ -54,7 +54,7 @@ class ValueForm(Enum):
 
 Value = str | int | bool | None | Sequence[str]
 Argument = bool | int | str | QueueQuery | None
-# The object of a level: the server for a node, all sessions of a subject for a client.
+# The object of a level; of a node, none.
 Seen = TypeVar("Seen")
 
 
@@ -63,6 +63,8 @@ class Reading(Generic[Seen]):
     """A value that can be read."""
 
     read: Callable[[CommandScope, Seen], Value]
+    # Whether it has a value for a subject of which the server knows nothing.
+    is_of_anybody: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +94,14 @@ class Listing(Generic[Seen]):
 
 
 Property = Reading[Seen] | Setting[Seen] | Action[Seen] | Listing[Seen]
-SubjectSessions = Sequence[Session]
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A subject, perhaps without sessions."""
+
+    name: str
+    sessions: Sequence[Session]
 
 
 def _date(ms: int | None) -> str:
@@ -152,28 +161,34 @@ NODE: Mapping[str, Property[None]] = {
 }
 
 
-def _begun_ms(sessions: SubjectSessions) -> int:
-    return min(map(created_ms, sessions))
+def _begun_ms(subject: Subject) -> int | None:
+    """Return when its first session began; None if it has none."""
+    return min(map(created_ms, subject.sessions), default=None)
 
 
-def _waiting_for(at: CommandScope, sessions: SubjectSessions) -> int:
+def _uptime_s(at: CommandScope, subject: Subject) -> int | None:
+    begun_ms = _begun_ms(subject)
+    return None if begun_ms is None else (at.now_ms - begun_ms) // 1000
+
+
+def _waiting_for(at: CommandScope, subject: Subject) -> int:
     """Return how many messages wait for the subject itself, in no session's queue."""
-    receiver = at.state.subjects.queue(sessions[0].subject)
+    receiver = at.state.subjects.queue(subject.name)
     return 0 if receiver is None else receiver.queue.count
 
 
-SUBJECT: Mapping[str, Property[SubjectSessions]] = {
-    "creationDate": Reading(lambda _, sessions: _date(_begun_ms(sessions))),
+SUBJECT: Mapping[str, Property[Subject]] = {
+    "creationDate": Reading(lambda _, subject: _date(_begun_ms(subject))),
     "killClient": Action(
-        lambda at, sessions, _, who: interventions.end_all(at.life, sessions, who, at.now)
+        lambda at, subject, _, who: interventions.end_all(at.life, subject.sessions, who, at.now)
     ),
     "maxSessions": Reading(lambda at, _: at.state.options.max_sessions_per_subject),
-    "numSessions": Reading(lambda _, sessions: len(sessions)),
-    "numUpdate": Reading(lambda _, sessions: sum(session.acked for session in sessions)),
-    "sessionList": Reading(lambda _, sessions: _keys(sessions)),
-    "sessions": Reading(lambda _, sessions: _keys(sessions)),
-    "subjectQueueNumMsgs": Reading(_waiting_for),
-    "uptime": Reading(lambda at, sessions: (at.now_ms - _begun_ms(sessions)) // 1000),
+    "numSessions": Reading(lambda _, subject: len(subject.sessions)),
+    "numUpdate": Reading(lambda _, subject: sum(each.acked for each in subject.sessions)),
+    "sessionList": Reading(lambda _, subject: _keys(subject.sessions)),
+    "sessions": Reading(lambda _, subject: _keys(subject.sessions)),
+    "subjectQueueNumMsgs": Reading(_waiting_for, is_of_anybody=True),
+    "uptime": Reading(_uptime_s),
 }
 
 

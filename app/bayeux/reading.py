@@ -28,6 +28,7 @@ from holdfast.delivery.verdicts import (
 
 # The limit of verdicts in one message is the queue's limit, but at least this.
 _LEAST_MOST = 10_000
+_VERDICTS = "verdicts"
 
 
 class ExtReader:
@@ -90,12 +91,20 @@ def most_verdicts(options: Options) -> int:
 
 
 def verdicts_of(options: Options, client_verdicts: object) -> Sequence[Verdict]:
-    """Read verdicts in a list, or a single verdict, outside of `ext`. Raises `Refused`."""
+    """Read verdicts outside of `ext`: a list, `{verdicts: [...]}`, or one. Raises `Refused`."""
     try:
-        listed = [client_verdicts] if isinstance(client_verdicts, dict) else client_verdicts
-        return read_verdicts(listed, most_verdicts(options))
-    except Unreadable as unreadable:
+        return read_verdicts(_listed(client_verdicts), most_verdicts(options))
+    except (Unreadable, QosInvalid) as unreadable:
         raise _refused(unreadable) from unreadable
+
+
+def _listed(client_verdicts: object) -> object:
+    if not isinstance(client_verdicts, dict):
+        return client_verdicts
+    if _VERDICTS not in client_verdicts:
+        return [client_verdicts]
+    refuse_others(client_verdicts, (_VERDICTS,))
+    return client_verdicts[_VERDICTS]
 
 
 def _refused(invalid: Exception) -> Refused:

@@ -280,7 +280,7 @@ bob publishes "kept all the same" to /s12/kept
 alice -> /meta/connect {"ext": {"ack": 1}}
 alice <- /s12/kept {"data": "kept all the same", ...}
          /meta/connect ok {"ext": {"ack": 2}}
-alice -> /service/delivery {"data": [{"seq": 1, "errorCode": "user.update.error"}]}
+alice -> /service/delivery {"data": {"verdicts": [{"seq": 1, "errorCode": "user.update.error"}]}}
 alice <- /service/delivery ok
 olga -> GET /admin/api/v1/dead-letters?channel=/s12/kept
     Authorization: Bearer $operator

@@ -37,11 +37,13 @@ bob publishes 1 to /unreadable/anything
 alice -> /meta/connect {"ext": {"ack": 1}}
 alice <- /unreadable/anything {"data": 1, ...}
          /meta/connect ok {"ext": {"ack": 2}}
-alice -> /service/delivery {"data": {"verdicts": [{"seq": 1, "errorCode": "user.update.error"}]}}
+alice -> /service/delivery {"data": {"verdicts": [{"seq": "1", "errorCode": "user.update.error"}]}}
+         /service/delivery {"data": {"verdicts": [{"seq": 1, "errorCode": "user.update.error"}], "seq": 1}}
          /unreadable/publish {"data": 1, "ext": {"delivery": {"verdicts": [{"seq": true, "errorCode": "user.update.error"}]}}}
          /meta/subscribe {"subscription": "/unreadable/more", "ext": {"delivery": {"verdicts": [{"seq": 1, "code": "user.update.error"}]}}}
          /meta/disconnect {"ext": {"delivery": {"verdicts": ["OK"]}}}
 alice <- /service/delivery error "400:user.illegalArgument,verdicts[0].seq:delivery_invalid"
+         /service/delivery error "400:user.illegalArgument,seq:delivery_invalid"
          /unreadable/publish error "400:user.illegalArgument,verdicts[0].seq:delivery_invalid"
          /meta/subscribe error "400:user.illegalArgument,verdicts[0].code:delivery_invalid" {"subscription": "/unreadable/more"}
          /meta/disconnect error "400:user.illegalArgument,verdicts[0]:delivery_invalid"

@@ -53,6 +53,26 @@ def test_a_subject_reports_the_length_of_its_queue() -> None:
     assert value_of(server, "client/joe/?subjectQueueNumMsgs") == "1"
 
 
+def test_a_subject_without_sessions_reports_what_waits_for_it() -> None:
+    server = server_of()
+    to_joe = {"destinations": [{"name": "joe", "forceQueuing": True}], "content": 1}
+    server.client().publish("/service/ptp", to_joe)
+    server.turn()
+    told = partial(value_of, server)
+    assert told("client/joe/?subjectQueueNumMsgs") == "1"
+    assert (told("client/joe/?numSessions"), told("client/joe/?sessionList")) == ("0", "")
+    assert (told("client/joe/?creationDate"), told("client/joe/?uptime")) == ("", "")
+    assert told("client/joe/?killClient") == ""
+    assert told("client/joe/?subjectQueueNumMsgs") == "1"
+
+
+def test_for_a_subject_that_the_server_does_not_know_no_messages_wait() -> None:
+    server = server_of()
+    assert value_of(server, "client/joe/?subjectQueueNumMsgs") == "0"
+    with pytest.raises(CommandRefused, match="no subject has this name"):
+        ask(server, "client/joe/?numSessions")
+
+
 def test_a_session_with_a_number_chosen_by_the_server_is_found_by_its_key() -> None:
     server = server_of()
     receiver(server, "joe")

@@ -151,7 +151,10 @@ def test_an_unreadable_ack_refuses_the_verdicts_beside_it(channel: str) -> None:
 @pytest.mark.parametrize(
     ("data", "part"),
     [
-        ({"verdicts": [REFUSAL]}, "verdicts[0].seq"),
+        ({"verdicts": [{**REFUSAL, "seq": "1"}]}, "verdicts[0].seq"),
+        ({"verdicts": REFUSAL}, "verdicts"),
+        ({"verdicts": [REFUSAL], "pending": [2]}, "pending"),
+        ({"verdict": [REFUSAL]}, "verdicts[0].seq"),
         ([REFUSAL, {"seq": "2", "state": "OK"}], "verdicts[1].seq"),
         ([[REFUSAL]], "verdicts[0]"),
         ("OK", "verdicts"),

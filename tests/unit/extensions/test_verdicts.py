@@ -1,5 +1,6 @@
 """Verdicts of receivers on single messages, and their effects."""
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -11,7 +12,7 @@ from holdfast.delivery.dead_letters import fingerprint
 from holdfast.delivery.session_states import SessionState
 from holdfast.extensions.ack import Ack
 from holdfast.extensions.delivery_wire import DeliveryWire
-from tests.unit.bayeux.harness import Server, server_of
+from tests.unit.bayeux.harness import Json, Server, server_of
 from tests.unit.bayeux.operated_server import letters
 from tests.unit.extensions.delivering import codes, connect, no, ok, publish, receiver
 
@@ -118,13 +119,20 @@ def test_a_verdict_on_an_unknown_entry_is_counted_and_changes_nothing() -> None:
     assert client.session.queue.count == 1
 
 
-def test_verdicts_can_be_published_and_the_reply_waits_until_they_are_settled() -> None:
+@pytest.mark.parametrize(
+    "form",
+    [lambda said: [said], lambda said: {"verdicts": [said]}, lambda said: said],
+    ids=["list", "object", "single"],
+)
+def test_verdicts_can_be_published_and_the_reply_waits_until_they_are_settled(
+    form: Callable[[Json], Any],
+) -> None:
     server = server_of()
     client = receiver(server, ack=False, session="joe/1")
     publish(server, 1)
     server.turn()
     (event,) = connect(client, ack=None).events
-    asked = client.publish("/service/delivery", [ok(event)])
+    asked = client.publish("/service/delivery", form(ok(event)))
     assert asked.is_held
     server.turn()
     assert asked.reply["successful"] is True
