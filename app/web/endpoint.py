@@ -79,11 +79,13 @@ class Endpoint:
     options: WebOptions
     clock: Callable[[], float]
     coalescer: WriteCoalescer
+    # Gives those who ask for time from now on the whole budget of a turn.
+    begin_turn: Callable[[], None]
     intake: Intake = field(default_factory=Intake)
     scheduler: RequestScheduler = field(init=False)
 
     def __post_init__(self) -> None:
-        scheduler = RequestScheduler(self.bayeux, self.clock, self.intake)
+        scheduler = RequestScheduler(self.bayeux, self.clock, self.intake, self.begin_turn)
         object.__setattr__(self, "scheduler", scheduler)
         self.bayeux.life.clock.unread_since = scheduler.unread_since
 

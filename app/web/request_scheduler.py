@@ -1,8 +1,11 @@
-"""Schedules large requests over several turns of the event loop.
+"""Schedules requests over several turns of the event loop.
 
 Decoding a request cannot be interrupted, and many may arrive in one turn. When the turn budget is
-spent, larger requests wait as bytes for a later turn. After a long turn, others get as much time
-before the next large request continues: large requests take at most half of the time.
+spent, requests wait as bytes for a later turn, one of each connection. Small ones wait only for
+each other: they go ahead of requests that go on from earlier turns, which take turns.
+
+After a long turn, others get as much time before the next large request continues: large requests
+take at most half of the time.
 """
 
 import asyncio
@@ -54,12 +57,28 @@ class UnfinishedRequest:
 
 
 class RequestScheduler:
-    """Handles requests at once if there is time, else in later turns in order of arrival."""
+    """Handles requests at once if there is time, else in later turns in order of arrival.
 
-    def __init__(self, bayeux: Bayeux, clock: Callable[[], float], intake: Intake) -> None:
+    A connection gives it one request at a time, and the next when that is done: the limit of
+    connections limits how many wait.
+
+    Args:
+        begin_turn: Gives those who ask from now on the whole budget of a turn.
+    """
+
+    def __init__(
+        self,
+        bayeux: Bayeux,
+        clock: Callable[[], float],
+        intake: Intake,
+        begin_turn: Callable[[], None],
+    ) -> None:
         self._bayeux = bayeux
         self._clock = clock
         self._intake = intake
+        self._begin_turn = begin_turn
+        # Requests that are not decoded: small ones, and large ones.
+        self._small: deque[UnfinishedRequest] = deque()
         self._waiting: deque[UnfinishedRequest] = deque()
         # Decoded requests, handled in rotation.
         self._going: deque[UnfinishedRequest] = deque()
@@ -77,6 +96,12 @@ class RequestScheduler:
         """
         if len(body) > SMALL:
             return self._receive_large(body, exchange)
+        if self._bayeux.state.is_turn_over():
+            request = UnfinishedRequest(exchange, 0, body)
+            self._unread[exchange] = self._clock()
+            self._small.append(request)
+            self._go_on_soon()
+            return request
         rest = receive(self._bayeux, body, exchange, self._clock())
         return None if rest is None else self._go_on_with(UnfinishedRequest(exchange, 0, rest=rest))
 
@@ -110,6 +135,11 @@ class RequestScheduler:
         self._go_on_soon()
         return request
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether requests wait for a later turn."""
+        return bool(self._small or self._going or self._waiting)
+
     def fail(self, exchange: Exchange) -> ErrorReply:
         """Abort an exchange after a server fault; call in `except`. Returns the error to send."""
         log.exception("a request failed")
@@ -124,20 +154,36 @@ class RequestScheduler:
             loop.call_soon(loop.call_soon, self._go_on)
 
     def _go_on(self) -> None:
-        """Handle steps of requests in rotation, at least one, until the budget is spent."""
+        """Handle small requests, then steps of others in rotation, until the budget is spent.
+
+        At least one of each, so that neither kind waits for ever.
+        """
         self._is_due = False
+        self._begin_turn()
         # The time of a turn begins when it is asked for.
         self._bayeux.state.is_turn_over()
-        for _ in range(len(self._going) + len(self._waiting)):
-            request = self._next()
+        begun = len(self._going) + len(self._waiting)
+        self._handle_until_over(self._next_small, len(self._small))
+        has_next = self._handle_until_over(self._next, begun)
+        # Those who are read next must not suffer for these.
+        self._begin_turn()
+        if self._small or (has_next and (self._going or self._waiting)):
+            self._go_on_soon()
+
+    def _handle_until_over(self, take: Callable[[], UnfinishedRequest | None], most: int) -> bool:
+        """Handle steps of up to `most` requests; returns whether there were as many to take."""
+        for _ in range(most):
+            request = take()
             if request is None:
-                return
+                return False
             if not self._handle_some(request):
                 self._going.append(request)
             if self._bayeux.state.is_turn_over():
                 break
-        if self._going or self._waiting:
-            self._go_on_soon()
+        return True
+
+    def _next_small(self) -> UnfinishedRequest | None:
+        return self._small.popleft()
 
     def _next(self) -> UnfinishedRequest | None:
         """Return the next request; during a pause, no large one."""

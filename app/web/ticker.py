@@ -25,7 +25,7 @@ class Ticker:
         self._loop = asyncio.get_running_loop()
         # The core's only clock.
         self.clock = RunningTime(self._loop.time)
-        self.turn_budget = TurnBudget()
+        self.turn_budget = TurnBudget(self._loop.call_soon)
         self.coalescer = WriteCoalescer(self.end_turn_soon, self._record_hand_overs)
         self.collector = Collector()
         self._bayeux: Bayeux | None = None
@@ -85,11 +85,14 @@ class Ticker:
     def _end_turn(self) -> None:
         # True after a fault too: nobody knows what it left.
         has_more = self._bayeux is not None
+        self.turn_budget.begin_anew()
         try:
             if self._bayeux is not None:
                 has_more = self._bayeux.flush(self.clock())
         finally:
             self._is_turn_ending = False
             self.coalescer.send()
+            # Those who are read next must not suffer for this.
+            self.turn_budget.begin_anew()
             if has_more:
                 self.end_turn_soon()

@@ -1,28 +1,44 @@
 """Limits how long one turn of the event loop may take."""
 
-import asyncio
-from time import thread_time
+from collections.abc import Callable
+from time import monotonic, thread_time
 
-# Beyond this, others are served. Reading and sending each have this budget, the store a share.
-# It counts processor time, so that other programs on a busy machine do not shorten turns and make
-# bursts arrive in more pieces.
+# Beyond this, others are served. Reading, what goes on from earlier turns, and sending each have
+# this budget; the store has a share. It counts processor time, so that other programs on a busy
+# machine do not shorten turns and make bursts arrive in more pieces.
 _TURN_S = 0.005
 
 
 class TurnBudget:
-    """Says when work should continue in a later turn; all askers of one turn share its time."""
+    """Says when work should continue in a later turn; all askers of one turn share its time.
 
-    def __init__(self) -> None:
-        self._loop = asyncio.get_running_loop()
-        # When the budget ends; None until somebody asks in this turn.
+    Everybody asks, for each message, but reading the processor time is a system call. So it is not
+    read for the first asker of a turn, who is often the only one, nor before the turn could be over
+    by the time of day.
+
+    Args:
+        in_next_turn: Calls something when the next turn begins.
+    """
+
+    def __init__(self, in_next_turn: Callable[[Callable[[], None]], object]) -> None:
+        self._in_next_turn = in_next_turn
+        # When somebody first asked in this turn, by the time of day.
+        self._began_at: float | None = None
+        # When the budget ends, by processor time; None until somebody asks again.
         self._ends_at: float | None = None
 
     def is_over(self) -> bool:
-        now = thread_time()
+        now = monotonic()
+        began_at = self._began_at
+        if began_at is None:
+            self._began_at = now
+            self._in_next_turn(self.begin_anew)
+            return False
+        took = now - began_at
         if self._ends_at is None:
-            self._ends_at = now + _TURN_S
-            self._loop.call_soon(self._begin_anew)
-        return now > self._ends_at
+            self._ends_at = thread_time() + max(0.0, _TURN_S - took)
+        return took > _TURN_S and thread_time() >= self._ends_at
 
-    def _begin_anew(self) -> None:
-        self._ends_at = None
+    def begin_anew(self) -> None:
+        """Give those who ask from now on the whole budget."""
+        self._began_at = self._ends_at = None

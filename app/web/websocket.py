@@ -37,7 +37,7 @@ logging.getLogger("aiohttp.websocket").setLevel(logging.ERROR)
 _TEXT = 0x81
 # How long a client may take to close its socket after its session has ended.
 _GOODBYE_S = 1.0
-# Frames of one socket that are read before others are served.
+# Frames of one socket that are read before others are served, if nobody waits already.
 _TURN = 16
 # The only version (RFC 6455).
 _VERSION = "13"
@@ -298,7 +298,7 @@ class _Response(web.WebSocketResponse[Literal[False]]):
             autoclose=False,
             protocols=() if options.ws_protocol is None else (options.ws_protocol,),
         )
-        self._coalescer = endpoint.coalescer
+        self._coalescer, self._scheduler = endpoint.coalescer, endpoint.scheduler
         # None if the connection is not the fast lane's.
         self._frames: ClientFrames | None = None
         self._frames_heard = 0
@@ -316,7 +316,7 @@ class _Response(web.WebSocketResponse[Literal[False]]):
         """Receive the next message that the socket does not take; answers pings."""
         while True:
             self._frames_heard += 1
-            if self._frames_heard % _TURN == 0:
+            if self._frames_heard % _TURN == 0 or self._scheduler.is_busy:
                 # Reading what has arrived does not yield, and there may be a lot of it.
                 await asyncio.sleep(0)
             self._let_take(socket.take)

@@ -4,6 +4,7 @@ import argparse
 import statistics
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,11 +15,14 @@ from bench.run import CACHE
 from bench.stalls.admin import ADMIN, Administration
 from bench.stalls.cases import CASES, Attack
 from bench.stalls.clients import Bystander
+from bench.stalls.volleys import SMALL, VOLLEYS, prepare
 
 # The targets for a bystander's waits on the reference machine.
 _LONGEST_MS, _MEDIAN_MS = 50, 10
 # The work that an attack leaves behind, such as writing letters to the store, counts too.
 _AFTERMATH_S = 0.5
+# The case of many small messages, and all its volleys.
+_VOLLEYS = "volleys"
 
 
 class Stall(NamedTuple):
@@ -41,7 +45,7 @@ class Stall(NamedTuple):
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench.stalls", description=__doc__)
     add = parser.add_argument
-    names = ", ".join((*CASES, *ADMIN))
+    names = ", ".join((*CASES, _VOLLEYS, *ADMIN))
     add("cases", nargs="*", metavar="case", help=f"some of {names}; default: all but admin")
     add("--server", default="holdfast")
     add("--letters", type=int, default=100_000, help="for the admin cases")
@@ -51,7 +55,7 @@ def parse_arguments() -> argparse.Namespace:
     add("--log", type=Path, default=CACHE / "stalls.log")
     add("--strict", action="store_true", help="exit code 1 when a bar is missed")
     options = parser.parse_args()
-    unknown = set(options.cases) - {*CASES, *ADMIN}
+    unknown = set(options.cases) - {*CASES, _VOLLEYS, *ADMIN}
     if unknown:
         parser.error(f"no such case: {', '.join(sorted(unknown))}")
     return options
@@ -92,6 +96,23 @@ def run_case(name: str, server: Server, times: int) -> Stall:
             client.close()
 
 
+def run_volleys(server: Server, times: int) -> Iterator[tuple[str, Stall]]:
+    """Send each volley of each message to one server."""
+    crowd = prepare(server.url)
+    for of, small in SMALL.items():
+        for how, (made, kind) in VOLLEYS.items():
+            volley = made(server.url, small, kind)
+            bystander = Bystander(server.url, server.pids[0])
+            bystander.start()
+            time.sleep(_AFTERMATH_S)
+            met = measure(Attack(volley, b""), bystander, times)
+            bystander.stop()
+            volley.close()
+            yield f"{of}: {how}", met
+    for each in crowd:
+        each.close()
+
+
 def run_admin(names: list[str], server: Server, letters: int) -> dict[str, Stall]:
     """Run the admin cases, which share their letters."""
     administration = Administration(server)
@@ -119,7 +140,7 @@ def print_row(name: str, stall: Stall) -> None:
 
 def main() -> None:
     options = parse_arguments()
-    chosen = options.cases or list(CASES)
+    chosen = options.cases or [*CASES, _VOLLEYS]
     spec = read_servers(BENCH / "servers.toml")[options.server]
     allow_many_files()
     options.log.parent.mkdir(parents=True, exist_ok=True)
@@ -135,6 +156,11 @@ def main() -> None:
             met = run_case(name, server, options.times)
         print_row(name, met)
         is_fine = is_fine and met.is_fine
+    if _VOLLEYS in chosen:
+        with running(spec, cpus=options.cpus, log=options.log) as server:
+            for name, met in run_volleys(server, options.times):
+                print_row(name, met)
+                is_fine = is_fine and met.is_fine
     admin = [each for each in chosen if each in ADMIN]
     if admin:
         with running(spec, cpus=options.cpus, log=options.log) as server:

@@ -7,7 +7,7 @@ import gzip
 import json
 from collections.abc import Callable, Iterator
 from random import Random
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from bench.stalls.clients import Client, Message, connect, publish, subscribe
 
@@ -37,10 +37,19 @@ _REQUESTS, _OUTSTANDING = 10_000, 250
 _IN_FLIGHT = 9_900
 
 
+class Sender(Protocol):
+    """Sends an attack."""
+
+    def post(self, body: bytes) -> bytes:
+        """Return the response, or when all responses are here."""
+
+    def close(self) -> None: ...
+
+
 class Attack(NamedTuple):
     """A request, the client that sends it, and the clients that must stay connected meanwhile."""
 
-    client: Client
+    client: Sender
     body: bytes
     crowd: tuple[Client, ...] = ()
 

@@ -27,7 +27,7 @@ class Client:
         split = urlsplit(url)
         self._path = split.path
         self._http = http.client.HTTPConnection(split.netloc, timeout=_TIMEOUT_S)
-        self._cookie = ""
+        self.cookie = ""
         self.id = ""
         # What the server agreed to.
         self.ext: Message = {}
@@ -48,8 +48,8 @@ class Client:
     def begin(self, body: bytes) -> None:
         """Send a request without reading its response."""
         headers = {"Content-Type": "application/json"}
-        if self._cookie:
-            headers["Cookie"] = self._cookie
+        if self.cookie:
+            headers["Cookie"] = self.cookie
         if body.startswith(_GZIP):
             headers["Content-Encoding"] = "gzip"
         self._http.request("POST", self._path, body, headers)
@@ -60,7 +60,7 @@ class Client:
         response = self._http.getresponse()
         cookie = response.headers.get("Set-Cookie")
         if cookie is not None:
-            self._cookie = cookie.partition(";")[0]
+            self.cookie = cookie.partition(";")[0]
         return response.read()
 
     def body(self, messages: Sequence[Message]) -> bytes:

@@ -257,6 +257,7 @@ class Rig:
             web_options,
             self._clock,
             self.coalescer,
+            begin_turn=lambda: None,
         )
         self.room = ConnectionLimit(10_000)
         self.sockets = WebSocketFrontEnd(self.endpoint)

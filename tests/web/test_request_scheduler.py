@@ -4,18 +4,19 @@ import asyncio
 import json
 from itertools import chain, count, pairwise, repeat
 from math import inf
+from typing import Any
 from unittest.mock import Mock
 
 import pytest
 
-from holdfast.bayeux.exchanges import RemainingMessages
+from holdfast.bayeux.exchanges import RemainingMessages, receive
 from holdfast.bayeux.server import Bayeux
 from holdfast.web import request_scheduler
 from holdfast.web.fast_lane import FastLane
 from holdfast.web.intake import SMALL, Intake
 from tests.abuse.attacker import frame
 from tests.web.requests import COOKIE, HANDSHAKE, PUBLISH, encode, post, post_messages
-from tests.web.rig import LONG_S, FrontEnd, Rig, without_faults
+from tests.web.rig import LONG_S, TURNS, Client, FrontEnd, Rig, without_faults
 from tests.web.test_faults import UPGRADE
 
 pytestmark = pytest.mark.usefixtures("nothing_blocks")
@@ -112,6 +113,79 @@ async def test_a_fault_in_the_middle_of_a_request_fails_the_request(
         assert [each.status for each in client.heard().responses] == [200, 503]
 
 
+class Handled:
+    """Counts the requests that were handled."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.count = 0
+        self._receive = receive
+        monkeypatch.setattr(request_scheduler, "receive", self)
+
+    def __call__(self, *args: Any) -> Any:
+        self.count += 1
+        return self._receive(*args)
+
+    async def most_in_a_turn(self, client: Client, count: int) -> int:
+        """Return how many were handled in one turn at most, until so many are."""
+        counts = [self.count]
+        for _ in range(TURNS * count):
+            await client.settle(1)
+            counts.append(self.count)
+        assert counts[-1] == count
+        return max(after - before for before, after in pairwise([0, *counts]))
+
+
+@pytest.fixture
+def handled(monkeypatch: pytest.MonkeyPatch) -> Handled:
+    return Handled(monkeypatch)
+
+
+@pytest.mark.parametrize("front_end", FrontEnd)
+async def test_a_turn_that_is_over_handles_one_small_request(
+    front_end: FrontEnd, handled: Handled
+) -> None:
+    with without_faults():
+        async with Rig(front_end=front_end, is_turn_over=lambda: True) as rig:
+            clients = [rig.connect() for _ in range(20)]
+            for client in clients:
+                client.send_now(SAY)
+            assert await handled.most_in_a_turn(client, 20) == 1
+            assert all(len(each.heard().responses) == 1 for each in clients)
+
+
+async def test_a_turn_that_is_over_handles_one_pipelined_request(handled: Handled) -> None:
+    async with Rig(is_turn_over=lambda: True) as rig:
+        client = rig.connect()
+        client.send_now(SAY * 20)
+        assert await handled.most_in_a_turn(client, 20) == 1
+        assert len(client.heard().responses) == 20
+
+
+async def test_a_turn_that_is_over_handles_one_frame(handled: Handled) -> None:
+    async with Rig(is_turn_over=lambda: True) as rig:
+        clients = [rig.connect() for _ in range(5)]
+        for client in clients:
+            await client.send(UPGRADE)
+        for client in clients:
+            client.send_now(frame(encode(PUBLISH)) * 4)
+        assert await handled.most_in_a_turn(client, 20) == 1
+
+
+async def test_a_small_request_goes_ahead_of_requests_that_go_on(handled: Handled) -> None:
+    is_over = False
+    async with Rig(is_turn_over=lambda: is_over) as rig:
+        *busy, other = [rig.connect() for _ in range(20)]
+        await other.send(HELLO)
+        is_over = True
+        for each in busy:
+            each.send_now(post_messages(*({**message, "clientId": "another"} for message in MANY)))
+        while handled.count < 1 + len(busy):
+            await other.settle(1)
+        await other.send(SAY)
+        assert len(other.heard().responses) == 2
+        assert sum(len(each.heard().responses) for each in busy) < len(busy)
+
+
 # Of a size that takes long to decode.
 LARGE = {**PUBLISH, "data": "x" * 5000}
 
@@ -173,9 +247,11 @@ async def test_small_requests_go_on_while_large_ones_wait_for_others(
 ) -> None:
     # Each step takes a minute of the processor.
     monkeypatch.setattr(request_scheduler, "thread_time", count(0.0, 60.0).__next__)
-    async with Rig(is_turn_over=lambda: True) as rig:
+    is_over = False
+    async with Rig(is_turn_over=lambda: is_over) as rig:
         large, waiting, small = rig.connect(), rig.connect(), rig.connect()
         await small.send(HELLO)
+        is_over = True
         await large.send(post_messages(LARGE))
         waiting.send_now(post_messages(LARGE))
         small.send_now(post_messages(*MANY))
@@ -283,7 +359,7 @@ async def test_other_requests_are_answered_between_two_parts_of_a_request(
         busy.send_now(post_messages(*MANY))
         other.send_now(HELLO)
         await busy.settle()
-        assert answered[0] == 1
+        assert answered[1] == 1
         assert len(busy.heard().responses) == 2
 
 

@@ -1,0 +1,266 @@
+"""Many small messages at once: a hundred in one segment, and one from each of fifty sockets."""
+
+import base64
+import json
+import selectors
+import socket
+import time
+from collections.abc import Callable, Iterator, Sequence
+from random import Random
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+from bench.stalls.clients import Client, Message, publish, subscribe
+
+# Messages in one segment, and sockets that send one message each at the same time.
+_TOGETHER, _SOCKETS = 100, 50
+# After this time, whatever has not been answered counts as answered.
+_LONGEST_S = 20.0
+# What the server has when volleys arrive: topics with a message each, the messages of a deep
+# history, members of a room, and filters on a channel.
+_TOPICS, _DEEP, _MEMBERS, _FILTERS = 5_000, 5_000, 1_000, 25
+# The longest page of a list, and the length of the text that filters search.
+_PAGE, _SEARCHED = 1_000, 3_000
+_STEM = "/volley/topics"
+_DEEP_CHANNEL, _FILTERED = "/volley/deep", "/volley/filtered"
+_CALLED, _ROOM = "/volley/called", "/chat/room/volley"
+_SUBJECT = "volley-subject"
+
+
+class Small(NamedTuple):
+    """A small message that any client may send, by its number; and how it is answered."""
+
+    message: Callable[[int], Message]
+    # Whether an event with the service's answer follows the reply.
+    is_answered: bool = False
+
+
+def _call(service: str, data: object) -> Small:
+    return Small(lambda number: publish(service, data), is_answered=True)
+
+
+def _publish(channel: str, data: object = 1, **fields: object) -> Small:
+    return Small(lambda number: publish(channel, data, **fields))
+
+
+def _request(number: int) -> Message:
+    return publish(_CALLED, ext={"replyTo": f"/service/none/{number}", "timeout": 1000})
+
+
+def _handshake(number: int) -> Message:
+    hello: Message = {"channel": "/meta/handshake", "version": "1.0"}
+    return {**hello, "supportedConnectionTypes": ["websocket", "long-polling"]}
+
+
+_TEXT = "".join(Random(1).choices("yzab", k=_SEARCHED))
+_DESTINATIONS = [{"name": f"{_SUBJECT}/{number}"} for number in range(100)]
+_VERDICTS = [{"seq": number, "state": "OK"} for number in range(1, 100)]
+
+# Services by channel and action, and what else a small message may ask for.
+SMALL: dict[str, Small] = {
+    "/service/topics state": _call("/service/topics", {"state": f"{_STEM}/1"}),
+    "/service/topics list": _call("/service/topics", {"list": f"{_STEM}/*", "limit": _PAGE}),
+    "/service/topics get": _call(
+        "/service/topics",
+        {"get": _DEEP_CHANNEL, "limit": _PAGE, "history": {"numEntries": -1}},
+    ),
+    "/service/topics erase": _call("/service/topics", {"erase": f"{_STEM}/*", "limit": _PAGE}),
+    "/service/presence": _call("/service/presence", {"channel": _ROOM, "limit": _PAGE}),
+    "/service/ptp": _publish("/service/ptp", {"destinations": _DESTINATIONS, "content": 1}),
+    "/service/delivery": _publish("/service/delivery", _VERDICTS),
+    "/service/admin": _publish("/service/admin", {"cmd": "status"}),
+    "/service/login": _publish("/service/login", {}),
+    "/service/chat/list": _call("/service/chat/list", {}),
+    "/service/chat/private": _publish("/service/chat/private", {"id": 1, "to": "x", "text": "x"}),
+    "history by a filter": _call(
+        "/service/topics",
+        {"get": _DEEP_CHANNEL, "filter": "data = 'nothing'", "history": {"numEntries": -1}},
+    ),
+    "handshake": Small(_handshake),
+    "subscribe": Small(lambda number: subscribe(f"/volley/new/{number}")),
+    "subscribe with a history": Small(
+        lambda number: {**subscribe(f"{_STEM}/*"), "ext": {"replay": -2}}
+    ),
+    "publish": _publish("/volley/plain"),
+    "publish under filters": _publish(_FILTERED, _TEXT),
+    "publish with a key": Small(
+        lambda number: publish("/volley/plain", ext={"delivery": {"key": str(number)}})
+    ),
+    "remote call": _publish(f"/service{_CALLED}"),
+    "request": Small(_request),
+}
+
+
+class _Link:
+    """A connection that sends bytes as they are, and counts answers."""
+
+    # What is once in each answer.
+    answer = b""
+
+    def __init__(self, url: str) -> None:
+        split = urlsplit(url)
+        self.host, self.path = split.netloc, split.path
+        self.socket = socket.create_connection((split.hostname, split.port), _LONGEST_S)
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.socket.settimeout(_LONGEST_S)
+        self.id, self._end = "", b""
+        self.answers = 0
+        self.is_over = False
+
+    def read(self) -> None:
+        """Read what is there, and count its answers."""
+        found = self.socket.recv(1 << 18)
+        self.is_over = not found
+        found = self._end + found
+        self.answers += found.count(self.answer)
+        # The beginning of an answer, perhaps: too short for a whole one.
+        self._end = found[1 - len(self.answer) :]
+
+    def bytes_of(self, body: bytes) -> bytes:
+        """Return the bytes that carry these messages."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        self.socket.close()
+
+
+class Plain(_Link):
+    """A session over one connection for long-polling, which may send before it has the answers."""
+
+    answer = b"HTTP/1.1 "
+
+    def __init__(self, url: str) -> None:
+        super().__init__(url)
+        self._client = Client(url)
+        self.id = self._client.id
+        self._cookie = self._client.cookie
+
+    def bytes_of(self, body: bytes) -> bytes:
+        head = f"POST {self.path} HTTP/1.1\r\nHost: {self.host}\r\nCookie: {self._cookie}\r\n"
+        head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+        return head.encode() + body
+
+    def close(self) -> None:
+        super().close()
+        self._client.close()
+
+
+class Socket(_Link):
+    """A session over a WebSocket."""
+
+    answer = b'"successful":'
+
+    def __init__(self, url: str) -> None:
+        super().__init__(url)
+        key = base64.b64encode(bytes(16)).decode()
+        head = f"GET {self.path} HTTP/1.1\r\nHost: {self.host}\r\nUpgrade: websocket\r\n"
+        head += f"Connection: Upgrade\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: {key}\r\n"
+        self.socket.sendall(
+            head.encode() + b"\r\n" + self.bytes_of(json.dumps(_handshake(0)).encode())
+        )
+        found = b""
+        while b'"clientId":"' not in found or not found.endswith(b"]"):
+            found += self.socket.recv(1 << 16)
+        self.id = found.partition(b'"clientId":"')[2].partition(b'"')[0].decode()
+
+    def bytes_of(self, body: bytes) -> bytes:
+        size = len(body)
+        head = bytes((0x81, 0x80 | size)) if size < 126 else b"\x81\xfe" + size.to_bytes(2)
+        # With a mask of zeros, the payload stays as it is.
+        return head + bytes(4) + body
+
+
+class Volley:
+    """What is sent at once, and the connections that send it; a client as `measure` knows them."""
+
+    def __init__(self, links: Sequence[_Link], each: Sequence[bytes], answers: int) -> None:
+        self._links = links
+        self._each = each
+        self._answers = answers
+
+    def post(self, body: bytes) -> bytes:
+        """Send everything; return when all of it is answered."""
+        before = [link.answers for link in self._links]
+        for link, data in zip(self._links, self._each, strict=True):
+            link.socket.sendall(data)
+        with selectors.DefaultSelector() as selector:
+            for link in self._links:
+                selector.register(link.socket, selectors.EVENT_READ, link)
+            ends = time.monotonic() + _LONGEST_S
+            left = dict(zip(self._links, before, strict=True))
+            while left and time.monotonic() < ends:
+                for key, _ in selector.select(1.0):
+                    link = key.data
+                    link.read()
+                    if link.is_over or link.answers - left.get(link, 0) >= self._answers:
+                        left.pop(link, None)
+                    if link.is_over:
+                        selector.unregister(link.socket)
+        return b"" if not left else b"unanswered: %d" % len(left)
+
+    def close(self) -> None:
+        for link in self._links:
+            link.close()
+
+
+def _bodies(small: Small, client: str, count: int) -> Iterator[bytes]:
+    for number in range(count):
+        message = {**small.message(number), "id": str(number)}
+        if message["channel"] != "/meta/handshake":
+            message["clientId"] = client
+        yield json.dumps([message]).encode()
+
+
+def in_one_segment(url: str, small: Small, kind: type[_Link]) -> Volley:
+    link = kind(url)
+    sent = b"".join(map(link.bytes_of, _bodies(small, link.id, _TOGETHER)))
+    answers = 1 + (small.is_answered and kind is Socket)
+    return Volley([link], [sent], answers * _TOGETHER)
+
+
+def from_many_sockets(url: str, small: Small, kind: type[_Link]) -> Volley:
+    links = [kind(url) for _ in range(_SOCKETS)]
+    sent = [b"".join(map(each.bytes_of, _bodies(small, each.id, 1))) for each in links]
+    return Volley(links, sent, 1 + (small.is_answered and kind is Socket))
+
+
+# Each volley by its name: how it is sent, and over what.
+VOLLEYS = {
+    f"{kind.__name__.lower()} {made.__name__.replace('_', ' ')}": (made, kind)
+    for kind in (Socket, Plain)
+    for made in (in_one_segment, from_many_sockets)
+}
+
+
+def prepare(url: str) -> tuple[Client, ...]:
+    """Give the server what the messages are about; return the clients that must stay."""
+    topic = {"destroyDelay": -1, "history": {"maxEntries": 1}}
+    _fill(url, (f"{_STEM}/{n % 97}-{n}" for n in range(_TOPICS)), topic)
+    deep = {"destroyDelay": -1, "history": {"maxEntries": _DEEP}}
+    _fill(url, (_DEEP_CHANNEL for _ in range(_DEEP)), deep, "x" * 900)
+    members = tuple(_member(url, number) for number in range(_MEMBERS))
+    for each in members:
+        each.say(subscribe(_ROOM))
+    members[0].say(subscribe(_CALLED))
+    for number in range(_FILTERS):
+        patterns = [f"data MATCHES 'y.{{{length}}}z{number}'" for length in (40, 50)]
+        ext: Message = {"delivery": {"filter": " OR ".join(patterns)}}
+        members[number].say({**subscribe(_FILTERED), "ext": ext})
+    return members
+
+
+def _member(url: str, number: int) -> Client:
+    """Return a session that stays without connecting."""
+    terms = {"name": f"volley-{number}/1", "timeout": 600_000}
+    return Client(url, {"delivery": {"session": terms}, "request": True})
+
+
+def _fill(url: str, channels: Iterator[str], topic: Message, data: object = 1) -> None:
+    publisher = Client(url)
+    ext = {"delivery": {"topic": topic}}
+    messages = [publish(channel, data, ext=ext) for channel in channels]
+    for at in range(0, len(messages), 250):
+        answers = publisher.say(*messages[at : at + 250])
+        if not all(answer["successful"] for answer in answers):
+            raise RuntimeError(f"the server refuses topics: {answers[0]}")
+    publisher.close()

@@ -1,0 +1,92 @@
+"""A turn has a budget of processor time, which all its askers share."""
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from holdfast.web import turn_budget
+from holdfast.web.turn_budget import TurnBudget
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class Clocks:
+    """The time of day, and the processor time of this thread."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now = self.worked = 1.0
+        self.asked = 0
+        monkeypatch.setattr(turn_budget, "monotonic", lambda: self.now)
+        monkeypatch.setattr(turn_budget, "thread_time", self._processor_time)
+
+    def _processor_time(self) -> float:
+        self.asked += 1
+        return self.worked
+
+    def work(self, seconds: float) -> None:
+        self.now += seconds
+        self.worked += seconds
+
+    def wait(self, seconds: float) -> None:
+        """Let another program have the processor."""
+        self.now += seconds
+
+
+@pytest.fixture
+def clocks(monkeypatch: pytest.MonkeyPatch) -> Clocks:
+    return Clocks(monkeypatch)
+
+
+def budget() -> TurnBudget:
+    return TurnBudget(lambda begin: None)
+
+
+@pytest.mark.parametrize("steps", [1, 2, 10])
+def test_a_turn_is_over_after_five_milliseconds_of_work(clocks: Clocks, steps: int) -> None:
+    turn = budget()
+    assert not turn.is_over()
+    for _ in range(steps):
+        assert not turn.is_over()
+        clocks.work(0.0051 / steps)
+    assert turn.is_over()
+
+
+def test_the_time_of_other_programs_does_not_count(clocks: Clocks) -> None:
+    turn = budget()
+    turn.is_over()
+    clocks.work(0.001)
+    assert not turn.is_over()
+    clocks.wait(0.1)
+    assert not turn.is_over()
+    clocks.work(0.0041)
+    assert turn.is_over()
+
+
+def test_a_long_first_step_ends_the_turn(clocks: Clocks) -> None:
+    turn = budget()
+    turn.is_over()
+    clocks.work(0.03)
+    assert turn.is_over()
+    assert turn.is_over()
+
+
+def test_the_next_turn_begins_anew(clocks: Clocks) -> None:
+    later: list[Callable[[], None]] = []
+    turn = TurnBudget(later.append)
+    for _ in range(2):
+        assert not turn.is_over()
+        clocks.work(0.006)
+        assert turn.is_over()
+        (begin,) = later
+        later.clear()
+        begin()
+
+
+def test_a_single_asker_causes_no_question_for_processor_time(clocks: Clocks) -> None:
+    turn = budget()
+    turn.is_over()
+    assert clocks.asked == 0
+    for _ in range(10):
+        turn.is_over()
+    assert clocks.asked == 1
