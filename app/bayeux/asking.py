@@ -5,7 +5,6 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final, Protocol
 
-from holdfast.bayeux.changed_session import ChangedSession
 from holdfast.bayeux.codec import Json
 from holdfast.bayeux.errors import ErrorReply, Refused
 from holdfast.bayeux.qos import Qos
@@ -19,8 +18,9 @@ from holdfast.delivery.messages import Message
 from holdfast.delivery.numbers import whole
 from holdfast.delivery.persist_outcome import PersistOutcome
 from holdfast.delivery.reply_channels import ReplyChannel
+from holdfast.delivery.request import Request
 from holdfast.delivery.request_states import ReplyFault, ReplyMode, RequestEnd
-from holdfast.delivery.requests import Request
+from holdfast.delivery.request_steps import RequestStep
 from holdfast.delivery.undelivered import Undelivered
 
 # The keys of `ext` in a message that asks for replies.
@@ -60,19 +60,7 @@ class Asking:
         self._undelivered = undelivered
         self._requests = state.requests
         # Requests end with their sessions, so they come before what tells requesters of it.
-        state.requests.notify, state.requests.changed = self._notify, self._keep
-
-    def _keep(self, request: Request[Session]) -> None:
-        """Store the request with its session, so that a later process can bring replies."""
-        session, own = request.requester, request.requester.reply_channel
-        if own is None or not session.is_durable:
-            return
-        if request.end is None:
-            own.outstanding.add(request)
-        else:
-            own.outstanding.discard(request)
-        if request.end is not RequestEnd.ABANDONED:
-            self._state.store.save(ChangedSession(session, self._state.node))
+        state.requests.notify, state.requests.save = self._notify, state.store.save_requests
 
     # Requests
 
@@ -187,21 +175,19 @@ class Asking:
             self._bury(request, session, event)
         if fault is not None or request is None:
             raise Refused(_FAULTS[fault or ReplyFault.DENIED], channel.name)
-        answered = partial(self._answered, request, session)
-
-        def kept(outcome: PersistOutcome) -> None:
-            answered(outcome)
-            done(outcome)
-
+        step = RequestStep(
+            self._requests.fields_of_reply(request, session),
+            partial(self._answered, request, session),
+        )
         try:
             wire = self._wire(request, event, session)
-            outcome = self._bring(request, channel, wire, session.name, kept)
+            outcome = self._bring(request, channel, wire, session.name, step, done)
         except BaseException:
             # The reply may be too large, for example.
             self._requests.unanswered(request, session)
             raise
         if outcome is not None:
-            answered(outcome)
+            step.known(outcome)
         return outcome
 
     def _answered(
@@ -241,6 +227,7 @@ class Asking:
         channel: Channel,
         wire: bytes,
         sender: str,
+        step: RequestStep,
         done: Callable[[PersistOutcome], None] | None = None,
     ) -> PersistOutcome | None:
         return self._state.hub.publish(
@@ -249,10 +236,14 @@ class Asking:
             done=done,
             addressed=(request.requester,),
             is_subscribable=False,
+            step=step,
         )
 
     def _notify(self, request: Request[Session]) -> None:
-        """Tell the requester how its request ended."""
+        """Tell the requester how its request ended, as soon as the store can keep the event."""
+        if request.requester.is_durable and not self._state.store.takes_messages:
+            self._requests.tell_later(request)
+            return
         event: Json = {"channel": request.reply_to}
         if request.end is RequestEnd.ANSWERED:
             event["data"] = {"replies": request.replies, "missing": len(request.responders)}
@@ -265,7 +256,16 @@ class Asking:
             event |= _call_fields(request.call, successful=False)
         self._state.installed.complete(event)
         channel = self._state.channels.named(request.reply_to)
-        self._bring(request, channel, to_json(event), "")
+        step = RequestStep(self._requests.fields_of_end(request), partial(self._told, request))
+        outcome = self._bring(request, channel, to_json(event), "", step)
+        if outcome is not None:
+            step.known(outcome)
+
+    def _told(self, request: Request[Session], outcome: PersistOutcome) -> None:
+        if outcome is PersistOutcome.REFUSED:
+            self._requests.tell_later(request)
+        else:
+            self._requests.told(request)
 
 
 def _call_fields(call: tuple[str, str], *, successful: bool) -> Json:

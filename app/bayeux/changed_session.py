@@ -1,6 +1,5 @@
 """A session that changed in this turn, and what the store keeps of it: `record_of`."""
 
-from holdfast.bayeux.kept_requests import to_json
 from holdfast.bayeux.sessions import Session
 from holdfast.delivery.entries import SettledBy
 from holdfast.delivery.node import Node
@@ -59,9 +58,6 @@ def record_of(session: Session, now_ms: int) -> SessionRecord:
         is_unclaimed=session.is_unclaimed,
         replay_ids=None if session.cursors is None else session.cursors.form.has_replay_ids,
         ret="" if session.reply_channel is None else session.reply_channel.id,
-        requests=[]
-        if session.reply_channel is None
-        else [to_json(each) for each in session.reply_channel.outstanding],
         created_ms=session.created // 1_000_000,
         seen_ms=now_ms,
     )

@@ -1,20 +1,54 @@
-"""Outstanding requests of durable sessions, as the records of these sessions keep them."""
+"""Outstanding requests of durable sessions, which go on after a restart."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+
+import orjson
 
 from holdfast.bayeux.codec import Json
+from holdfast.bayeux.server_state import ServerState
 from holdfast.bayeux.sessions import Session
+from holdfast.delivery.json_text import to_json
+from holdfast.delivery.request import Request
+from holdfast.delivery.request_fields import REPLIED, SILENT, refusal_of, responder_of
 from holdfast.delivery.request_states import ReplyMode
-from holdfast.delivery.requests import Request, Requests
+from holdfast.delivery.request_steps import RequestFields
+from holdfast.delivery.requests import Requests
+from holdfast.delivery.session_record import SessionRecord
+
+# What a record that cannot be read raises.
+_UNREADABLE = (LookupError, TypeError, ValueError)
 
 
-def reopen(
-    requests: Requests[Session], session: Session, kept: Json, now: float, now_ms: int
+def reopen_all(state: ServerState, fields: Mapping[str, bytes], now: float) -> None:
+    """Continue the requests of an earlier process, whose sessions are restored already."""
+    said: dict[str, dict[str, bytes]] = {}
+    for field, value in fields.items():
+        address, responder = responder_of(field)
+        said.setdefault(address, {})[responder] = value
+    requesters = {each.key: each for each in state.sessions if each.is_durable}
+    left: dict[str, bytes] = {}
+    for address, spoken in said.items():
+        kept = spoken.pop("", None)
+        try:
+            requester = None if kept is None else requesters.get(orjson.loads(kept)["requester"])
+            if kept is not None and requester is not None:
+                _reopen(state, requester, {**orjson.loads(kept), "address": address}, spoken, now)
+                continue
+        except _UNREADABLE as error:
+            state.log.error("request %s is unreadable and ends: %r", address, error)
+        # Its requester has ended, or the process was killed before it could remove all fields.
+        left |= dict.fromkeys((address, *(f"{address} {key}" for key in spoken)), b"")
+    if left:
+        state.store.save_requests(left)
+
+
+def _reopen(
+    state: ServerState, session: Session, kept: Json, spoken: Mapping[str, bytes], now: float
 ) -> None:
-    """Continue a request of the session that began in an earlier process."""
-    deadline_ms = kept["deadline_ms"]
+    """Continue a request of the session; `spoken` has what responders said, by their names."""
+    deadline_ms, now_ms = kept["deadline_ms"], state.node.now_ms()
     request = Request(
-        requests,
+        state.requests,
         session,
         kept["channel"],
         kept["reply_to"],
@@ -26,15 +60,37 @@ def reopen(
     request.address, request.id = kept["address"], kept["id"]
     request.ends_at = now + max(deadline_ms - now_ms, 0) / 1000
     request.deadline_ms = deadline_ms
-    request.is_work, request.replies = kept["is_work"], kept["replies"]
+    request.is_work, request.is_kept = kept["is_work"], True
     if kept["call"] is not None:
         channel, id = kept["call"]
         request.call = channel, id
-    request.spoken.update(kept["spoken"])
-    if kept.get("refusal") is not None:
-        code, text = kept["refusal"]
-        request.refusal = code, text
-    requests.reopen(request, kept["responders"])
+    for key, said in spoken.items():
+        _hear(request, key, said)
+    state.requests.reopen(request, kept["responders"])
+
+
+def _hear(request: Request[Session], key: str, said: bytes) -> None:
+    """Note what a responder has said to the earlier process."""
+    if said == REPLIED:
+        request.spoken[key] = REPLIED
+        request.replies += 1
+    else:
+        request.spoken[key] = said
+        if said != SILENT:
+            code, text = orjson.loads(said)
+            request.refusal = code, text
+
+
+def fields_of(record: SessionRecord) -> RequestFields:
+    """Return the fields of requests that an earlier release kept in the record of a session."""
+    fields: dict[str, bytes] = {}
+    for kept in record.requests:
+        address, refusal = kept["address"], kept.get("refusal")
+        silent = SILENT if refusal is None else refusal_of(*refusal)
+        fields[address] = to_json({**kept, "requester": record.key})
+        for place, key in enumerate(kept["spoken"]):
+            fields[f"{address} {key}"] = REPLIED if place < kept["replies"] else silent
+    return fields
 
 
 def rejoin(requests: Requests[Session], receivers: Collection[Session]) -> None:
@@ -50,22 +106,3 @@ def rejoin(requests: Requests[Session], receivers: Collection[Session]) -> None:
                 # The receiver may have got a copy while queues were restored.
                 requests.grant(request, [receiver.key])
     requests.end_all_but({each.key for each in receivers})
-
-
-def to_json(request: Request[Session]) -> Json:
-    """Return what is needed to let the request go on in another process."""
-    return {
-        "address": request.address,
-        "call": request.call,
-        "channel": request.channel,
-        "deadline_ms": request.deadline_ms,
-        "id": request.id,
-        "is_work": request.is_work,
-        "mode": request.mode.value,
-        "refusal": request.refusal,
-        "replies": request.replies,
-        "reply_to": request.reply_to,
-        "responders": sorted(request.responders),
-        "spoken": sorted(request.spoken),
-        "timeout_ms": request.timeout_ms,
-    }

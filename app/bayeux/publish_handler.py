@@ -27,7 +27,7 @@ from holdfast.bayeux.turn_over import TurnOver
 from holdfast.delivery.channels import REPLIES, SERVICES, Channel, Kind
 from holdfast.delivery.error_codes import CHANNEL_HELD, NO_CONNECTION
 from holdfast.delivery.persist_outcome import PersistOutcome
-from holdfast.delivery.requests import Request
+from holdfast.delivery.request import Request
 from holdfast.delivery.selections import Candidate
 
 # Fields with a meaning to receivers. A publisher that could set `advice` could disconnect every

@@ -11,8 +11,8 @@ from holdfast.bayeux.sessions import Session
 from holdfast.bayeux.topic_options import TopicOptions
 from holdfast.delivery.messages import ORDINARY_PRIORITY, Message
 from holdfast.delivery.numbers import whole
+from holdfast.delivery.request import Request
 from holdfast.delivery.request_states import ReplyMode
-from holdfast.delivery.requests import Request
 
 _OPTIONS = SAID_BY_RECEIVERS | {
     "priority",

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from holdfast.bayeux.cursors import Cursors
-from holdfast.bayeux.kept_requests import reopen
 from holdfast.bayeux.known_options import QosInvalid
 from holdfast.bayeux.login import Login
 from holdfast.bayeux.rights import Rights
@@ -76,8 +75,6 @@ def restore(
     if record.replay_ids is not None:
         form = state.cursor_form(has_replay_ids=record.replay_ids)
         session.cursors = Cursors(form, state.hub.complete_cursor())
-    for kept in record.requests:
-        reopen(state.requests, session, kept, now, state.node.now_ms())
     life.clock.schedule_hold_end(session, now)
     life.message_expiry.begin(session)
     if not session.takes_messages:

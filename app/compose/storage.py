@@ -10,7 +10,7 @@ from contextlib import AsyncExitStack
 from functools import partial
 
 from holdfast.bayeux.changed_session import record_of
-from holdfast.bayeux.kept_requests import rejoin
+from holdfast.bayeux.kept_requests import fields_of, rejoin, reopen_all
 from holdfast.bayeux.restoring import restore, restore_without_session
 from holdfast.bayeux.server import Bayeux
 from holdfast.bayeux.sessions import Session
@@ -95,13 +95,20 @@ class Storage:
         self._bayeux = bayeux
         bayeux.life.topics.expect(await self.store.topics())
         count = 0
+        requests: dict[str, bytes] = {}
         async for loaded in self.store.load(partial(restore_without_session, bayeux.life)):
             # The clocks of restored sessions start now.
             session = restore(bayeux.life, loaded.record, loaded.entries, clock())
             bayeux.state.journal.session(session, "resumed")
             count += 1
+            if loaded.record.requests:
+                fields = fields_of(loaded.record)
+                requests |= fields
+                self.store.save_requests(fields)
+                self.store.save(record_of(session, bayeux.state.node.now_ms()))
         bayeux.life.unconnected.sort()
         state = bayeux.state
+        reopen_all(state, requests | await self.store.requests(), clock())
         rejoin(state.requests, [*state.sessions, *state.waiting_places.queues()])
         if count:
             log.info("restored %s", counted(count, "session"))
@@ -131,6 +138,7 @@ class Storage:
             for message in bayeux.state.hub.histories:
                 if message.is_durable:
                     self.store.keep(message, (message.channel,), _ignore)
+            bayeux.state.requests.save_all()
             bayeux.life.topics.save_again()
 
     def _report_again(self, bayeux: Bayeux, session: Session) -> None:

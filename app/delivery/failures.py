@@ -141,7 +141,9 @@ class Failures(Generic[R]):
         if reaction.message is ForMessage.DEAD and entry is not None:
             refused = queue.withdraw((entry.seq,))
             if entry.message.refusals is None or failure.code.listed is error_codes.DEAD_MESSAGE:
-                self._undelivered.dead_letter(receiver, refused, failure.code, failure.text)
+                self._undelivered.dead_letter(
+                    receiver, refused, failure.code, failure.text, is_verdict=failure.by_client
+                )
             else:
                 # Other receivers may take this work.
                 self._waiting_places.refuse(receiver, entry, failure.code, failure.text)

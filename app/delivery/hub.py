@@ -12,6 +12,7 @@ from holdfast.delivery.notices import FULL, Notices
 from holdfast.delivery.persist_outcome import PersistOutcome
 from holdfast.delivery.publish_order import AcceptedPublish, PublishOrder
 from holdfast.delivery.receivers import Receiver
+from holdfast.delivery.request_steps import NO_FIELDS, RequestFields, RequestStep
 from holdfast.delivery.routes import Routes
 from holdfast.delivery.selections import Candidate
 from holdfast.delivery.store_port import StorePort
@@ -141,6 +142,7 @@ class Hub(Generic[R]):
         done: Callable[[PersistOutcome], None] | None = None,
         addressed: Sequence[R] = (),
         is_subscribable: bool = True,
+        step: RequestStep | None = None,
     ) -> PersistOutcome | None:
         """Add the message to the queue of every receiver of the channel, and of those addressed.
 
@@ -148,9 +150,10 @@ class Hub(Generic[R]):
         it is addressed. `persistent` False makes the message passing; True stores its history,
         whoever receives it.
 
-        Returns None if `done` will be called with the outcome later. A durable message is stored
-        before it is queued, and later messages of its channel wait for it. The same holds for any
-        message with a publish key, because only the store knows whether it is a repeat.
+        Returns None if `done`, and the `step` of a request, will be called with the outcome later.
+        A durable message is stored before it is queued, and later messages of its channel wait for
+        it. The same holds for any message with a publish key, because only the store knows whether
+        it is a repeat.
         """
         receivers: Sequence[R] = ()
         if is_subscribable:
@@ -178,17 +181,17 @@ class Hub(Generic[R]):
             keys = [r.key for r in receivers if r.is_durable and r is not leave_out]
         if not (keys or is_keyed or is_to_keep):
             return self._publish_order.enter(
-                channel.name, AcceptedPublish(message, receivers, leave_out, done)
+                channel.name, AcceptedPublish(message, receivers, leave_out, done, step=step)
             )
         if not self.store.is_available:
             return PersistOutcome.REFUSED
         message.is_durable = bool(keys) or is_to_keep
-        accepted = AcceptedPublish(message, receivers, leave_out, done, len(keys))
+        accepted = AcceptedPublish(message, receivers, leave_out, done, len(keys), step)
         answered = self._publish_order.keep(channel.name, accepted)
         if message.depth is not None and message.is_durable:
             # Durable for its receivers means durable for its history.
             keys = [*keys, channel.name]
-        self.store.keep(message, keys, answered)
+        self.store.keep(message, keys, answered, _fields(message, receivers, step))
         return None
 
     def _show(self, accepted: AcceptedPublish[R]) -> None:
@@ -359,6 +362,18 @@ class Hub(Generic[R]):
 
     def _recheck_nothing(self, message: Message, receivers: Sequence[R]) -> None:
         """Rights change only in an assembled server."""
+
+
+def _fields(
+    message: Message, receivers: Sequence[Receiver], step: RequestStep | None
+) -> RequestFields:
+    """Return what the store changes of requests in the same step as it keeps the message."""
+    if step is not None:
+        return step.fields
+    # A repeat, which only the store recognises, is no request.
+    if message.request is None or message.key is not None:
+        return NO_FIELDS
+    return message.request.kept_with([each.key for each in receivers])
 
 
 def _ignore(_: PersistOutcome) -> None:

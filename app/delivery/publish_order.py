@@ -8,6 +8,7 @@ from typing import Generic, TypeVar
 from holdfast.delivery.messages import Message
 from holdfast.delivery.persist_outcome import PersistOutcome
 from holdfast.delivery.receivers import Receiver
+from holdfast.delivery.request_steps import RequestStep
 
 R = TypeVar("R", bound=Receiver)
 
@@ -15,7 +16,16 @@ R = TypeVar("R", bound=Receiver)
 class AcceptedPublish(Generic[R]):
     """An accepted publish: its message, and the receivers that were found when it was accepted."""
 
-    __slots__ = ("done", "kept", "latecomers", "leave_out", "message", "outcome", "receivers")
+    __slots__ = (
+        "done",
+        "kept",
+        "latecomers",
+        "leave_out",
+        "message",
+        "outcome",
+        "receivers",
+        "step",
+    )
 
     def __init__(
         self,
@@ -24,11 +34,13 @@ class AcceptedPublish(Generic[R]):
         leave_out: R | None,
         done: Callable[[PersistOutcome], None] | None,
         kept: int = 0,
+        step: RequestStep | None = None,
     ) -> None:
         self.message = message
         self.receivers = receivers
         self.leave_out = leave_out
         self.done = done
+        self.step = step
         # How many receivers have it in the store, if it is stored.
         self.kept = kept
         # Durable receivers that subscribed while it waited: the store learns of them when it has
@@ -90,6 +102,8 @@ class PublishOrder(Generic[R]):
         if accepted.outcome is PersistOutcome.UNKNOWN:
             if outcome is PersistOutcome.KEPT:
                 self._show_late(accepted)
+            if accepted.step is not None:
+                accepted.step.known(outcome)
             return
         accepted.outcome = outcome
         waiting = self.waiting[channel]
@@ -97,6 +111,8 @@ class PublishOrder(Generic[R]):
             first = waiting.popleft()
             if known is PersistOutcome.KEPT:
                 self._show(first)
+            if first.step is not None and known is not PersistOutcome.UNKNOWN:
+                first.step.known(known)
             if first.done is not None:
                 first.done(known)
         if not waiting:

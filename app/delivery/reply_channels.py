@@ -1,13 +1,10 @@
 """The channels on which clients get replies to their requests."""
 
 import re
-from typing import TYPE_CHECKING, Any, Final
+from typing import Final
 
 from holdfast.delivery.channels import REPLIES
 from holdfast.delivery.request_serials import SERVER, Serials
-
-if TYPE_CHECKING:
-    from holdfast.delivery.requests import Request
 
 _SERIAL: Final = re.compile(r"/([1-8][0-9]{6})")
 _HIGHEST: Final = 9_999_999
@@ -16,14 +13,12 @@ _HIGHEST: Final = 9_999_999
 class ReplyChannel:
     """The channels below which one client gets replies."""
 
-    __slots__ = ("_highest", "_serials", "name", "outstanding", "resumes")
+    __slots__ = ("_highest", "_serials", "name", "resumes")
 
     def __init__(self, id: str, highest: int = 0, *, resumes: str = "") -> None:
         self.name = REPLIES + id
         # The name of the channel that the client had before, and wants to keep.
         self.resumes = resumes
-        # Requests to keep over a restart: those of a durable session.
-        self.outstanding: set[Request[Any]] = set()
         # The highest serial that was used.
         self._highest = highest
         # For requests of the server on the client's behalf.

@@ -1,21 +1,21 @@
 """Requests: messages that their receivers may answer, and the answers.
 
 A request is *outstanding* until it ends. Whoever was handed it may answer it once. Ended requests
-are remembered for a while, to say what is wrong with a reply that comes too late.
+are remembered for some minutes, to say what is wrong with a reply that comes too late.
 """
 
 from collections import Counter, deque
 from collections.abc import Callable, Container, Iterable
-from typing import TYPE_CHECKING, Final, Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
+from holdfast.delivery import request_fields
 from holdfast.delivery.delivery_journal import NO_JOURNAL, DeliveryJournal
 from holdfast.delivery.receivers import Receiver
+from holdfast.delivery.request import Request
+from holdfast.delivery.request_fields import REPLIED, SILENT
 from holdfast.delivery.request_states import ReplyFault, ReplyMode, RequestEnd
-from holdfast.delivery.timed import Timed
+from holdfast.delivery.request_steps import NO_FIELDS, RequestFields
 from holdfast.delivery.timers import Timers
-
-if TYPE_CHECKING:
-    from holdfast.delivery.messages import Message
 
 R = TypeVar("R", bound=Receiver)
 K = TypeVar("K")
@@ -24,128 +24,14 @@ K = TypeVar("K")
 # because it may be the last that keeps an ended session in memory.
 _MOST_REMEMBERED: Final = 100_000
 _OF_REQUEST: Final = 4
+# And for how long: a responder that waits longer has been forgotten by its requester, too.
+REMEMBERED_S: Final = 300.0
 # The most requests that end at their deadline in one tick, about 3 us each.
 _MOST_DUE: Final = 2000
-# The digits that the rest of a deadline takes in an event: it is written again in place.
-_WIDTH: Final = 10
 # How long a request that is about to end waits for the store to keep its reply.
 _REPLY_GRACE_S: Final = 0.1
-
-
-class Request(Timed, Generic[R]):
-    """One request, outstanding or ended."""
-
-    __slots__ = (
-        "_place",
-        "_requests",
-        "address",
-        "arriving",
-        "call",
-        "channel",
-        "deadline_ms",
-        "end",
-        "ends_at",
-        "id",
-        "is_work",
-        "mode",
-        "refusal",
-        "replies",
-        "reply_to",
-        "requester",
-        "responders",
-        "spoken",
-        "timeout_ms",
-    )
-
-    def __init__(
-        self,
-        requests: "Requests[R]",
-        requester: R,
-        channel: str,
-        reply_to: str,
-        mode: ReplyMode,
-        timeout_ms: int,
-        *,
-        now: float,
-        now_ms: int,
-    ) -> None:
-        super().__init__()
-        self._requests = requests
-        self.requester = requester
-        self.channel = channel
-        # The channel on which its requester gets replies, and the one that responders publish to.
-        self.reply_to = self.address = reply_to
-        self.mode = mode
-        self.timeout_ms = timeout_ms
-        self.ends_at = now + timeout_ms / 1000
-        self.deadline_ms = now_ms + timeout_ms
-        # The channel and id of the remote call that it stands for.
-        self.call: tuple[str, str] | None = None
-        # The id of its message.
-        self.id = 0
-        # Whether it is on a work queue, which has one copy of it.
-        self.is_work = False
-        # The session names of responders that may still reply, and of those that have replied or
-        # refused.
-        self.responders: set[str] = set()
-        self.spoken: set[str] = set()
-        # Accepted replies, and replies that the store is asked to keep.
-        self.replies = self.arriving = 0
-        # The code and text of the last refusal.
-        self.refusal: tuple[str, str] | None = None
-        # None while it is outstanding.
-        self.end: RequestEnd | None = None
-        # The place in its event at which the time left stands; negative if nowhere.
-        self._place = -1
-
-    # Its message
-
-    def enter(self, message: "Message") -> None:
-        """Let this message carry the request."""
-        self.id = message.id
-        message.request = self
-        # Later subscribers have no use for it.
-        message.depth = None
-        if message.life_ms is None or message.life_ms > self.timeout_ms:
-            message.limit_life(self.timeout_ms, is_forced=True)
-        self._find_place(message)
-        if self._place >= 0:
-            end = self._place + len(b"%d" % self.timeout_ms)
-            message.wire = self._saying(message.wire, self.timeout_ms, end)
-
-    def enter_again(self, message: "Message") -> None:
-        """Let its message, which an earlier process has published, carry the request."""
-        message.request = self
-        self._find_place(message)
-
-    def _find_place(self, message: "Message") -> None:
-        said = b'"replyTo":"%b","timeout":' % self.address.encode()
-        # The last one: the data may say the same.
-        begin = message.wire.rfind(said)
-        if begin >= 0:
-            self._place = begin + len(said)
-
-    def with_time_left(self, wire: bytes, now_ms: int) -> bytes:
-        """Return the event with the time that is left until its deadline."""
-        place = self._place
-        left_ms = max(self.deadline_ms - now_ms, 0)
-        if place < 0 or int(wire[place : place + _WIDTH]) == left_ms:
-            return wire
-        return self._saying(wire, left_ms, place + _WIDTH)
-
-    def _saying(self, wire: bytes, left_ms: int, end: int) -> bytes:
-        # Padded, because queues have counted its bytes.
-        return b"%b%*d%b" % (wire[: self._place], _WIDTH, left_ms, wire[end:])
-
-    # Its responders
-
-    def granted_to(self, keys: Iterable[str]) -> None:
-        """Let the sessions with these names answer, which have a copy or will get one."""
-        self._requests.grant(self, keys)
-
-    def lost(self, key: str, code: str, text: str) -> None:
-        """Note that this session has refused its copy, or will not get it."""
-        self._requests.lose(self, key, code, text)
+# How long a requester that could not be told the end of its request waits for the next attempt.
+_UNTOLD_S: Final = 1.0
 
 
 def _ignore(_: object) -> None:
@@ -167,10 +53,10 @@ class Requests(Generic[R]):
         self._journal = journal
         self._begin = begin
         self._is_awake = False
-        # Called with an ended request whose requester is to be told.
+        # Called with an ended request whose requester is to be told; calls `told`, or `tell_later`.
         self.notify: Callable[[Request[R]], None] = _ignore
-        # Called with a request that was handed out, answered or ended, so that it can be kept.
-        self.changed: Callable[[Request[R]], None] = _ignore
+        # Called with fields that the store is to change.
+        self.save: Callable[[RequestFields], None] = _ignore
         # Whether clients may ask for replies.
         self.is_offered = False
         self._by_address: dict[str, Request[R]] = {}
@@ -181,10 +67,13 @@ class Requests(Generic[R]):
         # ended.
         self._to_notify: deque[Request[R]] = deque()
         self._left: deque[tuple[Request[R], str]] = deque()
-        # Ended requests in the order of their ends, and how many session names these remember.
-        self._ended: deque[Request[R]] = deque()
+        # Ended requests with the times of their ends, in this order, and how many session names
+        # these remember.
+        self._ended: deque[tuple[float, Request[R]]] = deque()
         self._remembered = 0
         self.most_remembered = _MOST_REMEMBERED
+        # The time of the last tick.
+        self._now = 0.0
         # Requests of this process, and those of an earlier one that continue.
         self.outstanding = self.asked = self.restored = 0
         # The session names that outstanding requests have.
@@ -213,7 +102,10 @@ class Requests(Generic[R]):
 
     def by_message(self) -> dict[int, Request[R]]:
         """Return the outstanding requests by the ids of their messages."""
-        return {each.id: each for asked in self._of_requester.values() for each in asked}
+        return {each.id: each for each in self._asked() if each.end is None}
+
+    def _asked(self) -> list[Request[R]]:
+        return [each for asked in self._of_requester.values() for each in asked]
 
     def _enter(self, request: Request[R]) -> None:
         self._by_address[request.address] = request
@@ -225,12 +117,43 @@ class Requests(Generic[R]):
         """Let the sessions with these names answer, if the request is outstanding."""
         if request.end is not None:
             return
+        # The store knows the first ones if it has the message.
+        is_known = request.is_kept and not (request.responders or request.spoken)
+        is_new = False
         for key in keys:
             if key not in request.responders and key not in request.spoken:
                 request.responders.add(key)
                 self.grants += 1
                 self._of_responder.setdefault(key, set()).add(request)
-        self._end_if_spent(request)
+                is_new = True
+        if not self._ends_if_spent(request) and is_new and not is_known:
+            self._save_asked(request)
+
+    def keep(self, request: Request[R], keys: Iterable[str]) -> RequestFields:
+        """Return what the store keeps of a request together with its message for these sessions."""
+        if not request.requester.is_durable:
+            return NO_FIELDS
+        request.is_kept = True
+        return request_fields.asked(request, sorted(keys))
+
+    def _save_asked(self, request: Request[R]) -> None:
+        """Let the store know which sessions may answer."""
+        self._save(request, request_fields.asked(request, sorted(request.responders)))
+
+    def _save(self, request: Request[R], fields: RequestFields) -> None:
+        """Let the store change fields of an outstanding request of a durable session."""
+        # The reply that is on its way removes them all.
+        is_ending = request.arriving and request.mode is not ReplyMode.ALL
+        if request.requester.is_durable and not is_ending:
+            request.is_kept = True
+            self.save(fields)
+
+    def save_all(self) -> None:
+        """Let the store, which has lost everything, keep the outstanding requests again."""
+        for each in self._asked():
+            if each.end is None:
+                self._save_asked(each)
+                self._save(each, request_fields.spoken(each, each.spoken))
 
     def drop(self, request: Request[R]) -> None:
         """End a request that was not published; its requester learns of it by other means."""
@@ -254,7 +177,7 @@ class Requests(Generic[R]):
             fault = ReplyFault.DUPLICATE
         else:
             request.responders.remove(key)
-            request.spoken.add(key)
+            request.spoken[key] = REPLIED
             fault = _fault(request)
         if fault is not None:
             self.refused[fault] += 1
@@ -269,22 +192,37 @@ class Requests(Generic[R]):
         # The session may know the channel from others before it was handed the request.
         return is_granted and not responder.queue.has_new(request.id)
 
+    def fields_of_reply(self, request: Request[R], responder: R) -> RequestFields:
+        """Return what the store changes when it keeps this reply."""
+        if not request.is_kept:
+            return NO_FIELDS
+        if request.mode is ReplyMode.ALL:
+            return request_fields.spoken(request, {responder.key: REPLIED})
+        return request_fields.removed(request)
+
     def answered(self, request: Request[R], responder: R) -> None:
         """Note that the requester gets this reply."""
         request.arriving -= 1
         request.replies += 1
         self.replies += 1
         self._report_reply("accepted", request, responder)
+        if request.end is not None:
+            return
         if request.mode is ReplyMode.ALL:
-            self._end_if_spent(request)
-        elif request.end is None:
+            self._ends_if_spent(request)
+        else:
             self._end(request, RequestEnd.ANSWERED)
 
     def unanswered(self, request: Request[R], responder: R) -> None:
         """Note that the reply was not accepted after all: the session may answer again."""
         request.arriving -= 1
-        request.spoken.remove(responder.key)
+        del request.spoken[responder.key]
         request.responders.add(responder.key)
+        if request.end is None and request.is_kept:
+            # It was not told of others meanwhile.
+            self._save_asked(request)
+            self._save(request, request_fields.spoken(request, {responder.key: b""}))
+            self._save(request, request_fields.spoken(request, request.spoken))
 
     def _report_reply(self, what: str, request: Request[R] | None, responder: R) -> None:
         channel, id = ("", 0) if request is None else (request.channel, request.id)
@@ -292,19 +230,28 @@ class Requests(Generic[R]):
 
     # Ends
 
-    def lose(self, request: Request[R], key: str, code: str, text: str) -> None:
-        """Note that this session will not answer, because of this code."""
-        if key in request.responders:
-            lost = list(request.responders) if request.is_work else [key]
-            request.responders.difference_update(lost)
-            request.spoken.update(lost)
-            request.refusal = code, text
-            self._end_if_spent(request)
+    def lose(self, request: Request[R], key: str, refusal: tuple[str, str] | None = None) -> None:
+        """Note that this session will not answer, because of its refusal if there is one."""
+        if key not in request.responders:
+            return
+        lost = list(request.responders) if request.is_work else [key]
+        said = SILENT
+        if refusal is not None:
+            request.refusal = refusal
+            said = request_fields.refusal_of(*refusal)
+        request.responders.difference_update(lost)
+        request.spoken.update(dict.fromkeys(lost, said))
+        if request.end is None and not self._ends_if_spent(request):
+            self._save(request, request_fields.spoken(request, dict.fromkeys(lost, said)))
 
     def session_ended(self, session: R) -> None:
         """End the session's requests, and wait no longer for its replies."""
         for request in list(self._of_requester.get(session, ())):
-            self._end(request, RequestEnd.ABANDONED)
+            if request.end is None:
+                self._end(request, RequestEnd.ABANDONED)
+            else:
+                # Nobody is left to be told of its end.
+                self._give_up(request)
         self._responder_ended(session.key)
 
     def end_all_but(self, keys: Container[str]) -> None:
@@ -331,60 +278,97 @@ class Requests(Generic[R]):
             # An ended request keeps its names: `_remembered` has counted them.
             if request.end is None:
                 request.responders.discard(key)
-                self._end_if_spent(request)
+                if not self._ends_if_spent(request) and request.is_kept:
+                    # After a restart, a later session of this name must not seem to have it.
+                    request.spoken[key] = SILENT
+                    self._save(request, request_fields.spoken(request, {key: SILENT}))
         elif self._to_notify:
-            self.notify(self._to_notify.popleft())
+            request = self._to_notify.popleft()
+            if request in self._of_requester.get(request.requester, ()):
+                self.notify(request)
         self._is_awake = bool(self._left or self._to_notify)
         return self._is_awake
 
     def tick(self, now: float) -> None:
-        """End requests whose deadline is over."""
+        """End requests whose deadline is over, and forget those that ended long ago."""
+        self._now = now
+        self._forget(now - REMEMBERED_S)
         for request in self._timers.ring(now, _MOST_DUE):
-            if request.arriving:
+            if request.end is not None:
+                self._to_notify.append(request)
+                self._wake()
+            elif request.arriving:
                 # The reply came in time; the store may still refuse it.
                 self._timers.ring_by(request, now + _REPLY_GRACE_S)
             else:
                 self._end(request, RequestEnd.ANSWERED if request.replies else RequestEnd.TIMEOUT)
 
-    def _end_if_spent(self, request: Request[R]) -> None:
-        """End the request if nobody is left who could answer it; otherwise note its change."""
-        if request.end is not None:
-            return
+    def _ends_if_spent(self, request: Request[R]) -> bool:
+        """End the outstanding request if nobody is left who could answer it; return whether."""
         if request.responders or request.arriving:
-            self.changed(request)
-        else:
-            silent = RequestEnd.NO_RESPONDERS if request.refusal is None else RequestEnd.REFUSED
-            self._end(request, RequestEnd.ANSWERED if request.replies else silent)
+            return False
+        silent = RequestEnd.NO_RESPONDERS if request.refusal is None else RequestEnd.REFUSED
+        self._end(request, RequestEnd.ANSWERED if request.replies else silent)
+        return True
 
     def _end(self, request: Request[R], end: RequestEnd) -> None:
-        self._close(request)
-        request.end = end
-        self.ended[end] += 1
-        self.changed(request)
-        self._journal.request_ended(end.value, request.requester, request.channel, request.id)
-        self._remember(request)
-        is_notified = request.replies and request.mode is not ReplyMode.ALL
-        if not is_notified and end not in (RequestEnd.ABANDONED, RequestEnd.UNSENT):
-            self._to_notify.append(request)
-            self._wake()
-
-    def _close(self, request: Request[R]) -> None:
-        """Take the request out of those that are outstanding."""
         self._timers.drop(request)
-        self.outstanding -= 1
-        _remove(self._of_requester, request.requester, request)
         for key in (*request.responders, *request.spoken):
             if _remove(self._of_responder, key, request):
                 self.grants -= 1
+        request.end = end
+        self.ended[end] += 1
+        self._journal.request_ended(end.value, request.requester, request.channel, request.id)
+        if end in (RequestEnd.ABANDONED, RequestEnd.UNSENT):
+            self._give_up(request)
+        elif request.replies and request.mode is not ReplyMode.ALL:
+            # Its reply says it all, and was stored together with the end.
+            self.told(request)
+        else:
+            self._to_notify.append(request)
+            self._wake()
+
+    def fields_of_end(self, request: Request[R]) -> RequestFields:
+        """Return what the store changes when it keeps the event that tells the end."""
+        return request_fields.removed(request) if request.is_kept else NO_FIELDS
+
+    def told(self, request: Request[R]) -> None:
+        """Note that the requester gets to know the end: the request is no longer outstanding."""
+        if _remove(self._of_requester, request.requester, request):
+            self._timers.drop(request)
+            self.outstanding -= 1
+            self._remember(request)
+
+    def tell_later(self, request: Request[R]) -> None:
+        """Notify the requester a little later, because the store does not take the event now."""
+        self._timers.ring_by(request, self._now + _UNTOLD_S)
+
+    def _give_up(self, request: Request[R]) -> None:
+        """Take out a request whose requester needs not be told."""
+        if request.is_kept:
+            self.save(request_fields.removed(request))
+        self.told(request)
 
     def _remember(self, request: Request[R]) -> None:
-        """Remember an ended request, and forget the oldest ones."""
-        self._ended.append(request)
+        """Remember an ended request, and forget the oldest ones if there are too many."""
+        # The first tick may be yet to come.
+        now = max(self._now, request.ends_at - request.timeout_ms / 1000)
+        self._ended.append((now, request))
         self._remembered += _weight(request)
         while self._remembered > self.most_remembered:
-            oldest = self._ended.popleft()
-            self._remembered -= _weight(oldest)
-            del self._by_address[oldest.address]
+            self._forget_oldest()
+
+    def _forget(self, before: float) -> None:
+        """Forget requests that ended before this time, as many as a tick has time for."""
+        for _ in range(_MOST_DUE):
+            if not self._ended or self._ended[0][0] >= before:
+                break
+            self._forget_oldest()
+
+    def _forget_oldest(self) -> None:
+        _, oldest = self._ended.popleft()
+        self._remembered -= _weight(oldest)
+        del self._by_address[oldest.address]
 
 
 def _fault(request: Request[R]) -> ReplyFault | None:

@@ -69,7 +69,7 @@ class SessionRecord:
     replay_ids: bool | None = None
     # The secret part of its channel for replies; empty if it has none.
     ret: str = ""
-    # Its outstanding requests.
+    # Its outstanding requests, in records of releases that kept them here.
     requests: list[dict[str, Any]] = field(default_factory=list)
     created_ms: int = 0
     seen_ms: int = 0

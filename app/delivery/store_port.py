@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from holdfast.delivery.moves import Move
     from holdfast.delivery.outcomes import Outcome
     from holdfast.delivery.persist_outcome import PersistOutcome
+    from holdfast.delivery.request_steps import RequestFields
     from holdfast.delivery.session_record import Recorded
     from holdfast.delivery.topics import TopicRecord
     from holdfast.delivery.unwritten_letters import UnwrittenLetter
@@ -19,10 +20,10 @@ if TYPE_CHECKING:
 class StorePort(Protocol):
     """Stores changes at least once and in order; reports results by callbacks in later turns.
 
-    All changes of one turn of the event loop are sent together: save, keep, move, hand over, mark,
-    settle, dead-letter, forget. Acks may follow a little later, unless a new batch would replace
-    the one that they belong to. Repeating a change has no effect. While the store is unavailable,
-    all but `keep` wait for its return.
+    All changes of one turn of the event loop are sent together: save (requests, then sessions),
+    keep, move, hand over, mark, settle, dead-letter, forget. Acks may follow a little later, unless
+    a new batch would replace the one that they belong to. Repeating a change has no effect. While
+    the store is unavailable, all but `keep` wait for its return.
     """
 
     @property
@@ -56,9 +57,16 @@ class StorePort(Protocol):
         ...
 
     def keep(
-        self, message: "Message", receivers: Sequence[str], done: "Callable[[PersistOutcome], None]"
+        self,
+        message: "Message",
+        receivers: Sequence[str],
+        done: "Callable[[PersistOutcome], None]",
+        fields: "RequestFields" = ...,
     ) -> None:
         """Store the message in the queues of these sessions, or in none.
+
+        The fields of requests change in the same step, or not at all; a message with a publish key
+        has none.
 
         A receiver is a session's `key`, or the name of the channel for its history.
 
@@ -104,6 +112,10 @@ class StorePort(Protocol):
 
     def save(self, session: "Recorded") -> None:
         """Create or replace the record of a session; the record is made when the turn ends."""
+        ...
+
+    def save_requests(self, fields: "RequestFields") -> None:
+        """Store these fields of requests; remove those that are empty."""
         ...
 
     def leave_history(self, channel: str, id: int) -> None:

@@ -45,7 +45,7 @@ class Undelivered(Generic[R]):
         self.waiting_places.take_back(receiver)
         entries = queue.entries()
         queue.clear()
-        self.dead_letter(receiver, entries, code, text)
+        self.dead_letter(receiver, entries, code, text, is_verdict=False)
 
     def take_back(self, receiver: R, now: float) -> None:
         """Return an ending session's addressed messages and work to their shared queues."""
@@ -53,10 +53,23 @@ class Undelivered(Generic[R]):
         self.waiting_places.take_back(receiver)
 
     def dead_letter(
-        self, receiver: R, entries: Sequence[Entry], code: ErrorCode, text: str
+        self,
+        receiver: R,
+        entries: Sequence[Entry],
+        code: ErrorCode,
+        text: str,
+        *,
+        is_verdict: bool = True,
     ) -> None:
-        """Dead-letter entries that have left their queue; discard those without dead letters."""
-        _lose_requests(receiver, [entry.message for entry in entries], code.text, text)
+        """Dead-letter entries that have left their queue; discard those without dead letters.
+
+        `is_verdict` says whether the code is about each of these messages, not about the receiver.
+        """
+        messages = [entry.message for entry in entries]
+        if is_verdict:
+            _lose_requests(receiver, messages, code.text, text)
+        else:
+            _leave_requests(receiver, messages)
         if self._store.is_full and entries:
             # Dead letters must not exceed the buffer either; publishers were asked to retry.
             self._ledger.lost(receiver, entries)
@@ -113,15 +126,18 @@ class Undelivered(Generic[R]):
                 and not self.is_congested
                 and self._owner.wants_letters(receiver, message.channel)
             ):
-                self.dead_letter(receiver, [Entry(message)], code, "")
+                self.dead_letter(receiver, [Entry(message)], code, "", is_verdict=not has_ended)
             else:
-                _lose_requests(receiver, (message,), reason.value)
+                if has_ended:
+                    _leave_requests(receiver, (message,))
+                else:
+                    _lose_requests(receiver, (message,), code.text)
                 self._ledger.turned_away(receiver, message, outcome, crowd)
         self._ledger.crowd_turned_away(crowd, message, outcome)
 
     def discard(self, receiver: R, messages: Sequence[Message], reason: Reason) -> None:
         """Discard messages that have left the queue and need no dead letter."""
-        _lose_requests(receiver, messages, reason.value)
+        _leave_requests(receiver, messages)
         self._ledger.settled(receiver, messages, DISCARDED[reason])
 
     def clear_out(self, receiver: R, messages: Sequence[Message], reason: Reason) -> None:
@@ -158,7 +174,14 @@ class Undelivered(Generic[R]):
 def _lose_requests(
     receiver: Receiver, messages: Sequence[Message], code: str, text: str = ""
 ) -> None:
-    """Let the requesters of these messages know that the receiver will not answer."""
+    """Let the requesters of these messages know that the receiver has refused them."""
     for message in messages:
         if message.request is not None:
             message.request.lost(receiver.key, code, text)
+
+
+def _leave_requests(receiver: Receiver, messages: Sequence[Message]) -> None:
+    """Let the requests of these messages wait no longer for the receiver."""
+    for message in messages:
+        if message.request is not None:
+            message.request.left(receiver.key)

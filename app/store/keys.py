@@ -32,6 +32,8 @@ class RedisKeys:
         # Hash: a session's `key` -> its record, and its last batch.
         self.sessions = prefix + "sessions"
         self.handed = prefix + "handed"
+        # Hash: the fields of outstanding requests, see `delivery/request_fields.py`.
+        self.requests = prefix + "requests"
         # Hash: name of a held channel -> since when and why.
         self.held = prefix + "held"
         # Hash: name of a topic -> its own configuration, and whether it is erased.

@@ -25,6 +25,7 @@ log = logging.getLogger(__name__)
 _SESSIONS = 100
 _MESSAGES = 500
 _TOPICS = 1000
+_REQUESTS = 1000
 
 
 class LoadedSession(NamedTuple):
@@ -119,6 +120,13 @@ class Loading:
                     found[name.decode()] = records.unpack_topic(record)
                 except _UNREADABLE as error:
                     log.error("topic %s is unreadable and ignored: %r", _name(name), error)
+        return found
+
+    async def requests(self) -> dict[str, bytes]:
+        """Return the stored fields of requests, whose names are text that the server made."""
+        found: dict[str, bytes] = {}
+        async for page in self._pages(self._keys.requests, _REQUESTS):
+            found |= {name.decode(): value for name, value in page.items()}
         return found
 
     async def _read_messages(self, bodies: Mapping[int, bytes]) -> None:

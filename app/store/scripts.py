@@ -12,6 +12,7 @@ from holdfast.delivery.marks import BatchMark, Mark
 from holdfast.delivery.messages import Message
 from holdfast.delivery.moves import Move
 from holdfast.delivery.publish_keys import LIFE_S
+from holdfast.delivery.request_steps import NO_FIELDS, RequestFields
 from holdfast.delivery.session_record import SessionRecord
 from holdfast.delivery.topics import TopicRecord
 from holdfast.store import records
@@ -121,11 +122,16 @@ def save(keys: RedisKeys, epoch: str, sessions: Iterable[SessionRecord]) -> Scri
 
 
 def keep(
-    keys: RedisKeys, epoch: str, messages: Sequence[tuple[Message, Sequence[str]]]
+    keys: RedisKeys,
+    epoch: str,
+    messages: Sequence[tuple[Message, Sequence[str]]],
+    fields: RequestFields = NO_FIELDS,
 ) -> ScriptCall:
-    """Store messages, each for these sessions."""
-    positions = _Positions(keys.meta, keys.bodies)
-    args: list[Word] = [epoch, _newest(messages)]
+    """Store messages, each for these sessions, and change these fields of requests."""
+    positions = _Positions(keys.meta, keys.bodies, keys.requests)
+    args: list[Word] = [epoch, _newest(messages), 2 * len(fields)]
+    for name, value in fields.items():
+        args += (name, value)
     for message, receivers in messages:
         args += _entering(keys, positions, message, receivers)
     return ScriptCall(KEEP, positions.keys, args)
@@ -303,6 +309,14 @@ def save_topics(
     for name, record in topics.items():
         args += (name, b"" if record is None else records.pack_topic(record))
     return ScriptCall(PUT, [keys.meta, keys.topics], args)
+
+
+def save_requests(keys: RedisKeys, epoch: str, fields: Iterable[tuple[str, bytes]]) -> ScriptCall:
+    """Save fields of requests, and remove those that are empty."""
+    args: list[Word] = [epoch]
+    for field in fields:
+        args += field
+    return ScriptCall(PUT, [keys.meta, keys.requests], args)
 
 
 def letters_remove(keys: RedisKeys, epoch: str, letters: Iterable[DeadLetter]) -> ScriptCall:

@@ -21,6 +21,7 @@ from holdfast.delivery.messages import Message
 from holdfast.delivery.moves import Move
 from holdfast.delivery.outcomes import NEVER_KEPT, Outcome
 from holdfast.delivery.persist_outcome import PersistOutcome
+from holdfast.delivery.request_steps import NO_FIELDS, RequestFields
 from holdfast.delivery.session_record import Recorded
 from holdfast.delivery.topics import TopicRecord
 from holdfast.delivery.unwritten_letters import UnwrittenLetter
@@ -148,6 +149,10 @@ class Store:
         """Return the stored topics."""
         return await Loading(self.link, self.keys).topics()
 
+    async def requests(self) -> dict[str, bytes]:
+        """Return the stored fields of requests."""
+        return await Loading(self.link, self.keys).requests()
+
     async def answered(self) -> None:
         """Wait until everything so far has been answered."""
         is_answered = asyncio.Event()
@@ -197,10 +202,14 @@ class Store:
         return self._keyed.dropped
 
     def keep(
-        self, message: Message, receivers: Sequence[str], done: Callable[[PersistOutcome], None]
+        self,
+        message: Message,
+        receivers: Sequence[str],
+        done: Callable[[PersistOutcome], None],
+        fields: RequestFields = NO_FIELDS,
     ) -> None:
         if self.is_available:
-            self._turns.keep(message, receivers, done)
+            self._turns.keep(message, receivers, done, fields)
             self._writer.flush_soon()
         else:
             self._loop.call_soon(done, PersistOutcome.REFUSED)
@@ -235,6 +244,10 @@ class Store:
 
     def save(self, session: Recorded) -> None:
         self._turns.save(session)
+        self._writer.flush_soon()
+
+    def save_requests(self, fields: RequestFields) -> None:
+        self._turns.save_requests(fields)
         self._writer.flush_soon()
 
     def forget(self, receiver: str, ids: Sequence[int]) -> None:

@@ -10,6 +10,7 @@ from holdfast.delivery.messages import Message
 from holdfast.delivery.moves import Move
 from holdfast.delivery.outcomes import Outcome
 from holdfast.delivery.persist_outcome import PersistOutcome
+from holdfast.delivery.request_steps import NO_FIELDS, RequestFields
 from holdfast.delivery.unwritten_letters import UnwrittenLetter
 from holdfast.store import scripts
 from holdfast.store.call_sizes import (
@@ -43,6 +44,8 @@ class PendingPublish(NamedTuple):
     message: Message
     receivers: Sequence[str]
     done: Callable[[PersistOutcome], None]
+    # The fields of requests that change in the same step.
+    fields: RequestFields = NO_FIELDS
 
 
 class PendingCall(NamedTuple):
@@ -64,6 +67,9 @@ class TurnWrites:
 
     def __init__(self) -> None:
         self.disowned: list[KeyedMessage] = []
+        # Fields of requests, and the names of those that change together with messages.
+        self.requests: dict[str, bytes] = {}
+        self.with_messages: set[str] = set()
         self.sessions: dict[str, Recorded] = {}
         self.messages: list[PendingPublish] = []
         self.keyed: list[PendingPublish] = []
@@ -92,6 +98,7 @@ class TurnWrites:
         """An estimate of the number of writes."""
         return (
             len(self.disowned)
+            + len(self.requests)
             + len(self.sessions)
             + len(self.messages)
             + len(self.keyed)
@@ -125,7 +132,7 @@ class TurnWrites:
     ) -> Iterator[PendingCall]:
         """Yield one call of each kind with its note, or several if one would take too long."""
         # Most turns have only one or two kinds.
-        if self.disowned or self.sessions:
+        if self.disowned or self.requests or self.sessions:
             yield from self._first(keys, epoch)
         if self.messages or self.keyed:
             yield from self._coming(keys, epoch, limits, journal)
@@ -147,6 +154,8 @@ class TurnWrites:
     def _first(self, keys: RedisKeys, epoch: str) -> Iterator[PendingCall]:
         for keyed in parts(self.disowned, repeat(KEY)):
             yield PendingCall(scripts.disown(keys, epoch, keyed))
+        for fields in parts(self.requests.items(), repeat(KEY)):
+            yield PendingCall(scripts.save_requests(keys, epoch, fields))
         for sessions in parts(self.sessions.values(), repeat(SESSION)):
             records = [session.record() for session in sessions]
             yield PendingCall(scripts.save(keys, epoch, records))
@@ -156,7 +165,7 @@ class TurnWrites:
     ) -> Iterator[PendingCall]:
         for messages in parts(self.messages, map(_cost_of_message, self.messages)):
             pairs = [(pending.message, pending.receivers) for pending in messages]
-            call = scripts.keep(keys, epoch, pairs)
+            call = scripts.keep(keys, epoch, pairs, _fields_of(messages))
             yield PendingCall(call, kept=messages, note=journal.note_kept(_for_queues(pairs)))
         # A repeat leaves no note, so with a journal each message has a call of its own.
         more = MOST if journal.is_writing else KEY
@@ -272,15 +281,27 @@ class TurnBuffer:
             turn = self._next()
         turn.sessions[session.key] = session
 
+    def save_requests(self, fields: RequestFields) -> None:
+        """Change fields of requests, which may have come with messages before."""
+        turn = self._turns[-1]
+        if not turn.with_messages.isdisjoint(fields):
+            turn = self._next()
+        turn.requests.update(fields)
+
     def keep(
-        self, message: Message, receivers: Sequence[str], done: Callable[[PersistOutcome], None]
+        self,
+        message: Message,
+        receivers: Sequence[str],
+        done: Callable[[PersistOutcome], None],
+        fields: RequestFields = NO_FIELDS,
     ) -> None:
         """Add a message, which may have left these queues before."""
         turn = self._turns[-1]
         if _has_left(turn, message, receivers):
             turn = self._next()
         kind = turn.messages if message.key is None else turn.keyed
-        kind.append(PendingPublish(message, receivers, done))
+        kind.append(PendingPublish(message, receivers, done, fields))
+        turn.with_messages.update(fields)
         if message.generation or message.is_initial:
             for receiver in receivers:
                 self.marked(receiver, (message.id,))
@@ -387,6 +408,14 @@ class TurnBuffer:
         return self._turns[-1]
 
 
+def _fields_of(messages: Iterable[PendingPublish]) -> RequestFields:
+    """Return all fields of requests that change with these messages; the last value counts."""
+    fields: dict[str, bytes] = {}
+    for pending in messages:
+        fields.update(pending.fields)
+    return fields
+
+
 def _has_left(turn: TurnWrites, message: Message, receivers: Sequence[str]) -> bool:
     """Return whether the message, or one of these sessions, leaves in this turn."""
     return (
@@ -425,7 +454,8 @@ def _part_of(
 
 
 def _cost_of_message(pending: PendingPublish) -> int:
-    return MESSAGE + len(pending.receivers) + len(pending.message.wire) // BYTES
+    most = len(pending.receivers) + KEY * len(pending.fields)
+    return MESSAGE + most + len(pending.message.wire) // BYTES
 
 
 def _cost_of_letter(pair: tuple[UnwrittenLetter, str | None]) -> int:

@@ -1,6 +1,6 @@
 """A naive model of what the store should hold, and its comparison with the store."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from redis import Redis
@@ -29,8 +29,14 @@ class StoreLike(Protocol):
     def save(self, record: "Recorded") -> None: ...
 
     def keep(
-        self, message: "Message", keys: Sequence[str], done: Callable[[PersistOutcome], None]
+        self,
+        message: "Message",
+        keys: Sequence[str],
+        done: Callable[[PersistOutcome], None],
+        fields: Mapping[str, bytes] = ...,
     ) -> None: ...
+
+    def save_requests(self, fields: Mapping[str, bytes]) -> None: ...
 
     def mark(self, key: str, marks: Sequence[Mark]) -> None: ...
 
@@ -85,6 +91,7 @@ class Model:
 
     def __init__(self) -> None:
         self.sessions: set[str] = set()
+        self.requests: dict[str, str] = {}
         self.queues: dict[str, dict[int, str]] = {key: {} for key in SESSIONS}
         # The last batch of each session, and all that was ever in its batches.
         self.batches: dict[str, set[int]] = {key: set() for key in SESSIONS}
@@ -94,6 +101,7 @@ class Model:
 
     def check(self, room: Room) -> None:
         assert set(room.hash(KEYS.sessions)) == self.sessions
+        assert room.hash(KEYS.requests) == self.requests
         for key, queue in self.queues.items():
             assert room.queue(key) == queue
             assert {int(id) for id in room.hash(KEYS.marks(key))} <= set(queue)
@@ -141,6 +149,17 @@ class Both:
         self.store.keep(message(n), keys, ignore)
         for key in keys:
             self.model.queues[key].setdefault(BASE + n, "")
+
+    def ask(self, n: int, key: str) -> None:
+        self.store.save_requests({address(n): key.encode()})
+        self.model.requests[address(n)] = key
+
+    def answer(self, n: int, of: int, key: str) -> None:
+        """Keep a message that is the reply to a request, and ends it."""
+        if BASE + n not in self.model.known[key]:
+            self.store.keep(message(n), [key], ignore, {address(of): b""})
+            self.model.queues[key].setdefault(BASE + n, "")
+            self.model.requests.pop(address(of), None)
 
     def hand_over(self, key: str, seq: int) -> None:
         queue, in_flight = self.model.queues[key], self.model.batches[key]
@@ -226,3 +245,7 @@ class Both:
 
 def ignore(kept: PersistOutcome) -> None:
     pass
+
+
+def address(n: int) -> str:
+    return f"/ret/x/400000{n}"

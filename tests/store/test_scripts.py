@@ -33,6 +33,8 @@ operations = st.one_of(
     st.tuples(st.just("settle"), numbers, keys),
     st.tuples(st.just("bury"), numbers, keys, st.booleans()),
     st.tuples(st.just("forget"), keys),
+    st.tuples(st.just("ask"), numbers, keys),
+    st.tuples(st.just("answer"), numbers, numbers, keys),
 )
 many = st.lists(operations, max_size=12)
 # Of the calls that will be repeated, those that the store has already carried out.

@@ -18,6 +18,7 @@ from holdfast.delivery.messages import Message
 from holdfast.delivery.moves import Move
 from holdfast.delivery.outcomes import Outcome
 from holdfast.delivery.persist_outcome import PersistOutcome
+from holdfast.delivery.request_steps import NO_FIELDS, RequestFields
 from holdfast.delivery.session_record import Recorded
 from holdfast.delivery.store_port import StorePort
 from holdfast.delivery.topics import TopicRecord
@@ -88,11 +89,19 @@ class DelayedStore:
         return self.store.letter_quota
 
     def keep(
-        self, message: Message, keys: Sequence[str], done: Callable[[PersistOutcome], None]
+        self,
+        message: Message,
+        keys: Sequence[str],
+        done: Callable[[PersistOutcome], None],
+        fields: RequestFields = NO_FIELDS,
     ) -> None:
         call = self._call()
         self._waiting.append(done)
-        self.store.keep(message, keys, lambda kept: call.append(partial(self._tell, done, kept)))
+
+        def tell(kept: PersistOutcome) -> None:
+            call.append(partial(self._tell, done, kept))
+
+        self.store.keep(message, keys, tell, fields)
 
     def _tell(self, done: Callable[[PersistOutcome], None], kept: PersistOutcome) -> None:
         self._waiting.remove(done)
@@ -134,6 +143,9 @@ class DelayedStore:
 
     def forget(self, key: str, ids: Sequence[int]) -> None:
         self.store.forget(key, ids)
+
+    def save_requests(self, fields: RequestFields) -> None:
+        self.store.save_requests(fields)
 
     def leave_history(self, channel: str, id: int) -> None:
         self.store.leave_history(channel, id)

@@ -1,9 +1,9 @@
 #!lua flags=allow-oom
--- Saves and removes what is stored of channels: their holds, or their topics.
--- KEYS   1 meta   2 held or topics
--- ARGV   1 epoch, then for each channel: its name, the record, or '' to remove it
+-- Saves and removes what is stored of channels, their holds or their topics, or of requests.
+-- KEYS   1 meta   2 held, topics or requests
+-- ARGV   1 epoch, then for each field: its name, the value, or '' to remove it
 -- Reply  OK
--- Cost   O(channels)
+-- Cost   O(fields)
 -- Repeat changes nothing.
 for i = 2, #ARGV, 2 do
     if ARGV[i + 1] == '' then

@@ -14,6 +14,7 @@ from holdfast.delivery.messages import Message
 from holdfast.delivery.moves import Move
 from holdfast.delivery.outcomes import Outcome
 from holdfast.delivery.persist_outcome import PersistOutcome
+from holdfast.delivery.request_steps import NO_FIELDS, RequestFields
 from holdfast.delivery.session_record import Recorded
 from holdfast.delivery.store_port import StorePort
 from holdfast.delivery.unwritten_letters import UnwrittenLetter
@@ -88,10 +89,14 @@ class SlowStore(FakeKeeper):
         self._waiting: list[Callable[[PersistOutcome], None]] = []
 
     def keep(
-        self, message: Message, keys: Sequence[str], done: Callable[[PersistOutcome], None]
+        self,
+        message: Message,
+        keys: Sequence[str],
+        done: Callable[[PersistOutcome], None],
+        fields: RequestFields = NO_FIELDS,
     ) -> None:
         self._waiting.append(done)
-        super().keep(message, keys, partial(self._answer_to, done))
+        super().keep(message, keys, partial(self._answer_to, done), fields)
 
     def _answer_to(self, done: Callable[[PersistOutcome], None], outcome: PersistOutcome) -> None:
         self._waiting.remove(done)
@@ -124,6 +129,9 @@ class SlowStore(FakeKeeper):
 
     def save(self, session: Recorded) -> None:
         self._do(partial(super().save, session))
+
+    def save_requests(self, fields: RequestFields) -> None:
+        self._do(partial(super().save_requests, fields))
 
     def forget(self, key: str, ids: Sequence[int]) -> None:
         self._do(partial(super().forget, key, ids))

@@ -14,6 +14,7 @@ from holdfast.delivery.moves import Move
 from holdfast.delivery.outcomes import Outcome
 from holdfast.delivery.persist_outcome import PersistOutcome
 from holdfast.delivery.publish_keys import LIFE_S, PublishKey
+from holdfast.delivery.request_steps import NO_FIELDS, RequestFields
 from holdfast.delivery.session_record import Recorded, SessionRecord
 from holdfast.delivery.store_port import StorePort
 from holdfast.delivery.topics import TopicRecord
@@ -38,6 +39,7 @@ class FakeKeeper:
         self.bodies: dict[int, Message] = {}
         self.queues: dict[str, dict[int, Mark]] = {}
         self.sessions: dict[str, SessionRecord] = {}
+        self.requests: dict[str, bytes] = {}
         self.letters: list[DeadLetter] = []
         self.held: dict[str, ChannelHold] = {}
         self.topics: dict[str, TopicRecord] = {}
@@ -57,13 +59,18 @@ class FakeKeeper:
         return self.is_available
 
     def keep(
-        self, message: Message, receivers: Sequence[str], done: Callable[[PersistOutcome], None]
+        self,
+        message: Message,
+        receivers: Sequence[str],
+        done: Callable[[PersistOutcome], None],
+        fields: RequestFields = NO_FIELDS,
     ) -> None:
         outcome = self.outcome
         if outcome is PersistOutcome.KEPT and message.key is not None:
             outcome = self._claim(message, message.key)
         if outcome is PersistOutcome.KEPT:
             self.bodies[message.id] = message
+            self.save_requests(fields)
             for receiver in receivers:
                 self.queues.setdefault(receiver, {})[message.id] = Mark(message.id)
         if self.is_silent:
@@ -126,6 +133,13 @@ class FakeKeeper:
         self.sessions[record.key] = record
         self.queues.setdefault(record.key, {})
 
+    def save_requests(self, fields: RequestFields) -> None:
+        for name, value in fields.items():
+            if value:
+                self.requests[name] = value
+            else:
+                self.requests.pop(name, None)
+
     def leave_history(self, channel: str, id: int) -> None:
         self.drop(channel, [id])
 
@@ -163,6 +177,10 @@ class FakeKeeper:
         for answer in answers:
             answer()
         return bool(answers)
+
+    def forget_answers(self) -> None:
+        """Who asked was killed: nobody hears the answers."""
+        self._answers, self._silent = [], []
 
     def answer_late(self, outcome: PersistOutcome) -> None:
         """Answer the oldest `keep` that was not answered by itself; it may be asked again."""

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from holdfast.delivery.counters import Counters
 from holdfast.delivery.queue import CallbackQueue, QueueLimits
 from holdfast.delivery.receivers import Receiver
+from holdfast.delivery.request import Request
 from holdfast.delivery.request_states import ReplyFault, ReplyMode, RequestEnd
-from holdfast.delivery.requests import Request, Requests
+from holdfast.delivery.requests import Requests
 
 NAMES = ("ann/1", "bob/1", "cleo/1")
 
@@ -76,7 +77,12 @@ def test_a_request_is_answered_once_or_ends(
 ) -> None:
     book: Requests[Receiver] = Requests()
     told: list[Request[Receiver]] = []
-    book.notify = told.append
+
+    def tell(ended: Request[Receiver]) -> None:
+        told.append(ended)
+        book.told(ended)
+
+    book.notify = tell
     people = {name: person(name) for name in NAMES}
     request = asked(book)
     book.grant(request, sorted(granted))
@@ -90,13 +96,13 @@ def test_a_request_is_answered_once_or_ends(
                     book.answered(found, people[name])
             case "refuse":
                 if request.end is None:
-                    book.lose(request, name, "user.update.error", "")
+                    book.lose(request, name, ("user.update.error", ""))
                 model.refuse(name)
             case "leave":
                 book.session_ended(people[name])
                 model.leave(name)
             case _:
-                book.tick(1000.0)
+                book.tick(10.0)
                 model.expire()
         while book.go_on(0.0):
             pass
@@ -148,6 +154,7 @@ def test_a_request_is_forgotten_although_a_responder_ended_in_the_turn_of_its_an
 @pytest.mark.slow
 def test_ten_thousand_requests_end_in_several_parts() -> None:
     book: Requests[Receiver] = Requests()
+    book.notify = book.told
     for _ in range(10_000):
         request = Request(
             book, person("dee/1"), "/a", "/ret/x", ReplyMode.FIRST, 1, now=0.0, now_ms=0

@@ -3,7 +3,7 @@
 from functools import partial
 from typing import Any
 
-from holdfast.bayeux.kept_requests import rejoin
+from holdfast.bayeux.kept_requests import rejoin, reopen_all
 from holdfast.bayeux.login import Login, LoginMethod
 from holdfast.bayeux.operation import Operation
 from holdfast.bayeux.options import ChannelRule
@@ -368,6 +368,7 @@ def restarted(server: Server, away_s: float = 0, **options: Any) -> Server:
     for record, entries in server.keeper.load(without_session):
         restore(after.bayeux.life, record, entries, after.now)
     state = after.bayeux.state
+    reopen_all(state, dict(server.keeper.requests), after.now)
     rejoin(state.requests, [*state.sessions, *state.waiting_places.queues()])
     after.turn()
     return after

@@ -11,6 +11,7 @@ from holdfast.delivery.messages import Message
 from holdfast.delivery.node import Node
 from holdfast.delivery.outcomes import Outcome
 from holdfast.delivery.persist_outcome import PersistOutcome
+from holdfast.delivery.request_steps import NO_FIELDS, RequestFields
 from holdfast.delivery.unwritten_letters import UnwrittenLetter
 from holdfast.journal.frame import decode
 from holdfast.journal.journal_writer import JournalWriter
@@ -76,13 +77,17 @@ class Writing(FakeKeeper):
             self.writer.answered(self.notes, is_there=True)
 
     def keep(
-        self, message: Message, keys: Sequence[str], done: Callable[[PersistOutcome], None]
+        self,
+        message: Message,
+        keys: Sequence[str],
+        done: Callable[[PersistOutcome], None],
+        fields: RequestFields = NO_FIELDS,
     ) -> None:
         if self.outcome is PersistOutcome.KEPT:
             # A history is no receiver.
             receivers = [key for key in keys if not key.startswith("/")]
             self.note(self.writer.note_kept([(message, receivers)]))
-        super().keep(message, keys, done)
+        super().keep(message, keys, done, fields)
 
     def mark_batch(self, key: str, batch: BatchMark) -> None:
         self.note(self.writer.note_handed_over({key: batch}))
