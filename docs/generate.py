@@ -84,7 +84,8 @@ MEANINGS = {
     "the server has no room for another queue or session",
     ErrorReply.MESSAGE_DELETED: "An extension dropped the message",
     ErrorReply.CHANNEL_INVALID: "`channel` is not a channel name, or the publish names a pattern",
-    ErrorReply.MESSAGE_ID_INVALID: "`id` contains characters other than letters and digits",
+    ErrorReply.MESSAGE_ID_INVALID: "`id` is neither letters and digits nor 1 to 255 printable "
+    "ASCII characters, or a remote call has a longer one",
     ErrorReply.CONNECTION_TYPES_UNSUPPORTED: "The handshake names no connection type that the "
     "server supports",
     ErrorReply.REQUEST_TIMEOUT: "The request was not complete within `request_timeout`",

@@ -32,6 +32,8 @@ _NUMBER: Final = (int, float)
 _LONG: Final = 16_384
 # The most replies of one session that wait for the store; a request may cause half as many.
 _MOST_DELAYED: Final = 10_000
+# The longest id that has other characters than letters and digits.
+_LONGEST_ID: Final = 255
 _OBJECT_OR_NULL: Final = (dict, type(None))
 
 
@@ -345,7 +347,7 @@ def _validate(bayeux: Bayeux, message: Json) -> Channel:
         raise Refused(ErrorReply.CHANNEL_MISSING if missing else ErrorReply.CHANNEL_INVALID)
     message_id = message.get("id")
     if type(message_id) is str:
-        if not (message_id.isalnum() and message_id.isascii()):
+        if not (message_id.isascii() and (message_id.isalnum() or _is_printable(message_id))):
             raise Refused(ErrorReply.MESSAGE_ID_INVALID)
     elif message_id is not None and (type(message_id) is not int or message_id < 0):
         raise Refused(ErrorReply.MESSAGE_ID_INVALID)
@@ -354,6 +356,14 @@ def _validate(bayeux: Bayeux, message: Json) -> Channel:
     if "advice" in message and type(message["advice"]) not in _OBJECT_OR_NULL:
         raise Refused(ErrorReply.ADVICE_INVALID)
     return channel
+
+
+def _is_printable(message_id: str) -> bool:
+    """Return whether the id, all ASCII, is one of those that Bayeux does not know, such as UUIDs.
+
+    Ids of letters and digits, as Bayeux has them, may be longer.
+    """
+    return 0 < len(message_id) <= _LONGEST_ID and message_id.isprintable()
 
 
 def _handshake(bayeux: Bayeux, message: Json, exchange: Exchange, reply: Json) -> bool:

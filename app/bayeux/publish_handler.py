@@ -51,7 +51,7 @@ _OF_SERVER: Final = frozenset({"ret", "status"})
 # Limit on publishes of one session that wait for the store.
 _MOST_PENDING: Final = 256
 # The longest id of a remote call, which is remembered with its request.
-_LONGEST_CALL_ID: Final = 100
+_LONGEST_CALL_ID: Final = 255
 
 
 class PublishHandler:

@@ -207,6 +207,25 @@ async def test_a_message_that_no_receiver_could_read_is_refused_alone(
     assert good["successful"]
 
 
+@pytest.mark.parametrize("content_type", ["application/json", LINES])
+async def test_ids_of_printable_ascii_come_back_unchanged(
+    home: ServerAndClients, content_type: str
+) -> None:
+    ids = ["0b5a4f1e-6f0c-4d5e-9a53-0d8a4f8f6f10", "".join(map(chr, range(0x20, 0x7F)))]
+    body = b"\n".join(orjson.dumps({"channel": "/a", "data": 1, "id": each}) for each in ids)
+    if content_type != LINES:
+        body = b"[" + body.replace(b"\n", b",") + b"]"
+
+    headers = {"Content-Type": content_type}
+    async with home.person().http.post("/publish", data=body, headers=headers) as response:
+        lines = (await response.text()).splitlines()
+
+    results = [orjson.loads(line) for line in lines]
+    if content_type != LINES:
+        [results] = results
+    assert [(each["id"], each["successful"]) for each in results] == [(each, True) for each in ids]
+
+
 async def test_a_publish_leaves_no_session_and_no_cookie(home: ServerAndClients) -> None:
     person = home.person()
 

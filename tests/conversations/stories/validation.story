@@ -12,11 +12,11 @@ alice -> {}
 alice <- {"successful": false, "error": "400::channel_missing"}
 alice ~> /meta/connect
 
-# An id with characters other than letters and digits is refused
+# An id that is not printable ASCII is refused
 pins: 4
 alice handshakes
-alice -> /validation/id {"id": "not-alphanumeric", "data": 1}
-alice <- {"channel": "/validation/id", "id": "not-alphanumeric", "successful": false, "error": "405::message_id_invalid"}
+alice -> /validation/id {"id": "two\nlines", "data": 1}
+alice <- {"channel": "/validation/id", "id": "two\nlines", "successful": false, "error": "405::message_id_invalid"}
 alice -> /validation/id {"id": "", "data": 1}
 alice <- {"channel": "/validation/id", "id": "", "successful": false, "error": "405::message_id_invalid"}
 alice -> /validation/id {"id": 1.5, "data": 1}
@@ -39,10 +39,26 @@ alice <- {"channel": "/validation/ids", "id": "5", "successful": true}
          {"channel": "/validation/ids", "id": "aB7", "successful": true}
          {"channel": "/validation/ids", "successful": true}
 
+# An id may be any printable ASCII, such as a UUID, and comes back unchanged
+alice -> /meta/handshake {"id": "0b5a4f1e-6f0c-4d5e-9a53-0d8a4f8f6f10"}
+alice <- /meta/handshake ok {"id": "0b5a4f1e-6f0c-4d5e-9a53-0d8a4f8f6f10", "clientId": new $alice, ...}
+alice -> /validation/uuid {"id": "c1:\"</script>\\ %0a+&#~", "data": 1}
+         /meta/subscribe {"subscription": "/validation/uuid", "id": " {}[],'/*"}
+alice <- {"channel": "/validation/uuid", "id": "c1:\"</script>\\ %0a+&#~", "successful": true}
+         /meta/subscribe ok {"id": " {}[],'/*"}
+alice -> /meta/connect {"id": "urn:uuid:1"}
+alice <- /meta/connect ok {"id": "urn:uuid:1", ...}
+alice ~> /meta/connect {"id": "a.b"}
+bob handshakes
+bob -> /validation/uuid {"id": "b-1", "data": 2}
+bob <- /validation/uuid ok {"id": "b-1"}
+alice <~ /validation/uuid {"data": 2}
+         /meta/connect ok {"id": "a.b"}
+
 # A handshake is validated like any other message
 pins: 4
-alice -> /meta/handshake {"id": "a-b"}
-alice <- {"channel": "/meta/handshake", "id": "a-b", "successful": false, "error": "405::message_id_invalid", ...}
+alice -> /meta/handshake {"id": "ä-b"}
+alice <- {"channel": "/meta/handshake", "id": "ä-b", "successful": false, "error": "405::message_id_invalid", ...}
 
 # A message whose channel is not a string is refused
 alice handshakes
@@ -58,8 +74,8 @@ alice -> {}
 alice <- {"successful": false, "error": "400::channel_missing"}
 alice -> {"channel": "no slash"}
 alice <- {"channel": "no slash", "successful": false, "error": "405::channel_invalid"}
-alice -> /meta/connect {"id": "a b"}
-alice <- {"channel": "/meta/connect", "id": "a b", "successful": false, "error": "405::message_id_invalid", ...}
+alice -> /meta/connect {"id": "a\tb"}
+alice <- {"channel": "/meta/connect", "id": "a\tb", "successful": false, "error": "405::message_id_invalid", ...}
 
 # The session of a message is checked before its content
 alice -> /validation/nobody
@@ -74,7 +90,7 @@ alice handshakes
 alice -> /meta/subscribe {"subscription": "/validation/batch"}
          {"id": "nochannel"}
          /validation/b%tch {"data": 1}
-         /validation/batch {"data": 2, "id": "bad-id"}
+         /validation/batch {"data": 2, "id": "bad ıd"}
          /meta/unsubscribe {"subscription": "/validation/batch"}
 alice <- /meta/subscribe ok
          {"id": "nochannel", "successful": false, "error": "400::channel_missing"}

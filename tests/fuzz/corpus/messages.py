@@ -83,7 +83,8 @@ FIELDS = [
         text("/a", data=1, id={"": {}}),
         "405::message_id_invalid",
     ),
-    Finding("an id with quotes", text("/a", data=1, id='"<script>'), "405::message_id_invalid"),
+    Finding("an id with quotes", text("/a", data=1, id='"<script>'), DONE),
+    Finding("an id with a zero in it", text("/a", data=1, id="a\0"), "405::message_id_invalid"),
     Finding("an id below zero", text("/a", data=1, id=-1), "405::message_id_invalid"),
     Finding(
         "a channel that is an object: looked up in a table",

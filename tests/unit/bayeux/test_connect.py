@@ -257,7 +257,7 @@ def test_a_connect_beside_other_messages_supersedes_the_held_connect() -> None:
 def test_a_refused_connect_does_not_supersede_the_held_connect() -> None:
     client = Server().connected()
     asked = client.connect()
-    client.connect(id="not-valid")
+    client.connect(id="¿")
     client.connect(ext=5)
     assert asked.is_held
 

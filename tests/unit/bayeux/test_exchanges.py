@@ -33,11 +33,37 @@ def test_an_invalid_channel_is_refused_whoever_sent_it(channel: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "message_id", ["", "a-b", "a.5", "ä", "²", " ", "a b", 1.5, -1, True, [], {}, ["1"]]
+    "message_id",
+    ["", "ä", "²", "a\n", "\x7f", "\0", "a\u2028", "-" * 256, 1.5, -1, True, [], {}, ["1"]],
 )
-def test_an_id_that_is_not_letters_and_digits_is_refused_whoever_sent_it(message_id: Any) -> None:
+def test_an_id_that_is_not_printable_ascii_is_refused_whoever_sent_it(message_id: Any) -> None:
     message = {"channel": "/a", "data": 1, "id": message_id}
     assert refusals(message) == ["405::message_id_invalid"] * 2
+
+
+PRINTABLE = "".join(map(chr, range(0x20, 0x7F)))
+
+
+@pytest.mark.parametrize(
+    "message_id",
+    ["0b5a4f1e-6f0c-4d5e-9a53-0d8a4f8f6f10", " ", "-" * 255, PRINTABLE, "a" * 256, "7" * 5_000],
+)
+def test_an_id_of_printable_ascii_comes_back_unchanged(message_id: str) -> None:
+    server = Server()
+    handshake = server.guest().handshake(id=message_id).reply
+    client = server.connected()
+    replies = [
+        client.publish("/a", 1, id=message_id).replies[0],
+        client.send({"channel": "/meta/subscribe", "subscription": "/a", "id": message_id}).reply,
+        client.connect(id=message_id, advice={"timeout": 0}).reply,
+    ]
+    for reply in (handshake, *replies):
+        assert (reply["id"], reply["successful"]) == (message_id, True)
+
+
+def test_a_refused_message_keeps_its_id_of_printable_ascii() -> None:
+    message = {"channel": "/a//b", "data": 1, "id": PRINTABLE}
+    assert Server().client().send(message).replies[0]["id"] == PRINTABLE
 
 
 @pytest.mark.parametrize("ext", [5, True, False, "", "text", 0, [], ["ack"]])

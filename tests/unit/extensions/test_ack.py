@@ -150,7 +150,7 @@ def test_every_connect_reply_is_a_batch_of_its_own_even_an_empty_one() -> None:
 
 def test_refused_and_superseded_connects_are_no_batches() -> None:
     server, client = acknowledging()
-    assert "ext" not in client.send({"channel": "/meta/connect", "id": "-"}).reply
+    assert "ext" not in client.send({"channel": "/meta/connect", "id": "ä"}).reply
     first = connect(client, 1)
     second = connect(client, 1)
     assert "ext" not in first.reply
