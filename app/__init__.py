@@ -35,14 +35,48 @@ else:
         )
     )
 
+    # The names that extensions import; they need the server.
+    _INTERFACE = frozenset(
+        (
+            "AWAITED",
+            "GIVEN_UP",
+            "REFUSED",
+            "REFUSED_FOR_GOOD",
+            "Authorizer",
+            "Caller",
+            "Denial",
+            "Dispatcher",
+            "DispatcherInput",
+            "ErrorCode",
+            "ErrorReply",
+            "Failure",
+            "ForMessage",
+            "ForRest",
+            "Json",
+            "Operation",
+            "Qos",
+            "Reaction",
+            "Refused",
+            "SecurityPolicy",
+            "ServerApi",
+            "ServerExtension",
+            "ServiceCall",
+            "SessionApi",
+            "SessionExtension",
+            "Vote",
+        )
+    )
+
     def __getattr__(name: str) -> object:
         """Load the client, or the interface for extensions, on first use."""
-        if not name[:1].isupper():  # a module of this package, or nothing
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         from importlib import import_module
 
+        if name == "__all__":
+            return sorted(_CLIENT | _INTERFACE) if _has_server() else sorted(_CLIENT)
         if name in _CLIENT:
             return getattr(import_module("holdfast.client"), name)
+        if name not in _INTERFACE:  # a module of this package, or nothing
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         try:
             return getattr(import_module("holdfast.interface"), name)
         except ModuleNotFoundError as error:
@@ -50,3 +84,15 @@ else:
                 f"holdfast.{name} needs the server, and {error.name} is not installed: "
                 "pip install 'holdfast[server]'"
             ) from error
+
+    def __dir__() -> list[str]:
+        """Name what can be imported although it is not loaded yet."""
+        return sorted({*globals(), *_CLIENT, *_INTERFACE})
+
+    def _has_server() -> bool:
+        """Whether what the server needs is installed: `import *` must work without it."""
+        try:
+            from holdfast import interface  # noqa: F401
+        except ModuleNotFoundError:
+            return False
+        return True

@@ -34,6 +34,30 @@ def test_every_name_on_the_page_of_extensions_can_be_imported_from_holdfast() ->
         assert getattr(holdfast, name) is getattr(interface, name)
 
 
+def test_holdfast_knows_all_its_names_before_they_are_used() -> None:
+    names = {*client.__all__, *interface.__all__}
+    assert names < {*dir(holdfast)}
+    code = "import holdfast, sys; print(*dir(holdfast)); assert 'asyncio' not in sys.modules"
+    assert names < {*printed_by(code).split()}
+    code = "before = {*globals()}; from holdfast import *; print(*{*globals()} - before)"
+    assert {*printed_by(code).split()} - {"before"} == names
+
+
+def test_a_star_imports_the_client_where_the_server_is_not_installed() -> None:
+    # A module that is None in this table cannot be imported.
+    code = "import sys; sys.modules['holdfast.interface'] = None"
+    code += "; from holdfast import *; print(*dir())"
+    names = {*printed_by(code).split()}
+    assert names > {*client.__all__}
+    assert not names & {*interface.__all__}
+
+
+def printed_by(code: str) -> str:
+    """What a new interpreter prints."""
+    words = [sys.executable, "-c", code]
+    return subprocess.run(words, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+
+
 def test_unknown_names_cannot_be_imported_from_holdfast() -> None:
     for name in ("Nonsense", "nonsense"):
         with pytest.raises(AttributeError, match=name):
