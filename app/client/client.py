@@ -25,7 +25,7 @@ from holdfast.client.inbox import Inbox
 from holdfast.client.life import ClientState, WrongUse
 from holdfast.client.messages import Message
 from holdfast.client.outbox import Outbox
-from holdfast.client.outgoing import Outgoing
+from holdfast.client.outgoing import Outgoing, Repeat
 from holdfast.client.posting import Posting
 from holdfast.client.publish_options import (
     Destination,
@@ -290,9 +290,9 @@ class Client:
 
         Without a connection it waits. Messages that are published meanwhile, or in the same turn
         of the event loop, go together. Raises `ReplyError` if the server refuses the message, and
-        `ConnectionLost` if it cannot be known whether it was accepted. With a `key`, it is sent
-        again until that is known, and delivered once; if the server fails on it five times, the
-        client gives it up.
+        `ConnectionLost` if it cannot be known whether it was accepted. With a `key`, a
+        server that knows keys gets it again until that is known, and delivers it once; if the
+        server fails on it five times, the client gives it up.
 
         Args:
             channel: Such as `/orders/new`.
@@ -315,7 +315,8 @@ class Client:
             qos=qos,
         )
         message: Json = {"channel": channel, "data": data, "ext": ext}
-        reply = await self._send(message, is_repeatable=key is not None).reply
+        repeat = Repeat.NEVER if key is None else Repeat.BY_KEY
+        reply = await self._send(message, repeat=repeat).reply
         return PublishReply.of(reply)
 
     async def post(
@@ -412,12 +413,10 @@ class Client:
         responder = Responder(callback, self._send, self._inbox.finished)
         return self.subscribe(channel, responder, filter=filter, qos=qos)
 
-    def _send(self, message: Json, *, is_repeatable: bool, goes_first: bool = False) -> Outgoing:
+    def _send(self, message: Json, *, repeat: Repeat, goes_first: bool = False) -> Outgoing:
         # Data that JSON cannot hold is this caller's error: find it before others' messages join.
         size = len(orjson.dumps(message))
-        return self._opened().send(
-            message, is_repeatable=is_repeatable, size=size, goes_first=goes_first
-        )
+        return self._opened().send(message, repeat=repeat, size=size, goes_first=goes_first)
 
     @asynccontextmanager
     async def batch(self) -> AsyncIterator[None]:

@@ -13,7 +13,7 @@ from holdfast.client.errors import ClientError, NotConnected, ReplyError, Sessio
 from holdfast.client.handshakes import Handshakes
 from holdfast.client.life import ClientInput, ClientState, next_state
 from holdfast.client.long_polling import LongPolling
-from holdfast.client.outgoing import Outgoing, OutgoingQueue
+from holdfast.client.outgoing import Outgoing, OutgoingQueue, Repeat
 from holdfast.client.pacing import Pacing, Step
 from holdfast.client.settling import SentVerdicts, Settling
 from holdfast.client.transport_choice import TransportChoice
@@ -85,6 +85,8 @@ class Conversation:
         self._sending_pace = Pacing(random.random, longest_pause_s=longest_pause_s)
         self._ids = itertools.count(1)
         self._client_id: str | None = None
+        # Whether the server recognises a publish that it gets again by its key.
+        self._knows_keys = False
         self.state = ClientState.NEW
         self._queue = OutgoingQueue()
         self._pauses = 0
@@ -222,10 +224,8 @@ class Conversation:
             self._client_id = str(reply["clientId"])
             self._choice.offered(reply.get("supportedConnectionTypes"))
             ext = reply.get("ext") or {}
-            self._settling.begin(
-                has_acks=bool(ext.get("ack")),
-                has_verdicts=isinstance(ext.get("delivery"), dict),
-            )
+            self._knows_keys = isinstance(ext.get("delivery"), dict)
+            self._settling.begin(has_acks=bool(ext.get("ack")), has_verdicts=self._knows_keys)
             self._unless_closing(ClientInput.CONTACT)
             self._client.begin_session(reply)
             self._has_session.set()
@@ -347,7 +347,7 @@ class Conversation:
         self,
         message: Json,
         *,
-        is_repeatable: bool = False,
+        repeat: Repeat = Repeat.NEVER,
         size: int = 200,
         goes_first: bool = False,
     ) -> Outgoing:
@@ -355,7 +355,7 @@ class Conversation:
         if self.state in (ClientState.NEW, ClientState.CLOSED):
             raise SessionEnded("the client is not open")
         reply = asyncio.get_running_loop().create_future()
-        outgoing = Outgoing(message, reply, is_repeatable, size)
+        outgoing = Outgoing(message, reply, repeat, size)
         if goes_first:
             self._queue.put_first([outgoing])
         else:
@@ -379,7 +379,7 @@ class Conversation:
     async def _send_queue(self) -> None:
         while self._queue and not self._pauses:
             await self._has_session.wait()
-            sent = self._queue.take()
+            sent = self._queue.take(knows_keys=self._knows_keys)
             if sent:
                 await self._send(sent)
 
@@ -387,15 +387,18 @@ class Conversation:
         messages = [self._message(**each.message) for each in sent]
         for each, message in zip(sent, messages, strict=True):
             each.message = message
+        # Of the server that gets the request; the next handshake may be with another.
+        knows_keys = self._knows_keys
         try:
             replies = await self._request_all(messages, _REPLY_S)
         except RequestRefused as error:
             self._queue.refused(sent, str(error))
         except ServerFault as error:
-            self._queue.failed(sent, str(error))
+            self._queue.failed(sent, str(error), knows_keys=knows_keys)
             await asyncio.sleep(self._sending_pace.unanswered())
         except (NotSent, NoReply) as error:
-            self._queue.lost(sent, was_sent=isinstance(error, NoReply))
+            was_sent = isinstance(error, NoReply)
+            self._queue.lost(sent, was_sent=was_sent, knows_keys=knows_keys)
             await asyncio.sleep(self._sending_pace.unanswered())
         else:
             self._sending_pace.failures = 0

@@ -7,6 +7,7 @@ from typing import Any
 
 from holdfast.client.errors import ClientError, Refuse, SessionEnded
 from holdfast.client.messages import Message
+from holdfast.client.outgoing import Repeat
 from holdfast.client.requests import Send
 from holdfast.client.settling import Settling
 from holdfast.client.subscription_table import SubscriptionTable
@@ -59,7 +60,7 @@ class Inbox:
     def _ask_for(self, subscription: Subscription, *, goes_first: bool) -> None:
         channel, ext = subscription.channel, subscription.ext
         message = {"channel": SUBSCRIBE, "subscription": channel, "ext": ext}
-        outgoing = self._send(message, is_repeatable=True, goes_first=goes_first)
+        outgoing = self._send(message, repeat=Repeat.ALWAYS, goes_first=goes_first)
         outgoing.reply.add_done_callback(lambda reply: self._accept(subscription, reply))
 
     def _accept(self, subscription: Subscription, reply: asyncio.Future[Json]) -> None:
@@ -79,7 +80,7 @@ class Inbox:
             message = {"channel": UNSUBSCRIBE, "subscription": subscription.channel}
             # A session that has ended has no subscriptions.
             with suppress(SessionEnded):
-                await self._send(message, is_repeatable=True).reply
+                await self._send(message, repeat=Repeat.ALWAYS).reply
 
     def finish_current(self) -> None:
         """Note that the loops over subscriptions have finished with their messages."""

@@ -4,6 +4,7 @@ import asyncio
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from enum import Enum
 
 from holdfast.client.errors import ClientError, ConnectionLost, ReplyError
 from holdfast.client.wire import Json
@@ -21,6 +22,24 @@ _UNKNOWN = (
     "the server may or may not have accepted the message; publish with a key to have such messages "
     "repeated"
 )
+_NO_KEYS = (
+    "the server may or may not have accepted the message, and does not know publish keys: it may "
+    "deliver a repeated message twice"
+)
+
+
+class Repeat(Enum):
+    """When a message may be sent again although the server may have it already."""
+
+    NEVER = "never"
+    # The message has a key: only servers that know keys recognise the second one.
+    BY_KEY = "by key"
+    # A second one changes nothing, or is the lesser evil.
+    ALWAYS = "always"
+
+    def is_allowed(self, *, knows_keys: bool) -> bool:
+        """Return whether a server that knows keys, or does not, may get the message again."""
+        return self is Repeat.ALWAYS or (self is Repeat.BY_KEY and knows_keys)
 
 
 @dataclass(slots=True, eq=False)
@@ -29,11 +48,12 @@ class Outgoing:
 
     message: Json
     reply: asyncio.Future[Json]
-    # Whether the server may get it twice.
-    is_repeatable: bool = False
+    repeat: Repeat = Repeat.NEVER
     size: int = 200
     # Whether a request that failed as a whole had this message, so that it goes alone now.
     is_alone: bool = field(default=False, init=False)
+    # Whether a server may have it, although no reply came.
+    may_have_arrived: bool = field(default=False, init=False)
     failures: int = field(default=0, init=False)
 
     def fail(self, error: ClientError) -> None:
@@ -57,14 +77,19 @@ class OutgoingQueue:
         """Put these before all others, in their order."""
         self._waiting.extendleft(reversed([*sent]))
 
-    def take(self) -> list[Outgoing]:
-        """Take the messages for one request; leave out those whose sender has given up."""
+    def take(self, *, knows_keys: bool) -> list[Outgoing]:
+        """Take the messages for one request; leave out those whose sender has given up.
+
+        Repeats for a server that knew keys fail if this one does not.
+        """
         taken: list[Outgoing] = []
         size = 0
         while self._waiting and len(taken) < MOST_IN_REQUEST and size < MOST_BYTES:
             if self._waiting[0].is_alone and taken:
                 break
             each = self._waiting.popleft()
+            if each.may_have_arrived and not each.repeat.is_allowed(knows_keys=knows_keys):
+                each.fail(ConnectionLost(_NO_KEYS))
             if not each.reply.done():
                 taken.append(each)
                 size += each.size
@@ -72,13 +97,16 @@ class OutgoingQueue:
                 break
         return taken
 
-    def lost(self, sent: Sequence[Outgoing], *, was_sent: bool) -> None:
+    def lost(self, sent: Sequence[Outgoing], *, was_sent: bool, knows_keys: bool) -> None:
         """Note that a request got no reply: send again what may be sent again."""
-        again = [each for each in sent if each.is_repeatable or not was_sent]
-        self.put_first(again)
+        again = []
         for each in sent:
-            if was_sent and not each.is_repeatable:
-                each.fail(ConnectionLost(_UNKNOWN))
+            each.may_have_arrived |= was_sent
+            if not was_sent or each.repeat.is_allowed(knows_keys=knows_keys):
+                again.append(each)
+            else:
+                each.fail(ConnectionLost(_UNKNOWN if knows_keys else _NO_KEYS))
+        self.put_first(again)
 
     def refused(self, sent: Sequence[Outgoing], reason: str) -> None:
         """Note that a request was refused as a whole: find the message that it was for."""
@@ -89,7 +117,7 @@ class OutgoingQueue:
             each.is_alone = True
         self.put_first(sent)
 
-    def failed(self, sent: Sequence[Outgoing], reason: str) -> None:
+    def failed(self, sent: Sequence[Outgoing], reason: str, *, knows_keys: bool) -> None:
         """Note that the server failed on a request: find the message on which it always does.
 
         Without a bound, that message would block all others.
@@ -101,7 +129,7 @@ class OutgoingQueue:
                 sent[0].fail(ConnectionLost(text))
         for each in sent:
             each.is_alone = True
-        self.lost(sent, was_sent=True)
+        self.lost(sent, was_sent=True, knows_keys=knows_keys)
 
     def answered(self, sent: Sequence[Outgoing], replies: Iterable[Json]) -> bool:
         """Pass replies on; return False if the server no longer knows the session.

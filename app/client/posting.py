@@ -6,6 +6,7 @@ import random
 
 from holdfast.client.errors import ClientError, ConnectionLost, ReplyError
 from holdfast.client.outbox import Outbox
+from holdfast.client.outgoing import Repeat
 from holdfast.client.pacing import Pacing
 from holdfast.client.requests import Send
 from holdfast.client.wire import Json
@@ -38,7 +39,7 @@ class Posting:
     async def _send_first(self) -> float:
         """Send the first messages; return how long to wait before the next ones."""
         waiting = self._outbox.first(_MOST_SENT)
-        replies = [self._send(message, is_repeatable=True).reply for _, message in waiting]
+        replies = [self._send(message, repeat=Repeat.ALWAYS).reply for _, message in waiting]
         try:
             await asyncio.wait(replies)
         finally:

@@ -6,7 +6,7 @@ from typing import Protocol
 
 from holdfast.client.errors import ClientError, ConnectionLost, ReplyError, RequestFailed
 from holdfast.client.messages import Message
-from holdfast.client.outgoing import Outgoing
+from holdfast.client.outgoing import Outgoing, Repeat
 from holdfast.client.wire import Json, part_of
 
 # Holdfast allows a session this many by default. More wait until one has ended.
@@ -26,9 +26,7 @@ _ERROR, _END = "ERROR", "END"
 class Send(Protocol):
     """Queues a message for the server, behind all others or before them."""
 
-    def __call__(
-        self, message: Json, *, is_repeatable: bool, goes_first: bool = False
-    ) -> Outgoing: ...
+    def __call__(self, message: Json, *, repeat: Repeat, goes_first: bool = False) -> Outgoing: ...
 
 
 class _Request:
@@ -135,7 +133,7 @@ class Requests:
             raise ClientError("the server does not offer requests")
         self._expect(request)
         try:
-            request.outgoing = self._send(request.message, is_repeatable=False)
+            request.outgoing = self._send(request.message, repeat=Repeat.NEVER)
             request.outgoing.reply.add_done_callback(request.accepted)
             return await request.done
         finally:

@@ -7,6 +7,7 @@ from inspect import isawaitable
 
 from holdfast.client.errors import UNEXPECTED, Refuse, ReplyError
 from holdfast.client.messages import Message, Reply
+from holdfast.client.outgoing import Repeat
 from holdfast.client.requests import Send
 from holdfast.client.subscriptions import Callback
 from holdfast.client.wire import Json
@@ -30,7 +31,7 @@ class Responder:
             result = await result
         if message.reply_to is not None:
             reply = {"channel": message.reply_to, **_content(result)}
-            outgoing = self._send(reply, is_repeatable=True)
+            outgoing = self._send(reply, repeat=Repeat.ALWAYS)
             # The request is not finished before the server has the reply. The next one begins.
             message.left += 1
             outgoing.reply.add_done_callback(partial(self._replied, message))

@@ -20,11 +20,16 @@ Json = dict[str, Any]
 class FailingServer:
     """The part of a Bayeux server that publishers need; a request with poison fails as a whole."""
 
-    def __init__(self, *, cures_after: int | None = None) -> None:
+    def __init__(
+        self, *, cures_after: int | None = None, knows_keys: bool = True, loses_reply: bool = False
+    ) -> None:
         self.published: list[object] = []
         self.failures = 0
         self.status = 500
         self._cures_after = cures_after
+        self._knows_keys = knows_keys
+        # Whether it drops the connection when it has taken poison for the first time.
+        self._loses_reply = loses_reply
         self._ends, self._has_failed = asyncio.Event(), asyncio.Event()
         self._awaited_failures = 0
         self.application = web.Application()
@@ -38,6 +43,10 @@ class FailingServer:
         if "Upgrade" in request.headers:
             return await self._serve_socket(request)
         messages = await request.json()
+        if self._drops(messages):
+            assert request.transport is not None
+            request.transport.close()
+            return web.Response()
         if self._fails(messages):
             return web.Response(status=self.status)
         return web.json_response([await self._answer(message) for message in messages])
@@ -48,7 +57,9 @@ class FailingServer:
         async with asyncio.TaskGroup() as answering:
             async for frame in socket:
                 messages = frame.json()
-                if self._fails(messages):
+                if self._drops(messages):
+                    await socket.close()
+                elif self._fails(messages):
                     await socket.close(code=WSCloseCode.INTERNAL_ERROR)
                 else:
                     answering.create_task(self._answer_frame(socket, messages))
@@ -58,6 +69,13 @@ class FailingServer:
         replies = [await self._answer(message) for message in messages]
         if not socket.closed:
             await socket.send_json(replies)
+
+    def _drops(self, messages: list[Json]) -> bool:
+        drops = self._loses_reply and any(message.get("data") == POISON for message in messages)
+        if drops:
+            self._loses_reply = False
+            self.published += [message["data"] for message in messages]
+        return drops
 
     def _fails(self, messages: list[Json]) -> bool:
         is_cured = self._cures_after is not None and self.failures >= self._cures_after
@@ -77,6 +95,8 @@ class FailingServer:
         if message["channel"] == "/meta/handshake":
             kinds = ["websocket", "long-polling"]
             reply |= {"clientId": "1", "version": "1.0", "supportedConnectionTypes": kinds}
+            if self._knows_keys:
+                reply["ext"] = {"delivery": {}}
         elif message["channel"] == "/meta/connect":
             if message.get("advice", {}).get("timeout") != 0:
                 await self._ends.wait()
@@ -125,6 +145,28 @@ async def test_a_message_that_the_server_fails_on_is_given_up_and_others_arrive(
         assert server.failures == 6
         with pytest.raises(ConnectionLost, match="5 times"):
             await bad
+
+
+async def test_a_publish_with_a_key_whose_reply_is_lost_goes_again_if_the_server_knows_keys(
+    transport: str,
+) -> None:
+    # Unlike a real one, it does not drop the second.
+    server = FailingServer(loses_reply=True, cures_after=0)
+    async with client_of(server, transport) as client, asyncio.timeout(20):
+        await asyncio.gather(*publishing(client, POISON))
+    assert server.published == [POISON, POISON]
+
+
+async def test_a_publish_with_a_key_whose_reply_is_lost_fails_if_the_server_knows_no_keys(
+    transport: str,
+) -> None:
+    server = FailingServer(loses_reply=True, cures_after=0, knows_keys=False)
+    async with client_of(server, transport) as client, asyncio.timeout(20):
+        [lost] = publishing(client, POISON)
+        with pytest.raises(ConnectionLost, match="does not know publish keys"):
+            await lost
+        await client.publish("/a", 1)
+    assert server.published == [POISON, 1]
 
 
 async def test_a_message_that_the_server_fails_on_for_a_while_is_accepted(

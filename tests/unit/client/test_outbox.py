@@ -16,7 +16,7 @@ from holdfast.client.errors import (
     SessionEnded,
 )
 from holdfast.client.outbox import Outbox
-from holdfast.client.outgoing import Outgoing
+from holdfast.client.outgoing import Outgoing, Repeat
 from holdfast.client.posting import Posting
 from holdfast.client.publish_options import takes_keys
 
@@ -113,9 +113,9 @@ class Server:
         self.got: list[int] = []
 
     def send(
-        self, message: dict[str, Any], *, is_repeatable: bool, goes_first: bool = False
+        self, message: dict[str, Any], *, repeat: Repeat, goes_first: bool = False
     ) -> Outgoing:
-        assert is_repeatable
+        assert repeat is Repeat.ALWAYS
         self.got.append(message["data"])
         reply = asyncio.get_running_loop().create_future()
         error = self._errors.pop(0) if self._errors else None
@@ -123,7 +123,7 @@ class Server:
             reply.set_result({})
         else:
             reply.set_exception(error)
-        return Outgoing(message, reply, is_repeatable)
+        return Outgoing(message, reply, repeat)
 
 
 def refused(error: str) -> ReplyError:
@@ -184,8 +184,8 @@ async def test_a_message_whose_posting_is_cancelled_stays_and_awaits_no_reply(
 ) -> None:
     sent: list[Outgoing] = []
 
-    def send(message: dict[str, Any], *, is_repeatable: bool, goes_first: bool = False) -> Outgoing:
-        sent.append(Outgoing(message, asyncio.get_running_loop().create_future(), is_repeatable))
+    def send(message: dict[str, Any], *, repeat: Repeat, goes_first: bool = False) -> Outgoing:
+        sent.append(Outgoing(message, asyncio.get_running_loop().create_future(), repeat))
         return sent[0]
 
     outbox.add(message(1))

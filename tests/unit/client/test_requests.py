@@ -7,7 +7,7 @@ import pytest
 
 from holdfast.client.errors import ClientError, ConnectionLost, ReplyError, RequestFailed
 from holdfast.client.messages import Message
-from holdfast.client.outgoing import Outgoing
+from holdfast.client.outgoing import Outgoing, Repeat
 from holdfast.client.requests import Requests
 
 OWN, OTHER = "/ret/own", "/ret/other"
@@ -21,10 +21,10 @@ class ServerStandIn:
         self._is_new = asyncio.Event()
 
     def send(
-        self, message: dict[str, Any], *, is_repeatable: bool, goes_first: bool = False
+        self, message: dict[str, Any], *, repeat: Repeat, goes_first: bool = False
     ) -> Outgoing:
         reply = asyncio.get_running_loop().create_future()
-        self.sent.append(Outgoing(message, reply, is_repeatable))
+        self.sent.append(Outgoing(message, reply, repeat))
         self._is_new.set()
         return self.sent[-1]
 
@@ -85,7 +85,7 @@ async def test_a_request_says_where_it_expects_its_reply_and_gets_it(
         "data": "tea",
         "ext": {"replyTo": OWN + "/3000000", "timeout": 20000, "request": "first"},
     }
-    assert not outgoing.is_repeatable
+    assert outgoing.repeat is Repeat.NEVER
     assert requests.take(reply_to(outgoing, 5))
     [reply] = await asking
     assert reply.data == 5

@@ -7,7 +7,7 @@ import pytest
 
 from holdfast.client.errors import Refuse, ReplyError
 from holdfast.client.messages import Message, Reply
-from holdfast.client.outgoing import Outgoing
+from holdfast.client.outgoing import Outgoing, Repeat
 from holdfast.client.responding import Responder
 
 
@@ -19,10 +19,10 @@ class Stage:
         self.finished: list[Message] = []
 
     def send(
-        self, message: dict[str, Any], *, is_repeatable: bool, goes_first: bool = False
+        self, message: dict[str, Any], *, repeat: Repeat, goes_first: bool = False
     ) -> Outgoing:
         reply = asyncio.get_running_loop().create_future()
-        self.sent.append(Outgoing(message, reply, is_repeatable))
+        self.sent.append(Outgoing(message, reply, repeat))
         return self.sent[-1]
 
     def responder(self, callback: Any) -> Responder:
@@ -55,7 +55,7 @@ async def test_the_result_of_a_callback_is_sent_as_a_repeatable_reply(
     await stage.responder(callback)(request(4))
     [outgoing] = stage.sent
     assert outgoing.message == {"channel": "/ret/a/3000001", "data": 8, "ext": {}}
-    assert outgoing.is_repeatable
+    assert outgoing.repeat is Repeat.ALWAYS
 
 
 @pytest.mark.parametrize(
