@@ -211,12 +211,12 @@ class Rights:
 
         Policy and authorizers decide about the publish or the subscribe itself.
         """
-        if not _is_granted(operation, session, channel):
+        if not is_granted(operation, session.identity, channel):
             raise Refused(_ERRORS[operation, operation], _BY_RULES)
 
     def may_catch_up(self, session: Session, channel: Channel) -> bool:
         """Return whether the rules let the session read a history, by `history` or `replay`."""
-        return any(_is_granted(each, session, channel) for each in _CATCHING_UP)
+        return any(is_granted(each, session.identity, channel) for each in _CATCHING_UP)
 
     def check_erase(self, session: Session, channel: Channel, message: Json) -> None:
         """Refuse to erase topics without the right; a policy decides as on creating them."""
@@ -230,7 +230,7 @@ class Rights:
         channel: Channel,
         message: Json,
     ) -> None:
-        if not _is_granted(operation, session, channel):
+        if not is_granted(operation, session.identity, channel):
             raise Refused(_ERRORS[operation, purpose], _BY_RULES)
         denial = self._ask_policy(operation, session, channel.name, message)
         if denial is None and self._authorizers:
@@ -274,9 +274,9 @@ class Rights:
         return Denial(_NOT_GRANTED) if asked and not granted else None
 
 
-def _is_granted(operation: Operation, session: Session, channel: Channel) -> bool:
-    """Return whether the rules of the session's login allow it, if it needs a login."""
-    grants = session.identity.grants
+def is_granted(operation: Operation, identity: Identity, channel: Channel) -> bool:
+    """Return whether the rules of the client's login allow it, if it needs a login."""
+    grants = identity.grants
     # The system's own channels are a matter of roles.
     return grants is None or channel.is_system or grants.allows(operation, channel.name)
 

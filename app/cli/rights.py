@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -13,11 +13,12 @@ from holdfast.cli.login_files import Groups, OptionalRightsPath, RightsPath, usa
 from holdfast.cli.options import AsJson
 from holdfast.cli.output import answer
 from holdfast.cli.program import group_of_commands
-from holdfast.delivery.channels import Channels
 from holdfast.delivery.receivers import NOBODY
 from holdfast.login.failures import Unusable
+from holdfast.login.rights_check import Answer
+from holdfast.login.rights_check import explain as answers_for
 from holdfast.login.rights_file import RightsFile, read_claim, read_rights, without_file
-from holdfast.login.rules import Decision, LoginRules, Rule, RuleSource
+from holdfast.login.rules import Decision, Rule, RuleSource
 from holdfast.login.watched_file import read_file
 from holdfast.units import counted
 
@@ -50,26 +51,32 @@ def explain(
 ) -> None:
     """Say whether a subject may do something, and which rule of the file or the claim decides.
 
-    Without a file, only the claim gives rights; without either, everything is allowed. The exit
-    code is 0 if the operation is allowed, otherwise 1.
+    It also says whether the subject has the other rights that the server asks for: with `request`,
+    for example, `publish`; and on a channel that nobody has subscribed to, `create`. The exit code
+    is 0 if the operation is allowed whether or not anybody has subscribed, otherwise 1. Without a
+    file, only the claim gives rights; without either, everything is allowed.
 
     Example: holdfast rights explain joe publish /orders/7 --file rights.toml
     """
-    if Channels().get(channel) is None:
-        raise typer.BadParameter(f"{channel!r} is neither a channel nor a pattern")
     method = LoginMethod.ANONYMOUS if subject == NOBODY else LoginMethod.TOKEN
     login = Login(subject, method, frozenset(group or []), rights=_claimed(claim))
     rights = without_file(has_claims=claim is not None) if file is None else _read(file)
+    try:
+        answers = answers_for(rights, login, operation, channel)
+    except Unusable as error:
+        raise typer.BadParameter(str(error)) from None
     if rights.revoked.includes(login):
-        found, text = Decision(is_allowed=False), "denied: the subject is revoked"
+        answers = [Answer(operation, is_allowed=False)]
+        text = "denied: the subject is revoked"
     else:
-        found = LoginRules(rights.rules, login).decide(operation, channel)
-        text = f"{'allowed' if found.is_allowed else 'denied'}: {_reason(found)}"
-    rule = None if found.rule is None else found.rule.number
-    source = None if found.rule is None else found.rule.source.name.lower()
-    decided = {"allowed": found.is_allowed, "source": source, "rule": rule}
-    answer(decided, text, as_json=as_json)
-    if not found.is_allowed:
+        told = [each for each in answers if _is_told(operation, each)] or answers
+        text = "\n".join(_line(operation, each) for each in told)
+    allowed = all(each.is_allowed for each in answers)
+    decisive = next((each for each in answers if not each.is_allowed), answers[0])
+    asked = [{"right": each.right.value, **_outcome(each)} for each in answers]
+    outcome = {**_outcome(decisive), "asked": asked}
+    answer(outcome, text, as_json=as_json)
+    if not allowed:
         raise typer.Exit(Exit.FAILED)
 
 
@@ -89,7 +96,32 @@ def _claimed(claim: str | None) -> tuple[Right, ...]:
         raise typer.BadParameter(f"--claim: {error}") from None
 
 
-def _reason(found: Decision) -> str:
+def _is_told(operation: Operation, given: Answer) -> bool:
+    """Return whether to tell an answer: other rights that are there decide nothing."""
+    return given.right in (operation, Operation.CREATE) or not given.is_allowed
+
+
+def _line(operation: Operation, given: Answer) -> str:
+    verdict, reason = "allowed" if given.is_allowed else "denied", _reason(given.decision)
+    if given.right is operation:
+        return f"{verdict}: {reason}"
+    if given.right is Operation.CREATE:
+        return f"where nobody has subscribed, it also needs create: {verdict}: {reason}"
+    return f"{verdict}: it needs {given.right.value}: {reason}"
+
+
+def _outcome(given: Answer) -> dict[str, Any]:
+    rule = None if given.decision is None else given.decision.rule
+    return {
+        "allowed": given.is_allowed,
+        "source": None if rule is None else rule.source.name.lower(),
+        "rule": None if rule is None else rule.number,
+    }
+
+
+def _reason(found: Decision | None) -> str:
+    if found is None:
+        return "only operators and readers may do this"
     rule = found.rule
     if rule is None:
         return "no rule allows it"

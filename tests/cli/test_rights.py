@@ -1,6 +1,7 @@
 """`holdfast rights` says who may do what, and why."""
 
 import json
+import shlex
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ from typer.testing import CliRunner
 
 from holdfast.cli.rights import program
 
+PAGE = Path(__file__).parents[2] / "docs/login.md"
 FILE = """
 [[rule]]
 who = ["*"]
@@ -23,7 +25,7 @@ channels = ["/rooms/news"]
 subjects = ["eve"]
 """
 CLAIM = (
-    '[{"may": ["subscribe"], "channels": ["/own/**"]},'
+    '[{"may": ["subscribe", "create"], "channels": ["/own/**"]},'
     ' {"may_not": ["all"], "channels": ["/rooms/1"]}]'
 )
 
@@ -59,9 +61,13 @@ def test_an_error_in_a_file_is_reported_with_its_place(tmp_path: Path) -> None:
 def test_the_rule_that_decides_is_named(rights: str) -> None:
     at = ("--file", rights)
 
-    assert explained("ada", "publish", "/rooms/news", *at) == (
-        0,
-        "allowed: rule 1, * may publish subscribe /rooms/**",
+    code, said = explained("ada", "publish", "/rooms/news", *at)
+    assert (code, said.splitlines()) == (
+        1,
+        [
+            "allowed: rule 1, * may publish subscribe /rooms/**",
+            "where nobody has subscribed, it also needs create: denied: no rule allows it",
+        ],
     )
     assert explained("ada", "publish", "/rooms/news", "--group", "guests", *at) == (
         1,
@@ -77,9 +83,11 @@ def test_the_rule_that_decides_is_named(rights: str) -> None:
 def test_a_claim_that_decides_is_named(rights: str) -> None:
     at = ("--file", rights, "--claim", CLAIM)
 
-    assert explained("ada", "subscribe", "/own/x", *at) == (
+    allowed = "allowed: claim 1, ada may create subscribe /own/**"
+    code, said = explained("ada", "subscribe", "/own/x", *at)
+    assert (code, said.splitlines()) == (
         0,
-        "allowed: claim 1, ada may subscribe /own/**",
+        [allowed, f"where nobody has subscribed, it also needs create: {allowed}"],
     )
     code, said = explained("ada", "subscribe", "/rooms/*", *at)
     assert (code, said[:15]) == (1, "denied: claim 2")
@@ -97,9 +105,81 @@ def test_programs_read_the_decision_as_json(rights: str) -> None:
         "ada", "subscribe", "/own/x", "--file", rights, "--claim", CLAIM, "--json"
     )
 
-    assert (code, json.loads(said)) == (0, {"allowed": True, "source": "claim", "rule": 1})
+    claimed = {"allowed": True, "source": "claim", "rule": 1}
+    asked = [{"right": "subscribe", **claimed}, {"right": "create", **claimed}]
+    assert (code, json.loads(said)) == (0, {**claimed, "asked": asked})
+    code, said = explained("ada", "publish", "/rooms/2", "--file", rights, "--json")
+    assert (code, json.loads(said)) == (
+        1,
+        {
+            "allowed": False,
+            "source": None,
+            "rule": None,
+            "asked": [
+                {"right": "publish", "allowed": True, "source": "file", "rule": 1},
+                {"right": "create", "allowed": False, "source": None, "rule": None},
+            ],
+        },
+    )
 
 
 @pytest.mark.parametrize("claim", ["", "{}", "[5]", '[{"may": ["fly"], "channels": ["/a"]}]'])
 def test_an_unusable_claim_is_a_usage_error(claim: str) -> None:
     assert explained("ada", "subscribe", "/a", "--claim", claim)[0] == 2
+
+
+def test_the_rights_are_named_that_an_operation_needs_besides_its_own(rights: str) -> None:
+    at = ("--file", rights)
+
+    assert explained("ada", "request", "/rooms/news", "--group", "guests", *at) == (
+        1,
+        "denied: it needs publish: rule 2, @guests may not publish /rooms/news",
+    )
+    assert explained("ada", "history", "/rooms/1", *at) == (1, "denied: no rule allows it")
+    denied = "denied: it needs subscribe: no rule allows it"
+    assert explained("ada", "history", "/halls/1", *at) == (1, denied)
+
+
+def test_the_systems_own_channels_need_a_role(tmp_path: Path) -> None:
+    (tmp_path / "rights.toml").write_text(FILE + "[administration]\nreaders = ['ann']\n")
+    at = ("--file", str(tmp_path / "rights.toml"))
+
+    role = "only operators and readers may do this"
+    assert explained("ann", "subscribe", "/sys/deadMessage", *at) == (0, f"allowed: {role}")
+    assert explained("ada", "subscribe", "/sys/deadMessage", *at) == (1, f"denied: {role}")
+    presence = "/sys/presence/rooms/1"
+    assert explained("ann", "subscribe", presence, *at) == (
+        0,
+        f"allowed: it needs presence: {role}",
+    )
+    denied = "denied: it needs presence: no rule allows it"
+    assert explained("ada", "subscribe", presence, *at) == (1, denied)
+
+
+@pytest.mark.parametrize(
+    ("operation", "channel"),
+    [
+        ("publish", "/sys/x"),
+        ("publish", "/meta/x"),
+        ("subscribe", "/service/x"),
+        ("erase", "/service/x"),
+        ("publish", "no channel"),
+    ],
+)
+def test_what_no_right_allows_is_a_usage_error(operation: str, channel: str, rights: str) -> None:
+    assert explained("ada", operation, channel, "--file", rights)[0] == 2
+
+
+def test_the_examples_of_the_documentation_say_what_the_page_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = PAGE.read_text()
+    file = page.split("## Rights")[1].split("```toml\n")[1].split("```")[0]
+    (tmp_path / "rights.toml").write_text(file)
+    monkeypatch.chdir(tmp_path)
+    examples = page.split(".venv/bin/holdfast rights ")[1:]
+    for example in examples:
+        words, said = example.split("```")[0].replace("\\\n", "").split("\n", 1)
+        result = CliRunner().invoke(program, shlex.split(words))
+        assert result.output == said.replace("# ", "")
+    assert len(examples) == 3
