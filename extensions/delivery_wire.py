@@ -113,6 +113,8 @@ class _DeliveryWireOfSession(SessionExtension):
             agreed["dispatcherActive"] = session.dispatcher is None or session.dispatcher.is_active
             agreed["resumed"] = session.is_resumed
             agreed["waiting"] = session.queue.count
+            if session.lost_subscriptions:
+                agreed["lostSubscriptions"] = list(session.lost_subscriptions)
             reply.setdefault("ext", {})["delivery"] = agreed
 
 

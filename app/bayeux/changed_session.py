@@ -41,6 +41,7 @@ def record_of(session: Session, now_ms: int) -> SessionRecord:
         subscription_qos={
             name: qos.to_json() for name, qos in (session.subscription_qos or {}).items()
         },
+        lost_subscriptions=list(session.lost_subscriptions or ()),
         batch=session.queue.batch,
         seq=session.queue.seq,
         hold=HoldRecord()

@@ -30,6 +30,10 @@ def connect(
     if session.held_connect is not None:
         life.answers.supersede(session, session.held_connect)
     _look_for_lost_reply(life, session, now)
+    if session.lost_subscriptions:
+        # The client has its handshake's reply, or was there.
+        session.lost_subscriptions = None
+        life.note(session, now)
     is_first = session.state is _HANDSHAKEN
     if is_first:
         session.advance(SessionInput.CONNECT)

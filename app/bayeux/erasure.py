@@ -1,6 +1,7 @@
 """The erasure of one topic: in one turn, or in as many as its receivers take."""
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import islice
 
 from holdfast.bayeux.session_owner import SessionOwner
@@ -12,6 +13,7 @@ from holdfast.delivery.hub import Hub
 from holdfast.delivery.json_text import to_json
 from holdfast.delivery.messages import Message
 from holdfast.delivery.node import Node
+from holdfast.delivery.persist_outcome import PersistOutcome
 from holdfast.delivery.topic_states import TopicState
 from holdfast.delivery.topics import Topic, Topics
 from holdfast.delivery.undelivered import Undelivered
@@ -24,7 +26,7 @@ class Erasure:
     """Erases a topic: its subscriptions, its history and, if forced, messages that wait in queues.
 
     Until all exact subscriptions are gone, the topic lives on. The sessions that asked for it
-    are notified at its end.
+    are notified when it can bring them no more messages.
 
     Args:
         receivers: All receivers with queues, shared queues first, because these pass messages on to
@@ -55,8 +57,7 @@ class Erasure:
         self._undelivered = undelivered
         self._topic = topic
         self._is_forced = is_forced
-        # The sessions to notify: with an exact subscription, and the others.
-        self._exact: list[Session] = []
+        # The sessions to notify at its end, because patterns of theirs cover it.
         self._others: list[Session] = []
         # The receivers whose queues have yet to be searched.
         self._left = receivers
@@ -70,14 +71,16 @@ class Erasure:
     def _unsubscribe(self, now: float) -> bool:
         """Remove some exact subscriptions; with the last ones, erase the topic."""
         name = self._topic.name
-        subscribers = self._hub.routes.subscribers(name)
+        subscribers, unsubscribed = self._hub.routes.subscribers(name), list[Session]()
         for session in subscribers[:_MOST]:
             is_notified = self._notifies(session)
-            self._subscriptions.part(session, name)
+            self._subscriptions.lose(session, name)
             self._owner.note(session, now)
             if is_notified:
                 is_covered = session.subscription(name) is not None
-                (self._others if is_covered else self._exact).append(session)
+                (self._others if is_covered else unsubscribed).append(session)
+        # In the same step as their records, which are without the subscription now.
+        self._notify(unsubscribed, {"subscription": name})
         if len(subscribers) > _MOST:
             return True
         self._erase()
@@ -106,11 +109,10 @@ class Erasure:
         self._hub.histories.erase(topic.name)
         if topic.state is not TopicState.DEAD:
             self._topics.erase(topic)
-        self._notify(self._exact, {"subscription": topic.name})
         self._notify(self._others, {})
 
     def _notify(self, sessions: Sequence[Session], fields: dict[str, str]) -> None:
-        """Deliver the event that says that the topic is erased."""
+        """Deliver the event that says that the topic is erased; who was away gets it later."""
         living = [session for session in sessions if not session.is_gone]
         if not living:
             return
@@ -119,7 +121,22 @@ class Erasure:
         message = Message(to_json(event), id=self._node.stamp(), channel=self._topic.name)
         # The event is about a moment, and no subscription brings it any longer.
         message.leaves_no_letter = message.is_direct = True
-        self._hub.publish_to(living, message)
+        outcome = self._hub.publish(
+            self._channels.named(self._topic.name),
+            message,
+            done=partial(self._kept, living, message),
+            addressed=living,
+            is_subscribable=False,
+        )
+        if outcome is PersistOutcome.REFUSED:
+            self._kept(living, message, outcome)
+
+    def _kept(self, sessions: Sequence[Session], message: Message, outcome: PersistOutcome) -> None:
+        """Notify those who are there, if the store refuses the event."""
+        if outcome is PersistOutcome.REFUSED:
+            message.is_durable = False
+            living = [session for session in sessions if not session.is_gone]
+            self._hub.publish_to(living, message)
 
     def _discard(self, _: float) -> bool:
         """Discard the topic's messages in some queues."""

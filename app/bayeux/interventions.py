@@ -92,7 +92,7 @@ def unsubscribe(life: SessionLife, session: Session, name: str, now: float) -> N
     channel = _broadcast(life.state.channels, name)
     if channel.name not in session.subscriptions:
         raise CommandRefused(ILLEGAL, "the session has no such subscription")
-    life.state.subscriptions.part(session, channel.name)
+    life.state.subscriptions.lose(session, channel.name)
     life.note(session, now)
 
 

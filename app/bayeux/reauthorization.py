@@ -115,7 +115,7 @@ class Reauthorization(RightsReview):
             pattern = self._patterns.pop()
             self._answers[pattern] = self._may_have(pattern)
             if not self._answers[pattern]:
-                self._state.subscriptions.part(self._session, pattern)
+                self._state.subscriptions.lose(self._session, pattern)
             return True
         if not self._channels:
             # Messages on other channels may have come meanwhile.

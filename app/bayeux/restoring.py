@@ -116,19 +116,24 @@ def _terms_of(record: SessionRecord, longest_s: float) -> Terms | None:
 
 def _subscribe(life: SessionLife, session: Session, record: SessionRecord) -> None:
     state = life.state
+    lost = [*record.lost_subscriptions]
     for name in record.subscriptions:
         pattern = state.channels.get(name)
         if pattern is None or not _may_have(session, pattern.name):
+            lost.append(name)
             continue
         try:
             qos = SubscribeQos.of(record.subscription_qos.get(name, {}), is_kept=True)
         except QosInvalid as invalid:
             # Without its filter, the subscription would bring messages that nobody asked for.
             state.log.warning("%s has lost its subscription to %s: %s", session.name, name, invalid)
+            lost.append(name)
         else:
             state.subscriptions.add(session, pattern, qos)
             if state.presence.is_visible(pattern):
                 state.presence.restore(pattern.name, session)
+    for name in lost:
+        state.subscriptions.note_lost(session, name)
 
 
 def restore_without_session(life: SessionLife, key: str, messages: Sequence[Message]) -> None:

@@ -99,6 +99,8 @@ class Subscriptions:
     def add(self, session: Session, channel: Channel, qos: SubscribeQos) -> None:
         """Add a subscription, or replace the QoS of an existing one."""
         routes = self._routes
+        if session.lost_subscriptions is not None:
+            session.lost_subscriptions.pop(channel.name, None)
         if qos.filter is not None:
             qos = replace(qos, filter=routes.filters.shared(qos.filter))
         routes.add(channel, session, qos.selection(session.name) if qos.is_selective else None)
@@ -141,6 +143,24 @@ class Subscriptions:
             self._counters.subscriptions_refused += 1
             raise Refused(ErrorReply.SUBSCRIPTIONS_USED_UP)
         self._quotas.check_subscriptions(session, more)
+
+    def lose(self, session: Session, pattern: str) -> None:
+        """Remove a subscription without its client, which its next handshake tells."""
+        if pattern in session.subscriptions:
+            self.note_lost(session, pattern)
+        self.part(session, pattern)
+
+    def note_lost(self, session: Session, pattern: str) -> None:
+        """Note that the session has lost the subscription; only a named one has a next client."""
+        if session.terms is None or not session.terms.is_named:
+            return
+        if session.lost_subscriptions is None:
+            session.lost_subscriptions = {}
+        lost = session.lost_subscriptions
+        lost[pattern] = None
+        if len(lost) > self._options.max_subscriptions:
+            # Its client subscribed to more in between, so it is there, and knows of the first.
+            del lost[next(iter(lost))]
 
     def part(self, session: Session, pattern: str) -> None:
         """Remove the subscription, if the session has it."""

@@ -91,8 +91,8 @@ class TopicLife:
                 topic.keep()
         for receiver in (*self._state.sessions, *self._state.waiting_places.queues()):
             for message in receiver.queue.messages():
-                # A replay is no longer a message of the topic.
-                if not message.generation:
+                # Neither a replay nor the news of its end is a message of the topic.
+                if message.is_routed:
                     message.topic = self._restored(known, message.channel, records)
                     receiver.queue.refer(message)
         for name in records:

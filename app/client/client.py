@@ -122,6 +122,7 @@ class Client:
         self._posting: asyncio.Task[None] | None = None
         self._session_name: str | None = None
         self._is_resumed = False
+        self._lost_subscriptions: tuple[str, ...] = ()
 
     # Life
 
@@ -216,6 +217,11 @@ class Client:
     def is_resumed(self) -> bool:
         """Whether the session was there before this client, with its queue and subscriptions."""
         return self._is_resumed
+
+    @property
+    def lost_subscriptions(self) -> tuple[str, ...]:
+        """The subscriptions of a resumed session that ended while no client was there."""
+        return self._lost_subscriptions
 
     # Receiving
 
@@ -440,6 +446,8 @@ class Client:
         """Subscribe again, unless the session has kept its subscriptions."""
         self._session_name = part_of(reply, "ext", "delivery", "session", "name")
         self._is_resumed = part_of(reply, "ext", "delivery", "resumed") is True
+        lost = part_of(reply, "ext", "delivery", "lostSubscriptions")
+        self._lost_subscriptions = tuple(lost) if isinstance(lost, list) else ()
         self._requests.begin_session(part_of(reply, "ext", "ret"))
         if self._is_resumed:
             return

@@ -114,6 +114,11 @@ class SyncClient:
         """Whether the session was there before this client, with its queue and subscriptions."""
         return self._client.is_resumed
 
+    @property
+    def lost_subscriptions(self) -> tuple[str, ...]:
+        """The subscriptions of a resumed session that ended while no client was there."""
+        return self._client.lost_subscriptions
+
     def subscribe(
         self,
         channel: str,

@@ -55,6 +55,8 @@ class SessionRecord:
     subscriptions: list[str] = field(default_factory=list)
     # The QoS of subscriptions that have one.
     subscription_qos: dict[str, Any] = field(default_factory=dict)
+    # Those that ended without its client, until that knows.
+    lost_subscriptions: list[str] = field(default_factory=list)
     batch: int = 0
     seq: int = 0
     hold: HoldRecord = field(default_factory=HoldRecord)

@@ -39,8 +39,8 @@ def pack_message(message: Message) -> bytes:
         head["w"] = message.linger_s
     if message.properties is not None:
         head["x"] = part(dict(message.properties))
-    if message.leaves_no_letter:
-        head["d"] = True
+    if message.leaves_no_letter or message.is_direct:
+        head |= {"d": message.leaves_no_letter, "o": message.is_direct}
     if message.addressed:
         head["a"] = list(message.addressed)
     if message.refusals is not None:
@@ -60,6 +60,7 @@ def unpack_message(id: int, record: bytes) -> Message:
         message.limit_life(head["l"], is_forced=head.get("f", False))
     message.properties = head.get("x")
     message.leaves_no_letter = head.get("d", False)
+    message.is_direct = head.get("o", False)
     message.addressed = head.get("a", ())
     if "q" in head:
         # After a restart, receivers that had refused it may be asked again.

@@ -40,6 +40,7 @@ export class DeliveryExtension extends EventTarget {
     readonly session?: string;
     readonly isResumed: boolean;
     readonly waiting: number;
+    readonly lostSubscriptions: string[];
     readonly isHeldBack: boolean;
     readonly pending: number;
     nextActive?: boolean;

@@ -19,6 +19,8 @@ export class DeliveryExtension extends EventTarget {
     session;
     isResumed = false;
     waiting = 0;
+    /** The subscriptions of the session that ended while no client was there. */
+    lostSubscriptions = [];
     /** Whether the server holds messages back, to the best of this client's knowledge. */
     isHeldBack = false;
     /** What the next handshake requests, once: false holds messages back, true releases them. */
@@ -87,6 +89,7 @@ export class DeliveryExtension extends EventTarget {
         this.session = delivery?.session?.name;
         this.isResumed = delivery?.resumed === true;
         this.waiting = delivery?.waiting ?? 0;
+        this.lostSubscriptions = delivery?.lostSubscriptions ?? [];
         this.isHeldBack = delivery?.dispatcherActive === false;
         this.#changed();
     }

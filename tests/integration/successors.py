@@ -24,6 +24,11 @@ class Successors:
         self.last.process.wait()
         self._servers.append(Server(self._settings))
 
+    def restart(self) -> None:
+        """Stop the last server in order, and start the next."""
+        self.last.stop()
+        self._servers.append(Server(self._settings))
+
     def stop(self) -> None:
         # The last server has taken over the store of the others.
         for server in reversed(self._servers):

@@ -23,7 +23,10 @@ class Client:
         self._url = f"{server.url}/cometd"
         self._client_id: str | None = None
         shake = {"version": "1.0", "supportedConnectionTypes": ["long-polling"], "ext": ext}
-        self._client_id = self.send("/meta/handshake", **shake)[0]["clientId"]
+        [reply] = self.send("/meta/handshake", **shake)
+        self._client_id = reply["clientId"]
+        # The terms, if there are any.
+        self.agreed: Json = reply.get("ext", {}).get("delivery", {})
 
     def send(self, channel: str, **fields: Any) -> list[Json]:
         body = json.dumps([{"channel": channel, "clientId": self._client_id, **fields}])
@@ -35,12 +38,12 @@ class Client:
 
     def fetch(self, ack: int) -> list[Any]:
         """The data of the events that a connect gets without waiting."""
+        return [each["data"] for each in self.connect(ack) if "data" in each]
+
+    def connect(self, ack: int) -> list[Json]:
+        """What a connect gets without waiting."""
         asked: Json = {"connectionType": "long-polling", "advice": {"timeout": 0}}
-        return [
-            each["data"]
-            for each in self.send("/meta/connect", ext={"ack": ack}, **asked)
-            if "data" in each
-        ]
+        return self.send("/meta/connect", ext={"ack": ack}, **asked)
 
     def fetch_soon(self) -> list[Any]:
         """The data of the events of the first connect that gets any."""

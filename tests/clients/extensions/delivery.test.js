@@ -226,7 +226,13 @@ test("the state of the session can be watched", async () => {
     const session = {name: "client/joe/1"};
     await client.handshake({
         ack: true,
-        delivery: {session, resumed: true, waiting: 3, dispatcherActive: false},
+        delivery: {
+            session,
+            resumed: true,
+            waiting: 3,
+            lostSubscriptions: ["/a"],
+            dispatcherActive: false,
+        },
     });
     assert.ok(changes > 0);
     const {isHeldBack, isResumed, waiting, nextActive} = delivery;
@@ -237,6 +243,7 @@ test("the state of the session can be watched", async () => {
         3,
         undefined,
     ]);
+    assert.deepEqual(delivery.lostSubscriptions, ["/a"]);
 });
 
 test("a server that knows no verdicts is not told any", async () => {

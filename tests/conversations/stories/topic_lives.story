@@ -208,3 +208,21 @@ bob <- /service/topics {"id": <text>, "data": {"messages": [{"data": "newest", .
        /service/topics ok
 bob erases /topics/get
 bob disconnects
+
+# A named session that was away learns from its handshake which subscriptions it has lost
+alice takes /topics/lost under {"session": "away/1"}
+alice -> /meta/subscribe {"subscription": "/topics/*"}
+alice <- /meta/subscribe ok
+alice disconnects
+bob handshakes
+bob erases /topics/lost
+alice -> /meta/handshake {"ext": {"ack": true, "delivery": {"session": "away/1"}}}
+alice <- /meta/handshake ok {"clientId": new $alice, "ext": {"ack": true, "delivery": {"resumed": true, "waiting": 1, "lostSubscriptions": ["/topics/lost"], ...}}, ...}
+alice -> /meta/connect {"ext": {"ack": 0}}
+alice <- /topics/lost {"data": null, "ext": {"delivery": {"state": "ERASED", "subscription": "/topics/*", ...}}}
+         /meta/connect ok {"ext": {"ack": 1}, ...}
+-- It knows now.
+alice -> /meta/handshake {"ext": {"ack": true, "delivery": {"session": "away/1"}}}
+alice <- /meta/handshake ok {"clientId": new $alice, "ext": {"ack": true, "delivery": {"resumed": true, "lostSubscriptions": absent, ...}}, ...}
+alice -> /meta/disconnect {"ext": {"delivery": {"end": true, "discard": true}}}
+alice <- /meta/disconnect ok
