@@ -15,6 +15,7 @@ from bench.run import CACHE
 from bench.stalls.admin import ADMIN, Administration
 from bench.stalls.cases import CASES, Attack
 from bench.stalls.clients import Bystander
+from bench.stalls.memory import Memory
 from bench.stalls.volleys import SMALL, VOLLEYS, prepare
 
 # The targets for a bystander's waits on the reference machine.
@@ -26,7 +27,7 @@ _VOLLEYS = "volleys"
 
 
 class Stall(NamedTuple):
-    """The waits of a bystander, in ms, and the duration of the attack, in s."""
+    """The waits of a bystander, in ms, the duration of the attack, in s, and its memory, in MB."""
 
     longest: float
     # The longest processor time of the server's event loop during one wait. A much longer wait was
@@ -35,7 +36,9 @@ class Stall(NamedTuple):
     p95: float
     median: float
     took: float
-    answer: int
+    # By how much the server's memory grew meanwhile, and how much of this was left in the end.
+    grew: float
+    kept: float
 
     @property
     def is_fine(self) -> bool:
@@ -63,24 +66,25 @@ def parse_arguments() -> argparse.Namespace:
 
 def measure(attack: Attack, bystander: Bystander, times: int) -> Stall:
     """Send the request; return the waits of the bystander until all of its work was done."""
-    begun, answer = time.perf_counter(), b""
+    memory, begun = bystander.memory(), time.perf_counter()
     try:
         for _ in range(times):
-            answer = attack.client.post(attack.body)
+            attack.client.post(attack.body)
     except TimeoutError:
         pass
     ended = time.perf_counter()
     time.sleep(_AFTERMATH_S)
-    return stall(bystander, begun, ended, len(answer))
+    return stall(bystander, memory, begun, ended)
 
 
-def stall(bystander: Bystander, begun: float, ended: float, answer: int) -> Stall:
+def stall(bystander: Bystander, memory: Memory, begun: float, ended: float) -> Stall:
     waits = bystander.waits(begun, ended + _AFTERMATH_S)
     longest = 1000 * max(wait.took for wait in waits)
     worked = 1000 * max(wait.worked for wait in waits)
     during = sorted(1000 * wait.took for wait in bystander.waits(begun, ended) or waits)
     p95 = during[int(0.95 * len(during))]
-    return Stall(longest, worked, p95, statistics.median(during), ended - begun, answer)
+    median, took = statistics.median(during), ended - begun
+    return Stall(longest, worked, p95, median, took, memory.peak(), memory.left())
 
 
 def run_case(name: str, server: Server, times: int) -> Stall:
@@ -121,9 +125,9 @@ def run_admin(names: list[str], server: Server, letters: int) -> dict[str, Stall
     for name in names:
         bystander = Bystander(server.url, server.pids[0])
         bystander.start()
-        begun = time.perf_counter()
-        answer = ADMIN[name](administration)
-        found[name] = stall(bystander, begun, time.perf_counter(), answer)
+        memory, begun = bystander.memory(), time.perf_counter()
+        ADMIN[name](administration)
+        found[name] = stall(bystander, memory, begun, time.perf_counter())
         bystander.stop()
     return found
 
@@ -133,7 +137,7 @@ def print_row(name: str, stall: Stall) -> None:
     print(
         f"| {name} | {stall.longest:.0f} | {stall.worked:.0f} "
         f"| {stall.p95:.1f} | {stall.median:.1f} "
-        f"| {stall.took:.2f} |{mark}",
+        f"| {stall.took:.2f} | {stall.grew:.0f} | {stall.kept:.0f} |{mark}",
         flush=True,
     )
 
@@ -145,8 +149,8 @@ def main() -> None:
     allow_many_files()
     options.log.parent.mkdir(parents=True, exist_ok=True)
     bars = f"longest wait, ms ({_LONGEST_MS}) | server worked | p95 | median ({_MEDIAN_MS})"
-    print(f"| case | {bars} | it took, s |")
-    print("| --- | --- | --- | --- | --- | --- |", flush=True)
+    print(f"| case | {bars} | it took, s | memory, MB | kept |")
+    print("| --- | --- | --- | --- | --- | --- | --- | --- |", flush=True)
     begun, is_fine = time.monotonic(), True
     for name in [each for each in chosen if each in CASES]:
         if time.monotonic() - begun > options.budget:

@@ -10,6 +10,7 @@ from random import Random
 from typing import NamedTuple, Protocol
 
 from bench.stalls.clients import Client, Message, connect, publish, subscribe
+from bench.stalls.returning import Returning
 
 # The limits: messages of a request, entries of a queue, subscriptions of a session, channels with
 # cursors of their own, segments of a channel, bytes of a request, depth of JSON, and values in it.
@@ -26,6 +27,8 @@ _MEMBERS = _VALUES // 2
 _ROOM = 1_000
 # Sessions that end together, the messages that wait for each, and its session timeout.
 _EXPIRING, _LETTERS_EACH, _EXPIRE_MS = 100, 500, 1_000
+# Sessions that return together, and the messages that wait for each.
+_RETURNING, _MISSED = 4_000, 100
 # Different filters of the server, those of one session that apply to the same channel, and the
 # length of the text that their patterns search.
 _FILTERS, _FILTERS_EACH, _SEARCHED = 250, 50, 1024
@@ -232,6 +235,11 @@ def expiries(url: str) -> Attack:
     return _attack(client, connect(advice={"timeout": 4 * _EXPIRE_MS}))._replace(crowd=tuple(crowd))
 
 
+def returns(url: str) -> Attack:
+    """Many sessions come back at once, with many messages each."""
+    return Attack(Returning(url, _RETURNING, _MISSED), b"")
+
+
 def takeover(url: str) -> Attack:
     client, _ = _laden(url, "takeover")
     hello = {"channel": "/meta/handshake", "version": "1.0"}
@@ -277,10 +285,10 @@ def moves(url: str) -> Attack:
     return _attack(client, {**hello, "supportedConnectionTypes": ["long-polling"], "ext": ext})
 
 
-def returns(url: str) -> Attack:
+def moves_back(url: str) -> Attack:
     """A session ends with a full queue that was addressed to its subject."""
-    client = _member(url, "returns")
-    _address(url, "stall-returns")
+    client = _member(url, "moves-back")
+    _address(url, "stall-moves-back")
     client.connect()
     return _attack(client, {"channel": "/meta/disconnect", "ext": {"delivery": {"end": True}}})
 
@@ -533,7 +541,17 @@ CASES: dict[str, Case] = {
             deep_publishes,
         ),
         *(holdbacks, refusals, failures, consents, deliveries, acks, repeats, pending),
-        *(asked, moves, returns, filters, fanout, fanout_waiting, fanout_large, kept_publishes),
+        *(
+            asked,
+            moves,
+            moves_back,
+            returns,
+            filters,
+            fanout,
+            fanout_waiting,
+            fanout_large,
+            kept_publishes,
+        ),
         *(topics_list, topics_erase, catching_up, catching_up_deep),
         *(catching_up_nested, catching_up_named, catching_up_filtered),
         *(empty_arrays, empty_objects, endless_objects, small_objects, deep_arrays, deep_objects),

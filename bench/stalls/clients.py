@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
+from bench.stalls.memory import Memory
+
 Message = dict[str, Any]
 
 # Longer waits count as this long.
@@ -116,6 +118,7 @@ class Bystander(threading.Thread):
     def __init__(self, url: str, server: int) -> None:
         super().__init__(daemon=True)
         self._client = Client(url)
+        self._pid = server
         self._server = Path("/proc", str(server), "schedstat")
         self._body = self._client.body([publish("/bystander")])
         self._is_over = threading.Event()
@@ -141,6 +144,10 @@ class Bystander(threading.Thread):
         except TimeoutError:
             return False
         return True
+
+    def memory(self) -> Memory:
+        """Return the memory of the server, measured from now on."""
+        return Memory(self._pid)
 
     def stop(self) -> None:
         self._is_over.set()

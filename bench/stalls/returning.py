@@ -1,0 +1,143 @@
+"""Many named sessions that come back together to the messages that wait for them.
+
+Runs in a process of its own: reading so many responses would keep the bystander waiting.
+"""
+
+import json
+import selectors
+import socket
+import subprocess
+import sys
+from collections.abc import Sequence
+from typing import IO, cast
+from urllib.parse import urlsplit
+
+from bench.measure import allow_many_files
+from bench.stalls.clients import Client, Message, connect, publish, subscribe
+
+_CHANNEL = "/stall/returning"
+# Handshakes that are under way at the same time.
+_TOGETHER = 250
+_CHUNK = 256 * 1024
+_TIMEOUT_S = 60.0
+_END_OF_HEAD = b"\r\n\r\n"
+
+
+class Crowd:
+    """Sessions with a long-polling connection each, which ask at the same time."""
+
+    def __init__(self, url: str, count: int) -> None:
+        split = urlsplit(url)
+        self._place = (split.hostname or "", split.port or 0)
+        self._head = f"POST {split.path} HTTP/1.1\r\nHost: {split.netloc}\r\n"
+        self._head += "Content-Type: application/json\r\n"
+        self._links: list[socket.socket] = []
+        self._ids: list[str] = []
+        for start in range(0, count, _TOGETHER):
+            self._shake_hands(range(start, min(start + _TOGETHER, count)))
+
+    def _shake_hands(self, numbers: Sequence[int]) -> None:
+        for _ in numbers:
+            link = socket.create_connection(self._place)
+            link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self._links.append(link)
+        hellos = [_hello(number) for number in numbers]
+        for response in self._exchange(numbers, hellos):
+            [reply] = json.loads(response.partition(_END_OF_HEAD)[2])
+            self._ids.append(reply["clientId"])
+
+    def say(self, message: Message) -> int:
+        """Send this message of each session at once; return how many bytes came back."""
+        bodies = [json.dumps([{**message, "clientId": own}]).encode() for own in self._ids]
+        responses = self._exchange(range(len(bodies)), bodies)
+        if not all(b'"successful":true' in each for each in responses):
+            raise RuntimeError("the server refuses a message")
+        return sum(map(len, responses))
+
+    def _exchange(self, numbers: Sequence[int], bodies: Sequence[bytes]) -> list[bytes]:
+        """Send the requests of these sessions, then read all responses."""
+        for number, body in zip(numbers, bodies, strict=True):
+            head = f"{self._head}Cookie: BAYEUX_BROWSER={number:032x}\r\n"
+            head += f"Content-Length: {len(body)}\r\n\r\n"
+            self._links[number].sendall(head.encode() + body)
+        return _responses([self._links[number] for number in numbers])
+
+
+def _hello(number: int) -> bytes:
+    ext: Message = {"ack": True, "delivery": {"session": f"stall-returning-{number}/1"}}
+    ext["delivery"]["retries"] = -1
+    hello: Message = {"channel": "/meta/handshake", "version": "1.0", "ext": ext}
+    return json.dumps([{**hello, "supportedConnectionTypes": ["long-polling"]}]).encode()
+
+
+def _responses(links: Sequence[socket.socket]) -> list[bytes]:
+    """Read a response from each connection, as they come."""
+    found = {link: bytearray() for link in links}
+    with selectors.DefaultSelector() as selector:
+        for link in links:
+            selector.register(link, selectors.EVENT_READ)
+        while selector.get_map():
+            ready = selector.select(_TIMEOUT_S)
+            if not ready:
+                raise TimeoutError
+            for key, _ in ready:
+                link = cast("socket.socket", key.fileobj)
+                found[link] += link.recv(_CHUNK)
+                if _is_whole(found[link]):
+                    selector.unregister(link)
+    return [bytes(each) for each in found.values()]
+
+
+def _is_whole(response: bytearray) -> bool:
+    ends = response.find(_END_OF_HEAD)
+    if ends < 0:
+        return False
+    length = int(response[:ends].rpartition(b"Content-Length: ")[2].split(b"\r\n")[0])
+    return len(response) >= ends + len(_END_OF_HEAD) + length
+
+
+class Returning:
+    """The other process, as the attack's client."""
+
+    def __init__(self, url: str, sessions: int, messages: int) -> None:
+        words = [sys.executable, "-m", __name__, url, str(sessions), str(messages)]
+        self._process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self._hear()
+
+    def post(self, body: bytes) -> bytes:
+        """Let the sessions return; wait until all have what waited for them, and have acked it."""
+        orders = cast("IO[bytes]", self._process.stdin)
+        orders.write(body + b"\n")
+        orders.flush()
+        return self._hear()
+
+    def _hear(self) -> bytes:
+        line = cast("IO[bytes]", self._process.stdout).readline()
+        if not line:
+            raise RuntimeError("the sessions could not be made")
+        return line
+
+    def close(self) -> None:
+        self._process.kill()
+        self._process.wait()
+
+
+def main() -> None:
+    url, sessions, messages = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+    allow_many_files()
+    crowd = Crowd(url, sessions)
+    crowd.say(subscribe(_CHANNEL))
+    crowd.say(connect(advice={"timeout": 0}))
+    publisher = Client(url)
+    for number in range(messages):
+        publisher.say(publish(_CHANNEL, {"n": number, "text": "x" * 100}))
+    print("ready", flush=True)
+    sys.stdin.readline()
+    received = crowd.say(connect({"ack": 1}))
+    crowd.say(connect({"ack": 2}, advice={"timeout": 0}))
+    print(received, flush=True)
+    sys.stdin.readline()
+
+
+if __name__ == "__main__":
+    main()
