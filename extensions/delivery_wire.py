@@ -128,12 +128,12 @@ class DeliveryDecorator:
         self._node = node
 
     def decorate(self, session: Session, batch: Batch) -> Sequence[Event]:
-        subscriptions, size = session.subscriptions, session.queue.count
+        subscriptions, size, counts = session.subscriptions, batch.size, batch.redelivered
         has_secret = session.terms is not None and session.terms.secret is not None
-        entries, events = batch.entries, []
+        events = []
         for place, message in enumerate(batch.messages):
             channel = message.channel
-            redelivered = 0 if entries is None else entries[place].redelivered
+            redelivered = 0 if counts is None else counts[place]
             is_usual = not (redelivered or has_secret) and message.life_ms is None
             if is_usual and channel in subscriptions:
                 own = _subscription(channel)

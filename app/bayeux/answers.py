@@ -16,7 +16,7 @@ from holdfast.bayeux.subscribe_qos import PLAIN, SubscribeQos
 from holdfast.bayeux.transports import ConnectionType
 from holdfast.delivery.batch import NO_BATCH, Batch
 from holdfast.delivery.counters import Reason
-from holdfast.delivery.messages import Message
+from holdfast.delivery.messages import Event, Message
 from holdfast.delivery.settlement import Settlement
 
 # The most messages that one reply carries to a durable session: the store must have each hand-over
@@ -178,7 +178,7 @@ class Answers:
 
     def _send(self, exchange: Exchange, session: Session, batch: Batch, now: float) -> None:
         """Send replies and messages."""
-        is_taken = exchange.carrier.answer(exchange, batch.events)
+        is_taken = exchange.carrier.answer(exchange, self._events(session, batch))
         if batch.messages:
             if is_taken:
                 self._written(session, batch, now)
@@ -255,7 +255,7 @@ class Answers:
         )
 
     def _batch_for(self, session: Session, now: float) -> Batch:
-        """Hand over what may go now, as events for this session."""
+        """Hand over what may go now."""
         # Only messages with a lifetime, and those handed over again, may carry requests.
         may_carry_requests = bool(session.queue.expiring)
         if may_carry_requests:
@@ -274,11 +274,21 @@ class Answers:
             self._message_expiry.watch(session)
         if may_carry_requests or batch.entries is not None:
             self._update_deadlines(batch.messages)
-        if session.decorator is not None and batch.messages:
-            batch.events = session.decorator.decorate(session, batch)
-        if session.cursors is not None:
-            batch.events = session.cursors.form.events(batch)
         return batch
+
+    def _events(self, session: Session, batch: Batch) -> Sequence[Event]:
+        """Return the batch as its receiver gets it.
+
+        Made only to be written: it takes more memory than all else that a hand-over leaves.
+        """
+        events: Sequence[Event] = batch.messages
+        if not events:
+            return events
+        if session.decorator is not None:
+            events = session.decorator.decorate(session, batch)
+        if session.cursors is not None:
+            events = session.cursors.form.events(batch, events)
+        return events
 
     def _update_deadlines(self, messages: Sequence[Message]) -> None:
         """Let requests say what is left of their deadline."""
@@ -401,7 +411,7 @@ class Answers:
         batch = self._batch_for(session, now)
         if not batch.messages:
             return
-        if pipe.push(batch.events):
+        if pipe.push(self._events(session, batch)):
             self._written(session, batch, now)
         else:
             # The connection is about to close, so nothing more is sent on it.

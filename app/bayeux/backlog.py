@@ -45,8 +45,8 @@ class Backlog:
         self._steps: deque[Step] = deque()
 
     def __bool__(self) -> bool:
-        """Whether any work is left."""
-        return bool(self._works)
+        """Whether anything is left."""
+        return bool(self._works) or bool(self._steps)
 
     def begin(self, work: Work, now: float) -> None:
         """Start new work, which must not be in the backlog already."""
@@ -64,7 +64,7 @@ class Backlog:
         self._wake()
 
     def end_turn(self, now: float) -> None:
-        """Run the steps for the end of the turn."""
+        """Run the steps for the end of the turn that it has time for, at least one."""
         steps = self._steps
         while steps:
             step = steps.popleft()
@@ -72,14 +72,20 @@ class Backlog:
                 step(now)
             except BaseException:
                 log.exception("a step at the end of a turn failed")
+            if steps and self._is_turn_over():
+                return
 
     def go_on(self, now: float) -> None:
-        """Do the work that the turn has time for, at least one piece."""
+        """Do the work that the turn has time for, at least one piece.
+
+        Asks for another turn if work or steps are left.
+        """
         works = self._works
         while works:
             work = works.popleft()
             if work(now):
                 works.append(work)
-            if works and self._is_turn_over():
-                self._wake()
-                return
+            if self._is_turn_over():
+                break
+        if self:
+            self._wake()

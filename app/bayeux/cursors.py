@@ -31,11 +31,11 @@ class CursorForm:
         self.has_replay_ids = has_replay_ids
         self._known: dict[int, Event] = {}
 
-    def events(self, batch: Batch) -> Sequence[Event]:
+    def events(self, batch: Batch, events: Sequence[Event]) -> Sequence[Event]:
         """Return the events of the batch; those of channels with a history have cursors."""
         return [
             event if message.depth is None else self._event(message, event)
-            for message, event in zip(batch.messages, batch.events, strict=True)
+            for message, event in zip(batch.messages, events, strict=True)
         ]
 
     def _event(self, message: Message, event: Event) -> Event:

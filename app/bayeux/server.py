@@ -22,7 +22,7 @@ from holdfast.bayeux.topic_service import TOPICS, TopicService
 from holdfast.bayeux.topic_status import TopicStatuses
 from holdfast.bayeux.unclaimed_sessions import UnclaimedSessions
 
-# After this many sessions, `_send_news` checks whether the turn is over.
+# After this many messages, `_send_news` checks whether the turn is over.
 _BETWEEN_CHECKS: Final = 16
 
 
@@ -94,14 +94,18 @@ class Bayeux:
         if self.state.hub.durables:
             # The store is asked only about durable sessions.
             answers.begin_round()
+        unchecked = 0
         for place, session in enumerate(ready, 1):
+            unchecked += max(1, session.queue.count)
             try:
                 answers.send_news(session, now)
             except BaseException:
                 self.state.log_fault(session)
-            if place % _BETWEEN_CHECKS == 0 and self.state.is_turn_over():
-                self.state.hub.put_back(ready[place:])
-                break
+            if unchecked >= _BETWEEN_CHECKS:
+                unchecked = 0
+                if self.state.is_turn_over():
+                    self.state.hub.put_back(ready[place:])
+                    break
         answers.end_round()
         if watch is not None and samples:
             watch.measured(samples, self.state.node.stamp())

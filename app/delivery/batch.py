@@ -5,7 +5,7 @@ from typing import Final
 
 from holdfast.delivery.entries import Entry
 from holdfast.delivery.marks import BatchMark
-from holdfast.delivery.messages import Event, Message
+from holdfast.delivery.messages import Message
 
 
 class Batch:
@@ -16,7 +16,16 @@ class Batch:
     and none are needed. Otherwise `InFlight.in_flight` makes them.
     """
 
-    __slots__ = ("entries", "events", "handed_at", "messages", "number", "seq", "set_aside")
+    __slots__ = (
+        "entries",
+        "handed_at",
+        "messages",
+        "number",
+        "redelivered",
+        "seq",
+        "set_aside",
+        "size",
+    )
 
     def __init__(
         self,
@@ -30,11 +39,13 @@ class Batch:
         self.number = number
         self.seq = seq
         self.messages = messages
-        # The messages as their receiver gets them, which a decorator may replace.
-        self.events: Sequence[Event] = messages
         self.handed_at = handed_at
         # None in a fresh batch.
         self.entries = entries
+        # What its events say of the hand-over, although they may leave later: how often each was
+        # redelivered, unless the batch is fresh; and how many entries the queue had.
+        self.redelivered = None if entries is None else [entry.redelivered for entry in entries]
+        self.size = 0
         # Entries of the previous batch for which this one had no room.
         self.set_aside = set_aside
 

@@ -178,6 +178,7 @@ class CallbackQueue(InFlight):
             batch = Batch(self.batch, self.seq + 1, self._take_new(limit, held), now)
             if batch.messages:
                 self._fresh = batch
+        batch.size = self.count
         self._last_seq = self.seq
         self.seq += len(batch.messages)
         if self.expiring is not None:

@@ -4,7 +4,7 @@ import pytest
 
 from holdfast.bayeux.services import ServiceCall
 from holdfast.delivery.persist_outcome import PersistOutcome
-from tests.unit.bayeux.harness import Json, Server, Socket, server_of
+from tests.unit.bayeux.harness import Json, Server, Socket, Wire, server_of
 from tests.unit.bayeux.second_lives import (
     connect,
     named,
@@ -14,6 +14,7 @@ from tests.unit.bayeux.second_lives import (
     seqs,
     take,
 )
+from tests.unit.extensions.delivering import redelivered
 
 
 @pytest.mark.parametrize("mode", [{}, {"end": True}, {"end": True, "discard": True}])
@@ -247,3 +248,16 @@ def test_a_client_that_does_not_come_back_is_lost_after_its_delayed_reply() -> N
     assert not client.session.is_gone
     pass_time_without_store(server, 2)
     assert client.session.is_gone
+
+
+def test_events_that_leave_late_say_how_the_queue_was_when_they_were_handed_over() -> None:
+    server = server_of()
+    client = named(server)
+    publish(server, 1, 2)
+    server.keeper.is_prompt = False
+    first = client.connect(ext={"ack": 1}, wire=Wire())
+    again = client.connect(ext={"ack": 1}, wire=Wire())
+    server.for_extensions.publish("/a", 3)
+    server.turn()
+    assert [each["ext"]["delivery"]["queue"]["size"] for each in first.events] == [2, 2]
+    assert (redelivered(first), redelivered(again)) == ([0, 0], [1])

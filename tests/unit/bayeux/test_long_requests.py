@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from holdfast.bayeux.errors import RequestRefused
 from holdfast.bayeux.options import Durable
 from holdfast.delivery.error_codes import DELIVERY_ENDED
-from tests.unit.bayeux.harness import Client, Json, Server, Wire, server_of
+from tests.unit.bayeux.harness import Asked, Client, Json, Server, Wire, server_of
 from tests.unit.bayeux.second_lives import RestartableServer, named, publish
 
 
@@ -216,6 +216,14 @@ def test_a_later_request_of_a_session_waits_while_its_subscribe_is_unfinished() 
 # Many held connects
 
 
+def released(server: Server, waiting: list[Asked]) -> list[int]:
+    """How many of these connects are answered after each turn, until there are no more turns."""
+    told = []
+    while server.flush():
+        told.append(sum(not asked.is_held for asked in waiting))
+    return told
+
+
 def test_many_held_connects_are_released_over_several_turns_and_all_get_the_message() -> None:
     server = impatient()
     readers = [server.connected() for _ in range(40)]
@@ -223,11 +231,32 @@ def test_many_held_connects_are_released_over_several_turns_and_all_get_the_mess
         reader.subscribe("/a")
     waiting = [reader.connect() for reader in readers]
     server.connected().publish("/a", 1)
-    told = []
-    while server.flush():
-        told.append(sum(not asked.is_held for asked in waiting))
-    assert told == [16, 32, 40]
+    assert released(server, waiting) == [16, 32, 40]
     assert all(asked.data == [1] for asked in waiting)
+
+
+def test_held_connects_of_sessions_with_many_messages_are_released_one_in_each_turn() -> None:
+    server = impatient()
+    readers = [server.connected() for _ in range(5)]
+    for reader in readers:
+        reader.subscribe("/a")
+    waiting = [reader.connect() for reader in readers]
+    for number in range(20):
+        server.for_extensions.publish("/a", number)
+    assert released(server, waiting) == [1, 2, 3, 4, 5]
+    assert all(asked.data == [*range(20)] for asked in waiting)
+
+
+def test_replies_that_have_waited_for_the_store_leave_over_several_turns_in_their_order() -> None:
+    server = RestartableServer(is_turn_over=lambda: True)
+    clients = [named(server, name=f"joe/{number}") for number in range(1, 6)]
+    publish(server, 1, 2)
+    server.keeper.is_prompt = False
+    waiting = [client.connect(ext={"ack": 1}) for client in clients]
+    assert all(asked.is_held for asked in waiting)
+    server.keeper.turn()
+    assert released(server, waiting) == [1, 2, 3, 4, 5]
+    assert all(asked.data == [1, 2] for asked in waiting)
 
 
 # Due sessions

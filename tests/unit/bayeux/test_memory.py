@@ -1,15 +1,21 @@
-"""What a message costs in memory while it waits, besides its bytes."""
+"""What a message costs in memory while it waits, or is in flight, besides its bytes."""
 
 import gc
 import tracemalloc
+from collections.abc import Sequence
 
 import pytest
 
-from tests.unit.bayeux.harness import server_of
+from holdfast.bayeux.sessions import Exchange
+from holdfast.delivery.messages import Event
+from tests.unit.bayeux.harness import Wire, server_of
+from tests.unit.bayeux.second_lives import RestartableServer, named, publish
 
 COUNT = 1000
 # In bytes; 260 were measured.
 MOST = 500
+# In bytes, for each receiver; the event that it gets would be 400 alone.
+MOST_IN_FLIGHT = 200
 
 
 @pytest.mark.slow
@@ -35,3 +41,32 @@ def test_a_waiting_message_does_not_keep_its_request_in_memory() -> None:
     assert len(queue.new) == COUNT + 1
     each = (after - before - sum(len(message.wire) for message in queue.new)) / COUNT
     assert each < MOST
+
+
+class Unread(Wire):
+    """The connection of a client that nobody reads for."""
+
+    def answer(self, exchange: Exchange, messages: Sequence[Event]) -> bool:
+        self.elements = []
+        return True
+
+
+@pytest.mark.parametrize("is_prompt", [True, False])
+def test_a_hand_over_takes_little_memory_besides_the_message_that_all_receivers_share(
+    *, is_prompt: bool
+) -> None:
+    server = RestartableServer()
+    clients = [named(server, name=f"joe{number}/1") for number in range(20)]
+    publish(server, *range(50))
+    server.keeper.is_prompt = is_prompt
+    tracemalloc.start()
+    try:
+        before, _ = tracemalloc.get_traced_memory()
+        for client in clients:
+            client.connect(ext={"ack": 1}, wire=Unread())
+        gc.collect()
+        after, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert sum(client.session.queue.in_flight_count for client in clients) == 1000
+    assert (after - before) / 1000 < MOST_IN_FLIGHT
