@@ -139,20 +139,32 @@ class Failures(Generic[R]):
     ) -> None:
         queue = receiver.queue
         if reaction.message is ForMessage.DEAD and entry is not None:
-            refused = queue.withdraw((entry.seq,))
-            if entry.message.refusals is None or failure.code.listed is error_codes.DEAD_MESSAGE:
-                self._undelivered.dead_letter(
-                    receiver, refused, failure.code, failure.text, is_verdict=failure.by_client
-                )
-            else:
-                # Other receivers may take this work.
-                self._waiting_places.refuse(receiver, entry, failure.code, failure.text)
+            queue.withdraw((entry.seq,))
+            self._give_up(receiver, reaction, failure, entry)
             # The receiver answered, if only with a refusal.
             queue.widen(1)
         if reaction.rest is ForRest.DEAD:
             self._undelivered.dead_letter_all(receiver, failure.code, failure.text, now)
         elif reaction.rest is ForRest.STAYS:
             self._return(receiver, reaction, failure, entry, now)
+
+    def _give_up(self, receiver: R, reaction: Reaction, failure: Failure, entry: Entry) -> None:
+        """Find another place for an entry that its receiver will not get, or dead-letter it."""
+        message, code = entry.message, failure.code
+        if message.refusals is not None and code.listed is not error_codes.DEAD_MESSAGE:
+            # Other receivers may take this work.
+            self._waiting_places.refuse(receiver, entry, code, failure.text)
+        elif (
+            code.family == "communication"
+            and reaction.rest is ForRest.DEAD
+            and message.is_for(receiver.subject)
+        ):
+            # The session ends without having decided about it; another one of its subject may.
+            self._waiting_places.give_back(receiver, entry)
+        else:
+            self._undelivered.dead_letter(
+                receiver, [entry], code, failure.text, is_verdict=failure.by_client
+            )
 
     def _return(
         self, receiver: R, reaction: Reaction, failure: Failure, entry: Entry | None, now: float

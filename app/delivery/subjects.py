@@ -7,6 +7,7 @@ records and the journal it is the queue of the session with number 0, which has 
 from collections.abc import Sequence
 from typing import Final, TypeVar
 
+from holdfast.delivery.entries import Entry
 from holdfast.delivery.error_codes import CODES
 from holdfast.delivery.hub import Hub
 from holdfast.delivery.messages import Message
@@ -45,11 +46,11 @@ class Subjects(SharedQueues[R]):
     # Sessions
 
     def join(self, receiver: R) -> None:
-        """Count the session to its subject, whose waiting messages move on to it."""
-        subject = receiver.subject
-        if subject == NOBODY:
-            return
-        self._sessions.setdefault(subject, {})[receiver.key] = receiver
+        """Count the session to its subject, whose waiting messages move on to it.
+
+        Sessions of nobody are found by their keys, too: receivers of a message know its sender's.
+        """
+        self._sessions.setdefault(receiver.subject, {})[receiver.key] = receiver
         self.move_on_to(receiver)
 
     def leave(self, receiver: R) -> None:
@@ -143,7 +144,11 @@ class Subjects(SharedQueues[R]):
         left = [entry for entry in queue.entries() if entry.message.is_for(subject)]
         if left:
             queue.take_away([entry.message for entry in left])
-            self._return(subject, receiver.key, self._tried(left))
+            self.give_back(receiver, left)
+
+    def give_back(self, receiver: R, entries: Sequence[Entry]) -> None:
+        """Return entries for the subject that have left the queue of a session."""
+        self._return(receiver.subject, receiver.key, self._tried(entries))
 
     def take_back_late(self, receiver: R, message: Message) -> bool:
         """Return a message that came after the session's end, if it is addressed to the subject."""

@@ -58,6 +58,10 @@ class WaitingPlaces(Generic[R]):
         """Return work that a receiver has refused for the other receivers."""
         self.work.refuse(receiver, entry, code, text)
 
+    def give_back(self, receiver: R, entry: Entry) -> None:
+        """Return an addressed message, which has left the queue, to the receiver's subject."""
+        self.subjects.give_back(receiver, (entry,))
+
     def restore(self, name: str, messages: Sequence[Message]) -> None:
         """Restore a shared queue from the store."""
         self._of(name).restore(name, messages)

@@ -87,6 +87,30 @@ carol -> /meta/disconnect {"ext": {"ack": 1, "delivery": {"end": true}}}
 carol <- /meta/disconnect ok
 walter disconnects
 
+# A message that its session did not decide about goes to another session of its subject
+walter watches the dead letters
+alice -> /meta/handshake {"ext": {"ack": true, "delivery": {"session": "paula"}}}
+alice <- /meta/handshake ok {"clientId": new $alice, ...}
+alice connects with ack
+bob handshakes
+bob -> /service/ptp {"data": {"destinations": ["paula"], "content": "print this"}}
+bob <- /service/ptp ok {...}
+alice -> /meta/connect {"ext": {"ack": 1}}
+alice <- /service/ptp {"data": "print this", "ext": {"delivery": {"seq": new $seq, ...}}}
+         /meta/connect ok {"ext": {"ack": 2}}
+-- There are no retries: the session ends.
+alice -> /meta/connect {"ext": {"ack": 1, "delivery": {"verdicts": [{"seq": $seq, "errorCode": "communication.printer", "message": "no paper"}]}}}
+alice <- /meta/connect error "402::session_unknown" {"advice": {"reconnect": "handshake", ...}}
+carol -> /meta/handshake {"ext": {"ack": true, "delivery": {"session": "paula/2"}}}
+carol <- /meta/handshake ok {"clientId": new $carol, ...}
+carol -> /meta/connect {"ext": {"ack": 0}}
+carol <- /service/ptp {"data": "print this", "ext": {"delivery": {"redelivered": 1, ...}}}
+         /meta/connect ok {"ext": {"ack": 1}}
+carol -> /meta/disconnect {"ext": {"ack": 1, "delivery": {"end": true}}}
+carol <- /meta/disconnect ok
+walter is held for 100 ms
+walter leaves while waiting
+
 # A message to a session that takes no point-to-point messages is refused
 alice takes /ptp/none under {"session": "pax/1", "ptp": false}
 bob handshakes
@@ -264,6 +288,29 @@ alice is held
 sara -> /meta/disconnect {"ext": {"ack": 2, "delivery": {"end": true}}}
 sara <- /meta/disconnect ok
 alice leaves while waiting
+
+# The sender of an event can be addressed while its session lives, also if it has no subject
+sara takes /ptp/none under {"session": "oracle/1"}
+bob -> /meta/handshake
+bob <- /meta/handshake ok {"clientId": new $bob, ...}
+bob -> /service/ptp {"data": {"destinations": ["oracle/1"], "content": "who am I?"}}
+bob <- /service/ptp ok {...}
+sara -> /meta/connect {"ext": {"ack": 1}}
+sara <- /service/ptp {"data": "who am I?", "ext": {"delivery": {"sender": new $asker, ...}}}
+        /meta/connect ok {"ext": {"ack": 2}}
+sara -> /service/ptp {"data": {"destinations": [$asker], "content": "a guest"}}
+sara <- /service/ptp ok {...}
+on long-polling:
+    bob -> /meta/connect
+    bob <- /service/ptp {"data": "a guest"}
+           /meta/connect ok
+on websocket:
+    bob <- /service/ptp {"data": "a guest"}
+bob disconnects
+sara -> /service/ptp {"data": {"destinations": [$asker], "content": "anybody there?"}}
+sara <- /service/ptp error <text like 404:user.ptp.unknownDestination,client/anonymous/-.*:destination_unknown> {"ext": {...}}
+sara -> /meta/disconnect {"ext": {"ack": 2, "delivery": {"end": true}}}
+sara <- /meta/disconnect ok
 
 # A message that an extension drops reaches no destination
 ! extension = ["tests.conversations.policies:measuring"]

@@ -33,6 +33,8 @@ FULL = "resource.overflow.queue.entries"
 HOLDBACK = "user.update.holdback"
 DEAD_MESSAGE = "user.update.deadMessage"
 DENIED = "user.security.authentication.accessDenied"
+# A session without retries ends by it.
+UNREACHED = "communication.printer"
 WORK = f"work:{JOBS}"
 
 
@@ -384,9 +386,11 @@ class Model:
             copy.sent.refusers.append(queue.key)
             copy.sent.code = code
             self.take_back(queue, [copy])
+        elif code == UNREACHED and queue.is_only_for_its_subject(copy):
+            self.take_back(queue, [copy])
         else:
             self.bury(queue, [copy], code)
-        if code == DENIED:
+        if code in (DENIED, UNREACHED):
             self.end_with_letters(queue, code)
 
     def hand_over(

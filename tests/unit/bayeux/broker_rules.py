@@ -24,6 +24,7 @@ from tests.unit.bayeux.broker_model import (
     DEAD_MESSAGE,
     DENIED,
     HOLDBACK,
+    UNREACHED,
     Config,
     Destinations,
     Model,
@@ -242,6 +243,27 @@ class BrokerRules(RuleBasedStateMachine):
             self.model.refuse(person.queue, copy, code)
         self.fetch(person, no(event, code))
         self.forget_ended()
+
+    @precondition(lambda self: self.hurried())
+    @rule(who=picks, which=picks)
+    def give_up(self, who: int, which: int) -> None:
+        """A client without retries says that it cannot be reached: its session ends."""
+        hurried = self.hurried()
+        person = hurried[who % len(hurried)]
+        event = person.events[which % len(person.events)]
+        copy = self.handed_copy(person.queue, event)
+        if copy is not None:
+            self.model.refuse(person.queue, copy, UNREACHED)
+        self.fetch(person, no(event, UNREACHED))
+        self.forget_ended()
+
+    def hurried(self) -> Sequence[Person]:
+        """Clients that were handed something, and whose sessions end by such a failure."""
+        return [
+            each
+            for each in self.people.values()
+            if each.events and not (each.queue.is_named or each.queue.is_held)
+        ]
 
     def handed_copy(self, queue: Queue, event: Json) -> Copy | None:
         """The copy that the client was handed, unless it has left the queue meanwhile."""

@@ -273,6 +273,86 @@ def test_a_refused_message_is_dead_lettered_and_does_not_return_to_its_subject()
     assert server.balances()
 
 
+@pytest.mark.parametrize("is_waiting", [False, True])
+@pytest.mark.parametrize("how", ["verdict", "silence", "loss"])
+def test_a_message_that_its_session_did_not_decide_about_returns_to_its_subject(
+    how: str, is_waiting: bool
+) -> None:
+    server = server_of(max_interval_s=10.0)
+    desk = named(server, "joe/1", retries=0, responseTimeout=5000)
+    other = named(server, "joe/2") if is_waiting else None
+    address(server.client(), "hello", "joe")
+    asked = connect(desk)
+    assert asked.data == ["hello"]
+    if other is not None:
+        connect(other, ack=None)
+        leave(other)
+    if how == "verdict":
+        connect(desk, no(asked.events[0], "communication.printer", "no paper"))
+        server.turn()
+    else:
+        server.advance(6.0 if how == "silence" else 11.0)
+    assert desk.session.is_gone
+    assert (waiting(server, "joe"), codes(server)) == (1, [])
+    assert server.balances()
+    phone = arriving(server, "joe/3")
+    again = connect(phone)
+    server.turn()
+    assert (again.data, redelivered(again)) == (["hello"], [1])
+    connect(phone)
+    assert waiting(server, "joe") == phone.session.queue.count == 0
+    assert server.balances()
+
+
+def test_a_message_to_one_session_dies_with_it_as_before() -> None:
+    server = server_of()
+    joe, _ = named(server, "joe/1", retries=0), named(server, "joe/2")
+    address(server.client(), "hello", "joe/1")
+    connect(joe, no(connect(joe).events[0], "communication.printer"))
+    server.turn()
+    assert (waiting(server, "joe"), codes(server)) == (0, ["communication.printer"])
+    assert server.balances()
+
+
+def test_a_message_that_no_session_decides_about_dies_after_the_attempts_of_its_channel() -> None:
+    server = server_of(**DEADLY)
+    address(server.client(), "poison", forced("joe"))
+    handed: list[int] = []
+    while waiting(server, "joe") and len(handed) < 9:
+        joe = arriving(server, f"joe/{len(handed) + 1}", retries=0)
+        asked = connect(joe)
+        server.turn()
+        for event in asked.events:
+            connect(joe, no(event, "communication.printer", "no paper"))
+        server.turn()
+        handed.append(len(asked.events))
+    assert handed == [1, 1, 1, 0]
+    (letter,) = server.keeper.letters
+    assert (letter.code, letter.attempt_count) == ("user.update.error", 3)
+    assert [(each.n, each.code) for each in letter.attempts] == [
+        (n, "communication.printer") for n in (1, 2, 3)
+    ]
+    assert server.balances()
+
+
+def test_the_sender_of_an_event_can_be_addressed_while_it_lives() -> None:
+    server = server_of()
+    joe = named(server, "joe/1")
+    plain, acked = server.client(), server.client(ext={"ack": True})
+    sender = ""
+    for bob in (plain, acked):
+        address(bob, "hello", "joe/1")
+        (event,) = connect(joe).events
+        sender = event["ext"]["delivery"]["sender"]
+        assert sender.startswith("client/anonymous/-")
+        assert states(address(joe, "hi", sender)) == ["OK"]
+    assert plain.connect(advice={"timeout": 0}).data == ["hi"]
+    assert connect(acked).data == ["hi"]
+    acked.disconnect()
+    assert address(joe, "hi", sender)["error"] == f"404:{UNKNOWN},{sender}:destination_unknown"
+    assert server.balances()
+
+
 def test_a_session_that_takes_no_ptp_messages_is_passed_over_and_cannot_be_addressed() -> None:
     server = server_of()
     shy, open_ = named(server, "joe/1", ptp=False), named(server, "joe/2")
