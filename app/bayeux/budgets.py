@@ -17,7 +17,7 @@ from holdfast.delivery.verdicts import Verdict
 
 # Seconds of tokens in a full bucket: bursts of this length always pass.
 BURST_S = 10
-# Messages from histories that cost as much as a request.
+# Messages from histories, or items of a service's answer, that cost as much as a request.
 _PER_REQUEST = 10
 
 
@@ -110,9 +110,9 @@ class Budgets:
     def spend_publish(self, session: Session, now: float) -> None:
         self._spend(self.publishes, session.caller.network, session.subject, 1, now)
 
-    def spend_catch_up(self, session: Session, messages: int, now: float) -> None:
-        """Charge what a subscribe brings from histories: ten messages cost as much as a request."""
-        count = messages // _PER_REQUEST
+    def spend_answer(self, session: Session, items: int, now: float) -> None:
+        """Charge what a subscribe or a call brings: ten items cost as much as a request."""
+        count = items // _PER_REQUEST
         if count:
             self._spend(self.requests, session.caller.network, session.subject, count, now)
 

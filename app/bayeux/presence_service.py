@@ -1,9 +1,10 @@
 """`/service/presence`: clients ask who is on a channel, as far as their rights go."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any, Final
 
-from holdfast.bayeux.codec import Json
+from holdfast.bayeux.budgets import Budgets
 from holdfast.bayeux.presence_events import member_of
 from holdfast.bayeux.rights import Rights
 from holdfast.bayeux.services import ILLEGAL, CallInvalid, ServiceCall, limit_of
@@ -18,19 +19,26 @@ _OPTIONS: Final = frozenset(("channel", "limit", "after"))
 class PresenceService:
     """Answers calls of `/service/presence`: `{channel}`, with `limit` and `after`."""
 
-    def __init__(self, presence: Presence[Session], channels: Channels, rights: Rights) -> None:
+    def __init__(
+        self,
+        presence: Presence[Session],
+        channels: Channels,
+        rights: Rights,
+        budgets: Budgets,
+    ) -> None:
         self._presence = presence
         self._channels = channels
         self._rights = rights
+        self._budgets = budgets
 
     def serve(self, call: ServiceCall) -> None:
         """Answer the call. Raises `Refused` if the client has not the right."""
         try:
-            call.answer(self._members(call))
+            self._show(call)
         except CallInvalid as invalid:
             call.fail(invalid.to_json())
 
-    def _members(self, call: ServiceCall) -> Json:
+    def _show(self, call: ServiceCall) -> None:
         data = call.data
         given: Mapping[str, Any] = data if isinstance(data, Mapping) else {}
         if given.keys() - _OPTIONS:
@@ -45,14 +53,22 @@ class PresenceService:
         if not self._presence.is_visible(channel):
             raise CallInvalid(ILLEGAL, f"{channel.name} has no presence")
         limit, after = limit_of(given, least=0), _after(given)
-        answer: Json = {"channel": channel.name, "count": self._presence.count(channel.name)}
+        call.carry_out(partial(self._shown, call, channel.name, after, limit))
+
+    def _shown(self, call: ServiceCall, name: str, after: int, limit: int) -> Iterator[None]:
+        answer: dict[str, Any] = {"channel": name, "count": self._presence.count(name)}
         if limit:
-            found = self._presence.page(channel.name, after, limit + 1)
+            found = self._presence.page(name, after, limit + 1)
             page = found[:limit]
-            answer["members"] = [member_of(*each) for each in page]
+            self._budgets.spend_answer(call.session, len(page), call.now)
+            members: list[dict[str, Any]] = []
+            for each in page:
+                members.append(member_of(*each))
+                yield
+            answer["members"] = members
             # As text: JavaScript's numbers are not exact enough.
             answer["next"] = str(page[-1][1]) if len(found) > limit else None
-        return answer
+        call.answer(answer)
 
 
 def _after(given: Mapping[str, Any]) -> int:

@@ -248,7 +248,14 @@ class _ClientPublish:
             refuse_service(channel)
             return not state.requests.is_offered or self._call()
         deliver = self._handler.publishing.deliver_event
-        call = ServiceCall(deliver, self._exchange, self._session, channel.name, self._message)
+        call = ServiceCall(
+            deliver,
+            state.is_turn_over,
+            self._exchange,
+            self._session,
+            channel.name,
+            self._message,
+        )
         outcome = service(call)
         if outcome is not None:
             check_outcome(f"the service of {channel.name}", outcome)
@@ -275,13 +282,15 @@ class _ClientPublish:
         id = str(message.get("id", ""))
         if len(id) > _LONGEST_CALL_ID:
             raise Refused(ErrorReply.MESSAGE_ID_INVALID)
-        asking = self._handler.asking
+        handler, exchange = self._handler, self._exchange
+        event: Json = {"channel": target.name, "data": message["data"]}
+        candidate = handler.candidate(exchange, self._session, target, event, None)
         call = self._channel.name, id
         qos = Qos()
-        qos.request = asking.call_of(self._session, target, call, self._exchange.now)
-        event = {"channel": target.name, "data": message["data"], "ext": _asked(qos.request)}
+        qos.request = handler.asking.call_of(self._session, target, call, exchange.now)
+        event["ext"] = _asked(qos.request)
         # The reply does not mention the QoS, which the client has not asked for.
-        return self._publish(target, event, qos, None)
+        return self._publish(target, event, qos, candidate)
 
     def _ask(self, ext: Mapping[str, Any], event: Json) -> None:
         """Let the message ask for replies, and tell its receivers where to send them."""

@@ -56,9 +56,8 @@ class Bayeux:
             backlog=state.backlog,
         )
         state.services.add(TOPICS, topic_service.serve)
-        state.services.add(
-            PRESENCE_SERVICE, PresenceService(state.presence, state.channels, state.rights).serve
-        )
+        presence = PresenceService(state.presence, state.channels, state.rights, state.budgets)
+        state.services.add(PRESENCE_SERVICE, presence.serve)
         self.claims = Claims(
             state.options, state.sessions, state.rights, state.quotas, life.ends, self.slots
         )

@@ -1,10 +1,11 @@
 """Service channels: requests to the server itself, such as CometD's remote calls."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from holdfast.bayeux.hooks import check_hook
 from holdfast.bayeux.sessions import Exchange, Session
+from holdfast.bayeux.turn_over import TurnOver
 from holdfast.delivery.channels import Channel, Channels
 from holdfast.delivery.numbers import whole
 
@@ -43,6 +44,7 @@ class ServiceCall:
     def __init__(
         self,
         deliver: Deliver,
+        is_turn_over: Callable[[], bool],
         exchange: Exchange,
         session: Session,
         channel: str,
@@ -58,6 +60,19 @@ class ServiceCall:
         # Whether the reply waits until the store has the changes of the call.
         self.is_kept = False
         self._deliver = deliver
+        self._is_turn_over = is_turn_over
+
+    def carry_out(self, begin: Callable[[], Iterator[None]]) -> None:
+        """Take the steps of long work in as many turns as they take; the last one answers.
+
+        Until then the client's next message waits, so a client has one such work at a time. Raises
+        `TurnOver`: the service is called again, and checks again what the client may do.
+        """
+        steps = self.exchange.take_progress() or begin()
+        for _ in steps:
+            if self._is_turn_over():
+                self.exchange.progress = steps
+                raise TurnOver
 
     @property
     def data(self) -> object:

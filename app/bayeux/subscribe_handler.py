@@ -70,7 +70,7 @@ class SubscribeHandler:
             except TurnOver:
                 exchange.progress = progress
                 raise
-            state.budgets.spend_catch_up(session, len(catch_up.messages), exchange.now)
+            state.budgets.spend_answer(session, len(catch_up.messages), exchange.now)
             state.subscriptions.join(session, catch_up.patterns, message, catch_up.qos)
             catch_up.deliver()
             answer = catch_up.answer()

@@ -1,19 +1,17 @@
 """`/service/topics`: clients ask about topics and erase them, as far as their rights go."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any, Final
 
 from holdfast.bayeux.backlog import Backlog, Works
 from holdfast.bayeux.budgets import Budgets
-from holdfast.bayeux.commands import NOT_ALLOWED
-from holdfast.bayeux.errors import Refused
 from holdfast.bayeux.history_search import HistorySearch
 from holdfast.bayeux.operation import Operation
 from holdfast.bayeux.rights import Rights
 from holdfast.bayeux.services import ILLEGAL, CallInvalid, ServiceCall, limit_of
 from holdfast.bayeux.topic_life import TopicLife
-from holdfast.bayeux.topic_status import TopicStatuses, event_of, page_of
+from holdfast.bayeux.topic_status import NamePage, TopicStatuses, event_of
 from holdfast.delivery.channels import Channel, Channels, Kind
 from holdfast.delivery.filter_language import FilterInvalid
 from holdfast.delivery.kept_messages import Histories
@@ -109,32 +107,40 @@ class TopicService:
 
     def _list(self, call: ServiceCall, pattern: Channel, given: Options) -> None:
         self._check_reading(call, pattern)
-        names, after = self._page(pattern, given)
-        found = [each.to_json() for each in self._statuses.of_all(names)]
-        call.answer({"topics": found, "next": after})
+        page = self._page(pattern, given)
+        call.carry_out(partial(self._listed, call, page))
+
+    def _listed(self, call: ServiceCall, page: NamePage) -> Iterator[None]:
+        topics: list[dict[str, Any]] = []
+        for names in page:
+            self._charge(call, len(names))
+            topics += [each.to_json() for each in self._statuses.of_all(names)]
+            yield
+        call.answer({"topics": topics, "next": page.next})
+
+    def _charge(self, call: ServiceCall, items: int) -> None:
+        self._budgets.spend_answer(call.session, items, call.exchange.now)
 
     def _get(self, call: ServiceCall, pattern: Channel, given: Options) -> None:
-        self._check_get(call, pattern)
-        count, limit = _entries(given, 1), limit_of(given)
-        done = partial(self._found, call, pattern)
-        filter, now_ms = _filter_of(given), self._node.now_ms()
-        search = HistorySearch(self._histories, pattern, count, limit, filter, done, now_ms=now_ms)
-        self._budgets.spend_catch_up(call.session, search.asked, call.now)
-        self._backlog.begin(search.go_on, call.now)
-
-    def _found(self, call: ServiceCall, pattern: Channel, search: HistorySearch) -> None:
-        """Answer with the messages found, unless the client has lost the right meanwhile."""
-        try:
-            self._check_get(call, pattern)
-        except Refused:
-            call.fail(CallInvalid(NOT_ALLOWED, f"{pattern.name} may not be read").to_json())
-            return
-        events = [event_of(self._node.name, each) for each in search.messages]
-        call.answer({"messages": events, "complete": search.is_complete})
-
-    def _check_get(self, call: ServiceCall, pattern: Channel) -> None:
+        # Each turn anew: the client may have lost the right.
         self._check_reading(call, pattern)
         self._rights.check_rules(Operation.HISTORY, call.session, pattern)
+        count, limit, filter = _entries(given, 1), limit_of(given), _filter_of(given)
+        call.carry_out(partial(self._got, call, pattern, count, limit, filter))
+
+    def _got(
+        self, call: ServiceCall, pattern: Channel, count: int, limit: int, filter: Filter | None
+    ) -> Iterator[None]:
+        now_ms = self._node.now_ms()
+        search = HistorySearch(self._histories, pattern, count, limit, filter, now_ms=now_ms)
+        self._charge(call, search.asked)
+        while search.go_on(call.now):
+            yield
+        events: list[dict[str, Any]] = []
+        for each in search.messages:
+            events.append(event_of(self._node.name, each))
+            yield
+        call.answer({"messages": events, "complete": search.is_complete})
 
     def _erase(self, call: ServiceCall, pattern: Channel, given: Options) -> None:
         is_forced = given.get("forceDestroy", False)
@@ -145,10 +151,18 @@ class TopicService:
         if "history" in given:
             self._empty(call, pattern, given)
             return
-        names, after = self._page(pattern, given)
-        answer: dict[str, Any] = {"erased": names, "next": after}
-        done = partial(call.answer, answer)
-        self._life.erase_all(names, is_forced=is_forced, now=call.now, done=done)
+        page = self._page(pattern, given)
+        call.carry_out(partial(self._erased, call, page, is_forced=is_forced))
+
+    def _erased(self, call: ServiceCall, page: NamePage, *, is_forced: bool) -> Iterator[None]:
+        erased: list[str] = []
+        for names in page:
+            self._charge(call, len(names))
+            erased += names
+            yield
+        # An erasure that has begun ends, even if the session ends first.
+        done = partial(call.answer, {"erased": erased, "next": page.next})
+        self._life.erase_all(erased, is_forced=is_forced, now=call.exchange.now, done=done)
 
     def _empty(self, call: ServiceCall, pattern: Channel, given: Options) -> None:
         """Empty histories only, in as many turns as they take."""
@@ -156,6 +170,7 @@ class TopicService:
             raise CallInvalid(ILLEGAL, "history.numEntries must be -1: everything")
         covered, _ = self._histories.covered_by(pattern)
         names = [each.channel for each in covered[: limit_of(given)]]
+        self._charge(call, len(names))
         answer: dict[str, Any] = {"emptied": names, "messages": 0}
 
         def empty(name: str, _: float) -> bool:
@@ -166,11 +181,11 @@ class TopicService:
         emptying = Works(works, partial(call.answer, answer))
         self._backlog.begin(emptying.go_on, call.now)
 
-    def _page(self, pattern: Channel, given: Options) -> tuple[Sequence[str], str | None]:
+    def _page(self, pattern: Channel, given: Options) -> NamePage:
         after = given.get("after") or ""
         if not isinstance(after, str):
             raise CallInvalid(ILLEGAL, "after must be the name of a topic")
-        return page_of(self._topics.names.covered_by(pattern, after), limit_of(given))
+        return NamePage(self._topics.names, pattern, after, limit_of(given))
 
 
 def _filter_of(given: Options) -> Filter | None:

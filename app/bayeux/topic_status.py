@@ -1,7 +1,8 @@
 """The status of topics, for whoever asks: clients by a service, operators by REST and commands."""
 
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final
 
 from orjson import loads
 
@@ -9,16 +10,17 @@ from holdfast.bayeux.channel_rules import ChannelRules
 from holdfast.bayeux.codec import Json
 from holdfast.bayeux.sessions import Session
 from holdfast.bayeux.topic_publishing import depth_of
+from holdfast.delivery.channels import Channel
 from holdfast.delivery.kept_messages import MOST_LOOKS
 from holdfast.delivery.messages import Message
 from holdfast.delivery.routes import Routes
-from holdfast.delivery.sorted_names import Look
+from holdfast.delivery.sorted_names import Look, SortedNames
 from holdfast.delivery.topic_states import TopicState
 from holdfast.delivery.topics import Topic, Topics
 from holdfast.delivery.work_queues import WorkQueues
 
-# Fields that have another name for clients.
-_NAMES = {"destroy_delay": "destroyDelay"}
+# Names that are found, or looked at, between two checks whether the turn is over.
+_FEW: Final = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +42,17 @@ class TopicStatus:
 
     def to_json(self) -> Json:
         """Return the status as clients receive it."""
-        fields = {_NAMES.get(name, name): value for name, value in asdict(self).items()}
-        return {**fields, "state": self.state.value}
+        return {
+            "channel": self.channel,
+            "state": self.state.value,
+            "destroyDelay": self.destroy_delay,
+            "readonly": self.readonly,
+            "history": self.history,
+            "kept": self.kept,
+            "queued": self.queued,
+            "work": self.work,
+            "subscribers": self.subscribers,
+        }
 
 
 class TopicStatuses:
@@ -82,17 +93,47 @@ class TopicStatuses:
         )
 
 
-def page_of(looks: Iterable[Look], limit: int) -> tuple[list[str], str | None]:
+def page_of(
+    looks: Iterable[Look], limit: int, most: int = MOST_LOOKS
+) -> tuple[list[str], str | None]:
     """Return the first names; if there may be more, also the name to go on from."""
     names: list[str] = []
     last = ""
     for looked, (name, is_covered) in enumerate(looks):
-        if len(names) == limit or looked == MOST_LOOKS:
+        if len(names) == limit or looked == most:
             return names, last
         last = name
         if is_covered:
             names.append(name)
     return names, None
+
+
+class NamePage:
+    """A page of the names that a pattern matches, found a few at a time.
+
+    Args:
+        after: The name to go on from, or nothing.
+        limit: How many names it has at most.
+    """
+
+    def __init__(self, names: SortedNames, pattern: Channel, after: str, limit: int) -> None:
+        self._names = names
+        self._pattern = pattern
+        self._left = limit
+        # The name to go on from; None if there are no more.
+        self.next: str | None = after
+
+    def __iter__(self) -> Iterator[list[str]]:
+        """Yield some names; between two steps, names may be added and removed."""
+        looks = MOST_LOOKS
+        while self.next is not None and self._left and looks > 0:
+            few = min(_FEW, looks)
+            found, self.next = page_of(
+                self._names.covered_by(self._pattern, self.next), min(few, self._left), few
+            )
+            self._left -= len(found)
+            looks -= few
+            yield found
 
 
 def event_of(node: str, message: Message) -> Json:

@@ -5,6 +5,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from holdfast.bayeux.backlog import Works
 from holdfast.bayeux.history_search import HistorySearch
 from holdfast.bayeux.topic_status import TopicStatuses, page_of
 from holdfast.delivery.filter_language import FilterInvalid
@@ -65,16 +66,14 @@ class TopicResource:
             raise illegal(f"filter: {invalid}") from invalid
         found: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
-        def done(_: HistorySearch) -> None:
+        def done() -> None:
             if not found.done():
                 found.set_result(None)
 
         count = limit if compiled is None else -1
         now_ms = self._node.now_ms()
-        search = HistorySearch(
-            self._histories, pattern, count, limit, compiled, done, now_ms=now_ms
-        )
-        self._backlog.begin(search.go_on, self._server.clock())
+        search = HistorySearch(self._histories, pattern, count, limit, compiled, now_ms=now_ms)
+        self._backlog.begin(Works([search.go_on], done).go_on, self._server.clock())
         await found
         return [kept_message(self._node.name, each) for each in search.messages]
 
