@@ -52,7 +52,9 @@ export class Client {
         const hello = {channel: "/meta/handshake", version: "1.0", supportedConnectionTypes};
         this.#clientId = (await this.#send({...hello, ext: this.ext})).clientId;
         this.#batch = 0;
-        const subscribed = this.#send({channel: "/meta/subscribe", subscription: this.channels});
+        // No request is to wait for this client: it never replies.
+        const subscribe = {channel: "/meta/subscribe", ext: {delivery: {responds: false}}};
+        const subscribed = this.#send({...subscribe, subscription: this.channels});
         await subscribed.catch((error) => {
             this.leave();
             throw error;

@@ -103,6 +103,7 @@ def rejoin(requests: Requests[Session], receivers: Collection[Session]) -> None:
             request = asked.get(message.id)
             if request is not None:
                 request.enter_again(message)
-                # The receiver may have got a copy while queues were restored.
-                requests.grant(request, [receiver.key])
+                if receiver.may_answer(message):
+                    # It may have got a copy while queues were restored.
+                    requests.grant(request, [receiver.key])
     requests.end_all_but({each.key for each in receivers})

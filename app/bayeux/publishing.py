@@ -92,7 +92,7 @@ class Publishing:
                 leave_out=leave_out,
                 persistent=persistent,
                 done=done,
-                addressed=self._choose(channel, candidate, leave_out) if asks_one else (),
+                addressed=self._choose(message, channel, candidate, leave_out) if asks_one else (),
                 is_subscribable=not asks_one,
             )
         return self._address(
@@ -100,7 +100,11 @@ class Publishing:
         )
 
     def _choose(
-        self, channel: Channel, candidate: Candidate | None, leave_out: Session | None
+        self,
+        message: Message,
+        channel: Channel,
+        candidate: Candidate | None,
+        leave_out: Session | None,
     ) -> Sequence[Session]:
         """Return the receiver of a request to one of the channel's; nobody if none is live."""
         routes = self._state.routes
@@ -109,7 +113,8 @@ class Publishing:
             if candidate is None
             else routes.selecting_receivers(channel, candidate)
         )
-        return self._state.work.choose([each for each in receivers if each is not leave_out])
+        others = [each for each in receivers if each is not leave_out]
+        return self._state.work.choose(others, message)
 
     def _message(
         self,

@@ -18,6 +18,7 @@ _OPTIONS = SAID_BY_RECEIVERS | {
     "notify",
     "oneway",
     "persistent",
+    "responds",
 }
 
 
@@ -34,6 +35,8 @@ class SubscribeQos:
     notify: bool = True
     # Of messages that were never handed over, only the newest of each channel is.
     newest_only: bool = False
+    # Whether the session counts as a receiver of the requests that it gets.
+    responds: bool = True
 
     @classmethod
     def of(cls, asked: object, *, is_kept: bool) -> Self:
@@ -44,7 +47,7 @@ class SubscribeQos:
         if not isinstance(asked, Mapping):
             raise QosInvalid("delivery")
         refuse_others(asked, _OPTIONS)
-        for name in ("oneway", "local", "newestOnly", "notify", "persistent"):
+        for name in ("oneway", "local", "newestOnly", "notify", "persistent", "responds"):
             if not isinstance(asked.get(name), bool | None):
                 raise QosInvalid(name)
         if asked.get("persistent") not in (None, is_kept):
@@ -59,6 +62,7 @@ class SubscribeQos:
                 None if text is None else Filter(text),
                 asked.get("notify") is not False,
                 asked.get("newestOnly") is True,
+                asked.get("responds") is not False,
             )
         except FilterInvalid as invalid:
             raise QosInvalid(f"filter ({invalid})") from invalid
@@ -90,6 +94,7 @@ class SubscribeQos:
             "filter": text,
             "notify": self.notify,
             "newestOnly": self.newest_only,
+            "responds": self.responds,
         }
 
 

@@ -112,6 +112,10 @@ class Subscriptions:
             session.has_newest_only |= qos.newest_only
         elif session.subscription_qos is not None:
             session.subscription_qos.pop(channel.name, None)
+        if not qos.responds:
+            session.silent_on = (session.silent_on or set()) | {channel.name}
+        elif session.silent_on is not None:
+            session.silent_on.discard(channel.name)
 
     def _check_filters(
         self, session: Session, filter: Filter, patterns: Mapping[str, Channel]
@@ -168,6 +172,8 @@ class Subscriptions:
             return
         self._routes.remove(pattern, session)
         session.subscriptions.remove(pattern)
+        if session.silent_on is not None:
+            session.silent_on.discard(pattern)
         if self._presence.is_used:
             self._presence.leave(pattern, session)
         session.unsubscribed += 1

@@ -105,8 +105,10 @@ def subscribe(
                     # Not Holdfast: other servers have no filters.
                     subscriber.filter = _compiled(options["filter"])
                 inbox = await client.listen(_ALL)
+                # This command never answers a request, which would wait for it otherwise.
+                chosen = {**options, "qos": {"responds": False, **(options["qos"] or {})}}
                 await asyncio.gather(
-                    *(client.subscribe(each, _leave_to_the_inbox, **options) for each in channels)
+                    *(client.subscribe(each, _leave_to_the_inbox, **chosen) for each in channels)
                 )
                 note(f"Subscribed as {client.session_name or 'a client'}; Ctrl-C ends")
                 async with asyncio.timeout(seconds):

@@ -191,7 +191,7 @@ class Hub(Generic[R]):
         if message.depth is not None and message.is_durable:
             # Durable for its receivers means durable for its history.
             keys = [*keys, channel.name]
-        self.store.keep(message, keys, answered, _fields(message, receivers, step))
+        self.store.keep(message, keys, answered, _fields(accepted))
         return None
 
     def _show(self, accepted: AcceptedPublish[R]) -> None:
@@ -208,7 +208,7 @@ class Hub(Generic[R]):
         if leave_out is not None:
             receivers = [each for each in receivers if each is not leave_out]
         if message.request is not None:
-            message.request.granted_to([each.key for each in receivers])
+            message.request.granted_to(_responders(message, receivers))
         # For `kept` receivers, the store has the message, and the note of it.
         self.ledger.published(message, len(receivers) - kept)
         if message.topic is None:
@@ -364,16 +364,21 @@ class Hub(Generic[R]):
         """Rights change only in an assembled server."""
 
 
-def _fields(
-    message: Message, receivers: Sequence[Receiver], step: RequestStep | None
-) -> RequestFields:
+def _fields(accepted: AcceptedPublish[R]) -> RequestFields:
     """Return what the store changes of requests in the same step as it keeps the message."""
-    if step is not None:
-        return step.fields
+    if accepted.step is not None:
+        return accepted.step.fields
+    message, leave_out = accepted.message, accepted.leave_out
     # A repeat, which only the store recognises, is no request.
     if message.request is None or message.key is not None:
         return NO_FIELDS
-    return message.request.kept_with([each.key for each in receivers])
+    receivers = [each for each in accepted.receivers if each is not leave_out]
+    return message.request.kept_with(_responders(message, receivers))
+
+
+def _responders(message: Message, receivers: Sequence[Receiver]) -> list[str]:
+    """Return the names of the receivers that may answer the request."""
+    return [each.key for each in receivers if each.may_answer(message)]
 
 
 def _ignore(_: PersistOutcome) -> None:

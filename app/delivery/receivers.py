@@ -3,8 +3,10 @@
 from sys import intern
 from typing import Final
 
+from holdfast.delivery.channels import lookups
 from holdfast.delivery.dispatcher import Dispatcher, DispatcherState
 from holdfast.delivery.entries import SettledBy
+from holdfast.delivery.messages import Message
 from holdfast.delivery.queue import CallbackQueue
 from holdfast.delivery.session_states import (
     AWAY,
@@ -43,6 +45,7 @@ class Receiver(Timed):
         "name",
         "number",
         "queue",
+        "silent_on",
         "state",
         "subject",
         "subscriptions",
@@ -58,6 +61,8 @@ class Receiver(Timed):
         # Unique within this process; names receivers that have no other name.
         self.number = number
         self.subscriptions: set[str] = set()
+        # Of these, patterns on which it never answers requests; None if it may answer all.
+        self.silent_on: set[str] | None = None
         # How the receiver is connected, or was last; empty if it never was.
         self.transport = ""
         # The state, and what follows from it, which every message asks for. Only `advance` changes
@@ -111,6 +116,13 @@ class Receiver(Timed):
             elif dispatcher.is_dead:
                 # DEAD is final: the next client brings another.
                 self.dispatcher = None
+
+    def may_answer(self, message: Message) -> bool:
+        """Whether it counts as a receiver of a request that it gets."""
+        if self.silent_on is None or message.is_addressed_to(self.key):
+            return True
+        answering = self.subscriptions - self.silent_on
+        return not answering.isdisjoint(lookups(message.channel))
 
     @property
     def takes_addressed(self) -> bool:

@@ -103,9 +103,9 @@ class WorkQueues(SharedQueues[R]):
         receivers = () if channel is None else self._hub.routes.receivers(channel)
         return [each for each in receivers if each.is_live]
 
-    def choose(self, receivers: Sequence[R]) -> Sequence[R]:
-        """Return the live receiver whose turn it is, or nobody if none is live."""
-        live = [_rank(each) for each in receivers if each.is_live]
+    def choose(self, receivers: Sequence[R], message: Message) -> Sequence[R]:
+        """Return the live receiver that answers this request; nobody if there is none."""
+        live = [_rank(each) for each in receivers if each.is_live and each.may_answer(message)]
         if not live:
             return ()
         chosen = min(live)[3]
@@ -319,7 +319,10 @@ def _rank(receiver: R) -> _Ranked[R]:
 
 
 def _choose(ranked: list[_Ranked[R]], message: Message) -> R | None:
-    """Remove the first receiver that has room for the message and has not refused it."""
+    """Remove the first receiver that has room for the message and has not refused it.
+
+    Work that asks for a reply is for those that may give one.
+    """
     size = len(message.wire)
     refusers = {each.key for each in message.refusals or ()}
     passed = []
@@ -327,7 +330,8 @@ def _choose(ranked: list[_Ranked[R]], message: Message) -> R | None:
     while ranked and chosen is None:
         first = heappop(ranked)
         receiver = first[3]
-        if receiver.key in refusers or receiver.queue.lacks_room(size) is not None:
+        is_silent = message.request is not None and not receiver.may_answer(message)
+        if is_silent or receiver.key in refusers or receiver.queue.lacks_room(size) is not None:
             passed.append(first)
         else:
             chosen = receiver

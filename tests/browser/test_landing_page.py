@@ -1,5 +1,7 @@
 """The page at `/` works on a desktop and on a phone."""
 
+import json
+
 import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 
@@ -51,6 +53,15 @@ def test_a_published_line_is_shown_to_both_visitors(
         page.get_by_role("button", name="Disconnect").click()
         expect(page.get_by_role("button", name="Connect", exact=True)).to_be_visible()
     assert complaints == [[], []]
+
+
+def test_no_request_waits_for_the_page(profile: BrowserContext, server: Server) -> None:
+    page = profile.new_page()
+    page.goto(server.url)
+    with page.expect_request(lambda sent: "/meta/subscribe" in (sent.post_data or "")) as subscribe:
+        page.get_by_role("button", name="Connect", exact=True).click()
+    [message] = json.loads(subscribe.value.post_data or "")
+    assert message["ext"]["delivery"] == {"responds": False}
 
 
 def test_a_wrong_path_is_named_and_not_tried_again(profile: BrowserContext, server: Server) -> None:

@@ -40,10 +40,15 @@ def responding(server: Server, channel: str) -> Iterator[None]:
     loop.close()
 
 
+# Another program is to answer for the session.
+ANSWERS = ("--qos", '{"responds": true}')
+
+
 @contextmanager
 def asking(server: Server, run: Run, channel: str, *data: object) -> Iterator[list[Future[Any]]]:
     """Requests that wait for the session `ask/1`, in their order, while the block runs."""
-    assert run("subscribe", channel, "--session", "ask/1", "--seconds", 0).exit_code == 0
+    subscribe = ("subscribe", channel, "--session", "ask/1", *ANSWERS)
+    assert run(*subscribe, "--seconds", 0).exit_code == 0
     asked = threading.Event()
 
     async def ask(each: object) -> Any:
@@ -92,10 +97,19 @@ def test_a_failed_request_prints_its_error(server: Server, run: Run) -> None:
         done = run("request", "/refusing", "no")
     assert done.exit_code == 1
     assert "user.update.error: not today" in done.stderr
-    run("subscribe", "/late", "--session", "late/1", "--seconds", 0)
+    run("subscribe", "/late", "--session", "late/1", *ANSWERS, "--seconds", 0)
     done = run("request", "/late", "--timeout", 0.2)
     assert (done.exit_code, "408:/late:timeout" in done.stderr) == (1, True)
     assert run("request", "/a", "1", "--file", "-").exit_code == 2
+
+
+def test_no_request_waits_for_a_session_that_only_shows_messages(server: Server, run: Run) -> None:
+    run("subscribe", "/**", "--session", "watch/1", "--seconds", 0)
+    done = run("request", "/watched", "--timeout", 20)
+    assert (done.exit_code, "404:/watched:no_responders" in done.stderr) == (1, True)
+    [seen] = lines(run("subscribe", "/**", "--session", "watch/1", "--count", 1, "--json"))
+    assert seen["channel"] == "/watched"
+    assert run("session", "end", "watch/1", "--yes").exit_code == 0
 
 
 def test_a_responder_may_reply_with_a_text(server: Server, run: Run) -> None:

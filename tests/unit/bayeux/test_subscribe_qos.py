@@ -37,6 +37,7 @@ def test_a_subscribe_without_options_is_plain() -> None:
         ({"filter": ["data > 5"]}, "filter"),
         ({"local": 1}, "local"),
         ({"newestOnly": 1}, "newestOnly"),
+        ({"responds": "no"}, "responds"),
         ({"destinations": []}, "destinations"),
         ({"priority": 1}, "priority"),
     ],
@@ -51,7 +52,7 @@ def test_an_invalid_or_unknown_option_is_refused_by_its_name(asked: Any, named: 
     [
         {"history": None, "filter": None},
         {"initialUpdate": False, "local": True, "newestOnly": False},
-        {"notify": True, "oneway": None},
+        {"notify": True, "oneway": None, "responds": True},
         {"persistent": None},
         {"verdicts": [{"seq": 1, "state": "OK"}], "pending": []},
     ],

@@ -48,7 +48,7 @@ def come(server: Server) -> tuple[Client, list[Json]]:
 
 def test_a_request_and_its_reply_travel_as_the_page_shows_them() -> None:
     server = requesting()
-    ann, (asked, event, answer, _) = come(server)
+    ann, (asked, event, answer, *_) = come(server)
     bob = server.client()
     bob.subscribe(POWER)
     assert say(ann, asked)["successful"]
@@ -59,9 +59,10 @@ def test_a_request_and_its_reply_travel_as_the_page_shows_them() -> None:
     assert heard == {key: answer[key] for key in ("channel", "data")}
 
 
-def test_an_error_travels_as_the_page_shows_it() -> None:
+def test_an_error_travels_as_the_page_shows_it_whoever_listens_as_it_says() -> None:
     server = requesting()
-    ann, (asked, *_, error) = come(server)
+    ann, (asked, _, _, error, listening) = come(server)
+    assert say(server.client(), listening)["successful"]
     assert say(ann, asked)["successful"]
     server.turn()
     assert ann.connect(advice={"timeout": 0}).events == [error]
