@@ -39,6 +39,9 @@ CYCLONEDX_VERSION := 7.5.0
 # Releases younger than this are left to others to try.
 COOL_DOWN := 7 days
 
+# Not by the name MAKE: `make --dry-run` would run those lines.
+AGAIN = $(MAKE) --no-print-directory
+
 .DEFAULT_GOAL := help
 
 .PHONY: help
@@ -49,9 +52,17 @@ help: ## this list
 setup: ## make the environment; afterwards .venv/bin/holdfast works
 	@$(MAKE) --no-print-directory --jobs 2 setup-pages $(STAMPS)/holdfast
 
+# Serves as soon as it can: while the installed server is missing or older than the sources, the sources
+# are served, and make installs the server behind them, for the next start. It finishes even if the
+# server stops before.
 .PHONY: run
-run: setup ## serve on 127.0.0.1:8080; more flags by ARGS="--port 9090"
-	$(BIN)/holdfast serve $(ARGS)
+run: ## serve on 127.0.0.1:8080; more flags by ARGS="--port 9090"
+	@$(MAKE) --no-print-directory --jobs 2 setup-pages $(STAMPS)/packages
+	@if $(AGAIN) --question $(STAMPS)/holdfast >/dev/null 2>&1; then exec $(BIN)/holdfast serve $(ARGS); fi; \
+	echo 'this server is interpreted; the next start uses what is compiled behind it'; \
+	[ -e $(BIN)/holdfast ] || $(PIP) install --no-index --no-deps --no-build-isolation --editable . || exit; \
+	{ nice $(AGAIN) $(STAMPS)/holdfast && echo 'holdfast is installed: the next start uses it'; } </dev/null & \
+	exec $(BIN)/python -m holdfast serve $(ARGS)
 
 .PHONY: test
 test: ## linters, types, import contracts, all tests, coverage
@@ -148,13 +159,17 @@ $(BIN)/python:
 	    { echo 'The venv module is incomplete: install python3-venv' >&2; exit 1; }
 	$(PYTHON) -m venv --clear $(VENV)
 
-# The pip that Python brings takes twice the time.
+# The pip that Python brings takes twice the time. Hatchling lets it install the sources as they are.
 $(STAMPS)/pip: requirements-install.lock | $(BIN)/python
 	$(PIP) install --no-compile --require-hashes -r requirements-install.lock
 	@mkdir -p $(@D) && touch $@
 
-$(STAMPS)/run: requirements.lock requirements-build.lock $(STAMPS)/pip
-	$(PIP) install --no-compile --require-hashes -r requirements.lock -r requirements-build.lock
+$(STAMPS)/packages: requirements.lock $(STAMPS)/pip
+	$(PIP) install --no-compile --require-hashes -r requirements.lock
+	@mkdir -p $(@D) && touch $@
+
+$(STAMPS)/run: requirements-build.lock $(STAMPS)/packages
+	$(PIP) install --no-compile --require-hashes -r requirements-build.lock
 	@mkdir -p $(@D) && touch $@
 
 $(STAMPS)/dev: requirements-dev.lock $(STAMPS)/run
@@ -172,7 +187,7 @@ $(STAMPS)/pipeline: requirements-pipeline.lock $(STAMPS)/dev
 # The environment gets a copy, with a compiled core where there is a compiler. `python -m holdfast` in
 # this folder runs the sources as they are.
 $(STAMPS)/holdfast: pyproject.toml hatch_build.py hatch_metadata.py $(SOURCES) $(STAMPS)/run | setup-pages
-	@echo 'building holdfast; compiling its core takes a minute or two, the first time'
+	@echo 'building holdfast'
 	@rm -rf $(VENV)/wheel
 	@$(BUILD) -t wheel -d $(VENV)/wheel >/dev/null
 	$(PIP) install --no-index --no-deps --force-reinstall $(VENV)/wheel/*.whl
@@ -251,7 +266,7 @@ lock: ## compute the lock files anew (needs the network)
 	compile pyproject.toml --extra server --group dev -c requirements.lock -o requirements-dev.lock; \
 	compile pyproject.toml --extra pipeline -c requirements-dev.lock -o requirements-pipeline.lock; \
 	compile --group build -c requirements-dev.lock -o requirements-build.lock; \
-	compile --group install -o requirements-install.lock
+	compile --group install -c requirements-dev.lock -o requirements-install.lock
 
 # Audits all packages of the server, the tests and the build. A package that the index of
 # vulnerabilities does not know is an error: it was not audited.

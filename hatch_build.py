@@ -15,7 +15,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import chdir
 from functools import partial
 from importlib.util import find_spec
-from itertools import chain
 from pathlib import Path
 from sysconfig import get_config_var, get_path
 from tempfile import mkdtemp
@@ -119,6 +118,7 @@ class Build(BuildHookInterface[Any]):
         from setuptools.errors import BaseError
 
         build = library.parent
+        _say("translating it to C")
         try:
             modules = mypycify(
                 [*self._modules()],
@@ -203,11 +203,22 @@ def _compile_side_by_side(command: "build_ext") -> None:
     one_by_one = command.compiler.compile
 
     def compile_all(sources: Sequence[str], **options: object) -> list[str]:
+        if len(sources) > 1:
+            _say("compiling it, which takes a minute or two")
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             each = pool.map(lambda source: one_by_one([source], **options), sources)
-            return [*chain.from_iterable(each)]
+            objects: list[str] = []
+            for done, made in enumerate(each, 1):
+                objects += made
+                if len(sources) > 1:
+                    _say(f"compiled {done} of {len(sources)} files")
+            return objects
 
     command.compiler.compile = compile_all
+
+
+def _say(progress: str) -> None:
+    sys.stderr.write(f"the core: {progress}\n")
 
 
 def _wanted() -> str:

@@ -82,14 +82,6 @@ def test_make_without_node_says_what_to_install(tmp_path: Path) -> None:
     assert made.stderr.endswith("install Node, then run make setup-pages\n")
 
 
-@pytest.mark.skipif(not shutil.which("make"), reason="needs make")
-def test_make_says_that_compiling_takes_time_only_at_first() -> None:
-    # It only shows what it would do if the way to build had changed.
-    command = ["make", "--dry-run", "--what-if", "hatch_build.py", ".venv/stamps/holdfast"]
-    shown = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-    assert "compiling its core takes a minute or two, the first time" in shown.stdout
-
-
 def test_modules_that_execute_what_they_read_do_not_pass_the_linter(tmp_path: Path) -> None:
     for layer in READ_OUTSIDE:
         for name, source in DANGEROUS.items():
