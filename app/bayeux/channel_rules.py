@@ -36,6 +36,10 @@ class ChannelRules:
         channel = self._channels.get(name) if self._rules else None
         return ORDINARY_RULE if channel is None else self.of(channel)
 
+    def is_guarded(self, name: str) -> bool:
+        """Return whether the rule of the channel with this name has it guarded."""
+        return self.named(name).is_guarded
+
     def has_presence(self, channel: Channel) -> bool:
         """Return whether the channel's rule asks for presence."""
         return self.of(channel).has_presence

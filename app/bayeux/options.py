@@ -35,6 +35,8 @@ class ChannelRule:
     history: HistoryDepth | None = None
     # Whether each message goes to one receiver.
     is_work_queue: bool = False
+    # Whether the channels are held back when their receivers are broken.
+    is_guarded: bool = False
     # Whether clients may see who is on the channels.
     has_presence: bool = False
 

@@ -95,7 +95,7 @@ class ServerState:
         self.backlog = Backlog(self.wake, is_turn_over)
         self.channels = Channels(options.channel_limits)
         self.rules = ChannelRules(self.channels, options.channels)
-        self.guard = Guard(options.guard)
+        self.guard = Guard(self.rules.is_guarded, options.guard)
         self.notices = Notices()
         # Sessions with a lazy message of this turn, and its delay in seconds.
         self.lingering: list[tuple[Session, float]] = []

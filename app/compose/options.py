@@ -93,7 +93,6 @@ def _history_limits(settings: Settings) -> HistoryLimits:
 
 def _guard_limits(settings: DeliverySettings) -> GuardLimits:
     return GuardLimits(
-        is_on=settings.guard,
         window_s=settings.guard_window / 1000,
         min_receivers=settings.guard_receivers,
         min_messages=settings.guard_messages,
@@ -114,6 +113,7 @@ def _rule(rule: ChannelSettings, max_lazy_timeout: int) -> ChannelRule:
         history=HistoryDepth(rule.history, rule.history_bytes) if rule.history else None,
         topic=TopicConfig(rule.destroy_delay, rule.readonly) if rule.topic else None,
         is_work_queue=rule.work_queue,
+        is_guarded=rule.guard,
         has_presence=rule.presence,
     )
 

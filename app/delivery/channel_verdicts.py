@@ -15,7 +15,6 @@ _MOST_PUBLISHERS = 64
 class GuardLimits:
     """The thresholds of channel holds, and the limits of what the guard remembers."""
 
-    is_on: bool = True
     window_s: float = 60.0
     # At least this many receivers must refuse before the messages can be at fault, ...
     min_receivers: int = 3

@@ -78,7 +78,6 @@ class Failures(Generic[R]):
 
     def _report_to_guard(self, receiver: R, message: Message, code: ErrorCode, now: float) -> None:
         guard = self._guard
-        guard.watch(now)
         if guard.is_probe(message):
             self._notices.report(notices.PROBE_FAILED, message.channel, code.text)
             guard.probe_failed(message, now)

@@ -1,9 +1,9 @@
 """Holds a channel when its receivers are broken, but not when its messages are poison.
 
-Operators hold channels, too; these are not probed.
+Only channels that ask for it are guarded. Operators hold any channel; these are not probed.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
@@ -32,9 +32,14 @@ class ChannelHold:
 
 
 class Guard:
-    """Knows the held channels, and recent verdicts on the others."""
+    """Knows the held channels, and recent verdicts on the others.
 
-    def __init__(self, limits: GuardLimits | None = None) -> None:
+    Args:
+        guards: Returns whether the channel is guarded.
+    """
+
+    def __init__(self, guards: Callable[[str], bool], limits: GuardLimits | None = None) -> None:
+        self._guards = guards
         self._limits = limits or GuardLimits()
         self._half_s = self._limits.window_s / 2
         # In order of the beginning of their windows.
@@ -73,10 +78,9 @@ class Guard:
         `knew` says that it had accepted a message of the publisher before.
         """
         channel = message.channel
-        if not self._limits.is_on:
+        if channel in self._held or not self._guards(channel):
             return False
-        if channel in self._held:
-            return False
+        self.watch(now)
         verdicts = self._verdicts_on(channel, now)
         verdicts.refuses(person, message.sender, message.id, now, now_ms, knew=knew)
         return len(self._held) < self._limits.channels and verdicts.is_suspicious(now)
@@ -101,7 +105,7 @@ class Guard:
     def restore(self, channel: str, held: ChannelHold, now: float) -> bool:
         """Restore a stored hold; return False if this server must not hold the channel."""
         is_its_own = held.who == GUARD
-        if is_its_own and not self._limits.is_on:
+        if is_its_own and not self._guards(channel):
             return False
         self._held[channel] = held
         if is_its_own:
@@ -130,6 +134,7 @@ class Guard:
 
     def probe_failed(self, message: Message, now: float) -> None:
         """The probe of its channel was refused."""
+        self.watch(now)
         self._probes[message.channel].failed(message.sender, now)
 
     def published(self, channel: str, publisher: str, now: float) -> None:

@@ -29,6 +29,7 @@ class ChannelSettings(BaseModel):
     destroy_delay: Annotated[int, Field(ge=-1)] = 60_000
     readonly: bool = False
     presence: bool = False
+    guard: bool = False
 
     @model_validator(mode="after")
     def _check_topic(self) -> Self:

@@ -25,15 +25,13 @@ class DeliverySettings(Section):
         64 * 1024**2,
         description="Maximum size of the dead letters of one channel, and of one subject.",
     )
-    guard: bool = Field(
-        True,
-        description="Hold a channel when its receivers are broken and refuse every message.",
-    )
     guard_window: Annotated[int, Unit.MS] = Field(
-        60_000, ge=1_000, description="Time for which the guard remembers refusals."
+        60_000,
+        ge=1_000,
+        description="Time for which the [guard](delivery.md#channel-holds) remembers refusals.",
     )
     guard_receivers: Limit = Field(
-        3, description="Minimum number of receivers that refuse before a channel is held."
+        3, description="Minimum number of receivers that refuse before a guarded channel is held."
     )
     guard_messages: int = Field(
         5,

@@ -17,7 +17,11 @@ POISON: list[Any] = [None, 7, "text", [], [[None]], True]
 CHANNEL = "/chat"
 ERROR = "user.update.error"
 # The guard decides within a sixth of a second.
-HASTY = {"guard_window": 2000, "guard_retry": 100}
+HASTY = {
+    "channels": {CHANNEL: {"guard": True}},
+    "guard_window": 2000,
+    "guard_retry": 100,
+}
 
 
 class Receiver:

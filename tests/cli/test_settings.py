@@ -68,7 +68,6 @@ SAMPLES: dict[str, tuple[Any, list[str]]] = {
     "dead_letter_count": (6, ["6"]),
     "dead_letter_bytes": (7, ["7"]),
     "dead_letter_share_bytes": (8, ["8"]),
-    "guard": (False, []),
     "guard_window": (1001, ["1001"]),
     "guard_receivers": (29, ["29"]),
     "guard_messages": (30, ["30"]),

@@ -5,15 +5,19 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 from blockbuster import blockbuster_ctx
 
+from holdfast.bayeux.options import ChannelRule
 from tests.store.servers import ValkeyServer
 from tests.web.live_server import LiveServer, server_at
+
+# A channel that is held while its receivers are broken.
+GUARDED = {"/a": ChannelRule(is_guarded=True)}
 
 
 @pytest.fixture
 async def server() -> AsyncIterator[LiveServer]:
     """A server with operators, with a store of its own."""
     with ValkeyServer() as valkey:
-        async with server_at(valkey) as server:
+        async with server_at(valkey, channels=GUARDED) as server:
             yield server
 
 

@@ -91,7 +91,9 @@ async def test_entries_of_a_held_back_session_do_not_count_as_oldest(server: Liv
 async def test_entries_of_a_held_channel_do_not_count_as_oldest(server: LiveServer) -> None:
     client = await server.receiver("joe/1")
     client.subscribe("/b")
-    server.bayeux.state.guard.restore("/a", ChannelHold(0, "most refuse"), server.now)
+    server.bayeux.state.guard.restore(
+        "/a", ChannelHold(0, "most refuse", "operator/ann"), server.now
+    )
     await server.publish(1)
     assert (await server.api.system.figures()).oldest_ms is None
     server.for_extensions.publish("/b", 2)

@@ -136,14 +136,19 @@ async def test_a_server_without_a_guard_releases_the_channels_that_its_predecess
         strict = settings(tmp_path, redis=valkey.url, **STRICT)
         async with serving(strict) as url, aiohttp.ClientSession(url) as client:
             await refuse(client, tmp_path)
-        free = settings(tmp_path, redis=valkey.url, guard=False)
+        free = settings(tmp_path, redis=valkey.url)
         async with serving(free) as url, aiohttp.ClientSession(url) as client:
             assert await held_channels(client, tmp_path) == []
         async with serving(strict) as url, aiohttp.ClientSession(url) as client:
             assert await held_channels(client, tmp_path) == []
 
 
-STRICT = {"guard_receivers": 1, "guard_messages": 1, "guard_window": 6000}
+STRICT = {
+    "channels": {"/a": {"guard": True}},
+    "guard_receivers": 1,
+    "guard_messages": 1,
+    "guard_window": 6000,
+}
 HANDSHAKE = {
     "channel": "/meta/handshake",
     "version": "1.0",

@@ -17,7 +17,10 @@ FAILED = "user.update.error"
 
 HOUR_MS = 3_600_000
 # The rules of channels, for a work queue.
-RULES = {"/jobs/*": {"work_queue": True, "topic": True}}
+RULES = {
+    "/jobs/*": {"work_queue": True, "topic": True},
+    "/faulty": {"guard": True},
+}
 CHANNELS = ("/orders/paid", "/orders/shipped", "/orders/cancelled", "/news")
 
 

@@ -171,6 +171,7 @@ walter leaves while waiting
 
 # The guard holds back a channel whose receivers all refuse its messages, and alerts operators
 transports: long-polling
+! channels = {"/faulty": {"guard": true}}
 ! guard_receivers = 2
 ! guard_messages = 2
 ! guard_window = 6000

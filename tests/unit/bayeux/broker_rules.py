@@ -15,7 +15,6 @@ from holdfast.bayeux.options import ChannelRule
 from holdfast.bayeux.restoring import restore, restore_without_session
 from holdfast.bayeux.sessions import Session
 from holdfast.delivery.dead_letters import DeadLetter
-from holdfast.delivery.guard import GuardLimits
 from holdfast.delivery.history_depth import HistoryDepth
 from holdfast.delivery.shared_queues import SharedQueueLimits
 from holdfast.delivery.store_port import StorePort
@@ -57,7 +56,6 @@ OPTIONS: dict[str, Any] = {
     "subject_limits": SharedQueueLimits(entries=MOST_SHARED),
     "work_limits": SharedQueueLimits(entries=MOST_SHARED),
     # It is not in the model.
-    "guard": GuardLimits(is_on=False),
     "channels": {
         RULED: ChannelRule(topic=TOPIC, history=HistoryDepth(DEPTH)),
         JOBS: ChannelRule(topic=TOPIC, is_work_queue=True),

@@ -9,7 +9,6 @@ from holdfast.bayeux.restoring import restore, restore_without_session
 from holdfast.bayeux.sessions import Session
 from holdfast.delivery.dead_letters import DeadLetter
 from holdfast.delivery.entries import Entry
-from holdfast.delivery.guard import GuardLimits
 from holdfast.delivery.marks import Mark
 from holdfast.delivery.queue import QueueLimits
 from holdfast.delivery.topics import TopicConfig
@@ -47,7 +46,6 @@ def new_server(backing: Backing, after: Server | None = None) -> Server:
         max_interval_s=MAX_INTERVAL_S,
         queue_limits=QueueLimits(entries=MOST),
         # It is not in the model.
-        guard=GuardLimits(is_on=False),
         channels={
             PATIENT: ChannelRule(attempts=ATTEMPTS, backoff_s=BACKOFF_S),
             DEADLY: ChannelRule(max_attempts=MOST_ATTEMPTS),

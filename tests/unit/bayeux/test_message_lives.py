@@ -99,7 +99,9 @@ def test_an_expired_message_leaves_a_queue_that_is_held_back() -> None:
 def test_an_expired_message_leaves_the_queue_while_its_channel_is_held() -> None:
     server = server_of()
     client = named(server)
-    server.bayeux.state.guard.restore("/a", ChannelHold(0, "nobody wants it"), server.now)
+    server.bayeux.state.guard.restore(
+        "/a", ChannelHold(0, "nobody wants it", "operator/ann"), server.now
+    )
     publish(server.connected(), 1)
     asked = client.connect()
     server.advance(1.2)

@@ -857,7 +857,7 @@ def test_an_addressed_message_stored_for_an_ended_session_returns_to_its_subject
 @pytest.mark.slow
 @pytest.mark.parametrize("is_addressed", [False, True])
 def test_refusals_hold_a_channel_unless_its_messages_are_addressed(is_addressed: bool) -> None:
-    server = server_of()
+    server = server_of(channels={"/a": ChannelRule(is_guarded=True)})
     bob = server.client()
     receivers = [named(server, name) for name in ("joe/1", "ann/1", "eve/1")]
     for each in receivers:

@@ -11,6 +11,8 @@ from holdfast.delivery.guard import ChannelHold, Guard, GuardLimits
 from holdfast.delivery.messages import Message
 
 CHANNEL = "/orders"
+# A channel without a guard.
+PLAIN = "/plain"
 NOW_MS = 1_700_000_000_000
 # Ids of messages that were published while the guard listened.
 LATER = (NOW_MS + 10_000_000) * 1_000_000
@@ -22,7 +24,7 @@ class TimedGuard:
     def __init__(self, **limits: float) -> None:
         # For most rules, one message shows as much as five.
         chosen = {"window_s": 10.0, "min_messages": 1, "grace_s": 0.0, **limits}
-        self.guard = Guard(GuardLimits(**chosen))  # type: ignore[arg-type]
+        self.guard = Guard(lambda channel: channel != PLAIN, GuardLimits(**chosen))  # type: ignore[arg-type]
         self.now = 100.0
         # Receivers of the channel besides those that give verdicts.
         self.reached: list[str] = []
@@ -64,6 +66,14 @@ class TimedGuard:
 
     def is_held(self, channel: str = CHANNEL) -> bool:
         return self.guard.is_held(channel)
+
+
+def test_a_channel_without_a_guard_is_not_held() -> None:
+    timed = TimedGuard()
+    assert not any(timed.refuse(*range(1, 20), channel=PLAIN))
+    assert not timed.guard.watched_until
+    assert not timed.guard.restore(PLAIN, ChannelHold(NOW_MS, "why"), timed.now)
+    assert not timed.is_held(PLAIN)
 
 
 def test_a_channel_is_held_as_soon_as_enough_receivers_have_refused() -> None:
@@ -341,24 +351,15 @@ def test_a_restored_channel_hold_can_be_released() -> None:
     assert timed.guard.release(CHANNEL)
 
 
-def test_a_guard_that_is_off_holds_no_channel() -> None:
-    timed = TimedGuard(is_on=False)
-    timed.take(1)
-    assert not any(timed.refuse(*range(10)))
-    assert not timed.guard.restore(CHANNEL, ChannelHold(NOW_MS, "why"), timed.now)
-    assert not timed.is_held()
-
-
 def by_hand(until: int | None = None) -> ChannelHold:
     return ChannelHold(NOW_MS, "stock-taking", "operator/ann", until)
 
 
-def test_operators_can_hold_channels_while_the_guard_is_off() -> None:
-    timed = TimedGuard(is_on=False)
-    assert timed.guard.hold(CHANNEL, by_hand())
-    assert timed.is_held()
-    other = TimedGuard(is_on=False)
-    assert other.guard.restore(CHANNEL, by_hand(), other.now)
+def test_operators_can_hold_channels_without_a_guard() -> None:
+    timed, other = TimedGuard(), TimedGuard()
+    assert timed.guard.hold(PLAIN, by_hand())
+    assert timed.is_held(PLAIN)
+    assert other.guard.restore(PLAIN, by_hand(), other.now)
     assert other.guard.held == timed.guard.held
 
 

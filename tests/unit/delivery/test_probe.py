@@ -13,7 +13,7 @@ LIMITS = GuardLimits(first_pause_s=5.0, longest_pause_s=30.0)
 
 
 def held_guard() -> tuple[Guard, Probe]:
-    guard = Guard(LIMITS)
+    guard = Guard(lambda _: True, LIMITS)
     assert guard.restore(CHANNEL, ChannelHold(0, "why"), 0.0)
     return guard, guard.probes[CHANNEL]
 

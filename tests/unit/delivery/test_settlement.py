@@ -54,7 +54,7 @@ class Court:
         self.now = 100.0
         self._numbers = count(1)
         node = Node("here", self._stamp)
-        self.guard = Guard()
+        self.guard = Guard(lambda _: True)
         self.settlement: Settlement[Receiver] = Settlement(
             self, self.keeper, self.ledger, node, self.guard, empty_places(self.keeper, node)
         )

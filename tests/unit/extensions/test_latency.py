@@ -47,7 +47,9 @@ def test_waiting_for_a_held_channel_does_not_count_as_latency() -> None:
     server, watch = watched()
     client = receiver(server)
     client.subscribe("/b")
-    server.bayeux.state.guard.restore("/a", ChannelHold(0, "most refuse"), server.now)
+    server.bayeux.state.guard.restore(
+        "/a", ChannelHold(0, "most refuse", "operator/ann"), server.now
+    )
     waiting = wait(client)
     publish(server, "held back")
     server.advance(3.0)

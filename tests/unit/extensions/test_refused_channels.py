@@ -6,14 +6,21 @@ from typing import Any
 
 import pytest
 
+from holdfast.bayeux.options import ChannelRule
 from holdfast.delivery.dispatcher import DispatcherState as Contact
 from holdfast.delivery.guard import GuardLimits
-from tests.unit.bayeux.harness import Asked, Client, Json, Server, server_of
+from tests.unit.bayeux import harness
+from tests.unit.bayeux.harness import Asked, Client, Json, Server
 from tests.unit.bayeux.operated_server import letters
 from tests.unit.extensions.delivering import HOLDBACK, codes, connect, no, publish, receiver
 
 ERROR = "user.update.error"
 HELD_BACK = "503:communication.user.holdback,/a:channel_held_back"
+
+
+def server_of(**options: Any) -> Server:
+    """A server that guards the channel."""
+    return harness.server_of(channels={"/a": ChannelRule(is_guarded=True)}, **options)
 
 
 def broken(data: object) -> bool:
@@ -94,6 +101,18 @@ def test_a_channel_whose_receivers_all_break_down_is_held_until_an_operator_rele
     server.bayeux.life.channel_holds.release("/a", "operator", "operator/ann")
     assert connect(clients[0]).data[-1] == "later"
     assert server.keeper.held == {}
+
+
+def test_without_a_guard_each_refused_message_becomes_a_dead_letter_and_the_next_one_follows() -> (
+    None
+):
+    server = harness.server_of()
+    clients = [receiver(server) for _ in range(3)]
+    settle_in(server, *clients)
+    break_down(server, *clients)
+    assert not is_held(server)
+    assert codes(server) == [ERROR] * 60
+    assert server.balances()
 
 
 @pytest.mark.slow
