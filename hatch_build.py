@@ -204,7 +204,7 @@ def _compile_side_by_side(command: "build_ext") -> None:
 
     def compile_all(sources: Sequence[str], **options: object) -> list[str]:
         if len(sources) > 1:
-            _say("compiling it, which takes a minute or two")
+            _say("compiling it, which takes one to three minutes")
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             each = pool.map(lambda source: one_by_one([source], **options), sources)
             objects: list[str] = []

@@ -50,9 +50,15 @@ def test_links_on_pages_have_existing_targets(page: Path) -> None:
         assert not anchor or anchor in anchors(target), link
 
 
-def test_the_readme_links_to_every_page() -> None:
-    linked = {(ROOT / link).resolve() for link in links(README)}
-    assert {page for page in PAGES if page != README} <= linked
+def test_the_page_of_all_pages_links_to_every_other_and_the_readme_to_it() -> None:
+    everything = ROOT / "docs" / "README.md"
+    assert "docs/README.md" in links(README)
+    linked = {(everything.parent / link).resolve() for link in links(everything)}
+    assert {page for page in PAGES if page != everything} <= linked
+
+
+def test_the_readme_is_short() -> None:
+    assert len(README.read_text().splitlines()) < 200
 
 
 def test_the_page_of_the_administration_has_every_path() -> None:
@@ -63,15 +69,16 @@ def test_the_page_of_the_administration_has_every_path() -> None:
         assert re.search(re.escape(path) + r"\b(?!/)", page), path
 
 
-def test_the_readme_names_every_folder_and_what_is_beside_them() -> None:
+def test_contributors_find_every_folder_and_what_is_beside_them() -> None:
     ignored = {line.strip("/") for line in (ROOT / ".gitignore").read_text().splitlines()}
     here = {path.name for path in ROOT.iterdir()} - ignored
     app = {f"app/{path.name}" for path in (ROOT / "app").iterdir() if not path.is_symlink()}
     wanted = {name for name in here if not name.startswith(".")} | {".ci", ".github"}
     wanted |= {name for name in app if "__" not in name and not name.endswith("py.typed")}
-    section = README.read_text().partition("## Contribute")[2]
+    page = (ROOT / "CONTRIBUTING.md").read_text()
+    section = page.partition("## Where things are")[2].partition("\n## ")[0]
     named = {*re.findall(r"`([^`]+)`", section), *re.findall(r"\(([^)]+)\)", section)}
-    named |= {name.partition("/")[0] for name in named} | {"README.md", "CHANGELOG.md"}
+    named |= {name.partition("/")[0] for name in named} | {"README.md", *links(README)}
     assert {name for name in wanted if not any(fnmatch(name, each) for each in named)} == set()
 
 
@@ -92,8 +99,9 @@ def test_every_setting_of_channels_is_explained_with_its_default() -> None:
             assert told[name] == f"`{str(value).lower()}`"
 
 
-def test_the_readme_has_every_limit_with_its_default() -> None:
-    rows = re.findall(r"^\| [^|]+ \| `(\w+)` \| (\d+) \|", README.read_text(), re.MULTILINE)
+def test_the_page_of_limits_has_every_limit_with_its_default() -> None:
+    page = (ROOT / "docs" / "limits.md").read_text()
+    rows = re.findall(r"^\| [^|]+ \| `(\w+)` \| (\d+) \|", page, re.MULTILINE)
     limits = {name: int(default) for name, default in rows}
     assert limits == {name: Settings.model_fields[name].get_default() for name in limits}
     bounded = {name for name in Settings.model_fields if re.match("max_(?!interval|lazy|in)", name)}

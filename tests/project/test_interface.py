@@ -77,7 +77,9 @@ def test_examples_import_only_public_names_of_holdfast(example: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "page", [page for page in pages() if page.name not in HISTORY], ids=lambda path: path.name
+    "page",
+    [page for page in pages() if page.name not in HISTORY],
+    ids=lambda path: path.relative_to(ROOT).as_posix(),
 )
 def test_pages_do_not_import_modules_by_their_folders(page: Path) -> None:
     text = page.read_text()

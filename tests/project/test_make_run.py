@@ -101,7 +101,7 @@ def test_a_build_says_that_compiling_takes_time_when_it_compiles(
     assert capsys.readouterr().err == ""
     assert command.compiler.compile(["a.c", "b.c"]) == ["a.c", "b.c"]
     assert capsys.readouterr().err.splitlines() == [
-        "the core: compiling it, which takes a minute or two",
+        "the core: compiling it, which takes one to three minutes",
         "the core: compiled 1 of 2 files",
         "the core: compiled 2 of 2 files",
     ]

@@ -1,4 +1,4 @@
-"""The page that the README shows works when another server than ours serves it."""
+"""The first page that the documentation shows works when another server than ours serves it."""
 
 from urllib.parse import urlsplit
 
@@ -11,13 +11,13 @@ from tests.serving import Servers
 ORIGIN = "http://pages.holdfast.test"
 
 
-def test_the_page_of_the_readme_works_from_another_origin(
+def test_the_first_page_works_from_another_origin(
     profile: BrowserContext, servers: Servers
 ) -> None:
     port = urlsplit(
         servers.with_settings({"allow_origin": [ORIGIN], "host_name": ["holdfast.test"]}).url
     ).port
-    [block] = [block for block in blocks(ROOT / "README.md") if block.kind == "browser"]
+    [block] = [block for block in blocks(ROOT / "docs" / "browser.md") if block.kind == "browser"]
     # A name of the same site, as localhost with two ports would be.
     text = block.text.replace("localhost:8080", f"holdfast.test:{port}")
 
