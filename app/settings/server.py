@@ -76,7 +76,8 @@ class ServerSettings(Section):
     )
     request_timeout: TimeLimit = Field(
         30_000,
-        description="Time within which a request or WebSocket message must arrive completely.",
+        description="Time within which a request or WebSocket message must arrive completely. "
+        "A new connection must send one within this time.",
     )
     write_timeout: TimeLimit = Field(
         30_000,

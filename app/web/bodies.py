@@ -49,7 +49,7 @@ async def read_body(request: web.Request, endpoint: Endpoint, network: str) -> b
     # Headers and body share one time limit.
     began_at = getattr(request.protocol, "began_at", None) or endpoint.clock()
     try:
-        async with asyncio.timeout_at(began_at + endpoint.options.request_timeout_s):
+        async with endpoint.endings.timeout_at(began_at + endpoint.options.request_timeout_s):
             body = await _read(request, decoder, limit, endpoint.intake, network)
     except TimeoutError:
         raise RequestRefused(ErrorReply.REQUEST_TIMEOUT) from None

@@ -17,6 +17,7 @@ from holdfast.bayeux.transports import SpeakerKind
 from holdfast.delivery.messages import Event
 from holdfast.delivery.notices import FOREIGN, Notices
 from holdfast.web.cookies import BrowserCookie, is_cookieless
+from holdfast.web.endings import Endings
 from holdfast.web.hosts import Hosts
 from holdfast.web.intake import Intake
 from holdfast.web.origins import Origins, OriginTrust, only_value, shown_origin
@@ -83,6 +84,7 @@ class Endpoint:
     begin_turn: Callable[[], None]
     intake: Intake = field(default_factory=Intake)
     scheduler: RequestScheduler = field(init=False)
+    endings: Endings = field(default_factory=Endings)
 
     def __post_init__(self) -> None:
         scheduler = RequestScheduler(self.bayeux, self.clock, self.intake, self.begin_turn)

@@ -434,6 +434,12 @@ class FastLane(RequestHandler):
 
     def _time_out(self) -> None:
         self._deadline = None
+        self._endpoint.endings.add(self._end_reading)
+
+    def _end_reading(self) -> None:
+        if self._deadline is not None or self.began_at is None:
+            # Meanwhile the request was complete, or the connection was lost.
+            return
         if self.frames is not None:
             self._time_out_frames(self.frames)
         elif not self._ordinary:
@@ -450,7 +456,23 @@ class FastLane(RequestHandler):
         elif frames.is_unfinished:
             frames.time_out()
 
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        limit_s = min(self._keepalive_timeout, self._endpoint.options.request_timeout_s)
+        self._next_keepalive_close_time = due = self._loop.time() + limit_s
+        if self._keepalive_handle is not None:
+            # The first request must come within the time that every request has.
+            self._keepalive_handle.cancel()
+            self._keepalive_handle = self._loop.call_at(due, self._process_keepalive)
+
     def _process_keepalive(self) -> None:
+        self._keepalive_handle = None
+        self._endpoint.endings.add(self._end_silence)
+
+    def _end_silence(self) -> None:
+        if self._keepalive_handle is not None:
+            # aiohttp has started the time anew.
+            return
         if self._exchange is None and self.began_at is None:
             super()._process_keepalive()
             return
@@ -499,6 +521,9 @@ class FastLane(RequestHandler):
         return self._paused and self.transport is not None
 
     def has_unread(self) -> bool:
+        if self.is_lost():
+            # Nobody reads what is left.
+            return False
         if self.frames is None:
             return bool(self._set_aside)
         return bool(self._unheard) or self.frames.has_unheard
@@ -507,7 +532,7 @@ class FastLane(RequestHandler):
         super().pause_writing()
         if self.transport is not None:
             timeout_s = self._endpoint.options.write_timeout_s
-            self._stall = self._loop.call_later(timeout_s, self._cut_off, self.transport)
+            self._stall = self._loop.call_later(timeout_s, self._give_up, self.transport)
 
     def resume_writing(self) -> None:
         super().resume_writing()
@@ -527,11 +552,15 @@ class FastLane(RequestHandler):
             self.transport.set_write_buffer_limits(0)
             await self._drain_helper()
 
-    def _cut_off(self, transport: asyncio.Transport) -> None:
-        """Abort: closing would wait until the client has read everything."""
+    def _give_up(self, transport: asyncio.Transport) -> None:
         self._stall = None
-        self._note_cut("the client does not read")
-        transport.abort()
+        self._endpoint.endings.add(partial(self._cut_off, transport))
+
+    def _cut_off(self, transport: asyncio.Transport) -> None:
+        """Abort, unless the client reads again: closing would wait until it has read everything."""
+        if self._paused and self._stall is None:
+            self._note_cut("the client does not read")
+            transport.abort()
 
     def _note_cut(self, reason: str) -> None:
         session = None if self._exchange is None else self._exchange.session

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import struct
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -96,6 +96,7 @@ class Socket:
         "_protocol",
         "_scheduler",
         "_unfinished",
+        "expecting",
         "heard",
         "session",
         "speaker",
@@ -133,6 +134,8 @@ class Socket:
         self._unfinished: asyncio.Future[ErrorReply | None] | None = None
         self._draining: asyncio.Task[None] | None = None
         self._ending: asyncio.Task[None] | None = None
+        # Closes it if it names no session in time.
+        self.expecting: asyncio.TimerHandle | None = None
 
     def take(self, body: bytes) -> bool:
         """Handle a message at once; if it is not done then, returns False, and `handle` must go on.
@@ -238,9 +241,9 @@ class Socket:
 
     def close(self) -> None:
         """Stop sending."""
-        for task in (self._draining, self._ending):
-            if task is not None:
-                task.cancel()
+        for waiting in (self._draining, self._ending, self.expecting):
+            if waiting is not None:
+                waiting.cancel()
 
     async def _end(self, session: "Session") -> None:
         await asyncio.sleep(_GOODBYE_S)
@@ -369,6 +372,8 @@ class WebSocketFrontEnd:
         self._endpoint = endpoint
         self._open: dict[_Response, Socket] = {}
         self._watch: asyncio.Task[None] | None = None
+        # Sockets that are being closed.
+        self._goodbyes: set[asyncio.Task[None]] = set()
 
     async def serve(self, request: web.Request) -> web.StreamResponse:
         """Handle an upgrade request, and then its socket until it closes."""
@@ -398,13 +403,12 @@ class WebSocketFrontEnd:
         )
         self._open[response] = socket
         loop = asyncio.get_running_loop()
-        expecting = loop.create_task(self._expect_session(response, socket))
+        self._expect_session(response, socket)
         if self._watch is None and self._endpoint.options.ws_idle_timeout_s > 0:
             self._watch = loop.create_task(self._watch_idle())
         try:
             await self._read(response, socket)
         finally:
-            expecting.cancel()
             del self._open[response]
             socket.close()
             self._endpoint.bayeux.detach(socket, self._endpoint.clock())
@@ -418,15 +422,31 @@ class WebSocketFrontEnd:
         self._endpoint.bayeux.identities.welcome(browser, opened_at)
         return browser
 
-    async def _expect_session(self, response: _Response, socket: Socket) -> None:
+    def _expect_session(self, response: _Response, socket: Socket) -> None:
         """Close a socket that does not name a session in time."""
-        is_waiting = True
-        while is_waiting:
-            await asyncio.sleep(self._endpoint.options.ws_session_timeout_s)
+        limit_s, end = self._endpoint.options.ws_session_timeout_s, self._end_without_session
+        socket.expecting = asyncio.get_running_loop().call_later(
+            limit_s, self._endpoint.endings.add, partial(end, response, socket)
+        )
+
+    def _end_without_session(self, response: _Response, socket: Socket) -> None:
+        if socket.session is not None or response not in self._open:
+            return
+        if socket.is_busy():
             # A message that names one may wait for this server.
-            is_waiting = socket.session is None and socket.is_busy()
-        if socket.session is None:
-            await _refuse(response, socket, ErrorReply.REQUEST_TIMEOUT)
+            self._expect_session(response, socket)
+        else:
+            self._begin(_refuse(response, socket, ErrorReply.REQUEST_TIMEOUT))
+
+    def _end_idle(self, response: _Response, socket: Socket, latest: float) -> None:
+        if response in self._open and socket.is_idle(since=latest):
+            goodbye = WSCloseCode.GOING_AWAY, "idle for too long"
+            self._begin(_close(response, socket, *goodbye, drain=False))
+
+    def _begin(self, goodbye: Coroutine[None, None, None]) -> None:
+        task = asyncio.get_running_loop().create_task(goodbye)
+        self._goodbyes.add(task)
+        task.add_done_callback(self._goodbyes.discard)
 
     async def _watch_idle(self) -> None:
         """Check all sockets periodically: cheaper than a timeout for each message."""
@@ -434,12 +454,9 @@ class WebSocketFrontEnd:
         while self._open:
             await asyncio.sleep(limit_s / 10)
             latest = clock() - limit_s
-            goodbyes = [
-                _close(response, socket, WSCloseCode.GOING_AWAY, "idle for too long", drain=False)
-                for response, socket in self._open.items()
-                if socket.is_idle(since=latest)
-            ]
-            await asyncio.gather(*goodbyes, return_exceptions=True)
+            for response, socket in self._open.items():
+                if socket.is_idle(since=latest):
+                    self._endpoint.endings.add(partial(self._end_idle, response, socket, latest))
         self._watch = None
 
     def all(self) -> Collection[Socket]:

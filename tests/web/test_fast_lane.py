@@ -34,6 +34,7 @@ HOLD = post_messages(CONNECT)
 SAY = post_messages(PUBLISH)
 # Deadlines that pass while a test waits.
 SOON_S = 0.15
+LONG_WAIT_S = 20.0
 
 
 @pytest.fixture
@@ -282,6 +283,35 @@ async def test_an_idle_connection_is_closed_after_a_while(front_end: FrontEnd) -
         await until_closed(silent)
         await until_closed(spoken)
         assert (statuses(silent), statuses(spoken)) == ([], [200])
+
+
+@pytest.mark.parametrize("front_end", [FrontEnd.FAST_LANE, FrontEnd.ORDINARY])
+async def test_a_connection_that_sends_nothing_is_closed_after_the_time_of_a_request(
+    front_end: FrontEnd,
+) -> None:
+    options = WebOptions(request_timeout_s=SOON_S)
+    async with Rig(front_end=front_end, web_options=options) as rig:
+        silent, spoken = rig.connect(), rig.connect()
+        await spoken.send(HELLO)
+        await until_closed(silent)
+        assert not silent.transport.written
+        assert not spoken.is_over(), "it has made a request"
+
+
+@pytest.mark.parametrize("sent", [b"", SAY[:30]], ids=["silent", "half a head"])
+async def test_connections_that_time_out_together_are_closed_over_several_turns(
+    rig: Rig, sent: bytes
+) -> None:
+    clients = [rig.connect() for _ in range(100)]
+    for client in clients:
+        if sent:
+            client.protocol.data_received(sent)
+    told = {0}
+    async with asyncio.timeout(LONG_WAIT_S):
+        while not all(client.transport.is_closing() for client in clients):
+            await asyncio.sleep(0)
+            told.add(sum(client.transport.is_closing() for client in clients))
+    assert len(told) > 5
 
 
 @pytest.mark.usefixtures("short_keepalive")
