@@ -133,7 +133,8 @@ class Asking:
         """
         if qos is None or qos.request is None:
             return broadcast(done=done)
-        request = qos.request
+        request, store = qos.request, self._state.store
+        is_kept = request.requester.is_durable
 
         def answered(outcome: PersistOutcome) -> None:
             self._settle(request, outcome)
@@ -144,13 +145,20 @@ class Asking:
             own.use(request.reply_to)
         self._requests.open(request)
         try:
-            outcome = broadcast(done=answered)
+            is_possible = store.is_available or not is_kept
+            outcome = broadcast(done=answered) if is_possible else PersistOutcome.REFUSED
         except BaseException:
             self._requests.drop(request)
             raise
-        if outcome is not None:
-            self._settle(request, outcome)
-        return outcome
+        if outcome is None:
+            return None
+        self._settle(request, outcome)
+        if not is_kept or outcome is not PersistOutcome.KEPT:
+            return outcome
+        # The store does not have its message, but must have the request before it is accepted.
+        self._requests.keep_by_itself(request)
+        store.after(partial(done, outcome))
+        return None
 
     def _settle(self, request: Request[Session], outcome: PersistOutcome) -> None:
         """Drop a request that nobody will get."""

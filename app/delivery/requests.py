@@ -136,6 +136,12 @@ class Requests(Generic[R]):
         request.is_kept = True
         return request_fields.asked(request, sorted(keys))
 
+    def keep_by_itself(self, request: Request[R]) -> None:
+        """Let the store keep a request whose message it does not have, even if it has ended."""
+        if not request.is_kept:
+            request.is_kept = True
+            self.save(request_fields.asked(request, sorted(request.responders)))
+
     def _save_asked(self, request: Request[R]) -> None:
         """Let the store know which sessions may answer."""
         self._save(request, request_fields.asked(request, sorted(request.responders)))

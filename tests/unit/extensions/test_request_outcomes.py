@@ -165,6 +165,29 @@ def test_a_request_is_stored_in_the_same_step_as_its_message() -> None:
     assert outcomes(after, ann) == ["!"]
 
 
+@pytest.mark.parametrize("has_responder", [True, False])
+def test_a_request_of_a_named_session_is_accepted_when_the_store_has_it(
+    *, has_responder: bool
+) -> None:
+    server = requesting()
+    ann = named(server, "ann/1", request=True)
+    if has_responder:
+        responder(server)
+    asked = ann.publish(POWER, "?", ext={"replyTo": ann.address(), "timeout": 5_000})
+    assert asked.is_held
+    assert server.keeper.requests
+    assert outcomes(killed(server), ann, wait_s=10) == [NO_RESPONDERS]
+
+
+def test_a_request_of_a_named_session_is_refused_while_the_store_is_away() -> None:
+    server = requesting()
+    ann, bob = named(server, "ann/1", request=True), responder(server)
+    server.keeper.is_available = False
+    assert ann.ask()["error"] == "503:communication.noConnection:store_unavailable"
+    assert bob.heard() == []
+    assert figures(server) == {"unsent": 1}
+
+
 def test_a_request_that_the_store_refuses_leaves_nothing_there() -> None:
     server = requesting()
     ann, _ = named(server, "ann/1", request=True), named_responder(server, "bob/1")
