@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequenc
 from contextlib import asynccontextmanager
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, Protocol
 
 from tests.chaos import kept
 from tests.chaos.checker import Result, check_file
@@ -18,6 +18,7 @@ from tests.chaos.processes import SERVER, Processes
 from tests.chaos.proxy import Proxy
 from tests.chaos.publisher import Publisher
 from tests.chaos.receiver import Receiver
+from tests.chaos.requesters import Requester, Responder
 from tests.chaos.talker import Talker
 
 # Connects are held for a second, so that verdicts in them are answered soon.
@@ -41,6 +42,21 @@ _LOOK_S = 0.1
 _PULSE_S = 0.02
 
 
+class Member(Protocol):
+    """Somebody who listens as long as the play lasts."""
+
+    name: str
+    is_subscribed: asyncio.Event
+
+    @property
+    def limit(self) -> int: ...
+
+    @property
+    def is_there(self) -> bool: ...
+
+    async def run(self, stop: asyncio.Event) -> None: ...
+
+
 class Arena:
     """Add receivers and publishers, `play`, and see the result."""
 
@@ -52,7 +68,7 @@ class Arena:
         self.history = history
         self.random = Random(seed)
         self.nemesis = Nemesis(processes, proxy, history)
-        self.receivers: list[Receiver] = []
+        self.receivers: list[Member] = []
         # Clients that are active until `play` ends.
         self._busy: list[Callable[[], Coroutine[Any, Any, None]]] = []
         self._done = asyncio.Event()
@@ -87,6 +103,18 @@ class Arena:
         )
         self.receivers.append(receiver)
         return receiver
+
+    def add_responder(self, name: str, channel: str, *, is_named: bool = True) -> None:
+        responder = Responder(
+            name, self.talker(), self.history, channels=(channel,), is_named=is_named
+        )
+        self.receivers.append(responder)
+
+    def add_requester(self, name: str, *targets: str) -> None:
+        random = Random(self.random.random())
+        requester = Requester(name, self.talker(), self.history, random=random, targets=targets)
+        self.receivers.append(requester)
+        self._busy.append(lambda: requester.ask(self._done))
 
     def add_publisher(
         self,

@@ -450,6 +450,60 @@ def one_is_missing_behind_what_may_be_missing(story: Story) -> None:
     story.get("p-1")
 
 
+TIMEOUT = "408:/ask:timeout"
+
+
+def a_request_has_a_reply_and_an_error(story: Story) -> None:
+    story.ask("amy-1")
+    story.tell("amy-1", "1", by="pat/1")
+    story.fault("kill server")
+    story.tell("amy-1", "2", end=TIMEOUT)
+
+
+def a_request_has_two_replies(story: Story) -> None:
+    story.ask("amy-1")
+    story.tell("amy-1", "1", by="pat/1")
+    story.tell("amy-1", "2", by="pat/1")
+
+
+def a_request_has_no_outcome(story: Story) -> None:
+    story.ask("amy-1", "amy-2")
+    story.tell("amy-1", "1", by="pat/1")
+
+
+def a_request_of_unknown_fate_has_two_outcomes(story: Story) -> None:
+    story.ask("amy-1", outcome=Phase.INFO)
+    story.tell("amy-1", "1", by="pat/1")
+    story.tell("amy-1", "2", end=TIMEOUT)
+
+
+def a_refused_request_has_an_outcome(story: Story) -> None:
+    story.ask("amy-1", outcome=Phase.FAIL)
+    story.tell("amy-1", "1", end=TIMEOUT)
+
+
+def somebody_replies_twice_to_a_request_to_all(story: Story) -> None:
+    story.ask("amy-1", mode="all")
+    story.tell("amy-1", "1", by="pat/1")
+    story.tell("amy-1", "2", by="pat/1")
+    story.tell("amy-1", "3", end="END", replies=2)
+
+
+def a_reply_to_all_is_not_counted(story: Story) -> None:
+    story.ask("amy-1", mode="all")
+    story.tell("amy-1", "1", by="pat/1")
+    story.tell("amy-1", "2", end=TIMEOUT)
+
+
+def a_request_to_all_never_ends(story: Story) -> None:
+    story.ask("amy-1", mode="all")
+    story.tell("amy-1", "1", by="pat/1")
+
+
+def an_outcome_comes_that_nobody_asked_for(story: Story) -> None:
+    story.tell("amy-1", "1", by="pat/1")
+
+
 BAD: list[tuple[Tale, Invariant]] = [
     (one_for_a_subject_reaches_nobody, Invariant.NO_LOSS),
     (one_for_a_session_is_lost_when_its_subject_has_another_copy, Invariant.NO_LOSS),
@@ -517,4 +571,13 @@ BAD: list[tuple[Tale, Invariant]] = [
     (one_that_was_sent_twice_is_two_messages, Invariant.ONE_MESSAGE),
     (one_that_was_sent_twice_is_another_to_somebody_else, Invariant.ONE_MESSAGE),
     (one_that_is_sent_again_is_taken_for_a_new_one, Invariant.ONE_MESSAGE),
+    (a_request_has_a_reply_and_an_error, Invariant.ONE_OUTCOME),
+    (a_request_has_two_replies, Invariant.ONE_OUTCOME),
+    (a_request_has_no_outcome, Invariant.ONE_OUTCOME),
+    (a_request_of_unknown_fate_has_two_outcomes, Invariant.ONE_OUTCOME),
+    (a_refused_request_has_an_outcome, Invariant.ONE_OUTCOME),
+    (somebody_replies_twice_to_a_request_to_all, Invariant.ONE_OUTCOME),
+    (a_reply_to_all_is_not_counted, Invariant.ONE_OUTCOME),
+    (a_request_to_all_never_ends, Invariant.ONE_OUTCOME),
+    (an_outcome_comes_that_nobody_asked_for, Invariant.ONE_OUTCOME),
 ]

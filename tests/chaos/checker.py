@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 
-from tests.chaos import accounts, arrivals, work
+from tests.chaos import accounts, arrivals, outcomes, work
 from tests.chaos.arrivals import missing_of
 from tests.chaos.entries import open_ledger
 from tests.chaos.history import Operation, Phase, read
@@ -32,6 +32,7 @@ class Invariant(Enum):
     HOLD = "I11: nothing arrives while the receiver is held back"
     ONE_MESSAGE = "I12: what is sent again with its key is the message that it was"
     ONE_RECEIVER = "I13: work is with one receiver at a time, and is done once"
+    ONE_OUTCOME = "I14: a request has one outcome"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +54,13 @@ CHECKS: dict[Invariant, Callable[[Ledger], Iterator[str]]] = {
     Invariant.HOLD: arrivals.broken_holds,
     Invariant.ONE_MESSAGE: arrivals.multiplied,
     Invariant.ONE_RECEIVER: work.with_two,
+    Invariant.ONE_OUTCOME: outcomes.not_one,
 }
 
 
 @dataclass(slots=True)
 class Result:
-    """Counts of messages (attempts, acked, recovered) and of copies, and all violations."""
+    """Counts of messages (attempts, acked, recovered), copies and requests, and all violations."""
 
     attempts: int = 0
     acked: int = 0
@@ -71,6 +73,8 @@ class Result:
     pending: int = 0
     held: int = 0
     lost: int = 0
+    asked: int = 0
+    answered: int = 0
     faults: int = 0
     violations: list[Violation] = field(default_factory=list)
 
@@ -119,6 +123,8 @@ def _counted(ledger: Ledger) -> Result:
         processed=len({each.copy for each in ledger.settlements if each.is_accepted}),
         duplicated=len(copies) - len(set(copies)),
         lost=sum(len(missing_of(ledger, each)) for each in ledger.owners),
+        asked=len(ledger.requests),
+        answered=len({each.fields["tag"] for each in ledger.outcomes if each.fields["by"]}),
         faults=len(ledger.faults),
     )
     scan = ledger.last_scan

@@ -1,4 +1,4 @@
-"""Clients that address each other, share work, and catch up with what they missed."""
+"""Clients that address and ask each other, share work, and catch up with what they missed."""
 
 from typing import Any
 
@@ -11,6 +11,8 @@ ADDRESSES = ("tom", "tom", "sue", "sue", "tom/1", "sue/2", "joe/1", "nobody/1")
 JOBS = "/jobs/a"
 # One keeps all messages, the other only the newest.
 NEWS = ("/news/long", "/news/short")
+# Named sessions answer the first, one without a name the second.
+QUESTIONS = ("/ask/a", "/ask/b")
 
 FEW: dict[str, Any] = {"retries": -1, "queue": {"maxEntries": 10}}
 PAUSE_S = 0.05
@@ -20,6 +22,7 @@ def add_correspondents(ring: Arena) -> Receiver:
     """Add all of them; return the receiver whose messages go to no other while it is away."""
     _add_workers(ring)
     _add_readers(ring)
+    _add_requesters(ring)
     return _add_addressees(ring)
 
 
@@ -45,6 +48,13 @@ def _add_workers(ring: Arena) -> None:
     ):
         ring.add_receiver(name, manner, channels=(JOBS,))
     ring.add_publisher("boss", channels=(JOBS,), is_work=True, has_keys=True, pause_s=PAUSE_S)
+
+
+def _add_requesters(ring: Arena) -> None:
+    ring.add_responder("pat/1", QUESTIONS[0])
+    ring.add_responder("pam/1", QUESTIONS[0])
+    ring.add_responder("nobody", QUESTIONS[1], is_named=False)
+    ring.add_requester("amy/1", *QUESTIONS)
 
 
 def _add_readers(ring: Arena) -> None:

@@ -212,6 +212,8 @@ _ENTRIES: dict[What, Callable[[Ledger, Operation], None]] = {
     What.HOLD: _hold,
     What.RESUME: _resume,
     What.REPLAY: lambda ledger, operation: ledger.replays.append(operation),
+    What.REQUEST: lambda ledger, operation: ledger.requests.append(operation),
+    What.OUTCOME: lambda ledger, operation: ledger.outcomes.append(operation),
     What.FAULT: _fault,
     What.SCAN: _scan,
     What.COUNTERS: lambda ledger, operation: ledger.counters.append(operation),

@@ -335,6 +335,26 @@ def a_slow_machine_hands_out_for_longer_what_a_silent_store_never_read(story: St
     story.get("p-1", "p-2")
 
 
+def requests_are_answered_or_end(story: Story) -> None:
+    story.ask("amy-1", "amy-2")
+    story.ask("amy-3", outcome=Phase.FAIL)
+    story.ask("amy-4", "amy-5", outcome=Phase.INFO)
+    story.tell("amy-2", "1", end="404:/ask:no_responders")
+    story.tell("amy-1", "2", by="pat/1")
+    # The reply to the connect was lost.
+    story.tell("amy-1", "2", by="pat/1")
+    story.tell("amy-5", "3", by="pat/1")
+
+
+def requests_to_all_end_behind_their_replies(story: Story) -> None:
+    story.ask("amy-1", "amy-2", mode="all")
+    story.tell("amy-1", "1", by="pat/1")
+    story.tell("amy-1", "2", by="pam/1")
+    story.tell("amy-1", "2", by="pam/1")
+    story.tell("amy-1", "3", end="END", replies=2)
+    story.tell("amy-2", "4", end="408:/ask:timeout")
+
+
 GOOD: list[Tale] = [
     what_a_session_left_comes_to_the_next_one,
     sessions_of_one_subject_have_copies_of_their_own,
@@ -373,4 +393,6 @@ GOOD: list[Tale] = [
     one_was_sent_again_with_its_key,
     what_finds_no_room_is_on_its_way_out,
     the_books_balance,
+    requests_are_answered_or_end,
+    requests_to_all_end_behind_their_replies,
 ]

@@ -38,6 +38,8 @@ class What(StrEnum):
     HOLD = "hold"
     RESUME = "resume"
     REPLAY = "replay"
+    REQUEST = "request"
+    OUTCOME = "outcome"
     FAULT = "fault"
     SCAN = "scan"
     COUNTERS = "counters"

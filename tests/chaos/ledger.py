@@ -45,6 +45,8 @@ class Ledger:
     connects: list[Operation] = field(default_factory=list)
     replays: list[Operation] = field(default_factory=list)
     repeats: list[Operation] = field(default_factory=list)
+    requests: list[Operation] = field(default_factory=list)
+    outcomes: list[Operation] = field(default_factory=list)
     counters: list[Operation] = field(default_factory=list)
     gaps: list[Gap] = field(default_factory=list)
     stalls: list[Stall] = field(default_factory=list)

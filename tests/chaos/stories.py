@@ -133,6 +133,17 @@ class Story:
         self.now_ns = self.operations[-1].begun_ns
         self.lose()
 
+    def ask(
+        self, *tags: str, mode: str = "first", outcome: Phase = Phase.OK, by: str = "amy/1"
+    ) -> None:
+        for tag in tags:
+            self.add(What.REQUEST, by, outcome, tag=tag, mode=mode)
+
+    def tell(self, tag: str, id: str, *, by: str = "", end: str = "", replies: int = 0) -> None:
+        """An event says what has become of a request: a reply of somebody, or its end."""
+        fields: dict[str, Any] = {"tag": tag, "id": id, "by": by, "end": end, "replies": replies}
+        self.add(What.OUTCOME, "amy/1", lasts_ms=0, **fields)
+
     def count(self, **counters: int) -> None:
         self.add(What.COUNTERS, "server", Phase.OK, 1, **counters)
 

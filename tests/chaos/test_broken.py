@@ -124,6 +124,7 @@ def test_the_checker_finds_nothing_wrong_with_the_real_server(results: dict[str,
     result = results["whole"]
     assert result.is_valid, result.report()
     assert min(result.processed, result.dead, result.duplicated) > 0, result.report()
+    assert 0 < result.answered < result.asked, result.report()
 
 
 def test_a_store_in_memory_loses_messages(results: dict[str, Result]) -> None:

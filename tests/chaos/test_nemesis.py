@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.chaos.arena import HISTORY, arena
-from tests.chaos.checker import Result
+from tests.chaos.checker import Invariant, Result
 from tests.chaos.correspondents import add_correspondents
 from tests.chaos.history import What, read
 from tests.chaos.manners import Manner
@@ -173,6 +173,13 @@ def test_acknowledging_sessions_that_are_kept_outlive_their_servers(
 def test_all_kinds_of_receivers_take_part(plays: dict[str, Play], name: str) -> None:
     correspondents = {"tom/1", "sue/1", "sue/2", "ida/1", "max/1", "eva/1", "reader"}
     assert takers(plays[name].home) >= correspondents | {"joe/1", "ann/1", "eve/1", "bob/1"}
+
+
+@pytest.mark.parametrize("name", ["deaths", "everything"])
+def test_requests_have_one_outcome_when_servers_die(plays: dict[str, Play], name: str) -> None:
+    play = plays[name]
+    assert Invariant.ONE_OUTCOME not in play.result.broken, play.report()
+    assert 0 < play.result.answered < play.result.asked, play.report()
 
 
 def test_named_sessions_lose_nothing_when_servers_die(plays: dict[str, Play]) -> None:

@@ -18,6 +18,7 @@ from holdfast.delivery.messages import Message
 from holdfast.delivery.outcomes import ACKED
 from holdfast.delivery.persist_outcome import PersistOutcome
 from holdfast.delivery.queue import CallbackQueue
+from holdfast.delivery.request_steps import NO_FIELDS, RequestFields
 from holdfast.delivery.session_record import HoldRecord, SessionRecord
 from holdfast.delivery.subjects import Subjects
 from holdfast.delivery.unwritten_letters import UnwrittenLetter
@@ -65,9 +66,13 @@ def publishers_are_answered_before_the_store() -> None:
     keep = Store.keep
 
     def hasty(
-        self: Store, message: Message, keys: Sequence[str], done: Callable[[PersistOutcome], None]
+        self: Store,
+        message: Message,
+        keys: Sequence[str],
+        done: Callable[[PersistOutcome], None],
+        fields: RequestFields = NO_FIELDS,
     ) -> None:
-        keep(self, message, keys, lambda _: None)
+        keep(self, message, keys, lambda _: None, fields)
         self._loop.call_soon(done, PersistOutcome.KEPT)
 
     _replace(Store, "keep", hasty)
@@ -177,10 +182,14 @@ def keys_take_two_steps() -> None:
     keep = Store.keep
 
     def slowly(
-        self: Store, message: Message, keys: Sequence[str], done: Callable[[PersistOutcome], None]
+        self: Store,
+        message: Message,
+        keys: Sequence[str],
+        done: Callable[[PersistOutcome], None],
+        fields: RequestFields = NO_FIELDS,
     ) -> None:
         if message.key is None:
-            keep(self, message, keys, done)
+            keep(self, message, keys, done, fields)
             return
 
         def then(kept: PersistOutcome) -> None:
@@ -207,9 +216,13 @@ def what_waits_for_subjects_is_not_stored() -> None:
     keep = Store.keep
 
     def lightly(
-        self: Store, message: Message, keys: Sequence[str], done: Callable[[PersistOutcome], None]
+        self: Store,
+        message: Message,
+        keys: Sequence[str],
+        done: Callable[[PersistOutcome], None],
+        fields: RequestFields = NO_FIELDS,
     ) -> None:
-        keep(self, message, [key for key in keys if not key.endswith("/0")], done)
+        keep(self, message, [key for key in keys if not key.endswith("/0")], done, fields)
 
     _replace(Store, "keep", lightly)
 
@@ -233,6 +246,25 @@ def cursors_do_not_wait() -> None:
         add_to(self, reply, settled, ())
 
     _replace(Cursors, "add_to", hastily)
+
+
+def requests_end_in_two_steps() -> None:
+    """A reply is stored first, and then the end of its request."""
+    keep = Store.keep
+
+    def slowly(
+        self: Store,
+        message: Message,
+        keys: Sequence[str],
+        done: Callable[[PersistOutcome], None],
+        fields: RequestFields = NO_FIELDS,
+    ) -> None:
+        is_end = not any(fields.values())
+        keep(self, message, keys, done, NO_FIELDS if is_end else fields)
+        if is_end and fields:
+            self._loop.call_later(0.5, self.save_requests, fields)
+
+    _replace(Store, "keep", slowly)
 
 
 BUILDS = {
@@ -261,6 +293,7 @@ BUILDS = {
         _among_correspondents(everybody_gets_what_is_for_a_subject, Invariant.FROM_SOMEWHERE),
         _among_correspondents(work_goes_to_everybody, Invariant.ONE_RECEIVER),
         _among_correspondents(cursors_do_not_wait, Invariant.NO_LOSS),
+        _among_correspondents(requests_end_in_two_steps, Invariant.ONE_OUTCOME, _KILL_OFTEN),
     )
 }
 
