@@ -12,6 +12,7 @@ class Cause(Enum):
     UNKNOWN_KEY = "an unknown key"
     NO_KEYS = "no keys to verify with"
     SIGNATURE = "a wrong signature"
+    UNTRIMMED = "a wrong signature, made with the newline or space around the secret in its file"
     EXPIRED = "an expired token"
     TOO_EARLY = "a token that is not valid yet"
     AUDIENCE = "a token for another audience"

@@ -2,13 +2,15 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 from urllib.parse import urlsplit
 
 import orjson
 
+from holdfast.bayeux.buckets import Buckets, Rate
 from holdfast.login.failures import Unusable
 from holdfast.login.verification_keys import VerificationKeys, read_key_set, read_keys
 from holdfast.login.watched_file import WatchedFile
@@ -17,8 +19,11 @@ log = logging.getLogger(__name__)
 
 # Providers announce new keys long before they sign with them.
 _RENEW_AFTER_S = 300.0
-# At most one fetch in this time, even if tokens name made-up keys.
-_PAUSE_S = 10.0
+# The pause before it tries again, if the provider does not answer.
+_RETRY_S = 10.0
+# At most one fetch in this time, and in the long run fewer, if tokens name unknown keys.
+_PAUSE_S = 1.0
+_FETCHES = Rate(burst=10, per_s=0.1)
 # Without an answer of the provider for this long, its keys are no longer trusted.
 _KEPT_S = 24 * 3600.0
 _DISCOVERY = "/.well-known/openid-configuration"
@@ -44,7 +49,7 @@ class KeyFile:
 
     def __init__(self, path: Path) -> None:
         """Raises `Unusable`."""
-        self._file = WatchedFile(path, read_keys)
+        self._file = WatchedFile(path, partial(_read_file, path))
 
     def keys(self) -> VerificationKeys:
         return self._file.value
@@ -53,16 +58,36 @@ class KeyFile:
         self._file.refresh()
 
 
+def _read_file(path: Path, text: bytes) -> VerificationKeys:
+    keys = read_keys(text)
+    _log_skipped(str(path), keys.skipped)
+    return keys
+
+
+def _log_skipped(source: str, skipped: Sequence[str]) -> None:
+    for each in skipped:
+        log.warning("%s: %s; it is skipped", source, each)
+
+
 class KeyUrl:
     """Keys from a provider: cached, and fetched again when a token names an unknown one."""
 
-    def __init__(self, find: Callable[[], Awaitable[str]], fetch: Fetch, clock: Clock) -> None:
+    def __init__(
+        self,
+        find: Callable[[], Awaitable[str]],
+        fetch: Fetch,
+        clock: Clock,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
         """`find` returns the URL of the JWK Set."""
         self._find = find
         self._fetch = fetch
         self._clock = clock
+        self._sleep = sleep
+        self._fetches = Buckets(_FETCHES)
         self._keys = VerificationKeys()
         self._fetched_at = self._tried_at = float("-inf")
+        self._tries = 0
         self._is_failing = False
         self._one_at_a_time = asyncio.Lock()
         # The loop itself keeps no task.
@@ -75,19 +100,38 @@ class KeyUrl:
     async def renew(self, key_id: object) -> None:
         """Fetch the keys if they are old; only a token with an unknown key waits for that."""
         if not self.keys().knows(key_id):
-            async with self._one_at_a_time:
-                if not self.keys().knows(key_id) and self._may_try():
-                    await self._renew()
-        elif self._clock() > self._fetched_at + _RENEW_AFTER_S and self._may_try():
-            self._renewing = asyncio.get_running_loop().create_task(self._renew())
+            await self._look_for(key_id, self._tries)
+        elif self._is_old() and (self._renewing is None or self._renewing.done()):
+            self._renewing = asyncio.get_running_loop().create_task(self._renew_old())
 
-    def _may_try(self) -> bool:
-        return self._clock() > self._tried_at + _PAUSE_S
+    def _is_old(self) -> bool:
+        now = self._clock()
+        return now > self._fetched_at + _RENEW_AFTER_S and now > self._tried_at + _RETRY_S
+
+    async def _renew_old(self) -> None:
+        async with self._one_at_a_time:
+            if self._is_old():
+                await self._renew()
+
+    async def _look_for(self, key_id: object, tries: int) -> None:
+        """Fetch the keys, unless that was tried again since the token came."""
+        async with self._one_at_a_time:
+            if self._tries > tries or self.keys().knows(key_id):
+                return
+            if self._fetches.take("", self._clock()):
+                return
+            # The key may have been published since the last fetch.
+            pause_s = self._tried_at + _PAUSE_S - self._clock()
+            if pause_s > 0:
+                await self._sleep(pause_s)
+            await self._renew()
 
     async def _renew(self) -> None:
         self._tried_at = self._clock()
+        self._tries += 1
         try:
-            self._keys = read_key_set(await self._fetch(await self._find()))
+            url = await self._find()
+            found = read_key_set(await self._fetch(url))
         except (Unusable, OSError, ValueError) as error:
             if not self._is_failing:
                 log.error("keys: %s; tokens are verified with the keys known so far", error)
@@ -95,6 +139,9 @@ class KeyUrl:
             return
         if self._is_failing:
             log.info("keys: the provider answers again")
+        if found.skipped != self._keys.skipped:
+            _log_skipped(url, found.skipped)
+        self._keys = found
         self._is_failing = False
         self._fetched_at = self._clock()
 

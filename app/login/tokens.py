@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jwt
@@ -74,8 +74,22 @@ def verify(token: str, keys: VerificationKeys, rules: TokenRules) -> Login:
         except LoginFailed as failed:
             if failed.cause is not Cause.SIGNATURE:
                 raise
-            failure = failed
+            failure = _explained(failed, token, key, rules)
     raise failure
+
+
+def _explained(
+    failed: LoginFailed, token: str, key: VerificationKey, rules: TokenRules
+) -> LoginFailed:
+    """Return the failure; whoever signed with all bytes of the key's file learns that."""
+    if key.untrimmed:
+        try:
+            _claims(token, replace(key, key=key.untrimmed), rules)
+        except LoginFailed as other:
+            if other.cause is Cause.SIGNATURE:
+                return failed
+        return LoginFailed(Cause.UNTRIMMED)
+    return failed
 
 
 def _header(token: str) -> Mapping[str, Any]:

@@ -13,7 +13,6 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 from cryptography.hazmat.primitives.serialization import load_pem_public_key
 from cryptography.x509 import load_pem_x509_certificates
 from jwt import PyJWK
-from jwt.exceptions import PyJWTError
 
 from holdfast.login.failures import Unusable
 
@@ -21,6 +20,7 @@ from holdfast.login.failures import Unusable
 LEAST_SECRET = 32
 _LEAST_RSA_BITS = 2048
 _MOST_KEYS = 64
+_LONGEST_NAME = 64
 _BY_RSA = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512")
 _BY_CURVE = {"secp256r1": "ES256", "secp384r1": "ES384", "secp521r1": "ES512"}
 _BY_SECRET = ("HS256", "HS384", "HS512")
@@ -37,6 +37,8 @@ class VerificationKey:
     id: str
     key: Any
     algorithms: tuple[str, ...]
+    # All bytes of the file of a secret, if it has more: a newline at its end, for example.
+    untrimmed: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,8 @@ class VerificationKeys:
     """All keys of one source."""
 
     keys: tuple[VerificationKey, ...] = ()
+    # The keys of the source that are unusable, each with the reason.
+    skipped: tuple[str, ...] = ()
 
     def matching(self, key_id: object, algorithm: object) -> list[VerificationKey]:
         """Return the keys that may have signed a token with this header."""
@@ -70,13 +74,14 @@ def read_keys(text: bytes) -> VerificationKeys:
         return VerificationKeys(tuple(_of_pem(stripped)))
     if len(stripped) < LEAST_SECRET:
         raise Unusable(f"a secret needs at least {LEAST_SECRET} bytes")
-    return VerificationKeys((VerificationKey("", stripped, _BY_SECRET),))
+    untrimmed = b"" if text == stripped else text
+    return VerificationKeys((VerificationKey("", stripped, _BY_SECRET, untrimmed),))
 
 
 def read_key_set(text: bytes, *, allows_secrets: bool = False) -> VerificationKeys:
-    """Read a JWK Set. Keys of unknown types, and for encryption, are left out.
+    """Read a JWK Set. Keys for encryption are left out, unusable ones are skipped.
 
-    Secrets in a published set would let anybody sign, so they are left out too. Raises `Unusable`.
+    Secrets in a published set would let anybody sign, so they are skipped too. Raises `Unusable`.
     """
     try:
         given = orjson.loads(text)
@@ -85,34 +90,58 @@ def read_key_set(text: bytes, *, allows_secrets: bool = False) -> VerificationKe
         raise Unusable(f"not JSON: {error}") from None
     if not isinstance(entries, list):
         raise Unusable("not a JWK Set: the member keys must be a list")
-    found = [
-        key
-        for entry in entries[:_MOST_KEYS]
-        if isinstance(entry, Mapping) and (key := _of_jwk(entry, allows_secrets)) is not None
-    ]
+    found: list[VerificationKey] = []
+    skipped: list[str] = []
+    for number, entry in enumerate(entries[:_MOST_KEYS], 1):
+        try:
+            if not isinstance(entry, Mapping):
+                raise Unusable("not an object")
+            if _is_for_signatures(entry):
+                found.append(_of_jwk(entry, allows_secrets=allows_secrets))
+        except Unusable as unusable:
+            skipped.append(f"key {number}{_named(entry)}: {unusable}")
     if not found:
-        raise Unusable("no key that can verify a token")
-    return VerificationKeys(tuple(found))
+        more = f" ({skipped[0]})" if skipped else ""
+        raise Unusable(f"no key that can verify a token{more}")
+    return VerificationKeys(tuple(found), tuple(skipped))
 
 
-def _of_jwk(entry: Mapping[str, Any], allows_secrets: bool) -> VerificationKey | None:
-    if entry.get("use", "sig") != "sig" or "verify" not in entry.get("key_ops", ["verify"]):
-        return None
-    is_secret = entry.get("kty") == "oct"
+def _named(entry: object) -> str:
+    """Return what identifies a key to its owner, shortened."""
+    key_id = entry.get("kid") if isinstance(entry, Mapping) else None
+    return f" ({key_id[:_LONGEST_NAME]!r})" if isinstance(key_id, str) else ""
+
+
+def _is_for_signatures(entry: Mapping[str, Any]) -> bool:
+    """Return whether the key is meant for signatures. Raises `Unusable`."""
+    use, operations = entry.get("use", "sig"), entry.get("key_ops", ["verify"])
+    if not isinstance(use, str):
+        raise Unusable("use is not a text")
+    if not isinstance(operations, list):
+        raise Unusable("key_ops is not a list")
+    return use == "sig" and "verify" in operations
+
+
+def _of_jwk(entry: Mapping[str, Any], *, allows_secrets: bool) -> VerificationKey:
+    """Return the key. Raises `Unusable`."""
+    key_id, named = entry.get("kid", ""), entry.get("alg")
+    if not isinstance(key_id, str):
+        raise Unusable("kid is not a text")
     # A private key would verify tokens, too, but it has been published.
-    if "d" in entry or (is_secret and not allows_secrets):
-        return None
+    if "d" in entry:
+        raise Unusable("a private key")
+    if entry.get("kty") == "oct" and not allows_secrets:
+        raise Unusable("a secret, which must not be published")
     try:
         key = PyJWK(dict(entry)).key
-    except (PyJWTError, ValueError, TypeError, KeyError):
-        return None
+    except Exception as error:
+        # Whatever the library raises about data that it does not expect. Its texts quote the key.
+        raise Unusable(f"it cannot be read ({type(error).__name__})") from None
     algorithms = _algorithms(key)
-    named = entry.get("alg")
     if named is not None:
         algorithms = tuple(each for each in algorithms if each == named)
-    key_id = entry.get("kid", "")
-    if not algorithms or not isinstance(key_id, str):
-        return None
+    if not algorithms:
+        raise Unusable("too weak, or of a type or for an algorithm that no token may have")
     return VerificationKey(key_id, key, algorithms)
 
 

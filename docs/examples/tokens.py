@@ -4,7 +4,7 @@ Holdfast and the application share a secret of at least 32 bytes. Run both from 
 the source tree:
 
     mkdir -p -m 700 data
-    head -c 32 /dev/urandom | base64 >data/token-key
+    head -c 32 /dev/urandom | base64 | tr -d '\\n' >data/token-key
     .venv/bin/holdfast serve --login-keys data/token-key --login-audience push
     .venv/bin/python -m docs.examples.tokens data/token-key
 """
