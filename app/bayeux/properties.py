@@ -129,7 +129,9 @@ def _subscriptions(sessions: Iterable[Session]) -> list[str]:
 
 NODE: Mapping[str, Property[None]] = {
     "aliveCallbackClients": Reading(
-        lambda at, _: _keys(each for each in at.state.sessions if each.has_connection)
+        lambda at, _: _keys(
+            each for each in at.state.sessions if each.connection_state is DispatcherState.ALIVE
+        )
     ),
     "clientList": Reading(lambda at, _: _subjects(at)),
     "clients": Reading(lambda at, _: _subjects(at)),

@@ -83,7 +83,7 @@ def last_seen_ms(options: Options, node: Node, session: Session, now: float) -> 
     """Return when the client was last seen, or an earlier time if that is not known exactly."""
     if session.has_connection:
         return node.now_ms()
-    if session.seen_ms and session.connection_state is dispatcher.DispatcherState.UNDEF:
+    if session.seen_ms and session.is_away:
         # The client left before this server started.
         return session.seen_ms
     if session.ends_at:

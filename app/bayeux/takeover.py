@@ -16,6 +16,7 @@ def take_over(life: SessionLife, session: Session, draft: Session, now: float) -
     before = None if session.dispatcher is None else session.dispatcher.state
     _dismiss_client(life, session)
     state.sessions.rename(session, draft.client_id)
+    was_away = session.is_away
     session.advance(SessionInput.RESUME)
     session.extensions = draft.extensions
     session.attributes = draft.attributes
@@ -46,6 +47,8 @@ def take_over(life: SessionLife, session: Session, draft: Session, now: float) -
         # This client may have fewer rights than the one before.
         life.reauthorizations.reauthorize(session)
     _take_dispatcher(life, session, draft, now)
+    if was_away and session.dispatcher is not None:
+        session.dispatcher.since = now
     # The session may be live now.
     state.waiting_places.move_on_to(session)
     after = None if session.dispatcher is None else session.dispatcher.state
@@ -87,6 +90,8 @@ def leave(life: SessionLife, session: Session, now: float, reconnect: str = "non
     _dismiss_client(life, session, reconnect)
     life.hand_overs.change_hands(session, now)
     session.advance(SessionInput.LEAVE)
+    # Now it is known, and not from an earlier process.
+    session.seen_ms = 0
     life.state.work.relieve(session)
     life.state.journal.session(session, "left")
     life.clock.detach(session, now)

@@ -10,7 +10,7 @@ from holdfast.cli.remote import Params
 program = group_of_commands()
 
 _CHANNELS = ("name", "subscribers", "rate", "held")
-_MESSAGES = ("id", "sender", age("published", "AGE"), "bytes", DATA)
+_MESSAGES = ("id", "sender", age("published"), "bytes", DATA)
 _HELD = "/held-channels"
 
 

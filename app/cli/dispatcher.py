@@ -7,7 +7,7 @@ import typer
 
 from holdfast.cli.holds import Reason, Until, hold_body, hold_text
 from holdfast.cli.options import Key, ToServer, path_of
-from holdfast.cli.output import Json, print_facts, print_json, print_table, since, when
+from holdfast.cli.output import FOR, Json, print_facts, print_json, print_table, since, when
 from holdfast.cli.program import group_of_commands
 from holdfast.cli.remote import Remote, Server
 from holdfast.units import counted
@@ -67,7 +67,7 @@ def show(
     if server.as_json:
         print_json({"sessions": sessions, "channels": channels})
     else:
-        print_table(("HELD", "ENTRIES", "FOR", "WHY"), [*map(_row, sessions + channels)])
+        print_table(("HELD", "ENTRIES", FOR, "WHY"), [*map(_row, sessions + channels)])
 
 
 def _report(server: Server, session: Json, change: str = "") -> None:

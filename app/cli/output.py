@@ -95,29 +95,29 @@ def answer(value: object, text: str, *, as_json: bool) -> None:
 
 
 class Cell(NamedTuple):
-    """A cell of a table: short for people, complete for programs."""
+    """A cell or a head of a table: short for people, complete for programs."""
 
     short: object
     whole: object
 
 
-def print_table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+def print_table(head: Sequence[object], rows: Iterable[Sequence[object]]) -> None:
     """Print a table on a terminal; otherwise tab-separated lines without truncation."""
-    cells = [[_cell(each) for each in row] for row in rows]
-    if console.is_terminal and not cells:
+    cells = [[_cell(each) for each in row] for row in (head, *rows)]
+    if console.is_terminal and len(cells) == 1:
         console.print(Text("None.", "dim"))
         return
-    shown = [[visible(cell.short) for cell in row] for row in cells]
-    widths = _widths([head, *shown], console.width) if console.is_terminal else None
+    names, *shown = [[visible(cell.short) for cell in row] for row in cells]
+    widths = _widths([names, *shown], console.width) if console.is_terminal else None
     if widths is None:
-        for line in [head, *([visible(cell.whole) for cell in row] for row in cells)]:
-            sys.stdout.write("\t".join(line) + "\n")
+        for row in cells:
+            sys.stdout.write("\t".join(visible(cell.whole) for cell in row) + "\n")
         return
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
-    for name, width in zip(head, widths, strict=True):
+    for name, width in zip(names, widths, strict=True):
         table.add_column(name, no_wrap=True, width=width)
     for texts in shown:
-        table.add_row(*(_coloured(name, text) for name, text in zip(head, texts, strict=True)))
+        table.add_row(*(_coloured(name, text) for name, text in zip(names, texts, strict=True)))
     console.print(table)
 
 
@@ -173,7 +173,10 @@ def _ago(ms: int | None) -> str:
     return f"{seconds}s"
 
 
-Column = tuple[str, Callable[[Json], object]]
+# Programs get the time itself, where people see how long ago it was.
+AGE, FOR = Cell("AGE", "SINCE"), Cell("FOR", "SINCE")
+
+Column = tuple[str | Cell, Callable[[Json], object]]
 # A column is a field of the items, or has a head of its own and a function that makes its cells.
 Columns = Sequence[str | Column]
 
@@ -188,7 +191,7 @@ def print_items(columns: Columns, items: Iterable[Json], *, as_json: bool = Fals
     print_table([head for head, _ in whole], [[cell(item) for _, cell in whole] for item in items])
 
 
-def age(name: str, head: str = "AGE") -> Column:
+def age(name: str, head: str | Cell = AGE) -> Column:
     """A column that shows how long ago the time in a field was."""
     return head, lambda item: since(item[name])
 

@@ -159,10 +159,16 @@ class Receiver(Timed):
 
     @property
     def connection_state(self) -> DispatcherState:
-        """The dispatcher's state, also without a dispatcher."""
+        """The state for all who look at the session; docs/sessions.md has the table."""
         if not self.takes_messages:
             return DispatcherState.DEAD
-        return DispatcherState.ALIVE if self.dispatcher is None else self.dispatcher.state
+        if self.is_away:
+            return DispatcherState.UNDEF
+        state = DispatcherState.ALIVE if self.dispatcher is None else self.dispatcher.state
+        if state is DispatcherState.ALIVE and self.state is SessionState.HANDSHAKEN:
+            # All would be well, but there has been no connect yet.
+            return DispatcherState.UNDEF
+        return state
 
     @property
     def person(self) -> str:

@@ -77,7 +77,7 @@ class Census:
         if dispatcher is not None:
             is_active = dispatcher.is_active
             self.held_back += not is_active
-            self.polling += dispatcher.state is DispatcherState.POLLING
+            self.polling += session.connection_state is DispatcherState.POLLING
         if is_active:
             self.note_first(session, held)
 

@@ -103,7 +103,7 @@ const sessions = (now) => card("Sessions", figures([
     ["living", now.sessions, ["sessions"]],
     ["connected", now.connected, ["sessions", {unconnected: "false"}]],
     ["named, away", now.away],
-    ["contact lost or retrying", now.polling, ["sessions", {state: "POLLING"}]],
+    ["lost or retrying", now.polling, ["sessions", {state: "POLLING"}]],
     ["held back", now.held_back, ["sessions", {held: "true"}]],
     ["durable", now.durable],
 ]));

@@ -5,9 +5,9 @@ import {bytes, count, spaced, time} from "./format.js";
 import {actions, asked, card, confirmed, facts, filter, json, link, live, messageLink, mono, parts, sheet, when} from "./parts.js";
 
 const MOODS = new Map([["ALIVE", "good"], ["POLLING", "warn"], ["DEAD", "bad"]]);
-// Words for states of sessions whose client is absent, and of others.
-const WORDS_ABSENT = new Map([["ALIVE", "away"], ["UNDEF", "away"], ["POLLING", "contact lost"]]);
-const WORDS_HERE = new Map([["POLLING", "retrying"]]);
+// Words for states of sessions whose client is absent, and of others: see docs/sessions.md.
+const WORDS_ABSENT = new Map([["UNDEF", "away"], ["POLLING", "lost"]]);
+const WORDS_HERE = new Map([["UNDEF", "not connected yet"], ["POLLING", "retrying"]]);
 // The number of queue entries that are shown.
 const FIRST = 100;
 

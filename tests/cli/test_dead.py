@@ -26,7 +26,7 @@ def test_letters_are_listed_with_tabs_in_a_pipe(shell: Shell) -> None:
     done = shell.run("dead", "list", "--fingerprint", "f1")
     assert done.exit_code == 0
     head, *rows = [line.split("\t") for line in done.stdout.splitlines()]
-    assert head[:3] == ["ID", "AGE", "CHANNEL"]
+    assert head[:3] == ["ID", "SINCE", "CHANNEL"]
     assert [int(row[0]) for row in rows] == [3, 2, 1]
 
 
@@ -393,7 +393,7 @@ def test_a_terminal_too_narrow_for_a_table_gets_lines_with_tabs(
 ) -> None:
     terminal = Console(force_terminal=True, width=40, color_system=None)
     monkeypatch.setattr(output, "console", terminal)
-    assert shell.run("dead", "list").stdout.startswith("ID\tAGE\tCHANNEL")
+    assert shell.run("dead", "list").stdout.startswith("ID\tSINCE\tCHANNEL")
 
 
 def test_tables_show_the_state_by_colour(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -116,7 +116,7 @@ def test_an_invalid_id_is_a_usage_error(shell: Shell, id: str) -> None:
 def test_changes_of_operators_are_listed(shell: Shell) -> None:
     shell.run("dispatcher", "hold", "joe/1", "--reason", "disk full")
     rows = [line.split("\t") for line in shell.run("audit").stdout.splitlines()]
-    assert rows[0] == ["AGE", "WHO", "ACTION", "TARGET", "OUTCOME", "DETAIL"]
+    assert rows[0] == ["SINCE", "WHO", "ACTION", "TARGET", "OUTCOME", "DETAIL"]
     assert rows[1][1:5] == ["operator/ann", "session.hold", "joe/1", "ok"]
     assert json.loads(shell.run("audit", "--json").stdout)["detail"]["reason"] == "disk full"
 

@@ -23,12 +23,12 @@ class SessionFilter(BaseModel):
     )
     state: AnyDispatcherState | None = Field(
         default=None,
-        description="State of the dispatcher: UNDEF, ALIVE, POLLING or DEAD.",
+        description="The `connectionState`: UNDEF, ALIVE, POLLING or DEAD.",
         json_schema_extra={
             "x-words": {
                 "ALIVE": "alive",
-                "POLLING": "contact lost or retrying",
-                "UNDEF": "never connected",
+                "POLLING": "lost or retrying",
+                "UNDEF": "away or not connected yet",
                 "DEAD": "dead",
             }
         },

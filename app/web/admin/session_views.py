@@ -175,7 +175,7 @@ def whole_session(
     """Return a session with everything that is known of it."""
     dispatcher = session.dispatcher
     policy = DEFAULT_POLICY if dispatcher is None else dispatcher.policy
-    is_polling = dispatcher is not None and dispatcher.state is DispatcherState.POLLING
+    is_polling = session.connection_state is DispatcherState.POLLING
     deadline = dispatcher.deadline if dispatcher is not None and is_polling else None
     queue = session.queue
     return view_of(

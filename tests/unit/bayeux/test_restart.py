@@ -76,7 +76,12 @@ def test_a_client_that_left_before_a_restart_was_last_seen_before_it() -> None:
     state = server.bayeux.state
     (session,) = state.sessions
     assert abs(last_seen_ms(state.options, state.node, session, server.now) - left_ms) < 100
-    take(Client(server))
+    client = Client(server)
+    take(client)
+    assert last_seen_ms(state.options, state.node, session, server.now) > left_ms + 60_000
+    client.disconnect()
+    server.turn()
+    server.advance(3.0)
     assert last_seen_ms(state.options, state.node, session, server.now) > left_ms + 60_000
 
 

@@ -105,10 +105,28 @@ def test_a_dispatcher_is_dead_exactly_in_the_states_that_take_no_messages(
     assert (found.connection_state is DispatcherState.DEAD) is not found.takes_messages
 
 
-def test_a_stopped_session_that_is_resumed_has_no_dispatcher_and_is_alive() -> None:
+def test_a_stopped_session_that_is_resumed_has_no_dispatcher_and_is_alive_when_it_connects() -> (
+    None
+):
     found = receiver(SessionInput.STOP, SessionInput.RESUME)
     assert found.dispatcher is None
-    assert found.connection_state is DispatcherState.ALIVE
+    told = [found.connection_state]
+    found.advance(SessionInput.CONNECT)
+    told.append(found.connection_state)
+    assert told == [DispatcherState.UNDEF, DispatcherState.ALIVE]
+
+
+@pytest.mark.parametrize("state", [DispatcherState.ALIVE, DispatcherState.POLLING])
+def test_without_a_connecting_client_no_session_is_alive(state: DispatcherState) -> None:
+    found = receiver()
+    assert found.dispatcher is not None
+    found.dispatcher.state = state
+    told = [found.connection_state]
+    for seen in (SessionInput.CONNECT, SessionInput.LEAVE):
+        found.advance(seen)
+        told.append(found.connection_state)
+    before = DispatcherState.UNDEF if state is DispatcherState.ALIVE else state
+    assert told == [before, state, DispatcherState.UNDEF]
 
 
 def test_every_end_is_counted_as_one_of_three() -> None:
