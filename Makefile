@@ -17,6 +17,8 @@ SOURCES := $(shell find app extensions pipeline static \( -name node_modules -o 
 unexport PYTHONDONTWRITEBYTECODE
 
 PEERS := bench/load/peers
+# Folders with CometD for Java: a server, and clients.
+JAVA := $(PEERS)/cometd-jetty tests/clients/java
 
 CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/holdfast
 # Clones share what was compiled, in a folder for each set of tools, which compile differently.
@@ -216,7 +218,7 @@ setup-clients:
 	    $(MAKE) --no-print-directory tests/clients/node_modules/.installed $(PEERS)/node_modules/.installed; \
 	else echo 'node and npm are missing: no test with the real JavaScript clients' >&2; fi
 	@if command -v mvn >/dev/null && command -v javac >/dev/null; then \
-	    $(MAKE) --no-print-directory $(PEERS)/cometd-jetty/target/.installed; \
+	    $(MAKE) --no-print-directory $(addsuffix /target/.installed,$(JAVA)); \
 	else echo 'mvn and a JDK are missing: no test with CometD for Java' >&2; fi
 
 tests/clients/node_modules/.installed: tests/clients/package-lock.json
@@ -227,10 +229,13 @@ $(PEERS)/node_modules/.installed: $(PEERS)/package-lock.json
 	npm ci --prefix $(PEERS) --no-audit --no-fund --loglevel=error
 	@touch $@
 
-$(PEERS)/cometd-jetty/target/.installed: $(addprefix $(PEERS)/cometd-jetty/,pom.xml CometDJetty.java)
+$(addsuffix /target/.installed,$(JAVA)): %/target/.installed: %/pom.xml
 	mvn --quiet --batch-mode --strict-checksums --file $< dependency:copy-dependencies
-	javac -cp '$(@D)/lib/*' -d $(@D)/classes $(<D)/CometDJetty.java
+	javac -cp '$(@D)/lib/*' -d $(@D)/classes $(<D)/*.java
 	@touch $@
+
+$(PEERS)/cometd-jetty/target/.installed: $(wildcard $(PEERS)/cometd-jetty/*.java)
+tests/clients/java/target/.installed: $(wildcard tests/clients/java/*.java)
 
 # A browser, and what formats the manual pages.
 .PHONY: setup-debian
@@ -294,5 +299,5 @@ audit: | $(BIN)/python ## look for known vulnerabilities, and list all parts in 
 clean: ## remove everything that make made here
 	rm -rf $(VENV) dist htmlcov .coverage .coverage.* .hypothesis .import_linter_cache \
 	    .mypy_cache .pytest_cache .ruff_cache tests/clients/node_modules \
-	    $(PEERS)/node_modules $(PEERS)/cometd-jetty/target static/cometd static/npm/node_modules
+	    $(PEERS)/node_modules $(addsuffix /target,$(JAVA)) static/cometd static/npm/node_modules
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

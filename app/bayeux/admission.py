@@ -60,6 +60,10 @@ class Admission:
             log.warning("the server has too much to do, and refused %s", refused)
             self._unreported, self._reported_at = 0, now
 
+    def spread_s(self, many: int) -> float:
+        """Return a random delay, so that this many clients come back no faster than admitted."""
+        return self._random() * many / self._rate
+
     def delay_s(self) -> float:
         """Return a random delay after which a refused client should retry."""
         return 0.5 + self._random() * self.SPREAD_S

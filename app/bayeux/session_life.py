@@ -145,8 +145,14 @@ class SessionLife:
             self.state.hub.make_ready(session)
 
     def farewell_advice(self, session: Session) -> Json:
-        """Advise the client to reconnect after a delay, when another server will be there."""
-        session.rest_interval_s = self.state.admission.delay_s()
+        """Advise the client to reconnect, at once if the next server will know its session.
+
+        Other clients must handshake again, so they come spread. No longer than necessary: clients
+        add the interval to each of their attempts.
+        """
+        state = self.state
+        newcomers = len(state.sessions) - state.hub.durables
+        session.rest_interval_s = 0.0 if session.is_durable else state.admission.spread_s(newcomers)
         return session_advice(session, self.state.options)
 
     def agree(self, session: Session, terms: Terms | None, *, acks: bool) -> None:

@@ -109,5 +109,6 @@ def busy(state: ServerState) -> Refused:
 
 def later(state: ServerState, error: ErrorReply) -> Refused:
     """Return a refusal whose advice lets each client retry at a random moment."""
-    advice = reconnect_advice(state.options, "handshake", state.admission.delay_s())
-    return Refused(error, advice=advice)
+    admission = state.admission
+    delay_s = admission.spread_s(len(state.sessions)) if state.is_stopping else admission.delay_s()
+    return Refused(error, advice=reconnect_advice(state.options, "handshake", delay_s))

@@ -104,9 +104,10 @@ async def serving(settings: Settings) -> AsyncIterator[str]:
             yield url
         finally:
             listener.stop_accepting()
+            heads.end_connections()
             bayeux.stop(clock())
             # Pending data leave first; closing then waits for nobody.
-            await _within(timeout_s / 2, listener.drain())
+            await _within(timeout_s / 2, _drain(websockets, listener))
             await _within(timeout_s / 2, _close(websockets, listener))
 
 
@@ -161,6 +162,10 @@ def _make_bayeux(
 
 def _books(state: ServerState) -> Books:
     return Books(state.counters, state.sessions, state.waiting_places)
+
+
+async def _drain(websockets: WebSocketFrontEnd, listener: Listener) -> None:
+    await asyncio.gather(websockets.close_drained(), listener.drain())
 
 
 async def _close(websockets: WebSocketFrontEnd, listener: Listener) -> None:

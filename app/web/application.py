@@ -66,6 +66,13 @@ def _bayeux_handler(
     endpoint: Endpoint, websockets: WebSocketFrontEnd
 ) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
     async def bayeux(request: web.Request) -> web.StreamResponse:
+        response = await dispatch(request)
+        if endpoint.bayeux.state.is_stopping:
+            # The client's next request must find another server.
+            response.force_close()
+        return response
+
+    async def dispatch(request: web.Request) -> web.StreamResponse:
         """Dispatch to a transport by method, headers and query."""
         if request.method == "POST":
             return await long_poll(request, endpoint)

@@ -501,7 +501,7 @@ class FastLane(RequestHandler):
         if self.transport is None:
             return
         headers = {**self._cors, **retry_headers(wait_s)}
-        if error is ErrorReply.REQUEST_TIMEOUT:
+        if error is ErrorReply.REQUEST_TIMEOUT and not self._heads.are_last:
             headers["Connection"] = "close"
         body = error_body(error)
         answer = b"%b%d\r\n\r\n%b" % (self._heads.build(error.code, headers), len(body), body)
@@ -510,6 +510,8 @@ class FastLane(RequestHandler):
 
     def _free(self) -> None:
         self._exchange = None
+        if self._heads.are_last:
+            self.close()
         self._next_keepalive_close_time = self._loop.time() + self._keepalive_timeout
         if self._set_aside:
             self._loop.call_soon(self._take_up)

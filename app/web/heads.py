@@ -14,6 +14,8 @@ class Heads:
     def __init__(self, hsts_s: int | None = None) -> None:
         self._fields = {"Content-Type": JSON_TYPE, **FIXED_HEADERS, **hsts_headers(hsts_s)}
         self._common = ""
+        # Whether connections end with their next response.
+        self.are_last = False
         self.ok = b""
         self.refresh()
 
@@ -22,6 +24,12 @@ class Heads:
         fields = {**self._fields, "Date": formatdate(usegmt=True)}
         self._common = "".join(f"{name}: {value}\r\n" for name, value in fields.items())
         self.ok = self.build(200, {})
+
+    def end_connections(self) -> None:
+        """Let connections end with their next response: the server stops."""
+        self.are_last = True
+        self._fields["Connection"] = "close"
+        self.refresh()
 
     def build(self, status: int, headers: Mapping[str, str]) -> bytes:
         """Return a head with this status and these further headers."""

@@ -91,6 +91,7 @@ class Socket:
         "_flush",
         "_hang_up",
         "_has_unread",
+        "_is_closed",
         "_loop",
         "_messages_per_frame",
         "_protocol",
@@ -126,6 +127,8 @@ class Socket:
         self._has_unread: Callable[[], bool] = getattr(self._protocol, "has_unread", _knows_none)
         self._bayeux, self._coalescer = endpoint.bayeux, endpoint.coalescer
         self._messages_per_frame = endpoint.options.ws_messages_per_frame
+        # Whether a close frame was sent, behind which nothing may follow.
+        self._is_closed = False
         self._flush = flush
         self._hang_up = hang_up
         # The outcome of a message that was taken and is unfinished.
@@ -218,7 +221,7 @@ class Socket:
 
     def is_lost(self) -> bool:
         transport = self._protocol.transport
-        return transport is None or transport.is_closing()
+        return self._is_closed or transport is None or transport.is_closing()
 
     async def drained(self) -> None:
         """Wait until the client has read enough, or is gone."""
@@ -241,6 +244,10 @@ class Socket:
 
     def close(self) -> None:
         """Stop sending."""
+        self._is_closed = True
+
+    def leave(self) -> None:
+        """The connection is lost: wait for nothing more."""
         for waiting in (self._draining, self._ending, self.expecting):
             if waiting is not None:
                 waiting.cancel()
@@ -262,7 +269,7 @@ class Socket:
 
     def _write(self, frames: bytes) -> bool:
         transport = self._protocol.transport
-        if transport is None or transport.is_closing():
+        if self._is_closed or transport is None or transport.is_closing():
             return False
         self._coalescer.write(transport, frames)
         return True
@@ -302,6 +309,7 @@ class _Response(web.WebSocketResponse[Literal[False]]):
             protocols=() if options.ws_protocol is None else (options.ws_protocol,),
         )
         self._coalescer, self._scheduler = endpoint.coalescer, endpoint.scheduler
+        self.socket: Socket | None = None
         # None if the connection is not the fast lane's.
         self._frames: ClientFrames | None = None
         self._frames_heard = 0
@@ -346,6 +354,8 @@ class _Response(web.WebSocketResponse[Literal[False]]):
     async def close(
         self, *, code: int = WSCloseCode.OK, message: bytes = b"", drain: bool = True
     ) -> bool:
+        if self.socket is not None:
+            self.socket.close()
         self._coalescer.send()
         message = message or _REASONS.get(code, b"")
         return await super().close(code=code, message=message, drain=drain)
@@ -358,6 +368,12 @@ async def _close(
     if not response.closed:
         socket.note_close(code, reason)
         await response.close(code=code, message=reason.encode(), drain=drain)
+
+
+async def _dismiss(response: _Response, socket: Socket) -> None:
+    if socket.is_draining():
+        await socket.drained()
+    await response.close(code=WSCloseCode.GOING_AWAY, drain=False)
 
 
 async def _refuse(response: _Response, socket: Socket, error: ErrorReply) -> None:
@@ -401,6 +417,7 @@ class WebSocketFrontEnd:
             flush=writer.drain,
             hang_up=partial(_close, response, code=WSCloseCode.OK, reason="the session is over"),
         )
+        response.socket = socket
         self._open[response] = socket
         loop = asyncio.get_running_loop()
         self._expect_session(response, socket)
@@ -410,7 +427,7 @@ class WebSocketFrontEnd:
             await self._read(response, socket)
         finally:
             del self._open[response]
-            socket.close()
+            socket.leave()
             self._endpoint.bayeux.detach(socket, self._endpoint.clock())
         return response
 
@@ -463,12 +480,17 @@ class WebSocketFrontEnd:
         """Return all open sockets."""
         return self._open.values()
 
-    async def close_all(self) -> None:
-        """Close all sockets; called after pending data had time to leave."""
+    async def close_drained(self) -> None:
+        """Close each socket when everything pending has left; its client returns meanwhile."""
         if self._watch is not None:
             self._watch.cancel()
         if self._open:
             log.info("the server stops and closes %s with 1001", counted(len(self._open), "socket"))
+        goodbyes = [_dismiss(*each) for each in self._open.items()]
+        await asyncio.gather(*goodbyes, return_exceptions=True)
+
+    async def close_all(self) -> None:
+        """Close the sockets that are still open."""
         goodbyes = [
             response.close(code=WSCloseCode.GOING_AWAY, drain=False) for response in self._open
         ]

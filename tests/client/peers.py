@@ -9,13 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.processes import reserved_port
-from tests.clients.node_client import require
+from tests.clients.node_client import JAVA, require
 from tests.serving import ROOT
 
 HOME = ROOT / "bench" / "load" / "peers"
 JETTY = HOME / "cometd-jetty" / "target"
-# It runs for seconds only.
-JAVA = ("java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx256m")
 
 
 @dataclass(frozen=True)

@@ -1,11 +1,15 @@
-"""Plays scenarios with JavaScript clients and does for them what only the world outside can."""
+"""Plays scenarios with other clients, and does for them what only the world outside can.
+
+They are JavaScript, but for `JAVA_SUITES`.
+"""
 
 import atexit
 import json
+import os
 import shutil
 import subprocess
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +22,11 @@ from tests.serving import Server, Servers, Settings
 CLIENTS = Path(__file__).parent
 MODULES = CLIENTS / "node_modules"
 RUN = CLIENTS / "js" / "run.js"
+JAVA_TARGET = CLIENTS / "java" / "target"
+# Suites in java/, each a class.
+JAVA_SUITES = frozenset(["Restarts"])
+# They run for seconds only.
+JAVA = ("java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx256m")
 LIMIT_S = 60.0
 
 WEBSOCKET, LONG_POLLING, CALLBACK_POLLING = TRANSPORTS = (
@@ -69,6 +78,19 @@ def require_node() -> None:
     require((MODULES / "cometd").is_dir(), "tests/clients/node_modules (make setup-clients)")
 
 
+def require_java() -> None:
+    require(shutil.which("java"), "java")
+    installed = (JAVA_TARGET / ".installed").exists()
+    require(installed, "tests/clients/java/target (make setup-clients)")
+
+
+def _command(suite: str) -> Sequence[str]:
+    if suite in JAVA_SUITES:
+        path = os.pathsep.join([str(JAVA_TARGET / "classes"), str(JAVA_TARGET / "lib" / "*")])
+        return [*JAVA, "-cp", path, suite]
+    return ["node", str(RUN), suite]
+
+
 class Stage:
     """A process that plays the scenarios of one suite, one after the other.
 
@@ -77,7 +99,7 @@ class Stage:
 
     def __init__(self, suite: str) -> None:
         self._process = subprocess.Popen(
-            ["node", str(RUN), suite],
+            _command(suite),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

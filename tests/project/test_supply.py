@@ -56,8 +56,9 @@ def test_packages_from_npm_have_one_version_and_a_hash(lock: Path) -> None:
         assert package["integrity"].startswith("sha512-"), name
 
 
-def test_packages_from_maven_have_one_version() -> None:
-    project = ElementTree.parse(ROOT / "bench/load/peers/cometd-jetty/pom.xml")
+@pytest.mark.parametrize("folder", ["bench/load/peers/cometd-jetty", "tests/clients/java"])
+def test_packages_from_maven_have_one_version(folder: str) -> None:
+    project = ElementTree.parse(ROOT / folder / "pom.xml")
     wanted = [*project.iter(f"{MAVEN}dependency"), *project.iter(f"{MAVEN}plugin")]
     assert wanted
     for each in wanted:

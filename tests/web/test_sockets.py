@@ -121,7 +121,8 @@ async def test_a_session_does_not_expire_while_its_messages_wait(part: int) -> N
             await client.settle(1)
             rig.pass_time(LONG_S)
         assert len(answered(client)) < 100
-        await client.settle(300)
+        for _ in range(10):
+            await client.settle(100)
         assert answered(client) == [*range(100)]
         assert b"402::" not in client.transport.written
         rig.pass_time(LONG_S)

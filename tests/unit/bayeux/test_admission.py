@@ -29,6 +29,11 @@ def test_no_handshake_is_admitted_while_the_server_is_lagging() -> None:
     assert admitted(admission, 1000.0, 10) == 4
 
 
+def test_clients_that_come_back_together_come_no_faster_than_they_are_admitted() -> None:
+    assert Admission(4, lambda: 0.0).spread_s(10) == 0.0
+    assert Admission(4, lambda: 1.0).spread_s(10) == 2.5
+
+
 def test_refused_handshakes_get_random_delays_within_the_spread() -> None:
     assert Admission(1, lambda: 0.0).delay_s() == 0.5
     assert Admission(1, lambda: 1.0).delay_s() == 0.5 + Admission.SPREAD_S

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from holdfast.bayeux.transports import ConnectionType
-from tests.unit.bayeux.harness import Json, Server, Socket, Wire
+from tests.unit.bayeux.harness import Json, Server, Socket, Wire, server_of
+from tests.unit.bayeux.second_lives import named
 
 BARE: Json = {"channel": "/meta/connect", "successful": True}
 
@@ -331,15 +332,28 @@ def test_an_interval_that_a_client_asked_for_counts_once() -> None:
 # When the server stops
 
 
-def test_a_stop_releases_held_connects_with_the_advice_to_retry_after_an_interval() -> None:
-    server = Server()
+@pytest.mark.parametrize(("rate", "interval"), [(4.0, 500), (20_000.0, 0)])
+def test_a_stop_releases_held_connects_with_advice_that_spreads_the_next_handshakes(
+    rate: float, interval: int
+) -> None:
+    server = server_of(handshake_rate=rate)
     asked = server.connected().connect()
-    idle = server.connected()
+    idle, *_ = [server.connected() for _ in range(3)]
+    server.advance(1.0)
+    named(server)
     server.stop()
     assert asked.reply["successful"]
-    assert asked.reply["advice"] == {"reconnect": "retry", "interval": 3000, "timeout": 30000}
-    again = idle.connect()
-    assert again.reply["advice"] == {"reconnect": "retry", "interval": 3000, "timeout": 30000}
+    advice = {"reconnect": "retry", "interval": interval, "timeout": 30000}
+    assert asked.reply["advice"] == advice
+    assert idle.connect().reply["advice"] == advice
+
+
+def test_a_stop_tells_sessions_that_the_next_server_knows_to_return_at_once() -> None:
+    server = server_of(handshake_rate=2.0)
+    server.connected()
+    asked = named(server).connect()
+    server.stop()
+    assert asked.reply["advice"]["interval"] == 0
 
 
 def test_a_stop_releases_held_connects_with_their_messages() -> None:

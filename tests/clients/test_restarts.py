@@ -1,0 +1,87 @@
+"""After an orderly stop, stock clients are back as soon as the next server is ready."""
+
+import time
+from itertools import count
+from pathlib import Path
+from statistics import median
+
+import orjson
+import pytest
+
+from tests.abuse.attacker import Wire, request
+from tests.clients.mortal_server import MortalServer
+from tests.clients.node_client import (
+    LONG_POLLING,
+    WEBSOCKET,
+    Scenario,
+    cases,
+    play,
+    require_java,
+    written,
+)
+from tests.serving import Settings
+
+ROUNDS = 5
+BACK_S = 1.0
+SCENARIOS = [Scenario("comesBack", (WEBSOCKET, LONG_POLLING), facts={"rounds": ROUNDS})]
+SUITES = ["cometd_restarts", "Restarts"]
+
+
+@pytest.fixture
+def mortal_settings(tmp_path: Path) -> Settings:
+    return {"data": str(tmp_path)}
+
+
+class Restarts:
+    """A server that restarts in order; it is published to before and after."""
+
+    def __init__(self, mortal: MortalServer, channel: str) -> None:
+        self._mortal, self._channel = mortal, channel
+        self._numbers = count()
+        self._ready_at = 0.0
+        # How long after the server was ready each client was back.
+        self.returns_s: list[float] = []
+
+    def restart(self) -> None:
+        self.publish()
+        self._mortal.stop_and_start()
+        self._ready_at = time.monotonic()
+        self.publish()
+
+    def note_return(self) -> None:
+        self.returns_s.append(time.monotonic() - self._ready_at)
+
+    def publish(self) -> None:
+        message = {"channel": self._channel, "data": next(self._numbers)}
+        with Wire(self._mortal.alive.url) as wire:
+            wire.send(request(orjson.dumps(message), method="POST /publish"))
+            assert wire.answer().messages()[0]["successful"]
+
+
+@pytest.fixture(params=SUITES)
+def suite(request: pytest.FixtureRequest) -> str:
+    suite: str = request.param
+    if suite == "Restarts":
+        require_java()
+    return suite
+
+
+@cases(SCENARIOS)
+def test_a_client_is_back_within_a_second_of_an_orderly_restart_and_loses_nothing(
+    scenario: Scenario, transport: str, suite: str, mortal: MortalServer
+) -> None:
+    restarts = Restarts(mortal, f"/{suite}/comesBack/{transport}/restarts")
+    services = {
+        "restart the server": restarts.restart,
+        "somebody is back": restarts.note_return,
+        "publish": restarts.publish,
+    }
+    play(suite, scenario, transport, mortal.alive, services)
+    assert len(restarts.returns_s) == 2 * ROUNDS
+    # A busy machine delays some, a goodbye that says so delays all.
+    assert median(restarts.returns_s[::2]) < BACK_S, "the named session was slow"
+    assert median(restarts.returns_s[1::2]) < BACK_S, "the session without a name was slow"
+
+
+def test_no_scenario_is_forgotten(suite: str) -> None:
+    assert {scenario.name for scenario in SCENARIOS} == written(suite)
