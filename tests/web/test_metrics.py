@@ -112,6 +112,22 @@ async def test_unacked_entries_count_as_in_flight(rig: Rig) -> None:
     assert (await figures(rig))("holdfast_entries_settled_total", outcome="acked") == 2
 
 
+async def test_refusals_with_codes_of_receivers_own_are_counted_by_a_listed_code(
+    rig: Rig,
+) -> None:
+    rig.bayeux.state.installed.extend(DeliveryWire(rig.server))
+    client = await subscriber(rig, ext={"ack": True, "delivery": True})
+    await publish(rig, 2)
+    await client.send(post({**CONNECT, "ext": {"ack": 0}, "advice": {"timeout": 0}}))
+    verdicts = [{"seq": n, "errorCode": f"user.paper.empty_{n}"} for n in (1, 2)]
+    ext = {"delivery": {"verdicts": verdicts}}
+    await client.send(post({**CONNECT, "ext": ext, "advice": {"timeout": 0}}))
+    found = await figures(rig)
+    assert found("holdfast_deliveries_failed_total", family="user") == 2
+    labels = {value for _, pairs in found.samples for _, value in pairs}
+    assert not [value for value in labels if "paper" in value]
+
+
 async def test_overflow_is_counted_by_the_limit_that_was_reached(rig: Rig) -> None:
     await subscriber(rig)
     await publish(rig, 5)

@@ -68,6 +68,14 @@ olga -> GET /admin/api/v1/dead-letters?code=user.paper.empty
     Authorization: Bearer $operator
 olga <- 200
     body: {"items":[{"id":"<text>"channel":"/s01/own",<text>"code":"user.paper.empty",<text>
+olga -> GET /admin/api/v1/dead-letters/groups
+    Authorization: Bearer $operator
+olga <- 200
+    body: {"items":[<text>"channel":"/s01/own","code":"user.paper.empty",<text>
+-- A label for each code that anybody makes up would fill the memory of those who collect metrics.
+olga -> GET /metrics
+olga <- 200
+    body: <text>holdfast_deliveries_failed_total{family="user"}<text>
 -- What does not have the form of a code is in the reason.
 bob publishes "page 2" to /s01/own
 alice <~ /s01/own {"data": "page 2", ...}

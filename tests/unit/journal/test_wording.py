@@ -92,8 +92,10 @@ def refusal(code: str, text: str) -> list[Event]:
     return store.events()
 
 
-def test_a_refusal_and_its_dead_letter_have_the_same_wording() -> None:
-    code = "user.update.error"
+@pytest.mark.parametrize("code", ["user.update.error", "user.paper.empty"])
+def test_a_refusal_and_its_dead_letter_have_the_code_as_sent_and_the_same_wording(
+    code: str,
+) -> None:
     found = refusal(code, "order 17 of 'joe' is unknown")
     wordings = [
         (event.kind, event.code, event.wording) for event in found if event.code is not None
