@@ -1,11 +1,20 @@
-"""Logs as JSON lines on stderr, without client ids, cookies and credentials."""
+"""Logs on stderr: lines for people on a terminal, JSON lines elsewhere.
+
+They have no client ids, cookies and credentials.
+"""
 
 import logging
+import os
 import sys
 from datetime import UTC, datetime
 from typing import Any
 
 import orjson
+
+# On a terminal, the levels that stand out.
+_COLOURS = {"warning": "\x1b[33m", "error": "\x1b[31m", "critical": "\x1b[31m"}
+_PLAIN = "\x1b[0m"
+_LONGEST_LEVEL = len("critical")
 
 
 class JsonLines(logging.Formatter):
@@ -23,13 +32,45 @@ class JsonLines(logging.Formatter):
         return orjson.dumps(line, default=str).decode()
 
 
+class TextLines(logging.Formatter):
+    """Time of day, level and message; a traceback is indented below.
+
+    What a terminal would obey is escaped, so that no message can forge a line.
+    """
+
+    def __init__(self, *, has_colours: bool) -> None:
+        super().__init__()
+        self._colours = _COLOURS if has_colours else {}
+
+    def format(self, record: logging.LogRecord) -> str:
+        moment = datetime.fromtimestamp(record.created).astimezone()
+        level = record.levelname.lower()
+        shown = f"{level:<{_LONGEST_LEVEL}}"
+        if level in self._colours:
+            shown = f"{self._colours[level]}{shown}{_PLAIN}"
+        lines = [f"{moment:%H:%M:%S} {shown} {_visible(record.getMessage())}"]
+        if record.exc_info:
+            trace = self.formatException(record.exc_info)
+            lines += [f"    {_visible(line)}" for line in trace.splitlines()]
+        return "\n".join(lines)
+
+
 def _text(text: str) -> str:
     """Replace lone surrogates, which stand for bytes that are not UTF-8 and cannot be encoded."""
     return text.encode("utf-8", "backslashreplace").decode()
 
 
+def _visible(text: str) -> str:
+    """Escape everything that is invisible, or that a terminal interprets."""
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)
+
+
 def configure(level: str) -> None:
     """Set up logging for this process."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(JsonLines())
+    has_colours = not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    is_read = sys.stderr.isatty()
+    handler.setFormatter(TextLines(has_colours=has_colours) if is_read else JsonLines())
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)

@@ -13,6 +13,8 @@ from holdfast.pipeline.session import Engine, open_session
 
 _ARCHIVE = "archive of classes"
 _PACKAGES = ("pyspark", "duckdb", "pyarrow", "pandas", "redis")
+# Those that only the pipeline has.
+_OWN = ("pyspark", "duckdb", "pyarrow")
 
 
 class Check(NamedTuple):
@@ -24,7 +26,10 @@ class Check(NamedTuple):
 
 
 def examine() -> Iterator[Check]:
-    """Check everything that the pipeline needs."""
+    """Check everything that the pipeline needs; one check says that nobody has installed it."""
+    if not any(_package(package).ok for package in _OWN):
+        yield Check("packages", False, f"not installed: {INSTALL}")
+        return
     for package in _PACKAGES:
         yield _package(package)
     yield _shell()

@@ -51,6 +51,8 @@ def doctor(
     if start and _is_well(checks):
         with silent_ctrl_c(), spinner("Starting Spark"):
             checks += try_out(engine(True))
+    if not needs_pipeline:
+        checks = [check._replace(ok=check.ok or None) for check in checks]
     areas = {"server": server, "build": [*check_sources()], "pipeline": checks}
     rows = [(area, *check) for area, found in areas.items() for check in found]
     if as_json:

@@ -5,6 +5,7 @@ import os
 import resource
 import socket
 from collections.abc import Sequence
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from bench.processes import reserved_port
 from holdfast.cli import server_checks
 from holdfast.cli.main import program
 from holdfast.compose.data_directory import own_directory
-from holdfast.pipeline.doctor import Check
+from holdfast.pipeline.doctor import Check, examine
 from holdfast.store.connection import StoreUnavailable
 from tests.serving import as_toml
 
@@ -132,4 +133,17 @@ def test_missing_packages_of_the_pipeline_are_faults_only_on_request(
 ) -> None:
     lacking = Check("pyspark", False, "missing")
     monkeypatch.setattr("holdfast.cli.doctor.examine", lambda: [lacking])
-    assert checks(*words)[0] == code
+    told, seen = checks(*words)
+    assert told == code
+    assert seen["pyspark"] == (False if words else None, "missing")
+
+
+def test_a_pipeline_that_nobody_installed_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(name: str) -> str:
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr("holdfast.pipeline.doctor.version", missing)
+    [check] = examine()
+    assert check.ok is False
+    assert check.text.startswith("not installed: ")
+    assert check.text.endswith("'holdfast[pipeline]'")

@@ -1,8 +1,9 @@
-"""Logs are lines of JSON in which nobody can forge a line."""
+"""Logs are lines of JSON, or of text on a terminal, in which nobody can forge a line."""
 
 import io
 import json
 import logging
+import re
 import sys
 from typing import Any
 
@@ -10,13 +11,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.logs import JsonLines, configure
+from holdfast.logs import JsonLines, TextLines, configure
+
+JSON = JsonLines()
+TERMINAL = TextLines(has_colours=False)
 
 
-def formatted(message: str, *args: object, fault: BaseException | None = None) -> str:
+def formatted(
+    message: str,
+    *args: object,
+    fault: BaseException | None = None,
+    level: int = logging.INFO,
+    formatter: logging.Formatter = JSON,
+) -> str:
     exc_info = None if fault is None else (type(fault), fault, None)
-    record = logging.LogRecord("holdfast.web", logging.INFO, __file__, 1, message, args, exc_info)
-    return JsonLines().format(record)
+    record = logging.LogRecord("holdfast.web", level, __file__, 1, message, args, exc_info)
+    return formatter.format(record)
 
 
 def test_a_log_line_has_time_level_logger_and_message() -> None:
@@ -52,10 +62,56 @@ def test_a_fault_is_logged_with_its_exception_in_the_same_line() -> None:
     assert "ValueError: a\nb" in json.loads(line)["exception"]
 
 
+def test_a_terminal_shows_the_time_the_level_and_the_message() -> None:
+    line = formatted("session %d ended", 7, formatter=TERMINAL)
+    assert re.fullmatch(r"\d\d:\d\d:\d\d info +session 7 ended", line)
+
+
+@pytest.mark.parametrize("level", [logging.WARNING, logging.ERROR])
+def test_warnings_and_errors_stand_out_on_a_terminal(level: int) -> None:
+    coloured = TextLines(has_colours=True)
+    assert "\x1b[" in formatted("x", level=level, formatter=coloured)
+    assert "\x1b[" not in formatted("x", formatter=coloured)
+    assert "\x1b[" not in formatted("x", level=level, formatter=TERMINAL)
+
+
+@pytest.mark.parametrize("forged", ["\n12:00:00 error", "\r\n", "\x1b[31m", "\u202e", "\udcff"])
+def test_what_a_terminal_would_obey_is_escaped(forged: str) -> None:
+    line = formatted("refused %s", forged, formatter=TERMINAL)
+    assert line.isprintable()
+
+
+def test_the_traceback_of_a_fault_is_indented_below_its_line_on_a_terminal() -> None:
+    first, *trace = formatted("failed", fault=ValueError("a\nb\x1b"), formatter=TERMINAL).split(
+        "\n"
+    )
+    assert first.endswith(" failed")
+    assert all(line.startswith("    ") and line.isprintable() for line in trace)
+    assert trace[-2:] == ["    ValueError: a", "    b\\x1b"]
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_logs_are_json_unless_a_terminal_shows_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert logged(monkeypatch, io.StringIO()).startswith("{")
+    shown = logged(monkeypatch, Terminal())
+    assert not shown.startswith("{")
+    assert shown.endswith(" loud\n")
+
+
 def test_lines_of_the_configured_level_and_above_go_to_stderr(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    stream, root = io.StringIO(), logging.getLogger()
+    lines = logged(monkeypatch, io.StringIO()).splitlines()
+    assert [json.loads(line)["message"] for line in lines] == ["loud"]
+
+
+def logged(monkeypatch: pytest.MonkeyPatch, stream: io.StringIO) -> str:
+    """What reaches this stderr of an info and a warning at the level of warnings."""
+    root = logging.getLogger()
     before = (root.level, root.handlers[:])
     monkeypatch.setattr(sys, "stderr", stream)
     try:
@@ -65,4 +121,4 @@ def test_lines_of_the_configured_level_and_above_go_to_stderr(
     finally:
         root.setLevel(before[0])
         root.handlers[:] = before[1]
-    assert [json.loads(line)["message"] for line in stream.getvalue().splitlines()] == ["loud"]
+    return stream.getvalue()
