@@ -110,7 +110,7 @@ def _with_probes(endpoint: Endpoint, readiness: Readiness, hosts: Hosts) -> web.
     # The handlers limit bodies themselves; aiohttp's limit is set to the same value.
     application = web.Application(
         client_max_size=endpoint.options.max_request_size,
-        middlewares=[answering_to(hosts, endpoint)],
+        middlewares=[_in_turn(endpoint), answering_to(hosts, endpoint)],
     )
     application.on_response_prepare.append(partial(_add_common_headers, endpoint.options))
 
@@ -126,6 +126,19 @@ def _with_probes(endpoint: Endpoint, readiness: Readiness, hosts: Hosts) -> web.
     application.router.add_get("/healthz", healthz)
     application.router.add_get("/readyz", readyz)
     return application
+
+
+def _in_turn(endpoint: Endpoint) -> Callable[..., Awaitable[web.StreamResponse]]:
+    """Return the middleware that lets each request wait until a turn has time for it."""
+
+    @web.middleware
+    async def wait(
+        request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
+    ) -> web.StreamResponse:
+        await endpoint.scheduler.wait_for_turn()
+        return await handler(request)
+
+    return wait
 
 
 def _add_metrics(application: web.Application, metrics: Metrics) -> None:

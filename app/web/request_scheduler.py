@@ -26,6 +26,8 @@ log = logging.getLogger(__name__)
 
 # A step that takes longer than this has overrun its turn.
 _LONG_S = 0.007
+# The most requests of the aiohttp front end that begin together: each is a task that runs later.
+_MOST_BEGINNING = 8
 # Decoded requests take many times the memory of their bytes; this limits large ones.
 _MOST_LARGE = 16
 
@@ -80,6 +82,8 @@ class RequestScheduler:
         # Requests that are not decoded: small ones, and large ones.
         self._small: deque[UnfinishedRequest] = deque()
         self._waiting: deque[UnfinishedRequest] = deque()
+        # Requests of the aiohttp front end that have not begun.
+        self._beginning: deque[asyncio.Future[None]] = deque()
         # Decoded requests, handled in rotation.
         self._going: deque[UnfinishedRequest] = deque()
         # When the requests came that nobody has read yet, the oldest first.
@@ -88,6 +92,14 @@ class RequestScheduler:
         self._is_due = False
         # Others are compensated for a long step; until it fires, no large request continues.
         self._pause: asyncio.TimerHandle | None = None
+
+    async def wait_for_turn(self) -> None:
+        """Wait until there is time for a request of the aiohttp front end, whatever it is about."""
+        if self._bayeux.state.is_turn_over():
+            turn = asyncio.get_running_loop().create_future()
+            self._beginning.append(turn)
+            self._go_on_soon()
+            await turn
 
     def receive(self, body: bytes, exchange: Exchange) -> UnfinishedRequest | None:
         """Handle a request; returns it if it is unfinished, and then continues by itself.
@@ -162,13 +174,21 @@ class RequestScheduler:
         self._begin_turn()
         # The time of a turn begins when it is asked for.
         self._bayeux.state.is_turn_over()
+        self._let_begin()
         begun = len(self._going) + len(self._waiting)
         self._handle_until_over(self._next_small, len(self._small))
         has_next = self._handle_until_over(self._next, begun)
         # Those who are read next must not suffer for these.
         self._begin_turn()
-        if self._small or (has_next and (self._going or self._waiting)):
+        if self._small or self._beginning or (has_next and (self._going or self._waiting)):
             self._go_on_soon()
+
+    def _let_begin(self) -> None:
+        for _ in range(min(_MOST_BEGINNING, len(self._beginning))):
+            turn = self._beginning.popleft()
+            if not turn.done():
+                # Otherwise its client has gone.
+                turn.set_result(None)
 
     def _handle_until_over(self, take: Callable[[], UnfinishedRequest | None], most: int) -> bool:
         """Handle steps of up to `most` requests; returns whether there were as many to take."""

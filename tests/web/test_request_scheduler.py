@@ -161,6 +161,39 @@ async def test_a_turn_that_is_over_handles_one_pipelined_request(handled: Handle
         assert len(client.heard().responses) == 20
 
 
+async def test_requests_of_the_aiohttp_front_end_begin_a_few_in_a_turn() -> None:
+    async with Rig(is_turn_over=lambda: True) as rig:
+        clients = [rig.connect() for _ in range(50)]
+        for client in clients:
+            client.send_now(b"GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n")
+        answered = [0]
+        while answered[-1] < len(clients):
+            await client.settle(1)
+            answered.append(sum(len(each.heard().responses) for each in clients))
+        assert max(after - before for before, after in pairwise(answered)) <= 8
+
+
+async def test_pipelined_requests_of_the_aiohttp_front_end_begin_one_in_a_turn() -> None:
+    async with Rig(is_turn_over=lambda: True) as rig:
+        client = rig.connect()
+        client.send_now(b"GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n" * 20)
+        answered = [0]
+        while answered[-1] < 20:
+            await client.settle(1)
+            answered.append(len(client.heard().responses))
+        assert max(after - before for before, after in pairwise(answered)) == 1
+
+
+async def test_a_request_whose_client_goes_before_its_turn_keeps_nobody_waiting() -> None:
+    async with Rig(is_turn_over=lambda: True) as rig:
+        gone, other = rig.connect(), rig.connect()
+        for client in (gone, other):
+            client.send_now(b"GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n")
+        gone.transport.lose()
+        await other.settle()
+        assert len(other.heard().responses) == 1
+
+
 async def test_a_turn_that_is_over_handles_one_frame(handled: Handled) -> None:
     async with Rig(is_turn_over=lambda: True) as rig:
         clients = [rig.connect() for _ in range(5)]
