@@ -16,7 +16,7 @@ from bench.stalls.admin import ADMIN, Administration
 from bench.stalls.cases import CASES, Attack
 from bench.stalls.clients import Bystander
 from bench.stalls.memory import Memory
-from bench.stalls.volleys import SMALL, VOLLEYS, prepare
+from bench.stalls.volleys import prepare, volleys
 
 # The targets for a bystander's waits on the reference machine.
 _LONGEST_MS, _MEDIAN_MS = 50, 10
@@ -103,16 +103,15 @@ def run_case(name: str, server: Server, times: int) -> Stall:
 def run_volleys(server: Server, times: int) -> Iterator[tuple[str, Stall]]:
     """Send each volley of each message to one server."""
     crowd = prepare(server.url)
-    for of, small in SMALL.items():
-        for how, (made, kind) in VOLLEYS.items():
-            volley = made(server.url, small, kind)
-            bystander = Bystander(server.url, server.pids[0])
-            bystander.start()
-            time.sleep(_AFTERMATH_S)
-            met = measure(Attack(volley, b""), bystander, times)
-            bystander.stop()
-            volley.close()
-            yield f"{of}: {how}", met
+    for name, make in volleys(server.url):
+        volley = make()
+        bystander = Bystander(server.url, server.pids[0])
+        bystander.start()
+        time.sleep(_AFTERMATH_S)
+        met = measure(Attack(volley, b""), bystander, times)
+        bystander.stop()
+        volley.close()
+        yield name, met
     for each in crowd:
         each.close()
 

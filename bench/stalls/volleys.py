@@ -6,14 +6,15 @@ import selectors
 import socket
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from random import Random
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from bench.stalls.clients import Client, Message, publish, subscribe
 
-# Messages in one segment, and sockets that send one message each at the same time.
-_TOGETHER, _SOCKETS = 100, 50
+# Messages in one segment, if so many fit, and sockets that send one message each at the same time.
+_TOGETHER, _SOCKETS, _SEGMENT = 100, 50, 60_000
 # After this time, whatever has not been answered counts as answered.
 _LONGEST_S = 20.0
 # What the server has when volleys arrive: topics with a message each, the messages of a deep
@@ -31,8 +32,10 @@ class Small(NamedTuple):
     """A small message that any client may send, by its number; and how it is answered."""
 
     message: Callable[[int], Message]
-    # Whether an event with the service's answer follows the reply.
+    # Whether an event with the service's answer comes with the reply.
     is_answered: bool = False
+    # Whether its session gives verdicts.
+    has_terms: bool = False
 
 
 def _call(service: str, data: object) -> Small:
@@ -47,9 +50,13 @@ def _request(number: int) -> Message:
     return publish(_CALLED, ext={"replyTo": f"/service/none/{number}", "timeout": 1000})
 
 
-def _handshake(number: int) -> Message:
-    hello: Message = {"channel": "/meta/handshake", "version": "1.0"}
+def _handshake(ext: Message) -> Message:
+    hello: Message = {"channel": "/meta/handshake", "version": "1.0", "ext": ext}
     return {**hello, "supportedConnectionTypes": ["websocket", "long-polling"]}
+
+
+def _terms(small: Small) -> Message:
+    return {"delivery": True} if small.has_terms else {}
 
 
 _TEXT = "".join(Random(1).choices("yzab", k=_SEARCHED))
@@ -67,7 +74,7 @@ SMALL: dict[str, Small] = {
     "/service/topics erase": _call("/service/topics", {"erase": f"{_STEM}/*", "limit": _PAGE}),
     "/service/presence": _call("/service/presence", {"channel": _ROOM, "limit": _PAGE}),
     "/service/ptp": _publish("/service/ptp", {"destinations": _DESTINATIONS, "content": 1}),
-    "/service/delivery": _publish("/service/delivery", _VERDICTS),
+    "/service/delivery": _publish("/service/delivery", _VERDICTS)._replace(has_terms=True),
     "/service/admin": _publish("/service/admin", {"cmd": "status"}),
     "/service/login": _publish("/service/login", {}),
     "/service/chat/list": _call("/service/chat/list", {}),
@@ -76,7 +83,7 @@ SMALL: dict[str, Small] = {
         "/service/topics",
         {"get": _DEEP_CHANNEL, "filter": "data = 'nothing'", "history": {"numEntries": -1}},
     ),
-    "handshake": Small(_handshake),
+    "handshake": Small(lambda number: _handshake({})),
     "subscribe": Small(lambda number: subscribe(f"/volley/new/{number}")),
     "subscribe with a history": Small(
         lambda number: {**subscribe(f"{_STEM}/*"), "ext": {"replay": -2}}
@@ -91,19 +98,26 @@ SMALL: dict[str, Small] = {
 }
 
 
-class _Link:
+# Requests without a session, by their first line; the last has a body.
+REQUESTS: dict[str, tuple[str, bytes]] = {
+    "/healthz": ("GET /healthz", b""),
+    "callback-polling": ("GET /cometd?message=%5B%7B%22channel%22:%22/volley/plain%22%7D%5D", b""),
+    "/publish": ("POST /publish", b'[{"channel":"/volley/plain","data":1}]'),
+}
+
+
+class Link:
     """A connection that sends bytes as they are, and counts answers."""
 
     # What is once in each answer.
-    answer = b""
+    answer = b"HTTP/1.1 "
 
     def __init__(self, url: str) -> None:
         split = urlsplit(url)
         self.host, self.path = split.netloc, split.path
         self.socket = socket.create_connection((split.hostname, split.port), _LONGEST_S)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self.socket.settimeout(_LONGEST_S)
-        self.id, self._end = "", b""
+        self._end = b""
         self.answers = 0
         self.is_over = False
 
@@ -116,54 +130,64 @@ class _Link:
         # The beginning of an answer, perhaps: too short for a whole one.
         self._end = found[1 - len(self.answer) :]
 
-    def bytes_of(self, body: bytes) -> bytes:
-        """Return the bytes that carry these messages."""
-        raise NotImplementedError
+    def request(self, line: str, body: bytes, *fields: str) -> bytes:
+        """Return the bytes of a request."""
+        head = [f"{line} HTTP/1.1", f"Host: {self.host}", *fields]
+        if body:
+            head += ["Content-Type: application/json", f"Content-Length: {len(body)}"]
+        return "\r\n".join([*head, "\r\n"]).encode() + body
 
     def close(self) -> None:
         self.socket.close()
 
 
-class Plain(_Link):
+class Plain(Link):
     """A session over one connection for long-polling, which may send before it has the answers."""
 
-    answer = b"HTTP/1.1 "
+    # Whether the service's answers come back on this connection, without a connect.
+    is_pushed = False
+    _suffix = ""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, ext: Message) -> None:
         super().__init__(url)
-        self._client = Client(url)
+        self._client = Client(url, ext)
         self.id = self._client.id
-        self._cookie = self._client.cookie
 
     def bytes_of(self, body: bytes) -> bytes:
-        head = f"POST {self.path} HTTP/1.1\r\nHost: {self.host}\r\nCookie: {self._cookie}\r\n"
-        head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
-        return head.encode() + body
+        """Return the bytes that carry these messages."""
+        cookie = f"Cookie: {self._client.cookie}"
+        return self.request(f"POST {self.path}{self._suffix}", body, cookie)
 
     def close(self) -> None:
         super().close()
         self._client.close()
 
 
-class Socket(_Link):
+class Ordinary(Plain):
+    """The same with requests that do not take the fast lane."""
+
+    _suffix = "/ordinary"
+
+
+class Socket(Link):
     """A session over a WebSocket."""
 
     answer = b'"successful":'
+    is_pushed = True
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, ext: Message) -> None:
         super().__init__(url)
         key = base64.b64encode(bytes(16)).decode()
-        head = f"GET {self.path} HTTP/1.1\r\nHost: {self.host}\r\nUpgrade: websocket\r\n"
-        head += f"Connection: Upgrade\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: {key}\r\n"
-        self.socket.sendall(
-            head.encode() + b"\r\n" + self.bytes_of(json.dumps(_handshake(0)).encode())
-        )
+        upgrade = ["Upgrade: websocket", "Connection: Upgrade", "Sec-WebSocket-Version: 13"]
+        head = self.request(f"GET {self.path}", b"", *upgrade, f"Sec-WebSocket-Key: {key}")
+        self.socket.sendall(head + self.bytes_of(json.dumps(_handshake(ext)).encode()))
         found = b""
         while b'"clientId":"' not in found or not found.endswith(b"]"):
             found += self.socket.recv(1 << 16)
         self.id = found.partition(b'"clientId":"')[2].partition(b'"')[0].decode()
 
     def bytes_of(self, body: bytes) -> bytes:
+        """Return the bytes that carry these messages."""
         size = len(body)
         head = bytes((0x81, 0x80 | size)) if size < 126 else b"\x81\xfe" + size.to_bytes(2)
         # With a mask of zeros, the payload stays as it is.
@@ -171,36 +195,40 @@ class Socket(_Link):
 
 
 class Volley:
-    """What is sent at once, and the connections that send it; a client as `measure` knows them."""
+    """What is sent at once, and the connections that send it; `measure` takes it for a client."""
 
-    def __init__(self, links: Sequence[_Link], each: Sequence[bytes], answers: int) -> None:
+    def __init__(self, links: Sequence[Link], sent: Sequence[bytes], answers: int) -> None:
         self._links = links
-        self._each = each
+        self._sent = sent
         self._answers = answers
 
     def post(self, body: bytes) -> bytes:
         """Send everything; return when all of it is answered."""
-        before = [link.answers for link in self._links]
-        for link, data in zip(self._links, self._each, strict=True):
+        left = {link: link.answers + self._answers for link in self._links}
+        for link, data in zip(self._links, self._sent, strict=True):
             link.socket.sendall(data)
+        ends = time.monotonic() + _LONGEST_S
         with selectors.DefaultSelector() as selector:
             for link in self._links:
                 selector.register(link.socket, selectors.EVENT_READ, link)
-            ends = time.monotonic() + _LONGEST_S
-            left = dict(zip(self._links, before, strict=True))
             while left and time.monotonic() < ends:
                 for key, _ in selector.select(1.0):
                     link = key.data
                     link.read()
-                    if link.is_over or link.answers - left.get(link, 0) >= self._answers:
-                        left.pop(link, None)
                     if link.is_over:
-                        selector.unregister(link.socket)
-        return b"" if not left else b"unanswered: %d" % len(left)
+                        raise RuntimeError("the server closes the connection")
+                    if link.answers >= left.get(link, 0):
+                        left.pop(link, None)
+        if left:
+            raise RuntimeError("the server does not answer")
+        return b""
 
     def close(self) -> None:
         for link in self._links:
             link.close()
+
+
+Kind = type[Plain] | type[Socket]
 
 
 def _bodies(small: Small, client: str, count: int) -> Iterator[bytes]:
@@ -211,25 +239,38 @@ def _bodies(small: Small, client: str, count: int) -> Iterator[bytes]:
         yield json.dumps([message]).encode()
 
 
-def in_one_segment(url: str, small: Small, kind: type[_Link]) -> Volley:
-    link = kind(url)
-    sent = b"".join(map(link.bytes_of, _bodies(small, link.id, _TOGETHER)))
-    answers = 1 + (small.is_answered and kind is Socket)
-    return Volley([link], [sent], answers * _TOGETHER)
+def _answers(small: Small, kind: Kind) -> int:
+    return 1 + (small.is_answered and kind.is_pushed)
 
 
-def from_many_sockets(url: str, small: Small, kind: type[_Link]) -> Volley:
-    links = [kind(url) for _ in range(_SOCKETS)]
+def in_one_segment(url: str, small: Small, kind: Kind) -> Volley:
+    link = kind(url, _terms(small))
+    each = list(map(link.bytes_of, _bodies(small, link.id, _TOGETHER)))
+    del each[_SEGMENT // len(each[-1]) :]
+    return Volley([link], [b"".join(each)], _answers(small, kind) * len(each))
+
+
+def from_many_sockets(url: str, small: Small, kind: Kind) -> Volley:
+    links = [kind(url, _terms(small)) for _ in range(_SOCKETS)]
     sent = [b"".join(map(each.bytes_of, _bodies(small, each.id, 1))) for each in links]
-    return Volley(links, sent, 1 + (small.is_answered and kind is Socket))
+    return Volley(links, sent, _answers(small, kind))
 
 
-# Each volley by its name: how it is sent, and over what.
-VOLLEYS = {
-    f"{kind.__name__.lower()} {made.__name__.replace('_', ' ')}": (made, kind)
-    for kind in (Socket, Plain)
-    for made in (in_one_segment, from_many_sockets)
-}
+def requests(url: str, line: str, body: bytes) -> Volley:
+    """Return many requests in one segment, from each of many connections."""
+    links = [Link(url) for _ in range(_SOCKETS)]
+    return Volley(links, [each.request(line, body) * _TOGETHER for each in links], _TOGETHER)
+
+
+def volleys(url: str) -> Iterator[tuple[str, Callable[[], Volley]]]:
+    """Yield all volleys, with their names."""
+    for of, small in SMALL.items():
+        for kind in (Socket, Plain, Ordinary):
+            for made in (in_one_segment, from_many_sockets):
+                how = f"{kind.__name__.lower()} {made.__name__.replace('_', ' ')}"
+                yield f"{of}, {how}", partial(made, url, small, kind)
+    for name, (line, body) in REQUESTS.items():
+        yield name, partial(requests, url, line, body)
 
 
 def prepare(url: str) -> tuple[Client, ...]:
