@@ -10,7 +10,7 @@ take at most half of the time.
 
 import asyncio
 import logging
-from collections import OrderedDict, deque
+from collections import Counter, OrderedDict, deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import inf
@@ -61,6 +61,9 @@ class UnfinishedRequest:
 class RequestScheduler:
     """Handles requests at once if there is time, else in later turns in order of arrival.
 
+    Small requests of one browser keep this order even if there is time again: a client may send
+    what it publishes over several connections.
+
     A connection gives it one request at a time, and the next when that is done: the limit of
     connections limits how many wait.
 
@@ -82,6 +85,8 @@ class RequestScheduler:
         # Requests that are not decoded: small ones, and large ones.
         self._small: deque[UnfinishedRequest] = deque()
         self._waiting: deque[UnfinishedRequest] = deque()
+        # How many small requests of each browser wait.
+        self._browsers: Counter[str] = Counter()
         # Requests of the aiohttp front end that have not begun.
         self._beginning: deque[asyncio.Future[None]] = deque()
         # Decoded requests, handled in rotation.
@@ -108,10 +113,12 @@ class RequestScheduler:
         """
         if len(body) > SMALL:
             return self._receive_large(body, exchange)
-        if self._bayeux.state.is_turn_over():
+        # Always call it: the first call of a turn starts the budget.
+        if self._bayeux.state.is_turn_over() or (self._small and self._follows_others(exchange)):
             request = UnfinishedRequest(exchange, 0, body)
             self._unread[exchange] = self._clock()
             self._small.append(request)
+            self._browsers.update(exchange.speaker.browsers)
             self._go_on_soon()
             return request
         rest = receive(self._bayeux, body, exchange, self._clock())
@@ -202,8 +209,17 @@ class RequestScheduler:
                 break
         return True
 
+    def _follows_others(self, exchange: Exchange) -> bool:
+        """Return whether an earlier request of the same browser waits."""
+        return any(browser in self._browsers for browser in exchange.speaker.browsers)
+
     def _next_small(self) -> UnfinishedRequest | None:
-        return self._small.popleft()
+        request = self._small.popleft()
+        for browser in request.exchange.speaker.browsers:
+            self._browsers[browser] -= 1
+            if not self._browsers[browser]:
+                del self._browsers[browser]
+        return request
 
     def _next(self) -> UnfinishedRequest | None:
         """Return the next request; during a pause, no large one."""

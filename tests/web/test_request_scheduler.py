@@ -118,11 +118,13 @@ class Handled:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.count = 0
+        self.bodies: list[bytes] = []
         self._receive = receive
         monkeypatch.setattr(request_scheduler, "receive", self)
 
     def __call__(self, *args: Any) -> Any:
         self.count += 1
+        self.bodies.append(args[1])
         return self._receive(*args)
 
     async def most_in_a_turn(self, client: Client, count: int) -> int:
@@ -151,6 +153,26 @@ async def test_a_turn_that_is_over_handles_one_small_request(
                 client.send_now(SAY)
             assert await handled.most_in_a_turn(client, 20) == 1
             assert all(len(each.heard().responses) == 1 for each in clients)
+
+
+async def test_small_requests_of_a_browser_over_several_connections_keep_their_order(
+    handled: Handled,
+) -> None:
+    is_over = False
+    async with Rig(is_turn_over=lambda: is_over) as rig:
+        first, second, another = [rig.connect() for _ in range(3)]
+        is_over = True
+        first.send_now(post_messages({**PUBLISH, "data": "first"}))
+        # There is time again before the first has had its turn.
+        is_over = False
+        second.send_now(post_messages({**PUBLISH, "data": "second"}))
+        another.send_now(HELLO)
+        # Those of others go on.
+        assert handled.bodies == [encode(HANDSHAKE)]
+        await another.settle()
+        assert handled.bodies[1:] == [
+            encode({**PUBLISH, "data": each}) for each in ("first", "second")
+        ]
 
 
 async def test_a_turn_that_is_over_handles_one_pipelined_request(handled: Handled) -> None:
