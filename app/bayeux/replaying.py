@@ -53,6 +53,11 @@ class Replaying:
         session = self._find(key)
         return None if session is None else session.is_durable
 
+    def is_away(self, key: str) -> bool:
+        """Return whether messages for this session wait until its client comes back."""
+        session = self._find(key)
+        return session is not None and session.is_absent and not session.has_shared_queue
+
     def deliver(self, key: str, message: Message, letter: int) -> None:
         """Queue the message of a dead letter; for a durable session, the store has it already."""
         session = self._find(key)

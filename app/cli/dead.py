@@ -38,7 +38,7 @@ from holdfast.cli.output import (
     print_json,
     progress,
 )
-from holdfast.cli.program import group_of_commands
+from holdfast.cli.program import WithWait, group_of_commands
 from holdfast.cli.remote import Remote
 from holdfast.cli.replay import replay, replays
 from holdfast.cli.sweep import sweep
@@ -46,7 +46,7 @@ from holdfast.delivery.error_codes import find
 from holdfast.units import counted
 
 program = group_of_commands()
-program.command("replay")(replay)
+program.command("replay", cls=WithWait)(replay)
 program.command("replays")(replays)
 
 

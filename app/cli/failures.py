@@ -23,7 +23,7 @@ MEANINGS = {
     Exit.USAGE: "Wrong usage: an option, an argument, a file.",
     Exit.UNREACHABLE: "The server is unreachable, or unavailable now.",
     Exit.NOT_ALLOWED: "The token or login is unknown, or does not allow this.",
-    Exit.UNCERTAIN: "Not everything is known: see holdfast-pipeline(1).",
+    Exit.UNCERTAIN: "Not everything is known: see holdfast-pipeline(1); or a replay goes on.",
 }
 
 # All others are failures.

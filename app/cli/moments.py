@@ -24,6 +24,18 @@ def moment(text: str | None, *, ago: bool) -> int | None:
         raise typer.BadParameter(message) from None
 
 
+def span_s(text: str) -> float:
+    """Return the seconds of a span."""
+    if span := _SPAN.fullmatch(text.strip()):
+        return int(span[1]) * _MS[span[2]] / 1000
+    raise typer.BadParameter(f"{text!r} is not a span of time: write 30s, 10m or 2h")
+
+
+def is_span(text: str) -> bool:
+    """Return whether the text is a span of time."""
+    return _SPAN.fullmatch(text.strip()) is not None
+
+
 def now_ms() -> int:
     """Return the current time in ms since 1970."""
     return time.time_ns() // 1_000_000

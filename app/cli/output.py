@@ -3,9 +3,10 @@
 import json
 import re
 import sys
+import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from datetime import datetime
 from operator import itemgetter
 from typing import Any, NamedTuple, cast
@@ -45,6 +46,8 @@ _COLOURS = {
 _SHORT = 12
 _LEAST = 6
 _BETWEEN = 2
+# How often a command says without a terminal that it is at work.
+_BETWEEN_LINES_S = 10.0
 # A rate over less time says nothing.
 _MEASURABLE_S = 0.01
 
@@ -226,9 +229,10 @@ def print_facts(
             console.print(fact, soft_wrap=True)
 
 
-def progress() -> Progress:
-    """Return a progress bar on a terminal; elsewhere nothing."""
-    return Progress(
+@contextmanager
+def progress(*, has_end: bool = True) -> Iterator[Progress]:
+    """Show a progress bar on a terminal; elsewhere a line now and then, if the work has an end."""
+    bar = Progress(
         SpinnerColumn(),
         TextColumn("{task.description}"),
         BarColumn(),
@@ -238,16 +242,51 @@ def progress() -> Progress:
         transient=True,
         disable=not _errors.is_terminal,
     )
+    with bar, telling(lambda: _stages(bar)) if has_end else nullcontext():
+        yield bar
+
+
+def _stages(bar: Progress) -> str:
+    done = (
+        f"{task.description}, {task.completed:g}"
+        + ("" if task.total is None else f" of {task.total:g}")
+        for task in bar.tasks
+    )
+    return "; ".join(done)
 
 
 @contextmanager
 def spinner(text: str) -> Iterator[None]:
-    """Show a spinner while something takes an unknown time."""
-    if not _errors.is_terminal:
+    """Show a spinner while something takes an unknown time; without a terminal, lines."""
+    begun = time.monotonic()
+    with (
+        _errors.status(text) if _errors.is_terminal else nullcontext(),
+        telling(lambda: f"{text}, for {time.monotonic() - begun:.0f} s"),
+    ):
+        yield
+
+
+@contextmanager
+def telling(stage: Callable[[], str]) -> Iterator[None]:
+    """Without a terminal, say to stderr every ten seconds how far the work has come."""
+    if _errors.is_terminal:
         yield
         return
-    with _errors.status(text):
+    is_over = threading.Event()
+
+    def tell() -> None:
+        while not is_over.wait(_BETWEEN_LINES_S):
+            if text := stage():
+                note(text)
+
+    # The work may be anything, such as a query that blocks this thread.
+    teller = threading.Thread(target=tell, daemon=True)
+    teller.start()
+    try:
         yield
+    finally:
+        is_over.set()
+        teller.join()
 
 
 def speed(count: int, seconds: float) -> str:

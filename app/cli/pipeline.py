@@ -140,7 +140,7 @@ def ingest(
 
 @contextmanager
 def _progress_of_events() -> "Iterator[Callable[[IngestProgress], None]]":
-    with progress() as bar:
+    with progress(has_end=False) as bar:
         task = bar.add_task("Events", total=None)
         yield lambda done: bar.update(task, completed=done.events)
 

@@ -75,7 +75,7 @@ def replay(
         return
     confirm(f"Have the server replay {counted(count, 'dead letter')}?", yes=yes)
     job = server.talk(lambda remote: _carry_out(remote, letters, options))
-    report(job, as_json=server.as_json)
+    report(job, as_json=server.as_json, is_awaited=True)
 
 
 async def _carry_out(remote: Remote, letters: Sequence[list[str]], options: Json) -> Json:

@@ -10,10 +10,12 @@ from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 from typer.models import OptionInfo
 
 from holdfast.cli.model_options import shown_value
+from holdfast.cli.moments import is_span
 
 if TYPE_CHECKING:
     from typer._click import HelpFormatter
 
+_WAIT = "--wait"
 _ARGUMENTS, _OPTIONS = "Arguments", "Options"
 
 Command = TypeVar("Command", bound=Callable[..., None])
@@ -34,6 +36,16 @@ class _InTwoSections(TyperCommand):
 
     def _heading(self, option: object) -> str:
         return _ARGUMENTS if isinstance(option, TyperArgument) else _OPTIONS
+
+
+class WithWait(_InTwoSections):
+    """Lets `--wait` stand alone, too: a span of time behind it is its value, anything else not."""
+
+    def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
+        for place, word in enumerate(args):
+            if word == _WAIT and not is_span("".join(args[place + 1 : place + 2])):
+                args[place] = f"{_WAIT}="
+        return super().parse_args(ctx, args)
 
 
 class InSections(_InTwoSections):

@@ -84,7 +84,7 @@ class Publishing:
         """Publish everything. After an interruption, wait for the replies that are due."""
         self.began = self.ended = _now()
         try:
-            with progress() as bar:
+            with progress(has_end=not self.content.is_endless) as bar:
                 task = bar.add_task("Publishing", total=self.content.total)
                 await self._publish_all(client, lambda: bar.advance(task))
         except asyncio.CancelledError:

@@ -2,8 +2,10 @@
 
 import asyncio
 import sys
+import time
 from collections.abc import Awaitable, Callable
 from functools import partial
+from math import inf
 from typing import Annotated
 
 import orjson
@@ -11,6 +13,7 @@ import typer
 
 from holdfast.cli.failures import Exit
 from holdfast.cli.model_options import options_of
+from holdfast.cli.moments import span_s
 from holdfast.cli.options import (
     DryRun,
     Everything,
@@ -25,6 +28,7 @@ from holdfast.cli.options import (
 from holdfast.cli.output import (
     Json,
     age,
+    answer,
     complain,
     note,
     print_items,
@@ -57,12 +61,18 @@ def replay(
     everything: Everything = False,
     options: HowToReplay,
     dry_run: DryRun = False,
-    detach: Annotated[bool, typer.Option(help="Do not wait for the end of the replay.")] = False,
+    wait: Annotated[
+        str | None,
+        typer.Option(
+            metavar="[TIME]", help="Wait for the end of the replay, perhaps at most 10m or 2h."
+        ),
+    ] = None,
     data: Annotated[
         str | None, typer.Option(metavar="JSON", help="New data for the one letter.")
     ] = None,
     watch: Annotated[
-        str | None, typer.Option(metavar="ID", help="Watch this replay instead of starting one.")
+        str | None,
+        typer.Option(metavar="ID", help="Wait for the end of this replay instead of starting one."),
     ] = None,
     cancel: Annotated[
         str | None, typer.Option(metavar="ID", help="Cancel this replay instead of starting one.")
@@ -72,24 +82,39 @@ def replay(
 ) -> None:
     """Deliver dead letters again.
 
-    Shows how many, and asks first. Ctrl-C cancels the replay that is being watched.
-    With --data, one letter is sent as a new message; the letter keeps its data.
+    Shows how many, and whose clients are away, and asks first. Ends when the server has the
+    replay, and prints its id. With --wait, Ctrl-C cancels the replay. With --data, one letter is
+    sent as a new message; the letter keeps its data.
 
     Example: holdfast dead replay --code user.update.error --since 2h --rate 100
     """
+    limit_s = _limit_s(wait)
     if watch is None and cancel is None:
         if data is not None:
             options["edit"] = {"data": _edited(data, ids)}
         letters = wanted(ids, conditions, everything=everything) | {"options": options}
-        begin = partial(_begin, letters=letters, detach=detach, yes=yes, is_quiet=server.as_json)
+        begin = partial(_begin, letters=letters, limit_s=limit_s, yes=yes, is_quiet=server.as_json)
         job = server.talk(partial(_plan, letters=letters) if dry_run else begin)
     else:
-        job = server.talk(_known(watch, cancel))
+        limit_s = inf if limit_s is None and cancel is None else limit_s
+        job = server.talk(_known(watch, cancel, limit_s))
     has_nothing_to_do = job["total"] == job["skipped"] and not (dry_run and job["total"])
     if job["state"] == "planned" and has_nothing_to_do and not server.as_json:
         complain(_why_nothing(job, ids, options.get("to")))
         raise typer.Exit(Exit.FAILED)
-    report(job, as_json=server.as_json)
+    if job["state"] == "planned" or cancel is not None:
+        report(job, as_json=server.as_json)
+    elif limit_s is None:
+        answer(job, str(job["id"]), as_json=server.as_json)
+    else:
+        report(job, as_json=server.as_json, is_awaited=True)
+
+
+def _limit_s(wait: str | None) -> float | None:
+    """Return how long to wait for the end of the replay; None is not at all."""
+    if wait is None:
+        return None
+    return span_s(wait) if wait else inf
 
 
 def _edited(data: str, ids: list[str] | None) -> object:
@@ -107,33 +132,40 @@ async def _plan(remote: Remote, letters: Json) -> Json:
         return await remote.ask("POST", "/replays", {**letters, "dry_run": True})
 
 
-async def _begin(remote: Remote, letters: Json, *, detach: bool, yes: bool, is_quiet: bool) -> Json:
-    """Start a replay, if any letters match and the user confirms."""
+async def _begin(
+    remote: Remote, letters: Json, *, limit_s: float | None, yes: bool, is_quiet: bool
+) -> Json:
+    """Start a replay, if any letters match and the user confirms; wait for its end on request."""
     plan = await _plan(remote, letters)
     left = plan["total"] - plan["skipped"]
     if not left:
         return plan
-    if not is_quiet:
+    if not (is_quiet and yes):
         note(_summary(plan))
     to = letters["options"].get("to")
     whom = f" to {to}" if to else ""
     confirm(f"Deliver {counted(left, 'dead letter')} again{whom}?", yes=yes)
     job = await remote.ask("POST", "/replays", {**letters, "dry_run": False})
-    if detach:
+    id = str(job["id"])
+    if limit_s is None:
+        if not is_quiet:
+            note(f"The replay has started; holdfast dead replay --watch {id} waits for its end")
         return job
     if not is_quiet:
-        note(f"Replay {job['id']} has started; Ctrl-C cancels it")
-    return await watch_job(remote, str(job["id"]))
+        note(f"Replay {id} has started; Ctrl-C cancels it")
+    return await watch_job(remote, id, limit_s)
 
 
-def _known(watch: str | None, cancel: str | None) -> Callable[[Remote], Awaitable[Json]]:
+def _known(
+    watch: str | None, cancel: str | None, limit_s: float | None
+) -> Callable[[Remote], Awaitable[Json]]:
     """Return the conversation that watches or cancels a running replay."""
     if watch is not None and cancel is not None:
         raise typer.BadParameter("use either --watch or --cancel")
     id = replay_of(watch or cancel or "")
     if cancel is not None:
         return lambda remote: remote.ask("DELETE", f"/replays/{id}")
-    return lambda remote: watch_job(remote, id)
+    return lambda remote: watch_job(remote, id, inf if limit_s is None else limit_s)
 
 
 def replays(*, server: ToServer) -> None:
@@ -141,7 +173,8 @@ def replays(*, server: ToServer) -> None:
     print_items(_REPLAYS, server.get("/replays")["items"], as_json=server.as_json)
 
 
-def report(job: Json, *, as_json: bool) -> None:
+def report(job: Json, *, as_json: bool, is_awaited: bool = False) -> None:
+    """Print what has become of a replay, and end the program if it is no success."""
     if as_json:
         print_json(job, is_line=True)
     elif job["state"] == "planned":
@@ -155,8 +188,12 @@ def report(job: Json, *, as_json: bool) -> None:
             complain(str(job["reason"]))
     # A replay that has just started has counted nothing yet.
     is_idle = job["state"] in ("planned", "done") and job["total"] == job["skipped"]
-    if is_idle or job["state"] in ("stopped", "failed"):
+    is_bad = job["state"] in ("stopped", "failed") or (is_awaited and job["state"] == "cancelled")
+    if is_idle or is_bad:
         raise typer.Exit(Exit.FAILED)
+    if is_awaited and not job["over"]:
+        complain(f"the replay goes on: holdfast dead replay --watch {job['id']} waits again")
+        raise typer.Exit(Exit.UNCERTAIN)
 
 
 def _summary(plan: Json) -> str:
@@ -169,6 +206,10 @@ def _summary(plan: Json) -> str:
     for name in ("channels", "receivers"):
         counts = ", ".join(f"{key} {count}" for key, count in plan[name].items())
         parts.append(f"{name}: {counts or 'none'}")
+    # Older servers do not say.
+    if away := plan.get("away"):
+        counts = ", ".join(f"{key} {count}" for key, count in away.items())
+        parts.append(f"away, so their letters wait until they come back: {counts}")
     return "; ".join(parts)
 
 
@@ -212,8 +253,9 @@ def _reasons(job: Json) -> str:
     return ", ".join(f"{count} {SKIP_WORDS.get(why, why)}" for why, count in skips)
 
 
-async def watch_job(remote: Remote, id: str) -> Json:
-    """Wait for the end of a replay; Ctrl-C cancels it."""
+async def watch_job(remote: Remote, id: str, limit_s: float = inf) -> Json:
+    """Wait for the end of a replay, or for a limited time; Ctrl-C cancels the replay."""
+    ends_at = time.monotonic() + limit_s
     try:
         with progress() as bar:
             task = bar.add_task("Replaying")
@@ -222,9 +264,10 @@ async def watch_job(remote: Remote, id: str) -> Json:
                 text = f"Replaying: {job['acked']} acked, {job['died_again']} died again"
                 done = job["sent"] + job["skipped"]
                 bar.update(task, description=text, total=job["total"], completed=done)
-                if job["over"]:
+                left_s = ends_at - time.monotonic()
+                if job["over"] or left_s <= 0:
                     return dict(job)
-                await asyncio.sleep(_POLL_S)
+                await asyncio.sleep(min(_POLL_S, left_s))
     except asyncio.CancelledError:
         await remote.ask("DELETE", f"/replays/{id}")
         note(f"Replay {id} is cancelled; messages that were sent stay sent")

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -10,7 +10,7 @@ import typer
 
 from holdfast.cli.clients import AsClient, Count, Session
 from holdfast.cli.failures import Exit
-from holdfast.cli.output import complain, note, speed
+from holdfast.cli.output import complain, note, speed, telling
 from holdfast.cli.program import InSections, Program
 from holdfast.cli.qos import SubscribeOptions
 from holdfast.cli.received import print_received
@@ -111,8 +111,10 @@ def subscribe(
                     *(client.subscribe(each, _leave_to_the_inbox, **chosen) for each in channels)
                 )
                 note(f"Subscribed as {client.session_name or 'a client'}; Ctrl-C ends")
-                async with asyncio.timeout(seconds):
-                    await subscriber.show_all(inbox)
+                has_limit = count is None or seconds is not None
+                with nullcontext() if has_limit else telling(subscriber.stage):
+                    async with asyncio.timeout(seconds):
+                        await subscriber.show_all(inbox)
 
     try:
         login.run(conversation)
@@ -182,6 +184,10 @@ class Subscriber:
     def lacks_messages(self) -> bool:
         """Whether there were fewer messages than wanted."""
         return self.wanted is not None and self.count < self.wanted
+
+    def stage(self) -> str:
+        """How far it has come."""
+        return f"Received {self.count} of {counted(self.wanted or 0, 'message')}"
 
     def sum_up(self) -> None:
         """Tell how many messages there were, if there were any."""

@@ -83,6 +83,8 @@ class Job:
     total: int = 0
     channels: dict[str, int] = field(default_factory=dict)
     receivers: dict[str, int] = field(default_factory=dict)
+    # Of a plan: letters that receivers would get when they come back.
+    away: dict[str, int] = field(default_factory=dict)
     sent: int = 0
     acked: int = 0
     failed: int = 0
@@ -128,6 +130,8 @@ class Job:
 
 # The script that takes letters counts them in this field; the rest is one record.
 _SENT = "replayed"
+# Fields that are in no record.
+_UNRECORDED = ("sent", "away")
 _RECORD = "record"
 # Options that the record calls otherwise.
 _RECORDED = {"stop_at": "stop_ratio", "max_replays": "max_generation", "to": "target"}
@@ -135,7 +139,7 @@ _RECORDED = {"stop_at": "stop_ratio", "max_replays": "max_generation", "to": "ta
 
 def pack_job(job: Job) -> dict[str, Word]:
     """Return the fields that this process writes."""
-    record = {name: getattr(job, name) for name in Job.__slots__ if name != "sent"}
+    record = {name: getattr(job, name) for name in Job.__slots__ if name not in _UNRECORDED}
     record["which"] = job.which.model_dump()
     options = job.options.model_dump(exclude={"edit"})
     record["options"] = {_RECORDED.get(name, name): value for name, value in options.items()}

@@ -21,6 +21,10 @@ class Receivers(Protocol):
         """Return whether the session is durable; None if it does not exist."""
         ...
 
+    def is_away(self, receiver: str) -> bool:
+        """Return whether messages for this session wait until its client comes back."""
+        ...
+
     def deliver(self, receiver: str, message: Message, letter: int) -> None:
         """Put the message of a dead letter into the session's queue. If the session is durable, the
         store has the entry already.
@@ -47,6 +51,7 @@ async def survey(job: Job, search: LetterSearch, receivers: Receivers) -> Order:
     """Examine all matching letters without effects: count them and order what is left."""
     channels: Counter[str] = Counter()
     by_receiver: Counter[str] = Counter()
+    away: Counter[str] = Counter()
     messages: set[int] = set()
     order = Order(job.reached)
     async for step, last in search.scan(job.which):
@@ -63,6 +68,8 @@ async def survey(job: Job, search: LetterSearch, receivers: Receivers) -> Order:
                     messages.add(letter.message)
                 if why is not None:
                     job.skip(why)
+                elif receivers.is_away(receiver := job.options.to or letter.key):
+                    away[receiver] += 1
         if last >= job.id:
             break
     if not job.total:
@@ -70,4 +77,5 @@ async def survey(job: Job, search: LetterSearch, receivers: Receivers) -> Order:
         job.total = channels.total()
         job.channels = dict(channels.most_common(_LARGEST))
         job.receivers = dict(by_receiver.most_common(_LARGEST))
+        job.away = dict(away.most_common(_LARGEST))
     return order

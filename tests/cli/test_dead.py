@@ -148,7 +148,7 @@ def test_a_replay_is_planned_and_watched_to_its_end(
     shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(replay, "_POLL_S", 0.001)
-    done = shell.run("dead", "replay", "--fingerprint", "f1", "--rate", "7", "--yes")
+    done = shell.run("dead", "replay", "--fingerprint", "f1", "--rate", "7", "--yes", "--wait")
     assert done.exit_code == 0
     assert done.stdout == ("Replay r1 is done: 3 of 3 sent, 3 acked, 0 died again, 0 skipped\n")
     assert "3 dead letters match" in done.stderr
@@ -196,23 +196,86 @@ def test_a_dry_run_of_a_replay_says_what_it_would_do(shell: Shell) -> None:
     assert (done.exit_code, json.loads(done.stdout)["total"]) == (1, 0)
 
 
-def test_a_detached_replay_can_be_watched_and_cancelled(
-    shell: Shell, monkeypatch: pytest.MonkeyPatch
+def test_a_replay_ends_when_the_server_has_it_and_prints_its_id(shell: Shell) -> None:
+    shell.operations.pace = 0
+    done = shell.run("dead", "replay", "--all", "--yes")
+    assert (done.exit_code, done.stdout) == (0, "r1\n")
+    assert "holdfast dead replay --watch r1" in done.stderr
+    assert shell.operations.looks == 0
+    done = shell.run("dead", "replay", "--all", "--yes", "--json")
+    assert (done.exit_code, json.loads(done.stdout)["state"]) == (0, "running")
+
+
+@pytest.mark.parametrize("words", [["--all", "--yes", "--wait"], ["--watch", "r1"]])
+def test_waiting_for_a_replay_ends_as_it_ends(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch, words: list[str]
 ) -> None:
     monkeypatch.setattr(replay, "_POLL_S", 0.001)
+    shell.run("dead", "replay", "--fingerprint", "f1", "--yes")
+    done = shell.run("dead", "replay", *words)
+    assert done.exit_code == 0
+    assert done.stdout.startswith(f"Replay r{2 if '--all' in words else 1} is done: ")
+
+
+@pytest.mark.parametrize("words", [["--all", "--yes"], ["--watch", "r1"]])
+@pytest.mark.parametrize("wait", [["--wait", "0s"], ["--wait=0s"]])
+def test_a_wait_that_ends_before_the_replay_does_not_know_how_that_ends(
+    shell: Shell, words: list[str], wait: list[str]
+) -> None:
     shell.operations.pace = 0
-    done = shell.run("dead", "replay", "--all", "--yes", "--detach", "--json")
-    assert (done.exit_code, json.loads(done.stdout)["state"]) == (0, "running")
+    shell.run("dead", "replay", "--fingerprint", "f1", "--yes")
+    done = shell.run("dead", "replay", *words, *wait)
+    assert done.exit_code == 5
+    assert "the replay goes on: holdfast dead replay --watch r" in done.stderr
+    assert all(job.state is JobState.RUNNING for job in shell.operations.jobs.values())
+
+
+def test_an_id_behind_wait_is_no_time(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(replay, "_POLL_S", 0.001)
+    done = shell.run("dead", "replay", "--yes", "--wait", LETTER)
+    assert (done.exit_code, shell.operations.jobs["r1"].total) == (0, 1)
+    assert shell.run("dead", "replay", "--yes", "--all", "--wait=soon").exit_code == 2
+
+
+def test_a_replay_names_the_receivers_that_are_away_before_it_asks(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = "away, so their letters wait until they come back: joe/1 3, ann/2 1"
+    shell.operations.away = {"joe/1": 3, "ann/2": 1}
+    assert told in shell.run("dead", "replay", "--all", "--dry-run").stdout
+    monkeypatch.setattr(options, "_is_somebody_there", lambda: True)
+    for more in ([], ["--json"]):
+        done = shell.run("dead", "replay", "--all", *more, input="n\n")
+        assert done.exit_code == 1
+        assert 0 < done.stderr.index(told) < done.stderr.index("Deliver 5 dead letters again?")
+    assert shell.operations.jobs == {}
+    shell.operations.away = {}
+    assert "away" not in shell.run("dead", "replay", "--all", "--dry-run").stdout
+
+
+def test_waiting_for_a_replay_without_a_terminal_prints_lines(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(output, "_BETWEEN_LINES_S", 0.001)
+    shell.operations.pace = 0
+    done = shell.run("dead", "replay", "--all", "--yes", "--wait", "1s")
+    assert "Replaying: 0 acked, 0 died again, 0 of 5\n" in done.stderr
+
+
+def test_a_replay_is_cancelled(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(replay, "_POLL_S", 0.001)
+    shell.operations.pace = 0
+    shell.run("dead", "replay", "--all", "--yes")
     done = shell.run("dead", "replay", "--cancel", "r1")
     assert (done.exit_code, shell.operations.jobs["r1"].state) == (0, JobState.CANCELLED)
-    assert shell.run("dead", "replay", "--watch", "r1").exit_code == 0
+    assert shell.run("dead", "replay", "--watch", "r1").exit_code == 1
     assert shell.run("dead", "replay", "--watch", "r9").exit_code == 1
 
 
 def test_a_replay_without_counts_yet_has_not_failed(shell: Shell) -> None:
     shell.operations.pace = 0
     shell.operations.has_counted = False
-    for what in (["--all", "--yes", "--detach"], ["--cancel", "r1"]):
+    for what in (["--all", "--yes"], ["--cancel", "r1"]):
         assert shell.run("dead", "replay", *what).exit_code == 0
 
 
@@ -272,7 +335,7 @@ def test_a_replay_cannot_be_watched_and_cancelled_at_once(shell: Shell) -> None:
 def test_interrupting_the_wait_cancels_the_replay(shell: Shell) -> None:
     shell.operations.pace = 0
     environment = {**os.environ, "HOLDFAST_URL": shell.url, "HOLDFAST_DATA": str(shell.home)}
-    command = [sys.executable, "-m", "holdfast", "dead", "replay", "--all", "--yes"]
+    command = [sys.executable, "-m", "holdfast", "dead", "replay", "--all", "--yes", "--wait"]
     with subprocess.Popen(command, cwd=ROOT, env=environment, stderr=subprocess.PIPE) as process:
         while not shell.operations.looks:
             assert process.poll() is None
@@ -285,7 +348,7 @@ def test_interrupting_the_wait_cancels_the_replay(shell: Shell) -> None:
 
 def test_replays_are_listed(shell: Shell) -> None:
     shell.operations.pace = 0
-    shell.run("dead", "replay", "--all", "--yes", "--detach")
+    shell.run("dead", "replay", "--all", "--yes")
     head, row = (line.split("\t") for line in shell.run("dead", "replays").stdout.splitlines())
     found = dict(zip(head, row, strict=True))
     assert (found["ID"], found["STATE"], found["WHO"]) == ("r1", "running", "operator/ann")
@@ -294,7 +357,7 @@ def test_replays_are_listed(shell: Shell) -> None:
 
 
 def test_a_replay_that_stopped_is_a_failure(shell: Shell) -> None:
-    shell.run("dead", "replay", "--all", "--yes", "--detach")
+    shell.run("dead", "replay", "--all", "--yes")
     job = shell.operations.jobs["r1"]
     reason = "2 of 10 died again"
     shell.operations.jobs["r1"] = replace(job, state=JobState.STOPPED, over=True, reason=reason)

@@ -1,8 +1,14 @@
 """Numbers in the output of commands."""
 
+import re
+import threading
+import time
+from contextlib import AbstractContextManager
+
 import pytest
 
-from holdfast.cli.output import speed
+from holdfast.cli import output
+from holdfast.cli.output import progress, speed, spinner, telling
 from holdfast.units import counted
 
 
@@ -26,3 +32,41 @@ def test_a_plural_may_be_given() -> None:
 
 def test_a_speed_has_the_time_and_the_rate() -> None:
     assert speed(3000, 2.0) == "3,000 messages in 2.00 s, 1,500 per second"
+
+
+def lines_of(
+    work: AbstractContextManager[object], monkeypatch: pytest.MonkeyPatch, count: int = 2
+) -> list[str]:
+    """The first lines that are printed while this work goes on."""
+    told: list[str] = []
+    monkeypatch.setattr(output, "_BETWEEN_LINES_S", 0.001)
+    monkeypatch.setattr(output, "note", told.append)
+    with work:
+        while len(told) < count:
+            time.sleep(0.001)
+    return told[:count]
+
+
+def test_work_of_unknown_length_says_without_a_terminal_how_long_it_takes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for line in lines_of(spinner("Counting"), monkeypatch):
+        assert re.fullmatch(r"Counting, for \d+ s", line)
+
+
+def test_progress_is_told_in_lines_without_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    bar = progress()
+    with bar as shown:
+        shown.add_task("Removing", total=5000, completed=2000)
+        shown.add_task("Events", total=None, completed=7)
+        stage = telling(lambda: output._stages(shown))
+        assert lines_of(stage, monkeypatch, 1) == ["Removing, 2000 of 5000; Events, 7"]
+
+
+def test_work_without_an_end_tells_nothing_without_a_terminal() -> None:
+    threads = threading.active_count()
+    with progress(has_end=False):
+        assert threading.active_count() == threads
+    with progress():
+        assert threading.active_count() == threads + 1
+    assert threading.active_count() == threads

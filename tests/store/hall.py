@@ -24,6 +24,7 @@ class Hall:
     def __init__(self, at: StoreProcess) -> None:
         self.at = at
         self.durable: dict[str, bool] = {"joe/1": True, "ann/1": True, "joe/-5": False}
+        self.away: set[str] = set()
         self.delivered: list[tuple[str, int]] = []
         # The letters that they were made from.
         self.letters: list[int] = []
@@ -34,6 +35,9 @@ class Hall:
 
     def is_durable(self, key: str) -> bool | None:
         return self.durable.get(key)
+
+    def is_away(self, key: str) -> bool:
+        return key in self.away
 
     def deliver(self, key: str, message: Message, letter: int) -> None:
         self.delivered.append((key, message.id - BASE))

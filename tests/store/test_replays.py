@@ -80,6 +80,21 @@ async def test_letters_that_cannot_be_replayed_are_skipped_with_the_reason(scene
     assert hall_message.id == BASE + 4
 
 
+async def test_a_plan_counts_what_receivers_would_get_when_they_come_back(scene: Scene) -> None:
+    at, hall, jobs = scene
+    await prepare(
+        at,
+        letter(11, of=1),
+        letter(12, of=2, receiver="ann/1"),
+        letter(13, of=3, receiver="ann/1"),
+        letter(14, of=4, receiver="ann/1", generation=3),
+    )
+    hall.away = {"ann/1"}
+    assert (await jobs.plan(ALL, FAST, "operator")).away == {"ann/1": 2}
+    to_joe = FAST.model_copy(update={"to": "joe/1"})
+    assert (await jobs.plan(ALL, to_joe, "operator")).away == {}
+
+
 def letter_message(n: int) -> Message:
     return Message(letter(n).wire, id=BASE + n, channel="/orders/new")
 

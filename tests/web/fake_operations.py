@@ -209,6 +209,7 @@ class FakeOperations:
         self.has_counted = True
         # What each replay leaves out, and why.
         self.skips: dict[str, int] = {}
+        self.away: dict[str, int] = {}
         # The number of sessions that can be ended before their letters find no room.
         self.may_end = 1_000_000
         # The steps of every message in the journal, in two parts.
@@ -524,6 +525,7 @@ class FakeOperations:
             skips=self.skips,
             channels={"/orders": len(found)},
             receivers={"joe/1": len(found)},
+            away=self.away,
             reason=None,
         )
         if job.id is not None:

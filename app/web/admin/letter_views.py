@@ -139,6 +139,10 @@ class Replay:
     ]
     channels: Annotated[dict[str, int], Field(description="Letters by channel, 20 at most.")]
     receivers: Annotated[dict[str, int], Field(description="Letters by receiver, 20 at most.")]
+    away: Annotated[
+        dict[str, int],
+        Field(description="Of a dry run: letters for receivers that are away, 20 at most."),
+    ]
     reason: Annotated[str | None, Field(description="Why the replay stopped.")]
 
 

@@ -42,6 +42,17 @@ def test_a_replayed_message_reaches_an_unnamed_session() -> None:
     assert replaying.is_durable(key) is None
 
 
+def test_a_receiver_is_away_while_its_session_waits_for_a_client() -> None:
+    server = server_of()
+    replaying = replaying_of(server)
+    client = receiver(server)
+    assert not replaying.is_away("joe/1")
+    client.disconnect()
+    server.turn()
+    assert replaying.is_away("joe/1")
+    assert not replaying.is_away("ann/1"), "there is no such session"
+
+
 def test_a_replay_finds_sessions_that_began_after_it() -> None:
     server = server_of()
     replaying = replaying_of(server)
