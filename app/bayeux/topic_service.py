@@ -23,6 +23,14 @@ from holdfast.delivery.topics import Topics
 TOPICS: Final = "/service/topics"
 UNKNOWN: Final = "user.oid.unknown"
 
+# Each action with the options that it has.
+ACTIONS: Final[Mapping[str, frozenset[str]]] = {
+    "state": frozenset(),
+    "list": frozenset(("after", "limit")),
+    "get": frozenset(("filter", "history", "limit")),
+    "erase": frozenset(("after", "limit", "forceDestroy", "history")),
+}
+
 Options = Mapping[str, Any]
 
 
@@ -51,14 +59,11 @@ class TopicService:
         self._rights = rights
         self._budgets = budgets
         self._backlog = backlog
-        # Each action with the options that it has.
-        self._actions: dict[
-            str, tuple[Callable[[ServiceCall, Channel, Options], None], frozenset[str]]
-        ] = {
-            "state": (self._show, frozenset()),
-            "list": (self._list, frozenset(("after", "limit"))),
-            "get": (self._get, frozenset(("filter", "history", "limit"))),
-            "erase": (self._erase, frozenset(("after", "limit", "forceDestroy", "history"))),
+        self._actions: dict[str, Callable[[ServiceCall, Channel, Options], None]] = {
+            "state": self._show,
+            "list": self._list,
+            "get": self._get,
+            "erase": self._erase,
         }
 
     def serve(self, call: ServiceCall) -> None:
@@ -71,17 +76,17 @@ class TopicService:
     def _carry_out(self, call: ServiceCall) -> None:
         data = call.data
         given: Options = data if isinstance(data, Mapping) else {}
-        asked = [name for name in self._actions if name in given]
+        asked = [name for name in ACTIONS if name in given]
         if len(asked) != 1:
-            names = ", ".join(self._actions)
+            names = ", ".join(ACTIONS)
             raise CallInvalid(ILLEGAL, f"data must have exactly one of {names}")
         action = asked[0]
-        carry_out, known = self._actions[action]
+        known = ACTIONS[action]
         if given.keys() - known - {action}:
             raise CallInvalid(
                 ILLEGAL, f"{action} has these options: {', '.join(sorted(known)) or 'none'}"
             )
-        carry_out(call, self._channel(given[action]), given)
+        self._actions[action](call, self._channel(given[action]), given)
 
     def _channel(self, name: object) -> Channel:
         channel = self._channels.get(name) if isinstance(name, str) else None

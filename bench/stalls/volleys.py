@@ -77,7 +77,7 @@ SMALL: dict[str, Small] = {
     "/service/delivery": _publish("/service/delivery", _VERDICTS)._replace(has_terms=True),
     "/service/admin": _publish("/service/admin", {"cmd": "status"}),
     "/service/login": _publish("/service/login", {}),
-    "/service/chat/list": _call("/service/chat/list", {}),
+    "/service/chat/rooms": _call("/service/chat/rooms", {}),
     "/service/chat/private": _publish("/service/chat/private", {"id": 1, "to": "x", "text": "x"}),
     "history by a filter": _call(
         "/service/topics",

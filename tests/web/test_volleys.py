@@ -1,0 +1,32 @@
+"""The bench sends volleys of every small message that a client may send."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench.stalls.volleys import SMALL
+from holdfast.bayeux.point_to_point import PTP
+from holdfast.bayeux.services import Services
+from holdfast.bayeux.topic_service import ACTIONS, TOPICS
+from holdfast.compose import serving
+from tests.unit.login.signing import SECRET
+from tests.web.people import settings
+
+
+async def test_there_are_volleys_for_each_service_and_each_of_its_actions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    services = {PTP}
+    add = Services.add
+
+    def note(self: Services, pattern: str, service: Any) -> None:
+        services.add(pattern)
+        add(self, pattern, service)
+
+    monkeypatch.setattr(Services, "add", note)
+    (tmp_path / "key").write_bytes(SECRET)
+    async with serving(settings(tmp_path, chat=True, login_keys=str(tmp_path / "key"))):
+        assert TOPICS in services
+    calls = services - {TOPICS} | {f"{TOPICS} {action}" for action in ACTIONS}
+    assert {name for name in SMALL if name.startswith("/service/")} == calls
