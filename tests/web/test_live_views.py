@@ -75,7 +75,7 @@ async def test_sessions_whose_client_has_left_or_was_lost_are_not_connected(
     sessions = (await server.api.sessions.sessions(SessionFilter(), None, 10)).items
     assert {each.key: (each.state, each.absent) for each in sessions} == {
         "ann/1": (DispatcherState.ALIVE, False),
-        "eve/1": (DispatcherState.ALIVE, True),
+        "eve/1": (DispatcherState.UNDEF, True),
         "joe/1": (DispatcherState.POLLING, True),
     }
 
