@@ -6,6 +6,12 @@ import sys
 
 def main() -> None:
     """Run the command; without the server, say how to install it."""
+    if sys.argv[1:] == ["version"]:
+        # Scripts ask for it often, and reading options takes most of the time of a command.
+        from holdfast.cli.installed import summary
+
+        sys.stdout.write(summary() + "\n")
+        return
     try:
         from holdfast.cli.main import main as run
 

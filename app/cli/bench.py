@@ -6,10 +6,9 @@ import time
 from contextlib import AsyncExitStack, suppress
 from enum import Enum
 from itertools import count as count_from
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.progress import Progress
 
 from holdfast.cli.clients import AsClient, ClientLogin, refusal
 from holdfast.cli.failures import Exit
@@ -19,6 +18,9 @@ from holdfast.cli.program import InSections, Program
 from holdfast.cli.remote import metric
 from holdfast.client import Client, ClientError, ReplyError
 from holdfast.client.transport_choice import LONG_POLLING, WEBSOCKET
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
 
 program = Program()
 
@@ -118,7 +120,7 @@ class Load:
     def _client(self) -> Client:
         return self._login.client(transports=[self._transport])
 
-    async def _connect(self, stack: AsyncExitStack, clients: int, bar: Progress) -> None:
+    async def _connect(self, stack: AsyncExitStack, clients: int, bar: "Progress") -> None:
         task = bar.add_task("Connecting", total=clients)
         room = asyncio.Semaphore(_CONNECTING)
 
@@ -133,7 +135,7 @@ class Load:
 
         await asyncio.gather(*map(connect, range(clients)))
 
-    async def _publish(self, client: Client, rate: float, seconds: float, bar: Progress) -> None:
+    async def _publish(self, client: Client, rate: float, seconds: float, bar: "Progress") -> None:
         task = bar.add_task("Publishing", total=seconds)
         waiting: set[asyncio.Task[None]] = set()
         began = time.monotonic()

@@ -5,10 +5,9 @@ from collections.abc import AsyncIterator
 from contextlib import nullcontext
 from operator import itemgetter
 from pathlib import Path
-from typing import IO, Annotated
+from typing import IO, TYPE_CHECKING, Annotated
 
 import typer
-from rich.progress import Progress
 
 from holdfast.cli.failures import Exit
 from holdfast.cli.lists import Range, print_list
@@ -44,6 +43,9 @@ from holdfast.cli.replay import replay, replays
 from holdfast.cli.sweep import sweep
 from holdfast.delivery.error_codes import find
 from holdfast.units import counted
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
 
 program = group_of_commands()
 program.command("replay", cls=WithWait)(replay)
@@ -245,7 +247,7 @@ def import_letters(
         raise typer.Exit(Exit.FAILED)
 
 
-async def _lines(file: IO[bytes], bar: Progress) -> AsyncIterator[bytes]:
+async def _lines(file: IO[bytes], bar: "Progress") -> AsyncIterator[bytes]:
     task = bar.add_task("Importing", total=None)
     for line in file:
         yield line

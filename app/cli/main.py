@@ -89,11 +89,9 @@ program = typer.Typer(
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        from importlib.metadata import version
+        from holdfast.cli.installed import facts
 
-        from holdfast.cli.version import core
-
-        sys.stdout.write(f"holdfast {version('holdfast')} ({core()} core)\n")
+        sys.stdout.write("holdfast {version} ({core} core)\n".format_map(facts()))
         raise typer.Exit
 
 

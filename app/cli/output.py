@@ -1,4 +1,8 @@
-"""Output of commands: tables for people, lines for programs, JSON for both."""
+"""Output of commands: tables for people, lines for programs, JSON for both.
+
+What draws for people takes a quarter of a command's time to import: it is imported only where there
+is a terminal.
+"""
 
 import json
 import re
@@ -7,32 +11,25 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
 from operator import itemgetter
-from typing import Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 import orjson
-from rich import box
-from rich.cells import cell_len
-from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    SpinnerColumn,
-    TextColumn,
-    TimeRemainingColumn,
-)
-from rich.table import Table
-from rich.text import Text
 
 from holdfast.delivery.json_text import is_harmless, to_json
 from holdfast.units import counted
 
-Json = dict[str, Any]
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.progress import Progress
+    from rich.text import Text
 
-console = Console(highlight=False, soft_wrap=False)
-_errors = Console(stderr=True, highlight=False, soft_wrap=True)
+Json = dict[str, Any]
+Item = TypeVar("Item")
+
 # Control characters that JSON does not escape and a terminal may interpret.
 _OBEYED = re.compile("[\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 # The columns and facts whose words are coloured.
@@ -52,14 +49,39 @@ _BETWEEN_LINES_S = 10.0
 _MEASURABLE_S = 0.01
 
 
-def complain(text: str) -> None:
+def is_terminal() -> bool:
+    """Return whether the output is for people."""
+    return sys.stdout.isatty()
+
+
+@cache
+def console() -> "Console":
+    """Return what draws on a terminal."""
+    from rich.console import Console
+
+    return Console(highlight=False, soft_wrap=False)
+
+
+@cache
+def _errors() -> "Console":
+    from rich.console import Console
+
+    return Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+def complain(text: str, head: str = "holdfast:") -> None:
     """Print an error to stderr."""
-    _errors.print(Text.assemble(("holdfast:", "bold red"), " ", visible(text)))
+    if not sys.stderr.isatty():
+        sys.stderr.write(f"{head} {visible(text)}\n")
+        return
+    from rich.text import Text
+
+    _errors().print(Text.assemble((head, "bold red"), " ", visible(text)))
 
 
 def note(text: str) -> None:
     """Print to stderr what is not part of the result."""
-    _errors.print(Text(visible(text)))
+    sys.stderr.write(visible(text) + "\n")
 
 
 def visible(value: object) -> str:
@@ -107,21 +129,29 @@ class Cell(NamedTuple):
 def print_table(head: Sequence[object], rows: Iterable[Sequence[object]]) -> None:
     """Print a table on a terminal; otherwise tab-separated lines without truncation."""
     cells = [[_cell(each) for each in row] for row in (head, *rows)]
-    if console.is_terminal and len(cells) == 1:
-        console.print(Text("None.", "dim"))
-        return
     names, *shown = [[visible(cell.short) for cell in row] for row in cells]
-    widths = _widths([names, *shown], console.width) if console.is_terminal else None
-    if widths is None:
-        for row in cells:
-            sys.stdout.write("\t".join(visible(cell.whole) for cell in row) + "\n")
-        return
+    if is_terminal():
+        if not shown:
+            console().print("None.", style="dim")
+            return
+        widths = _widths([names, *shown], console().width)
+        if widths is not None:
+            _draw(names, shown, widths)
+            return
+    for row in cells:
+        sys.stdout.write("\t".join(visible(cell.whole) for cell in row) + "\n")
+
+
+def _draw(names: Sequence[str], rows: Iterable[Sequence[str]], widths: Sequence[int]) -> None:
+    from rich import box
+    from rich.table import Table
+
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
     for name, width in zip(names, widths, strict=True):
         table.add_column(name, no_wrap=True, width=width)
-    for texts in shown:
+    for texts in rows:
         table.add_row(*(_coloured(name, text) for name, text in zip(names, texts, strict=True)))
-    console.print(table)
+    console().print(table)
 
 
 def print_rows(names: Sequence[str], rows: Iterable[Sequence[object]], *, as_json: bool) -> None:
@@ -149,6 +179,8 @@ def _widths(rows: Sequence[Sequence[str]], room: int) -> list[int] | None:
     The first column names the row, so it is never cut, and neither are short ones. The
     others share the rest.
     """
+    from rich.cells import cell_len
+
     widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
     long = [number for number, width in enumerate(widths) if number and width > _SHORT]
     left = room - _BETWEEN * (len(widths) - 1)
@@ -162,7 +194,9 @@ def _widths(rows: Sequence[Sequence[str]], room: int) -> list[int] | None:
     return widths if left >= 0 else None
 
 
-def _coloured(name: str, text: str) -> Text:
+def _coloured(name: str, text: str) -> "Text":
+    from rich.text import Text
+
     return Text(text, _COLOURS.get(text, "") if name in _TELLING else "")
 
 
@@ -225,28 +259,85 @@ def print_facts(
         value = when(cast("int | None", given)) if name in times else given
         if value not in (None, "", [], {}):
             shown = _yes_or_no(value) if isinstance(value, bool) else visible(value)
-            fact = Text.assemble((f"{name:<{width}}", "bold"), "  ", _coloured(name, shown))
-            console.print(fact, soft_wrap=True)
+            _print_fact(f"{name:<{width}}", name, shown)
+
+
+def _print_fact(head: str, name: str, shown: str) -> None:
+    if not is_terminal():
+        sys.stdout.write(f"{head}  {shown}\n")
+        return
+    from rich.text import Text
+
+    fact = Text.assemble((head, "bold"), "  ", _coloured(name, shown))
+    console().print(fact, soft_wrap=True)
+
+
+@dataclass(slots=True)
+class _Task:
+    description: str
+    total: float | None = None
+    completed: float = 0
+
+
+class _Tasks:
+    """Stands for a progress bar where nobody would see it: it only knows how far the work is."""
+
+    def __init__(self) -> None:
+        self.tasks: list[_Task] = []
+
+    def add_task(self, description: str, **numbers: Any) -> int:  # noqa: ANN401 - as rich takes it
+        self.tasks.append(_Task(description, **numbers))
+        return len(self.tasks) - 1
+
+    def update(self, task: int, **changes: Any) -> None:  # noqa: ANN401 - as rich takes it
+        for name, value in changes.items():
+            if value is not None:
+                setattr(self.tasks[task], name, value)
+
+    def advance(self, task: int, advance: float = 1) -> None:
+        self.tasks[task].completed += advance
+
+    def track(self, items: Collection[Item], *, description: str) -> Iterator[Item]:
+        task = self.add_task(description, total=len(items))
+        for item in items:
+            yield item
+            self.advance(task)
 
 
 @contextmanager
-def progress(*, has_end: bool = True) -> Iterator[Progress]:
+def progress(*, has_end: bool = True) -> Iterator["Progress"]:
     """Show a progress bar on a terminal; elsewhere a line now and then, if the work has an end."""
-    bar = Progress(
+    if sys.stderr.isatty():
+        with _progress_bar() as bar:
+            yield bar
+        return
+    tasks = cast("Progress", _Tasks())
+    with telling(lambda: _stages(tasks)) if has_end else nullcontext():
+        yield tasks
+
+
+def _progress_bar() -> "Progress":
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        SpinnerColumn,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+
+    return Progress(
         SpinnerColumn(),
         TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
         TimeRemainingColumn(),
-        console=_errors,
+        console=_errors(),
         transient=True,
-        disable=not _errors.is_terminal,
     )
-    with bar, telling(lambda: _stages(bar)) if has_end else nullcontext():
-        yield bar
 
 
-def _stages(bar: Progress) -> str:
+def _stages(bar: "Progress") -> str:
     done = (
         f"{task.description}, {task.completed:g}"
         + ("" if task.total is None else f" of {task.total:g}")
@@ -260,7 +351,7 @@ def spinner(text: str) -> Iterator[None]:
     """Show a spinner while something takes an unknown time; without a terminal, lines."""
     begun = time.monotonic()
     with (
-        _errors.status(text) if _errors.is_terminal else nullcontext(),
+        _errors().status(text) if sys.stderr.isatty() else nullcontext(),
         telling(lambda: f"{text}, for {time.monotonic() - begun:.0f} s"),
     ):
         yield
@@ -269,7 +360,7 @@ def spinner(text: str) -> Iterator[None]:
 @contextmanager
 def telling(stage: Callable[[], str]) -> Iterator[None]:
     """Without a terminal, say to stderr every ten seconds how far the work has come."""
-    if _errors.is_terminal:
+    if sys.stderr.isatty():
         yield
         return
     is_over = threading.Event()

@@ -13,7 +13,7 @@ import typer
 from holdfast.cli.clients import AsClient, Session, refusal
 from holdfast.cli.content import Content, Contents, filled, parsed
 from holdfast.cli.failures import Exit
-from holdfast.cli.output import complain, console, note, print_json, progress, speed
+from holdfast.cli.output import complain, is_terminal, note, print_json, progress, speed
 from holdfast.cli.program import InSections, Program
 from holdfast.cli.qos import Options, PublishOptions
 from holdfast.client import Client, ConnectionLost, PublishReply, ReplyError
@@ -145,7 +145,7 @@ class Publishing:
         if self.as_json:
             fields = {"n": number, "channel": channel, "id": reply.id, "error": None}
             print_json(fields, is_line=True)
-        elif self.content.total == 1 or not console.is_terminal:
+        elif self.content.total == 1 or not is_terminal():
             sys.stdout.write(f"{reply.id or ''}\n")
 
     def _report_refused(self, number: int, error: ReplyError | ConnectionLost) -> None:

@@ -3,9 +3,7 @@
 import sys
 from datetime import datetime
 
-from rich.text import Text
-
-from holdfast.cli.output import Json, brief, console, print_json, visible
+from holdfast.cli.output import Json, brief, console, is_terminal, print_json, visible
 from holdfast.client import Message, Refuse
 from holdfast.delivery.json_text import to_json
 
@@ -17,12 +15,14 @@ def print_received(message: Message, refusal: Refuse | None, *, as_json: bool) -
     verdict = _OK if refusal is None else refusal.code
     if as_json:
         print_json(_fields_of(message) | {"verdict": verdict}, is_line=True)
-    elif console.is_terminal:
+    elif is_terminal():
+        from rich.text import Text
+
         time_of_day = f"{_arrival(message):%H:%M:%S} "
         data = f" {visible(brief(message.data))} "
         style = "dim" if refusal is None else "red"
         words = ((time_of_day, "dim"), (visible(message.channel), "bold"), data, (verdict, style))
-        console.print(Text.assemble(*words), soft_wrap=True)
+        console().print(Text.assemble(*words), soft_wrap=True)
     else:
         at = _arrival(message).isoformat(" ", "milliseconds")
         columns = (at, message.channel, message.sender, to_json(message.data).decode())

@@ -14,11 +14,10 @@ import orjson
 import uvloop
 from pydantic import ValidationError
 from pydantic_settings import SettingsError
-from rich.console import Console
-from rich.text import Text
 
 from holdfast import logs, settings
 from holdfast.cli.flags import ConfigFile, GivenSettings
+from holdfast.cli.output import complain
 from holdfast.cli.program import InSections, Program
 from holdfast.compose import CannotStart, serving
 from holdfast.settings import ChannelSettings, Settings
@@ -37,7 +36,6 @@ _FORMS = {
     "node": _NAME,
 }
 _DEFAULT_FILE = Path("holdfast.toml")
-_errors = Console(stderr=True, highlight=False, soft_wrap=True)
 
 
 program = Program()
@@ -110,8 +108,7 @@ def _unreadable(error: SettingsError) -> str:
 
 def _fail(*complaints: str) -> NoReturn:
     for complaint in complaints:
-        # Operators' input is not markup.
-        _errors.print(Text.assemble(("holdfast cannot start:", "bold red"), " ", complaint))
+        complain(complaint, "holdfast cannot start:")
     sys.exit(2)
 
 

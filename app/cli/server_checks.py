@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
 
-from holdfast.cli.version import core
+from holdfast.cli.installed import core
 from holdfast.compose.cannot_start import CannotStart
 from holdfast.compose.data_directory import DirectoryTaken, own_directory
 from holdfast.pipeline.doctor import Check

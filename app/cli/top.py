@@ -11,7 +11,16 @@ from rich.table import Table
 from rich.text import Text
 
 from holdfast.cli.options import ToServer
-from holdfast.cli.output import Json, console, note, print_facts, print_json, visible, when
+from holdfast.cli.output import (
+    Json,
+    console,
+    is_terminal,
+    note,
+    print_facts,
+    print_json,
+    visible,
+    when,
+)
 from holdfast.cli.program import Program
 from holdfast.cli.remote import Remote
 
@@ -54,8 +63,8 @@ def top(
 
     async def watch(remote: Remote) -> None:
         before = None
-        has_screen = console.is_terminal and not server.as_json
-        with Live(console=console, auto_refresh=False) if has_screen else nullcontext() as live:
+        has_screen = is_terminal() and not server.as_json
+        with Live(console=console(), auto_refresh=False) if has_screen else nullcontext() as live:
             while True:
                 found = await remote.get("/figures")
                 if live is None:

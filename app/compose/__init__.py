@@ -12,6 +12,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from holdfast.bayeux.api import ServerApi
 from holdfast.bayeux.for_extensions import ForExtensions
@@ -24,7 +25,6 @@ from holdfast.compose.data_directory import own_directory
 from holdfast.compose.journal import Books, begin_journal, open_journal
 from holdfast.compose.listen_addresses import ListenAddresses, find_addresses
 from holdfast.compose.listeners import ServedApplications, open_listeners
-from holdfast.compose.login import make_logins
 from holdfast.compose.options import core_options, web_options
 from holdfast.compose.storage import Storage, open_storage
 from holdfast.delivery.delivery_journal import NO_JOURNAL
@@ -48,6 +48,9 @@ from holdfast.web.tasks import Tasks
 from holdfast.web.ticker import Ticker
 from holdfast.web.websocket import WebSocketFrontEnd
 
+if TYPE_CHECKING:
+    from holdfast.login.logins import Logins
+
 log = logging.getLogger(__name__)
 
 
@@ -67,7 +70,7 @@ async def serving(settings: Settings) -> AsyncIterator[str]:
         writer = await open_journal(settings, storage.store, clock())
         bayeux = _make_bayeux(settings, storage, ticker, tasks, writer)
         server = ForExtensions(bayeux, clock)
-        logins = make_logins(settings, server, stack, lambda token: tokens.role(token) is not None)
+        logins = _logins(settings, server, stack, tokens)
         _install_extensions(server, settings)
         endpoint = Endpoint(
             bayeux,
@@ -109,6 +112,17 @@ async def serving(settings: Settings) -> AsyncIterator[str]:
             # Pending data leave first; closing then waits for nobody.
             await _within(timeout_s / 2, _drain(websockets, listener))
             await _within(timeout_s / 2, _close(websockets, listener))
+
+
+def _logins(
+    settings: Settings, server: ServerApi, stack: AsyncExitStack, tokens: Tokens
+) -> "Logins | None":
+    """Install the login, if one is configured; only then its cryptography is imported."""
+    if not settings.requires_login:
+        return None
+    from holdfast.compose.login import make_logins
+
+    return make_logins(settings, server, stack, lambda token: tokens.role(token) is not None)
 
 
 def _warn(settings: Settings, addresses: ListenAddresses) -> None:

@@ -15,7 +15,6 @@ from holdfast.bayeux.commands import carry_out
 from holdfast.bayeux.replaying import Replaying
 from holdfast.compose.storage import Storage
 from holdfast.extensions.operators import Operators
-from holdfast.login.logins import Logins
 from holdfast.settings import Settings
 from holdfast.store.audit import Audit
 from holdfast.store.journal_frames import JournalFrames
@@ -44,6 +43,8 @@ from holdfast.web.tasks import cancel
 if TYPE_CHECKING:
     from aiohttp import web
 
+    from holdfast.login.logins import Logins
+
 
 @dataclass(frozen=True, slots=True)
 class Administration:
@@ -60,7 +61,7 @@ def make_administration(
     server: ServerApi,
     storage: Storage,
     tokens: Tokens,
-    logins: Logins | None,
+    logins: "Logins | None",
 ) -> Administration:
     """Install the operators' extension and build the API of the running server."""
     bayeux, clock = endpoint.bayeux, endpoint.clock

@@ -32,10 +32,8 @@ def make_logins(
     server: ServerApi,
     stack: AsyncExitStack,
     is_operators: Callable[[str], bool],
-) -> Logins | None:
-    """Install the login, if one is configured. Raises `CannotStart`."""
-    if not settings.requires_login:
-        return None
+) -> Logins:
+    """Install the configured login. Raises `CannotStart`."""
     methods = _methods(settings, stack)
     rights = None
     if settings.rights is not None:

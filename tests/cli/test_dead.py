@@ -9,6 +9,7 @@ import sys
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.console import Console
@@ -413,9 +414,15 @@ def test_a_list_can_be_limited_by_time(shell: Shell) -> None:
     assert shell.run("dead", "list", "--until", "2020-01-01T08:00", "--json").stdout == ""
 
 
+def on_terminal(monkeypatch: pytest.MonkeyPatch, **settings: Any) -> None:
+    """Print for people."""
+    terminal = Console(force_terminal=True, **settings)
+    monkeypatch.setattr(output, "is_terminal", lambda: True)
+    monkeypatch.setattr(output, "console", lambda: terminal)
+
+
 def test_lists_are_tables_on_a_terminal(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    terminal = Console(force_terminal=True, width=72, color_system=None)
-    monkeypatch.setattr(output, "console", terminal)
+    on_terminal(monkeypatch, width=72, color_system=None)
     lines = shell.run("dead", "list").stdout.splitlines()
     assert "─" in lines[1]
     assert [line.split()[0] for line in lines[2:]] == [f"{n:019}" for n in range(5, 0, -1)]
@@ -429,8 +436,7 @@ def test_a_table_shows_every_column_however_long_others_are(
 ) -> None:
     reason = "The receiver failed to process the message: disk full on /dev/sda1, " * 3
     shell.operations.by_id = {LETTER: a_letter(2, reason=reason, channel="/orders/of/the/day")}
-    terminal = Console(force_terminal=True, width=width, color_system=None)
-    monkeypatch.setattr(output, "console", terminal)
+    on_terminal(monkeypatch, width=width, color_system=None)
     head, _, line = shell.run("dead", "list").stdout.splitlines()
     assert head.split() == ["ID", "AGE", "CHANNEL", "RECEIVER", "STATE", "CODE", "REASON"]
     assert re.fullmatch(rf"{LETTER} +\d+d +/orde\S+ +joe/1 +new +user\.\S+ +The .*", line)
@@ -444,8 +450,7 @@ def test_a_table_shows_the_receivers_text_without_the_meaning_of_the_code(
     letter = a_letter(2, reason=reason, code="user.update.error")
     shell.operations.by_id = {LETTER: letter}
     assert shell.run("dead", "list").stdout.endswith(f"\t{reason}\n")
-    terminal = Console(force_terminal=True, width=100, color_system=None)
-    monkeypatch.setattr(output, "console", terminal)
+    on_terminal(monkeypatch, width=100, color_system=None)
     line = shell.run("dead", "list").stdout.splitlines()[-1]
     assert line.rstrip().endswith(" disk full")
     assert "The receiver failed" not in line
@@ -454,14 +459,12 @@ def test_a_table_shows_the_receivers_text_without_the_meaning_of_the_code(
 def test_a_terminal_too_narrow_for_a_table_gets_lines_with_tabs(
     shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    terminal = Console(force_terminal=True, width=40, color_system=None)
-    monkeypatch.setattr(output, "console", terminal)
+    on_terminal(monkeypatch, width=40, color_system=None)
     assert shell.run("dead", "list").stdout.startswith("ID\tSINCE\tCHANNEL")
 
 
 def test_tables_show_the_state_by_colour(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    terminal = Console(force_terminal=True, width=200, color_system="standard")
-    monkeypatch.setattr(output, "console", terminal)
+    on_terminal(monkeypatch, width=200, color_system="standard")
     yellow, green = "\x1b[33mnew", "\x1b[32mALIVE"
     assert yellow in shell.run("dead", "list").stdout
     assert green in shell.run("session", "list").stdout
@@ -474,7 +477,7 @@ def test_tables_show_the_state_by_colour(shell: Shell, monkeypatch: pytest.Monke
 def test_an_empty_list_on_a_terminal_says_none(
     shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(output, "console", Console(force_terminal=True, color_system=None))
+    on_terminal(monkeypatch, color_system=None)
     assert shell.run("session", "list", "--prefix", "zoe").stdout == "None.\n"
 
 

@@ -13,6 +13,8 @@ import typer
 from typer.testing import CliRunner
 
 from holdfast.cli.main import COMMANDS, load, program
+from tests.imported import packages_in
+from tests.serving import ROOT, environment
 
 _WHAT_IS_LOADED = """
 import sys
@@ -31,6 +33,28 @@ def test_the_list_of_commands_does_not_import_the_server() -> None:
     assert told == list(COMMANDS)
     loaded = {name.partition(".")[0] for name in modules.split()}
     assert not loaded & {"aiohttp", "pydantic", "redis", "rich", "uvloop"}
+
+
+def imported_by(*words: str) -> set[str]:
+    """The packages that a command imports before it ends."""
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", "-m", "holdfast", *words],
+        env=environment(),
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+    return packages_in(done.stderr)
+
+
+def test_the_version_is_shown_without_reading_options() -> None:
+    assert not imported_by("version") & {"typer", "pydantic", "rich", "asyncio"}
+
+
+@pytest.mark.parametrize("words", ["session list", "publish /a 1", "dead list", "version --json"])
+def test_a_command_does_not_import_what_draws_on_terminals_or_runs_the_server(words: str) -> None:
+    found = imported_by(*shlex.split(words))
+    assert not found & {"rich", "redis", "uvloop", "prometheus_client", "cryptography"}
 
 
 @pytest.mark.parametrize("name", COMMANDS)

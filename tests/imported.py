@@ -1,0 +1,12 @@
+"""What a Python process has imported, by what `-X importtime` printed."""
+
+
+def modules_in(log: str) -> set[str]:
+    """The imported modules."""
+    lines = (line for line in log.splitlines() if line.startswith("import time:"))
+    return {line.rpartition("|")[2].strip() for line in lines}
+
+
+def packages_in(log: str) -> set[str]:
+    """The packages of the imported modules."""
+    return {name.partition(".")[0] for name in modules_in(log)}

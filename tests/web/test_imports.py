@@ -1,0 +1,49 @@
+"""A plain server imports what it uses: the rest would take memory and time at each start."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.imported import modules_in
+from tests.serving import ROOT, environment
+
+# What a server without login, TLS or a terminal needs, with some room; Python's own modules count.
+MOST_MODULES = 1020
+START_LIMIT_S = 60.0
+
+
+@pytest.fixture(scope="module")
+def modules(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
+    """The modules of a server that is ready."""
+    home = tmp_path_factory.mktemp("plain")
+    words = ["-X", "importtime", "-m", "holdfast", "serve", "--port", "0", "--data", str(home)]
+    with (home / "log").open("w") as log:
+        server = subprocess.Popen(
+            [sys.executable, *words],
+            cwd=ROOT,
+            env=environment(),
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+        )
+        try:
+            assert server.stdout is not None
+            assert "is ready" in server.stdout.readline()
+            found = modules_in(Path(log.name).read_text())
+        finally:
+            server.terminate()
+            server.communicate(timeout=START_LIMIT_S)
+    return found
+
+
+def test_a_plain_server_imports_a_limited_number_of_modules(modules: set[str]) -> None:
+    assert len(modules) < MOST_MODULES
+
+
+@pytest.mark.parametrize("package", ["rich", "jwt", "argon2"])
+def test_a_plain_server_does_not_import_what_only_others_use(
+    modules: set[str], package: str
+) -> None:
+    assert not [name for name in modules if name.partition(".")[0] == package]
