@@ -220,10 +220,16 @@ class Store:
 
     def mark(self, receiver: str, marked: Collection[Marked]) -> None:
         self._turns.mark(receiver, marked)
-        self._writer.flush_soon()
+        self._note_hand_over()
 
     def mark_batch(self, receiver: str, batch: BatchMark) -> None:
         self._turns.mark_batch(receiver, batch)
+        self._note_hand_over()
+
+    def _note_hand_over(self) -> None:
+        if self.is_prompt:
+            # Otherwise the core lets the reply wait for the answer.
+            self._turns.let_replies_leave()
         self._writer.flush_soon()
 
     def settle(self, receiver: str, ids: Sequence[int], outcome: Outcome) -> None:

@@ -93,6 +93,8 @@ class TurnWrites:
         self.outdated: dict[int, list[str]] = {}
         # Messages that leave a queue in this turn without being settled.
         self.gone: set[int] = set()
+        # Whether replies with some of its hand-overs leave before the store has answered.
+        self.replies_leave = False
 
     def __len__(self) -> int:
         """An estimate of the number of writes."""
@@ -124,8 +126,8 @@ class TurnWrites:
 
     @property
     def hands_over(self) -> bool:
-        """Return whether there are hand-overs, which the store must record before replies leave."""
-        return bool(self.batches or self.marks)
+        """Return whether there are hand-overs that must be sent before their replies leave."""
+        return self.replies_leave and bool(self.batches or self.marks)
 
     def calls(
         self, keys: RedisKeys, epoch: str, limits: KeyLimits, journal: DeliveryJournal
@@ -183,10 +185,12 @@ class TurnWrites:
     def _handed(
         self, keys: RedisKeys, epoch: str, journal: DeliveryJournal
     ) -> Iterator[PendingCall]:
+        # Replies that wait for the store have time: many may do so once it has fallen behind.
+        may_wait = not self.replies_leave
         for batches in shares(self.batches, [SESSION] * len(self.batches)):
             call = scripts.mark_batches(keys, epoch, batches)
-            yield PendingCall(call, note=journal.note_handed_over(batches))
-        may_wait = not any(map(_has_first, self.hand_overs.values()))
+            yield PendingCall(call, note=journal.note_handed_over(batches), may_wait=may_wait)
+        may_wait = may_wait or not any(map(_has_first, self.hand_overs.values()))
         for marks in _shares_of_marks(self.marks):
             call = scripts.mark(keys, epoch, marks)
             note = journal.note_marked(_part_of(self.hand_overs, marks))
@@ -346,6 +350,10 @@ class TurnBuffer:
                 turn.hand_overs.setdefault(receiver, {})[entry.seq] = (entry.id, entry.attempts)
         self.marked(receiver, [entry.id for entry in marked])
 
+    def let_replies_leave(self) -> None:
+        """Send the hand-overs so far before their replies, which do not wait for the store."""
+        self._turns[-1].replies_leave = True
+
     def marked(self, receiver: str, ids: Collection[int]) -> None:
         """Note that these entries have marks in the store."""
         if ids:
@@ -447,9 +455,9 @@ def _part_of(
 ) -> Mapping[str, list[HandOver]]:
     """Return the hand-overs of the entries that are marked in one call."""
     return {
-        receiver: [each for each in known.values() if each[0] in marks[receiver]]
-        for receiver, known in hand_overs.items()
-        if receiver in marks
+        receiver: [each for each in hand_overs[receiver].values() if each[0] in own]
+        for receiver, own in marks.items()
+        if receiver in hand_overs
     }
 
 

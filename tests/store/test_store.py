@@ -179,6 +179,22 @@ async def test_marks_of_first_hand_overs_leave_in_one_turn_and_those_of_redelive
     assert not at.store.is_prompt
 
 
+async def test_marks_of_first_hand_overs_leave_over_several_turns_if_their_replies_wait(
+    at: StoreProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(turn_writer, "_TURN_S", 0.0)
+    for n in range(3000):
+        at.keep(message(n), "joe/1")
+    await at.answered()
+    # The store has fallen behind, so the core lets no reply leave before it has answered.
+    monkeypatch.setattr(store, "_PROMPT_S", -1.0)
+    at.store.mark("joe/1", [mark(n, 1 + n, batch=1, position=1 + n) for n in range(3000)])
+    at.store.flush()
+    assert at.link.unanswered == 1
+    await at.answered()
+    assert len(at.queue("joe/1")) == 3000
+
+
 async def test_a_posted_call_follows_the_rest_of_an_unfinished_turn(
     at: StoreProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
