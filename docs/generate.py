@@ -51,7 +51,9 @@ MEANINGS = {
     "[callback-polling](callback-polling.md): use another transport, or log in with a cookie or a "
     "proxy",
     ErrorReply.MESSAGE_TOO_DEEP: "The message is nested deeper than `max_depth`",
-    ErrorReply.REQUEST_MALFORMED: "The request is not JSON, not made of objects, or empty",
+    ErrorReply.REQUEST_MALFORMED: "The request is not JSON, not made of objects, or empty; the "
+    "error says what is wrong and where, as in `400:not JSON at byte 17:request_malformed`; the "
+    "first byte is 0, and the first message 1",
     ErrorReply.TRANSPORT_UNKNOWN: "No enabled transport accepts the request; "
     "[callback-polling](callback-polling.md) is off by default",
     ErrorReply.CALLBACK_INVALID: "The name of the JSONP callback is too long or invalid",
@@ -74,7 +76,8 @@ MEANINGS = {
     ErrorReply.SESSION_NAME_DENIED: "The client may not use this session name",
     ErrorReply.SESSIONS_EXCEEDED: "The subject, or the `browser` or `address` that the error "
     "names, has the maximum number of named sessions",
-    ErrorReply.ORIGIN_DENIED: "The page's origin is neither the server's own nor allowed, or a "
+    ErrorReply.ORIGIN_DENIED: "The page's origin is neither the server's own nor in the setting "
+    "that the error names, `allow_origin`; if it names none, a "
     "[callback-polling](callback-polling.md#who-is-served) request does not show its page",
     ErrorReply.DESTINATION_DENIED: "The destination takes no [point-to-point](point-to-point.md) "
     "messages",

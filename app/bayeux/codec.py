@@ -9,7 +9,7 @@ import orjson
 
 from holdfast.bayeux.errors import ErrorReply, RequestRefused
 from holdfast.bayeux.hooks import names_of
-from holdfast.bayeux.unfit import Salvage, Unfit
+from holdfast.bayeux.unfit import Salvage, Unfit, malformed, no_object
 from holdfast.delivery.json_text import is_deeper, to_json, to_strict_json
 
 Json = dict[str, Any]
@@ -58,12 +58,12 @@ def read(body: bytes, limits: RequestLimits) -> list[Json] | Salvage:
         return Salvage(body, limits.messages, limits.depth)
     messages: list[Any] = decoded if isinstance(decoded, list) else [decoded]
     if not messages:
-        raise RequestRefused(ErrorReply.REQUEST_MALFORMED)
+        raise malformed("no messages")
     if len(messages) > limits.messages:
         raise RequestRefused(ErrorReply.REQUEST_TOO_LARGE)
-    for message in messages:
+    for number, message in enumerate(messages, 1):
         if not isinstance(message, dict):
-            raise RequestRefused(ErrorReply.REQUEST_MALFORMED)
+            raise malformed(no_object(number))
     if len(body) > limits.depth and body.count(b"[") + body.count(b"{") > limits.depth:
         depth = limits.depth - isinstance(decoded, list)
         return [

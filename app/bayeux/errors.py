@@ -109,10 +109,13 @@ class Refused(Exception):
 
 
 class RequestRefused(Exception):
-    """Refuses a whole request before any of its messages has an effect."""
+    """Refuses a whole request before any of its messages has an effect.
 
-    def __init__(self, error: ErrorReply, *, wait_s: float = 0.0) -> None:
-        super().__init__(error.wire())
+    Its arguments say what is wrong and where. They repeat nothing of the request.
+    """
+
+    def __init__(self, error: ErrorReply, *args: str, wait_s: float = 0.0) -> None:
+        super().__init__(error.wire(*args))
         self.error = error
         # Seconds after which the client may try again, if known.
         self.wait_s = wait_s

@@ -20,6 +20,8 @@ from holdfast.delivery.json_text import is_deeper
 _REPEATED = ("channel", "id", "clientId", "subscription")
 # Integers up to here are exact as doubles.
 _MOST_EXACT = 2**53
+# The beginning of a form.
+_FORM = "message="
 _SPACE = re.compile(r"[ \t\n\r]*+")
 
 
@@ -66,12 +68,16 @@ class Salvage:
         except StopIteration:
             return True
         except (ValueError, RecursionError) as error:
-            raise RequestRefused(ErrorReply.REQUEST_MALFORMED) from error
+            raise malformed(_described(error)) from error
         return False
 
     def _read(self, body: bytes) -> Iterator[None]:
         text = body.decode()
         at = _skip(text, 0)
+        if at == len(text):
+            raise malformed("an empty body")
+        if text.startswith(_FORM, at):
+            raise malformed("a form where JSON was expected")
         is_array = text.startswith("[", at)
         depth = self._depth - is_array
         is_last = False
@@ -79,7 +85,7 @@ class Salvage:
             at = _skip(text, at + 1) if is_array else at
             value, end = _DECODER.raw_decode(text, at)
             if not isinstance(value, dict):
-                raise ValueError("a message that is no object")
+                raise malformed(no_object(len(self.messages) + 1))
             if len(self.messages) == self._most_messages:
                 raise RequestRefused(ErrorReply.REQUEST_TOO_LARGE)
             yield
@@ -88,10 +94,10 @@ class Salvage:
             is_last = not is_array or not text.startswith(",", at)
         if is_array:
             if not text.startswith("]", at):
-                raise ValueError("an array without an end")
+                raise json.JSONDecodeError("an array without an end", text, at)
             at = _skip(text, at + 1)
         if at != len(text):
-            raise ValueError("more than one value")
+            raise json.JSONDecodeError("more than one value", text, at)
 
     def _read_message(self, said: str, found: dict[str, Any], depth: int) -> Iterator[None]:
         """Read a message in two steps at most; a fit message needs only the first."""
@@ -137,7 +143,28 @@ def _skip(text: str, at: int) -> int:
 
 
 def _refuse(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is no JSON")
+    raise malformed(f"{constant} is not JSON")
+
+
+def malformed(what: str) -> RequestRefused:
+    """Return the refusal of a request; `what` is wrong with it, in words without punctuation."""
+    return RequestRefused(ErrorReply.REQUEST_MALFORMED, what)
+
+
+def no_object(number: int) -> str:
+    """Say that a message, counted from 1, has another type."""
+    return f"message {number} is not an object"
+
+
+def _described(error: ValueError | RecursionError) -> str:
+    """Return what is wrong with a body, and where: its bytes count from 0."""
+    match error:
+        case json.JSONDecodeError():
+            return f"not JSON at byte {len(error.doc[: error.pos].encode())}"
+        case UnicodeDecodeError():
+            return f"not UTF-8 at byte {error.start}"
+        case _:
+            return "nested too deep to be read"
 
 
 # This decoder finds the end of a message; orjson reads its content. Numbers stay as they are,

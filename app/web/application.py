@@ -6,7 +6,7 @@ from functools import partial
 from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST
 
-from holdfast.bayeux.errors import ErrorReply
+from holdfast.bayeux.errors import ErrorReply, RequestRefused
 from holdfast.web.callback_polling import callback_poll
 from holdfast.web.endpoint import FIXED_HEADERS, PUBLISH_PATH, Endpoint, WebOptions, hsts_headers
 from holdfast.web.hosts import Hosts
@@ -83,7 +83,7 @@ def _bayeux_handler(
                 return await websockets.serve(request)
         elif request.method == "GET" and "message" in request.query:
             return await callback_poll(request, endpoint)
-        return refusal(request, ErrorReply.TRANSPORT_UNKNOWN, endpoint)
+        return refusal(request, RequestRefused(ErrorReply.TRANSPORT_UNKNOWN), endpoint)
 
     return bayeux
 

@@ -8,6 +8,7 @@ from aiohttp import ClientError, web
 from yarl import query_to_pairs
 
 from holdfast.bayeux.errors import ErrorReply, RequestRefused
+from holdfast.bayeux.unfit import malformed
 from holdfast.web.encodings import DECODERS, Decoder, encoding_of, is_transfer_known
 from holdfast.web.endpoint import Endpoint
 from holdfast.web.intake import Intake
@@ -53,8 +54,10 @@ async def read_body(request: web.Request, endpoint: Endpoint, network: str) -> b
             body = await _read(request, decoder, limit, endpoint.intake, network)
     except TimeoutError:
         raise RequestRefused(ErrorReply.REQUEST_TIMEOUT) from None
-    except (web.RequestPayloadError, ClientError, ValueError):
-        raise RequestRefused(ErrorReply.REQUEST_MALFORMED) from None
+    except (web.RequestPayloadError, ClientError):
+        raise malformed("a body that is incomplete or cut wrongly") from None
+    except ValueError:
+        raise malformed("a body that is not in its Content-Encoding") from None
     return to_utf8(body, request.charset)
 
 
@@ -109,22 +112,24 @@ def to_utf8(body: bytes, charset: str | None) -> bytes:
         raise RequestRefused(ErrorReply.MEDIA_TYPE_UNSUPPORTED)
     try:
         return body.decode(name).encode()
-    except UnicodeError:
-        raise RequestRefused(ErrorReply.REQUEST_MALFORMED) from None
+    except UnicodeDecodeError as error:
+        raise malformed(f"not in the charset of its Content-Type at byte {error.start}") from None
 
 
 def _messages_of_form(body: bytes) -> bytes:
+    if body.lstrip()[:1] in (b"[", b"{"):
+        raise malformed("JSON with the Content-Type of a form")
     try:
         fields = query_to_pairs(body.decode(), max_fields=_MAX_FIELDS)
     except ValueError:
-        raise RequestRefused(ErrorReply.REQUEST_MALFORMED) from None
+        raise malformed(f"a form that is not UTF-8 or has more than {_MAX_FIELDS} fields") from None
     return concatenate([value for name, value in fields if name == "message"])
 
 
 def concatenate(texts: list[str]) -> bytes:
     """Join several `message` parameters, each an object or an array, into one array."""
     if not texts:
-        raise RequestRefused(ErrorReply.REQUEST_MALFORMED)
+        raise malformed("no field named message")
     if len(texts) == 1:
         return texts[0].encode()
     inner = [text.strip() for text in texts]

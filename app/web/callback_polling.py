@@ -34,7 +34,7 @@ async def callback_poll(request: web.Request, endpoint: Endpoint) -> web.Respons
             request, endpoint, speaker, ConnectionType.CALLBACK_POLLING, concatenate(texts)
         )
     except RequestRefused as refused:
-        return refusal(request, refused.error, endpoint, refused.wait_s)
+        return refusal(request, refused, endpoint)
     for raw, escaped in _LINE_ENDS.items():
         answer = answer.replace(raw, escaped)
     headers = {

@@ -38,6 +38,8 @@ FIXED_HEADERS = {
     "Server": "Holdfast",
 }
 JSON_TYPE = "application/json;charset=UTF-8"
+# The setting with the pages that may use the server.
+_ALLOWED = "allow_origin"
 # Where scripts publish without a session.
 PUBLISH_PATH = "/publish"
 # The longest part of a host or an origin that the log repeats.
@@ -99,12 +101,12 @@ class Endpoint:
         trust = self.options.origins.trust_of(headers)
         if trust is OriginTrust.FOREIGN:
             self.report_foreign(headers)
-            raise RequestRefused(ErrorReply.ORIGIN_DENIED)
+            raise origin_denied()
         return trust
 
     def report_foreign(self, headers: "Headers") -> None:
         """Log that a request of a foreign page is refused."""
-        why = "allow_origin does not have it"
+        why = f"{_ALLOWED} does not have it"
         self.notices.report(FOREIGN, shown_origin(headers)[:LONGEST_SHOWN], why)
 
     def caller(self, request: "web.BaseRequest") -> Caller:
@@ -169,6 +171,11 @@ def retry_headers(wait_s: float) -> dict[str, str]:
     return {"Retry-After": str(ceil(wait_s))} if wait_s > 0.0 else {}
 
 
-def error_body(error: ErrorReply, *args: str) -> bytes:
+def origin_denied() -> RequestRefused:
+    """Return the refusal of a foreign page; it names the setting that would allow the page."""
+    return RequestRefused(ErrorReply.ORIGIN_DENIED, _ALLOWED)
+
+
+def error_body(refused: RequestRefused) -> bytes:
     """The body of the response to a request that is refused as a whole: one error reply."""
-    return orjson.dumps([{"successful": False, "error": error.wire(*args)}])
+    return orjson.dumps([{"successful": False, "error": str(refused)}])

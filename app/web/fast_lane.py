@@ -27,6 +27,7 @@ from holdfast.bayeux.caller import NO_SPEAKER
 from holdfast.bayeux.errors import ErrorReply, RequestRefused
 from holdfast.bayeux.sessions import Exchange
 from holdfast.bayeux.transports import ConnectionType
+from holdfast.bayeux.unfit import malformed
 from holdfast.delivery.messages import Event
 from holdfast.delivery.notices import CUT
 from holdfast.web.client_frames import ClientFrames
@@ -38,6 +39,7 @@ from holdfast.web.endpoint import (
     error_body,
     hsts_headers,
     join,
+    origin_denied,
     retry_headers,
 )
 from holdfast.web.heads import Heads
@@ -237,7 +239,7 @@ class FastLane(RequestHandler):
                 self._parser.message_consumed()
                 body = payload._buffer[0]
                 if not self._hear_speaker(message.headers):
-                    self._refuse(ErrorReply.ORIGIN_DENIED)
+                    self._refuse(origin_denied())
                     return
                 if was_between:
                     self._remember(learn(data, body, self._speaker, self._cors))
@@ -296,16 +298,16 @@ class FastLane(RequestHandler):
                 self._endpoint.admit_body(speaker.caller, body)
             rest = self._endpoint.scheduler.receive(body, exchange)
         except RequestRefused as refused:
-            self._refuse(refused.error, refused.wait_s)
+            self._refuse(refused)
         except BaseException:
             self._fail(exchange, self._endpoint.scheduler.fail(exchange))
         else:
             if rest is not None:
                 rest.done = partial(self._fail, exchange)
 
-    def _fail(self, exchange: Exchange, error: ErrorReply | None) -> None:
-        if error is not None and self._exchange is exchange:
-            self._refuse(error)
+    def _fail(self, exchange: Exchange, refused: RequestRefused | None) -> None:
+        if refused is not None and self._exchange is exchange:
+            self._refuse(refused)
 
     # The aiohttp front end
 
@@ -403,10 +405,10 @@ class FastLane(RequestHandler):
         response = super().handle_error(request, status, exc, message)
         if status != ErrorReply.REQUEST_MALFORMED.code:
             return response
-        error = ErrorReply.REQUEST_MALFORMED
+        refused = malformed("not HTTP")
         hsts = hsts_headers(self._endpoint.options.hsts_s)
         headers = {"Content-Type": JSON_TYPE, **FIXED_HEADERS, **hsts}
-        refusal = web.Response(status=error.code, body=error_body(error), headers=headers)
+        refusal = web.Response(status=status, body=error_body(refused), headers=headers)
         refusal.force_close()
         return refusal
 
@@ -445,7 +447,7 @@ class FastLane(RequestHandler):
         elif not self._ordinary:
             # The headers are incomplete. The timeout of a body is its reader's task.
             if self._body.is_eof():
-                self._refuse(ErrorReply.REQUEST_TIMEOUT)
+                self._refuse(RequestRefused(ErrorReply.REQUEST_TIMEOUT))
             self.force_close()
 
     def _time_out_frames(self, frames: ClientFrames) -> None:
@@ -497,14 +499,15 @@ class FastLane(RequestHandler):
         self._free()
         return True
 
-    def _refuse(self, error: ErrorReply, wait_s: float = 0.0) -> None:
+    def _refuse(self, refused: RequestRefused) -> None:
         if self.transport is None:
             return
-        headers = {**self._cors, **retry_headers(wait_s)}
-        if error is ErrorReply.REQUEST_TIMEOUT and not self._heads.are_last:
+        headers = {**self._cors, **retry_headers(refused.wait_s)}
+        if refused.error is ErrorReply.REQUEST_TIMEOUT and not self._heads.are_last:
             headers["Connection"] = "close"
-        body = error_body(error)
-        answer = b"%b%d\r\n\r\n%b" % (self._heads.build(error.code, headers), len(body), body)
+        body = error_body(refused)
+        head = self._heads.build(refused.error.code, headers)
+        answer = b"%b%d\r\n\r\n%b" % (head, len(body), body)
         self._endpoint.coalescer.write(self.transport, answer)
         self._free()
 

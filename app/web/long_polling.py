@@ -45,10 +45,10 @@ class Waiting:
         # A request behind this one belongs to anybody.
         return False
 
-    def fail(self, error: ErrorReply | None) -> None:
-        """End the exchange; with an error, the request could not be completed."""
-        if error is not None and not self._answer.done():
-            self._answer.set_exception(RequestRefused(error))
+    def fail(self, refused: RequestRefused | None) -> None:
+        """End the exchange; with a refusal, the request could not be completed."""
+        if refused is not None and not self._answer.done():
+            self._answer.set_exception(refused)
 
     def is_lost(self) -> bool:
         # Where every request has a connection of its own, the end of this one means nothing.
@@ -100,20 +100,18 @@ async def long_poll(request: web.Request, endpoint: Endpoint) -> web.Response:
             request, endpoint, speaker, ConnectionType.LONG_POLLING, body
         )
     except RequestRefused as refused:
-        return refusal(request, refused.error, endpoint, refused.wait_s)
+        return refusal(request, refused, endpoint)
     own = endpoint.headers(exchange, endpoint.cors(request.headers))
     headers = {"Content-Type": JSON_TYPE, **FIXED_HEADERS, **own}
     status = endpoint.status(exchange)
     return web.Response(status=status, body=b"[" + answer + b"]", headers=headers)
 
 
-def refusal(
-    request: web.Request, error: ErrorReply, endpoint: Endpoint, wait_s: float = 0.0
-) -> web.Response:
+def refusal(request: web.Request, refused: RequestRefused, endpoint: Endpoint) -> web.Response:
     """The response to a request that is refused as a whole."""
     cors = endpoint.cors(request.headers)
-    headers = {"Content-Type": JSON_TYPE, **FIXED_HEADERS, **cors, **retry_headers(wait_s)}
-    response = web.Response(status=error.code, body=error_body(error), headers=headers)
+    headers = {"Content-Type": JSON_TYPE, **FIXED_HEADERS, **cors, **retry_headers(refused.wait_s)}
+    response = web.Response(status=refused.error.code, body=error_body(refused), headers=headers)
     if not request.content.is_eof():
         # Do not read the rest of the body.
         response.force_close()

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from aiohttp import web
 
 from holdfast.bayeux.commands import NOT_ALLOWED
-from holdfast.bayeux.errors import ErrorReply
+from holdfast.bayeux.errors import ErrorReply, RequestRefused
 from holdfast.delivery.notices import MISDIRECTED
 from holdfast.web.admin import faults
 from holdfast.web.endpoint import (
@@ -54,5 +54,6 @@ def _refusal(path: str, endpoint: Endpoint) -> web.Response:
     paths = endpoint.options.paths
     if path == PUBLISH_PATH or any(path == each or path.startswith(f"{each}/") for each in paths):
         headers = {"Content-Type": JSON_TYPE, **FIXED_HEADERS}
-        return web.Response(status=error.code, body=error_body(error, _SETTING), headers=headers)
+        body = error_body(RequestRefused(error, _SETTING))
+        return web.Response(status=error.code, body=body, headers=headers)
     return web.Response(status=error.code, text=f"{_TEXT}\n")

@@ -17,7 +17,7 @@ from holdfast.bayeux.exchanges import skeleton
 from holdfast.bayeux.rights import BY_POLICY
 from holdfast.bayeux.sessions import Exchange, Session
 from holdfast.bayeux.transports import ConnectionType
-from holdfast.bayeux.unfit import Unfit
+from holdfast.bayeux.unfit import Unfit, malformed
 from holdfast.delivery.channels import Channels, Kind
 from holdfast.delivery.json_text import to_json
 from holdfast.web.admin.address import LINES
@@ -55,7 +55,7 @@ class PublishRequests:
             speaker = Speaker(caller, (self._new_id(),), kind=kind)
             results = await self._publish(request, speaker, messages)
         except RequestRefused as refused:
-            return refusal(request, refused.error, endpoint, refused.wait_s)
+            return refusal(request, refused, endpoint)
         return self._response(request, results)
 
     async def _messages(self, request: web.Request, caller: Caller) -> list[Json]:
@@ -82,7 +82,7 @@ class PublishRequests:
         """Decode the messages; if they came in lines, there is one in each."""
         messages = decode(body, self._limits)
         if count is not None and len(messages) != count:
-            raise RequestRefused(ErrorReply.REQUEST_MALFORMED)
+            raise malformed("a line that is not one message")
         return messages
 
     async def _publish(

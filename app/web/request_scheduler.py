@@ -31,11 +31,11 @@ _MOST_BEGINNING = 8
 # Decoded requests take many times the memory of their bytes; this limits large ones.
 _MOST_LARGE = 16
 
-# Called when a request has been handled, with an error if it failed.
-Done = Callable[[ErrorReply | None], None]
+# Called when a request has been handled, with the refusal if it failed.
+Done = Callable[[RequestRefused | None], None]
 
 
-def _ignore(error: ErrorReply | None) -> None:
+def _ignore(refused: RequestRefused | None) -> None:
     pass
 
 
@@ -159,11 +159,11 @@ class RequestScheduler:
         """Whether requests wait for a later turn."""
         return bool(self._small or self._going or self._waiting)
 
-    def fail(self, exchange: Exchange) -> ErrorReply:
-        """Abort an exchange after a server fault; call in `except`. Returns the error to send."""
+    def fail(self, exchange: Exchange) -> RequestRefused:
+        """Abort an exchange after a server fault; call in `except`. Returns what to send."""
         log.exception("a request failed")
         self._bayeux.abort(exchange, self._clock())
-        return ErrorReply.SERVER_BUSY
+        return RequestRefused(ErrorReply.SERVER_BUSY)
 
     def _go_on_soon(self) -> None:
         if not self._is_due:
@@ -246,19 +246,19 @@ class RequestScheduler:
 
     def _handle_some(self, request: UnfinishedRequest) -> bool:
         """Handle a step; returns whether the request is done."""
-        error = None
+        failed = None
         try:
             if not self._is_over(request):
                 if request.is_read:
                     self._unread.pop(request.exchange, None)
                 return False
         except RequestRefused as refused:
-            error = refused.error
+            failed = refused
         except BaseException:
-            error = self.fail(request.exchange)
+            failed = self.fail(request.exchange)
         self._unread.pop(request.exchange, None)
         self._leave(request)
-        request.done(error)
+        request.done(failed)
         return True
 
     def _leave(self, request: UnfinishedRequest) -> None:

@@ -132,9 +132,9 @@ class Socket:
         self._flush = flush
         self._hang_up = hang_up
         # The outcome of a message that was taken and is unfinished.
-        self._begun: asyncio.Future[ErrorReply | None] | None = None
+        self._begun: asyncio.Future[RequestRefused | None] | None = None
         # The outcome of the last message that took more than a turn.
-        self._unfinished: asyncio.Future[ErrorReply | None] | None = None
+        self._unfinished: asyncio.Future[RequestRefused | None] | None = None
         self._draining: asyncio.Task[None] | None = None
         self._ending: asyncio.Task[None] | None = None
         # Closes it if it names no session in time.
@@ -150,33 +150,33 @@ class Socket:
         self._begun = self._begin(body)
         return self._begun is None
 
-    async def handle(self, body: bytes) -> ErrorReply | None:
+    async def handle(self, body: bytes) -> RequestRefused | None:
         """Handle a message; returns when it is done, so the socket's messages stay in order."""
         begun, self._begun = self._begun, None
         outcome = begun or self._begin(body)
         if outcome is None:
             return None
         # The request continues even if this waiter is cancelled.
-        error = await asyncio.shield(outcome)
+        refused = await asyncio.shield(outcome)
         self._note_heard()
-        return error
+        return refused
 
-    def _begin(self, body: bytes) -> "asyncio.Future[ErrorReply | None] | None":
+    def _begin(self, body: bytes) -> "asyncio.Future[RequestRefused | None] | None":
         """Handle a message as far as possible; returns its outcome, or None if it is done."""
         exchange = Exchange(self, self.speaker, self)
-        rest = error = None
+        rest = failed = None
         try:
             rest = self._scheduler.receive(body, exchange)
         except RequestRefused as refused:
-            error = refused.error
+            failed = refused
         except BaseException:
-            error = self._scheduler.fail(exchange)
+            failed = self._scheduler.fail(exchange)
         self._note_heard()
-        if rest is None and error is None:
+        if rest is None and failed is None:
             return None
-        outcome: asyncio.Future[ErrorReply | None] = self._loop.create_future()
+        outcome: asyncio.Future[RequestRefused | None] = self._loop.create_future()
         if rest is None:
-            outcome.set_result(error)
+            outcome.set_result(failed)
         else:
             rest.done = outcome.set_result
             self._unfinished = outcome
@@ -376,9 +376,9 @@ async def _dismiss(response: _Response, socket: Socket) -> None:
     await response.close(code=WSCloseCode.GOING_AWAY, drain=False)
 
 
-async def _refuse(response: _Response, socket: Socket, error: ErrorReply) -> None:
-    code = _CLOSE_CODES.get(error, WSCloseCode.INVALID_TEXT)
-    await _close(response, socket, code, error.wire())
+async def _refuse(response: _Response, socket: Socket, refused: RequestRefused) -> None:
+    code = _CLOSE_CODES.get(refused.error, WSCloseCode.INVALID_TEXT)
+    await _close(response, socket, code, str(refused))
 
 
 class WebSocketFrontEnd:
@@ -398,9 +398,9 @@ class WebSocketFrontEnd:
             kind = speaker_kind_of(self._endpoint.check_origin(request.headers))
             caller = self._endpoint.caller(request)
         except RequestRefused as refused:
-            return refusal(request, refused.error, self._endpoint, refused.wait_s)
+            return refusal(request, refused, self._endpoint)
         if request.version < HttpVersion11 or not self._speaks_our_protocol(request):
-            return refusal(request, ErrorReply.TRANSPORT_UNKNOWN, self._endpoint)
+            return refusal(request, RequestRefused(ErrorReply.TRANSPORT_UNKNOWN), self._endpoint)
         if request.headers.get("Sec-WebSocket-Version", "").strip() != _VERSION:
             return _refused_version(request, self._endpoint)
         response = _Response(self._endpoint)
@@ -453,7 +453,7 @@ class WebSocketFrontEnd:
             # A message that names one may wait for this server.
             self._expect_session(response, socket)
         else:
-            self._begin(_refuse(response, socket, ErrorReply.REQUEST_TIMEOUT))
+            self._begin(_refuse(response, socket, RequestRefused(ErrorReply.REQUEST_TIMEOUT)))
 
     def _end_idle(self, response: _Response, socket: Socket, latest: float) -> None:
         if response in self._open and socket.is_idle(since=latest):
@@ -509,9 +509,9 @@ class WebSocketFrontEnd:
             if received.type is not WSMsgType.TEXT:
                 await _end(response, socket, received)
                 return
-            error = await socket.handle(received.data)
-            if error is not None:
-                await _refuse(response, socket, error)
+            refused = await socket.handle(received.data)
+            if refused is not None:
+                await _refuse(response, socket, refused)
                 return
 
 
@@ -522,7 +522,7 @@ async def _end(
     if received.type is WSMsgType.BINARY:
         await _close(response, socket, WSCloseCode.UNSUPPORTED_DATA, "text frames only")
     elif received.type is WSMsgType.PING:
-        await _refuse(response, socket, _REFUSALS[bytes(received.data)])
+        await _refuse(response, socket, RequestRefused(_REFUSALS[bytes(received.data)]))
     elif received.type is WSMsgType.CLOSE:
         await _answer_close(response, socket, received.data)
     elif isinstance(fault := received.data, WebSocketError):
@@ -540,7 +540,7 @@ async def _answer_close(response: _Response, socket: Socket, code: int) -> None:
 
 
 def _refused_version(request: web.Request, endpoint: Endpoint) -> web.Response:
-    response = refusal(request, ErrorReply.WEBSOCKET_VERSION_UNSUPPORTED, endpoint)
+    response = refusal(request, RequestRefused(ErrorReply.WEBSOCKET_VERSION_UNSUPPORTED), endpoint)
     ours = {"Sec-WebSocket-Version": _VERSION, "Upgrade": "websocket", "Connection": "Upgrade"}
     response.headers.update(ours)
     return response

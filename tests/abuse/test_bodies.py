@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 import zlib
 from collections.abc import Iterator
 from typing import Any
@@ -19,7 +20,8 @@ CHUNKED = request(b"", {"Transfer-Encoding": "chunked"}).replace(b"Content-Lengt
 
 
 def verdict(answer: Answer) -> tuple[int, str]:
-    return answer.status, answer.error()
+    """The status and the error; what is malformed, and where, does not count."""
+    return answer.status, re.sub("^400:.*:", "400::", answer.error())
 
 
 def send_and_hear(target: Target, data: bytes) -> tuple[int, str]:

@@ -142,7 +142,7 @@ def test_bytes_that_are_not_http_are_refused_and_not_repeated(
     with either_front_end.wire() as wire:
         wire.send(data)
         answer = wire.answer()
-        assert (answer.status, answer.error()) == (400, "400::request_malformed")
+        assert (answer.status, answer.error()) == (400, "400:not HTTP:request_malformed")
         assert answer.headers["server"] == "Holdfast"
         assert wire.is_closed()
 

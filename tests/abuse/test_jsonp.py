@@ -1,5 +1,6 @@
 """Callback-polling: no page of unknown origin gets in, and no foreign script runs."""
 
+import re
 from typing import Any
 from urllib.parse import quote
 
@@ -12,7 +13,6 @@ from tests.abuse.target import Target
 
 HELLO = orjson.dumps([HANDSHAKE]).decode()
 INVALID = (400, "400::callback_invalid")
-MALFORMED = (400, "400::request_malformed")
 DENIED = (403, "403::origin_denied")
 SWITCHED_ON = {"transports": ["websocket", "long-polling", "callback-polling"]}
 # The headers of a page of this server, over TLS and on this machine, or over plain HTTP.
@@ -246,7 +246,8 @@ def test_data_cannot_break_out_of_its_string(target: Target) -> None:
 )
 def test_a_text_that_is_not_a_message_is_malformed(message: str, target: Target) -> None:
     answer = load(target, f"jsonp=f&message={message}")
-    assert (answer.status, answer.error()) == MALFORMED
+    assert answer.status == 400
+    assert re.fullmatch("400:(not|no|an|message) .*:request_malformed", answer.error())
 
 
 @pytest.mark.parametrize("raw", [b"\xff", b"[{\xed\xa0\x80}]", b'[{"a":"\xc3"}]', b"\x80" * 9])
@@ -264,7 +265,8 @@ def test_several_messages_are_one_batch_and_never_break_out_of_it(target: Target
     answer = load(target, f"jsonp=f&message={whole}&message={part}")
     assert answer.status == 200
     assert answer.body.count(b'"channel"') == 3
-    assert load(target, "jsonp=f&message=[{}&message={}]").error() == MALFORMED[1]
+    broken = load(target, "jsonp=f&message=[{}&message={}]").error()
+    assert broken == "400:message 1 is not an object:request_malformed"
 
 
 def test_a_get_without_messages_is_no_transport(target: Target) -> None:

@@ -33,7 +33,7 @@ def test_odd_heads_are_malformed(
     with either_front_end.wire() as wire:
         wire.send(request(b"", headers, method=method))
         answer = wire.answer()
-        assert (answer.status, answer.error()) == (400, "400::request_malformed")
+        assert (answer.status, answer.error()) == (400, "400:not HTTP:request_malformed")
 
 
 def test_ordinary_heads_are_not_refused(either_front_end: Target) -> None:

@@ -141,7 +141,7 @@ def test_the_log_says_why_a_socket_was_closed_and_whose_it_was(target_with: Make
     with target.socket_person() as masked:
         masked.send(frame(b"[{}]", is_masked=False))
         assert masked.close_code() == PROTOCOL
-    target.until_logged("the socket of session (none) was closed with 1007: 400::request_malformed")
+    target.until_logged("the socket of session (none) was closed with 1007: 400:not JSON at byte 0")
     target.until_logged("was closed with 1009: 413::request_too_large")
     target.until_logged("was closed with 1002: a frame without a mask")
     assert len(re.findall(r"the socket of session [^ (]+/-\d+ was closed", target.log())) == 2

@@ -5,6 +5,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 from holdfast.bayeux.errors import ErrorReply
+from holdfast.bayeux.unfit import malformed
 from holdfast.web.endpoint import FIXED_HEADERS, JSON_TYPE, WebOptions, error_body
 from holdfast.web.origins import Origins
 from tests.web.requests import (
@@ -22,7 +23,7 @@ WEB_OPTIONS = WebOptions(
 # Headers that differ from one second to the next.
 VOLATILE = ("date",)
 HELLO = post_messages(HANDSHAKE, cookie="")
-_BODY = error_body(ErrorReply.REQUEST_MALFORMED)
+_BODY = error_body(malformed("not HTTP"))
 _MALFORMED = Response(
     ErrorReply.REQUEST_MALFORMED.code,
     {

@@ -353,7 +353,7 @@ async def test_a_socket_is_closed_when_a_later_turn_finds_no_json() -> None:
         client = rig.connect()
         await client.send(UPGRADE, frame(encode(HANDSHAKE)))
         await client.send(frame(b'[{"data":"\\ud800"},NaN]'))
-        assert b"\x03\xef400::request_malformed" in bytes(client.transport.written)
+        assert b"\x03\xef400:NaN is not JSON:request_malformed" in bytes(client.transport.written)
 
 
 @pytest.mark.parametrize("front_end", FrontEnd)

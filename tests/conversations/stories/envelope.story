@@ -56,61 +56,61 @@ alice <- {"channel": "/meta/handshake", "id": "1", "successful": true, ...}
 # A body that is not JSON is answered with 400
 pins: 2
 alice -> body: This is not JSON
-alice <- 400 {"successful": false, "error": "400::request_malformed"}
+alice <- 400 {"successful": false, "error": "400:not JSON at byte 0:request_malformed"}
 alice -> body: {"channel": /meta/handshake}
-alice <- 400 {"successful": false, "error": "400::request_malformed"}
+alice <- 400 {"successful": false, "error": "400:not JSON at byte 12:request_malformed"}
 
 # A truncated array is answered with 400
 pins: 3
 alice -> body: [{"channel": "/meta/handshake", "version": "1.0"
-alice <- 400 {"successful": false, "error": "400::request_malformed"}
+alice <- 400 {"successful": false, "error": "400:not JSON at byte 48:request_malformed"}
 alice -> body: [{"channel": "/meta/handshake", "version": "1.0"},
-alice <- 400 {"successful": false, "error": "400::request_malformed"}
+alice <- 400 {"successful": false, "error": "400:not JSON at byte 50:request_malformed"}
 alice -> body: [
-alice <- 400 {"successful": false, "error": "400::request_malformed"}
+alice <- 400 {"successful": false, "error": "400:not JSON at byte 1:request_malformed"}
 
 # More than one document is answered with 400
 alice -> body: [{"channel": "/meta/handshake"}][{"channel": "/meta/connect"}]
-alice <- 400 {"successful": false, "error": "400::request_malformed"}
+alice <- 400 {"successful": false, "error": "400:not JSON at byte 32:request_malformed"}
 
 # A request without messages is answered with 400
 alice -> POST /cometd
-alice <- 400 {"successful": false, "error": "400::request_malformed"}
+alice <- 400 {"successful": false, "error": "400:an empty body:request_malformed"}
 alice -> body: []
-alice <- 400 {"successful": false, "error": "400::request_malformed"}
+alice <- 400 {"successful": false, "error": "400:no messages:request_malformed"}
 alice -> body:
-alice <- 400 {"successful": false, "error": "400::request_malformed"}
+alice <- 400 {"successful": false, "error": "400:an empty body:request_malformed"}
 
 # A body whose messages are not objects is answered with 400
 alice -> body: [1]
-alice <- 400 {"successful": false, "error": "400::request_malformed"}
+alice <- 400 {"successful": false, "error": "400:message 1 is not an object:request_malformed"}
 alice -> body: ["/meta/handshake"]
-alice <- 400 {"successful": false, "error": "400::request_malformed"}
+alice <- 400 {"successful": false, "error": "400:message 1 is not an object:request_malformed"}
 alice -> body: [[{"channel": "/meta/handshake"}]]
-alice <- 400 {"successful": false, "error": "400::request_malformed"}
+alice <- 400 {"successful": false, "error": "400:message 1 is not an object:request_malformed"}
 alice -> body: [null]
-alice <- 400 {"successful": false, "error": "400::request_malformed"}
+alice <- 400 {"successful": false, "error": "400:message 1 is not an object:request_malformed"}
 alice -> body: null
-alice <- 400 {"successful": false, "error": "400::request_malformed"}
+alice <- 400 {"successful": false, "error": "400:message 1 is not an object:request_malformed"}
 alice -> body: "text"
-alice <- 400 {"successful": false, "error": "400::request_malformed"}
+alice <- 400 {"successful": false, "error": "400:message 1 is not an object:request_malformed"}
 
 # A request with one element that is not a message is refused as a whole
 alice handshakes
 bob handshakes
 bob subscribes to /envelope/spoilt
 alice -> body: [{"channel": "/envelope/spoilt", "clientId": "$alice", "data": 1}, 2]
-alice <- 400 {"successful": false, "error": "400::request_malformed"}
+alice <- 400 {"successful": false, "error": "400:message 2 is not an object:request_malformed"}
 bob connects
 
 # JSON with NaN, Infinity or invalid UTF-8 is answered with 400
 alice -> body: [{"channel": "/meta/handshake", "ext": NaN}]
-alice <- 400 {"successful": false, "error": "400::request_malformed"}
+alice <- 400 {"successful": false, "error": "400:NaN is not JSON:request_malformed"}
 alice -> body: [{"channel": "/meta/handshake", "ext": Infinity}]
-alice <- 400 {"successful": false, "error": "400::request_malformed"}
+alice <- 400 {"successful": false, "error": "400:Infinity is not JSON:request_malformed"}
 -- [{"x":"<ff>"}] is not UTF-8
 alice -> body in hex: 5b7b2278223a22ff227d5d
-alice <- 400 {"successful": false, "error": "400::request_malformed"}
+alice <- 400 {"successful": false, "error": "400:not UTF-8 at byte 7:request_malformed"}
 
 # The content type of a request is ignored
 pins: 41
@@ -205,14 +205,30 @@ alice <- 404
 alice -> POST /cometd
     Content-Encoding: gzip
     /meta/handshake
-alice <- 400 {"successful": false, "error": "400::request_malformed"}
+alice <- 400 {"successful": false, "error": "400:a body that is not in its Content-Encoding:request_malformed"}
 alice -> POST /cometd
     Content-Type: application/json;charset=iso-8859-7
     body in hex: 5b7b2261223a22ae22fe
-alice <- 400 {"successful": false, "error": "400::request_malformed"}
+alice <- 400 {"successful": false, "error": "400:not in the charset of its Content-Type at byte 7:request_malformed"}
+
+# The error says where a body is no JSON, and what it is instead
+alice -> body: [{"channel": "/a"}, {"x" 1}]
+alice <- 400 {"successful": false, "error": "400:not JSON at byte 25:request_malformed"}
+alice -> body: {"ελ": nul}
+alice <- 400 {"successful": false, "error": "400:not JSON at byte 9:request_malformed"}
+alice -> body: [{}, {"x": "\ud800"}, 5]
+alice <- 400 {"successful": false, "error": "400:message 3 is not an object:request_malformed"}
+-- Without its content type.
+alice -> body: message=%5B%7B%7D%5D
+alice <- 400 {"successful": false, "error": "400:a form where JSON was expected:request_malformed"}
+-- As `curl --data` sends it.
+alice -> POST /cometd
+    Content-Type: application/x-www-form-urlencoded
+    /meta/handshake
+alice <- 400 {"successful": false, "error": "400:JSON with the Content-Type of a form:request_malformed"}
 
 # A form without messages is answered with 400
 alice -> POST /cometd
     Content-Type: application/x-www-form-urlencoded
     body: other=1
-alice <- 400 {"successful": false, "error": "400::request_malformed"}
+alice <- 400 {"successful": false, "error": "400:no field named message:request_malformed"}

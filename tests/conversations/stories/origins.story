@@ -12,10 +12,10 @@ alice -> /meta/handshake
     Origin: http://elsewhere.example
 alice <- 403
     Access-Control-Allow-Origin: absent
-    {"successful": false, "error": "403::origin_denied"}
+    {"successful": false, "error": "403:allow_origin:origin_denied"}
 alice -> /meta/handshake
     Origin: null
-alice <- 403 {"successful": false, "error": "403::origin_denied"}
+alice <- 403 {"successful": false, "error": "403:allow_origin:origin_denied"}
 
 # A JSONP request of a foreign origin is refused
 transports: callback-polling
@@ -63,7 +63,7 @@ alice <- 200
     /meta/handshake ok {"clientId": new $alice, ...}
 alice -> /meta/handshake
     Origin: http://third.example
-alice <- 403 {"successful": false, "error": "403::origin_denied"}
+alice <- 403 {"successful": false, "error": "403:allow_origin:origin_denied"}
 
 # An allowed origin may read the reply to a held connect
 ! allow_origin = ["http://elsewhere.example"]
@@ -101,4 +101,4 @@ alice <- /meta/handshake ok {"clientId": new $alice, ...}
 # Another port is another origin
 alice -> /meta/handshake
     Origin: http://127.0.0.1:1
-alice <- 403 {"successful": false, "error": "403::origin_denied"}
+alice <- 403 {"successful": false, "error": "403:allow_origin:origin_denied"}

@@ -1,6 +1,7 @@
 """Bytes to messages and back; whatever the bytes are, nothing but `RequestRefused` is raised."""
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -85,6 +86,49 @@ def test_text_beyond_ascii_arrives_as_it_is() -> None:
 )
 def test_bytes_that_are_not_messages_are_malformed(body: bytes) -> None:
     assert refusal(body) is ErrorReply.REQUEST_MALFORMED
+
+
+@pytest.mark.parametrize(
+    ("body", "what"),
+    [
+        (b"", "an empty body"),
+        (b" \n", "an empty body"),
+        (b"[]", "no messages"),
+        (b"nothing", "not JSON at byte 0"),
+        (b' {"channel": /a}', "not JSON at byte 13"),
+        ('{"é€😀": x}'.encode(), "not JSON at byte 14"),
+        (b'[{"a":"\\ud800"},{"a":01}]', "not JSON at byte 22"),
+        (b'{"a":1}{}', "not JSON at byte 7"),
+        (b'[{"a":1}', "not JSON at byte 8"),
+        (b'[{"a":"unfinished', "not JSON at byte 6"),
+        (b'{"a":"\xff"}', "not UTF-8 at byte 6"),
+        (b'[{"a":NaN}]', "NaN is not JSON"),
+        (b"[" * 10_000, "nested too deep to be read"),
+        (b"[{},{},5,6]", "message 3 is not an object"),
+        (b'[{"a":"\\ud800"},[]]', "message 2 is not an object"),
+        (b"message=%5B%5D", "a form where JSON was expected"),
+    ],
+)
+def test_the_refusal_of_what_is_malformed_says_what_is_wrong_and_where(
+    body: bytes, what: str
+) -> None:
+    with pytest.raises(RequestRefused) as refused:
+        decode(body, LIMITS)
+    assert str(refused.value) == f"400:{what}:request_malformed"
+
+
+@given(st.binary() | st.text().map(str.encode))
+def test_the_refusal_of_what_is_malformed_repeats_nothing_of_it(body: bytes) -> None:
+    try:
+        decode(body, LIMITS)
+    except RequestRefused as refused:
+        said = re.sub("[0-9]+", "N", str(refused).split(":")[1])
+    else:
+        return
+    assert said in {
+        *("not JSON at byte N", "not UTF-N at byte N", "message N is not an object", "no messages"),
+        *("an empty body", "NaN is not JSON", "Infinity is not JSON", "-Infinity is not JSON"),
+    }
 
 
 @pytest.mark.parametrize(
