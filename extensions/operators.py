@@ -5,7 +5,6 @@ everyone else. Publishes to the service carry `{cmd, value?}`, a command of the 
 grammar.
 """
 
-import hmac
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import ClassVar, Protocol
@@ -17,7 +16,7 @@ from holdfast.bayeux.commands import Command, CommandReply, understand
 from holdfast.bayeux.errors import ErrorReply, Refused
 from holdfast.bayeux.extension import ServerExtension
 from holdfast.bayeux.grammar import ILLEGAL, CommandRefused
-from holdfast.bayeux.identity import OPERATOR, READER
+from holdfast.bayeux.identity import OPERATOR
 from holdfast.bayeux.services import ServiceCall
 from holdfast.bayeux.sessions import Session
 from holdfast.delivery.notices import WRONG_TOKEN
@@ -43,7 +42,8 @@ class Operators(ServerExtension):
 
     Args:
         role_of: Returns the role of a token, in constant time.
-        warrant_of: Returns the warrant of a role: stored in place of the token.
+        warrant_of: Returns the warrant of a token, which is stored in its place.
+        role_by_warrant: Returns the role of a warrant; an empty string if its token is invalid.
         guess: Counts a wrong token from an address. Returns the seconds to wait, or zero.
         carry_out: Runs a command, and writes one that changes something to the audit log.
         wait: Waits as long as the command asks, then calls back with the time.
@@ -57,6 +57,7 @@ class Operators(ServerExtension):
         *,
         role_of: Callable[[str], str | None],
         warrant_of: Callable[[str], str],
+        role_by_warrant: Callable[[str], str],
         guess: Callable[[str, float], float],
         carry_out: RunCommand,
         wait: Wait,
@@ -69,7 +70,7 @@ class Operators(ServerExtension):
         self._wait = wait
         self._waiting = 0
         server.services.add(SERVICE, self._serve)
-        server.restore_roles(self._warranted)
+        server.restore_roles(role_by_warrant)
 
     def negotiate(self, session: Session, handshake: Json, reply: Json, now: float) -> None:
         shown = (handshake.get("ext") or {}).get("authentication")
@@ -79,7 +80,7 @@ class Operators(ServerExtension):
         token = shown["token"]
         role = self._role_of(token) if isinstance(token, str) else None
         if role is not None:
-            session.identity.role, session.identity.warrant = role, self._warrant_of(role)
+            session.identity.role, session.identity.warrant = role, self._warrant_of(token)
         elif not self._may_be_anothers():
             self._refuse(session.caller.address, now)
 
@@ -98,13 +99,6 @@ class Operators(ServerExtension):
             advice = reconnect_advice(self._server.options, "handshake", wait_s)
             raise Refused(ErrorReply.SERVER_BUSY, advice=advice)
         raise Refused(ErrorReply.HANDSHAKE_DENIED)
-
-    def _warranted(self, warrant: str) -> str:
-        """Return the role of a restored session; an empty string if the token has changed."""
-        for role in (OPERATOR, READER):
-            if hmac.compare_digest(self._warrant_of(role).encode(), warrant.encode()):
-                return role
-        return ""
 
     def _serve(self, call: ServiceCall) -> None:
         session = call.session

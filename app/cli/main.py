@@ -40,6 +40,7 @@ GROUPS = {
     "Administration": {
         "user": "Manage users who log in with a password.",
         "rights": "Check and explain rights.",
+        "token": "Replace the tokens of the administration.",
         "audit": "List what operators changed or tried to change, the latest first.",
         "command": "Run an administrative command.",
         "pipeline": "Read the journal into tables and report on messages.",

@@ -48,7 +48,7 @@ class Server:
     as_json: bool = False
 
     def token(self) -> str:
-        path = self.token_file or _data_directory() / OPERATOR_FILE
+        path = self.token_file or data_directory() / OPERATOR_FILE
         try:
             token = path.read_text("ascii").strip()
         except (OSError, UnicodeDecodeError) as error:
@@ -80,7 +80,7 @@ class Server:
         return self.talk(lambda remote: remote.get(path, params))
 
 
-def _data_directory() -> Path:
+def data_directory() -> Path:
     """The data directory of a server that was started here."""
     if name := os.environ.get("HOLDFAST_DATA"):
         return Path(name)

@@ -14,6 +14,7 @@ from holdfast.bayeux.command_scope import CommandScope, Process
 from holdfast.bayeux.commands import carry_out
 from holdfast.bayeux.replaying import Replaying
 from holdfast.compose.storage import Storage
+from holdfast.compose.token_watch import TokenWatch
 from holdfast.extensions.operators import Operators
 from holdfast.settings import Settings
 from holdfast.store.audit import Audit
@@ -23,7 +24,7 @@ from holdfast.store.letters import Letters
 from holdfast.store.pipeline_results import PipelineResults
 from holdfast.store.reader import open_reader
 from holdfast.store.replays import Replays
-from holdfast.web.admin.application import make_admin
+from holdfast.web.admin.application import OpenRequests, make_admin
 from holdfast.web.admin.changes import RunningServer
 from holdfast.web.admin.feed import Feed
 from holdfast.web.admin.figures import LiveFigures
@@ -34,7 +35,7 @@ from holdfast.web.admin.sessions import SessionResource
 from holdfast.web.admin.shared_queues import SharedQueueResource
 from holdfast.web.admin.system import SystemResource
 from holdfast.web.admin.throttle import STRANGERS, Throttle
-from holdfast.web.admin.tokens import Role, Tokens
+from holdfast.web.admin.tokens import Tokens
 from holdfast.web.admin.topics import TopicResource
 from holdfast.web.cookies import BrowserCookie
 from holdfast.web.endpoint import Endpoint
@@ -115,7 +116,10 @@ def make_administration(
         ),
     )
     by_login = None if logins is None else logins.operator
-    admin = make_admin(resources, tokens, clock, _feed_of(endpoint), by_login)
+    opened = OpenRequests(tokens)
+    admin = make_admin(resources, tokens, clock, _feed_of(endpoint), by_login, opened)
+    tokens_watch = TokenWatch(settings.data, tokens, server, opened.end_invalid)
+    stack.push_async_callback(cancel, asyncio.create_task(tokens_watch.run()))
     return Administration(admin, replays)
 
 
@@ -125,7 +129,8 @@ def _operators(
     return Operators(
         server,
         role_of=partial(_role_of, tokens),
-        warrant_of=lambda role: tokens.warrant(Role[role.upper()]),
+        warrant_of=tokens.warrant,
+        role_by_warrant=partial(_role_by_warrant, tokens),
         guess=Throttle(STRANGERS).take,
         carry_out=partial(carry_out, scope, audit.note),
         wait=waits.wait,
@@ -150,3 +155,8 @@ def _process(settings: Settings, started_ms: int) -> Process:
 def _role_of(tokens: Tokens, token: str) -> str | None:
     role = tokens.role(token)
     return None if role is None else role.title
+
+
+def _role_by_warrant(tokens: Tokens, warrant: str) -> str:
+    role = tokens.role_by_warrant(warrant)
+    return "" if role is None else role.title

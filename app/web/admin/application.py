@@ -2,8 +2,9 @@
 
 import logging
 import math
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar
 
@@ -60,6 +61,38 @@ class Person:
 
     role: Role
     who: str
+    # The token that the request shows; empty if it proves another login.
+    token: str = field(default="", repr=False)
+
+
+class OpenRequests:
+    """The requests that may take long: reading ones, and those that come or are answered in lines.
+
+    When their token is replaced, their connections end, as if their clients had gone.
+    """
+
+    def __init__(self, tokens: Tokens) -> None:
+        self._tokens = tokens
+        # By identity: requests are tables, and have no hash.
+        self._open: dict[int, tuple[web.Request, str]] = {}
+
+    @contextmanager
+    def keep(self, request: web.Request, token: str) -> Iterator[None]:
+        """Keep the request in mind while it is being handled."""
+        if not token or (request.method != "GET" and request.content_type != LINES):
+            yield
+            return
+        self._open[id(request)] = request, token
+        try:
+            yield
+        finally:
+            del self._open[id(request)]
+
+    def end_invalid(self) -> None:
+        """End requests whose token is no longer valid."""
+        for request, token in list(self._open.values()):
+            if self._tokens.role(token) is None and request.transport is not None:
+                request.transport.abort()
 
 
 # Returns the role and the subject of a request by an ordinary login. The role may be empty; None if
@@ -75,6 +108,7 @@ def make_admin(
     clock: Callable[[], float],
     feed: Endpoint | None = None,
     by_login: ByLogin | None = None,
+    open_requests: OpenRequests | None = None,
 ) -> web.Application:
     """Return the application to be mounted at /admin; the clock counts seconds.
 
@@ -85,7 +119,8 @@ def make_admin(
     """
     notices = Notices() if feed is None else feed.notices
     peers = Peers() if feed is None else feed.options.peers
-    door = _AccessControl(tokens, clock, notices, peers, by_login)
+    opened = open_requests or OpenRequests(tokens)
+    door = _AccessControl(tokens, clock, notices, peers, by_login, opened)
     application = web.Application(middlewares=[door.serve])
     application.on_response_prepare.append(_add_headers)
     for route in ROUTES:
@@ -110,8 +145,10 @@ class _AccessControl:
         notices: Notices,
         peers: Peers,
         by_login: ByLogin | None,
+        opened: OpenRequests,
     ) -> None:
         self._tokens = tokens
+        self._opened = opened
         self._clock = clock
         self._notices = notices
         self._peers = peers
@@ -122,8 +159,9 @@ class _AccessControl:
     @web.middleware
     async def serve(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
         try:
-            request[_PERSON] = await self._let_in(request)
-            return await handler(request)
+            person = request[_PERSON] = await self._let_in(request)
+            with self._opened.keep(request, person.token):
+                return await handler(request)
         except RequestFailed as failed:
             return faults.failure(failed.status, failed.code, failed.message, failed.headers)
         except CommandRefused as refused:
@@ -140,7 +178,8 @@ class _AccessControl:
 
     async def _let_in(self, request: web.Request) -> Person:
         caller = self._peers.caller(request.headers, request.transport)
-        address, role, subject = caller.address, self._role(request), ""
+        address, token, subject = caller.address, self._token(request), ""
+        role = self._tokens.role(token)
         is_single = len(request.headers.getall("Authorization", [])) <= 1
         if role is None and self._by_login is not None and is_single:
             title, subject = await self._by_login(caller, self._clock()) or ("", "")
@@ -163,14 +202,16 @@ class _AccessControl:
             request.protocol.keep_place()
         if request.method != "GET":
             self._check_origin(request)
-        return Person(role, f"{role.title} {subject}" if subject else _who(request, role))
+        if subject:
+            return Person(role, f"{role.title} {subject}")
+        return Person(role, _who(request, role), token)
 
-    def _role(self, request: web.Request) -> Role | None:
+    def _token(self, request: web.Request) -> str:
+        """Return the token that the request shows, or an empty text, which no role has."""
         presented = request.headers.getall("Authorization", [])
         if len(presented) != 1:
-            return None
-        token = credentials_in(presented[0], "bearer")
-        return None if token is None else self._tokens.role(token)
+            return ""
+        return credentials_in(presented[0], "bearer") or ""
 
     def _check_origin(self, request: web.Request) -> None:
         """Refuse changes requested by pages of other origins."""

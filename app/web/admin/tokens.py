@@ -5,9 +5,12 @@ import os
 import re
 import secrets
 import stat
+import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import IntEnum
 from pathlib import Path
+from typing import NamedTuple
 
 OPERATOR_FILE = "admin-token"
 READER_FILE = "reader-token"
@@ -40,28 +43,70 @@ class Role(IntEnum):
         return next(role for role in cls if who.startswith(role.title))
 
 
-@dataclass(frozen=True, slots=True)
+FILES = {Role.OPERATOR: OPERATOR_FILE, Role.READER: READER_FILE}
+# Whose token was replaced has two for a while: the former one and its end are in this file.
+FORMER = {role: f"{name}.former" for role, name in FILES.items()}
+
+
+class FormerToken(NamedTuple):
+    """The token before the present one, which stays valid until a time in seconds since 1970."""
+
+    token: str
+    until_s: float
+
+
+@dataclass(slots=True)
 class Tokens:
-    """The token of each role."""
+    """The tokens that are valid now; files may replace them while the server runs."""
 
     operator: str = field(repr=False)
     reader: str = field(repr=False)
     # The operator's file, if this start made it.
     made: Path | None = None
+    former: dict[Role, FormerToken] = field(default_factory=dict, repr=False)
+    wall_s: Callable[[], float] = time.time
 
     def role(self, presented: str) -> Role | None:
         """Return the role of a token, in constant time."""
         given = presented.encode("utf-8", "surrogateescape")
-        is_operator = hmac.compare_digest(given, self.operator.encode())
-        is_reader = hmac.compare_digest(given, self.reader.encode())
-        if is_operator:
-            return Role.OPERATOR
-        return Role.READER if is_reader else None
+        found = [role for role, token in self._valid() if hmac.compare_digest(given, token)]
+        return max(found, default=None)
 
-    def warrant(self, role: Role) -> str:
-        """Return the warrant of a role, which is valid while its token stays the same."""
-        token = self.operator if role is Role.OPERATOR else self.reader
-        return hmac.digest(token.encode(), _WARRANT, "sha256").hex()
+    def warrant(self, token: str) -> str:
+        """Return the warrant of whoever has shown this token: it is valid as long as the token."""
+        return _warrant(token.encode("utf-8", "surrogateescape"))
+
+    def role_by_warrant(self, warrant: str) -> Role | None:
+        """Return the role of a warrant, in constant time."""
+        given = warrant.encode()
+        found = [
+            role
+            for role, token in self._valid()
+            if hmac.compare_digest(given, _warrant(token).encode())
+        ]
+        return max(found, default=None)
+
+    def _valid(self) -> list[tuple[Role, bytes]]:
+        now_s = self.wall_s()
+        former = [(role, each.token) for role, each in self.former.items() if now_s < each.until_s]
+        present = [(Role.OPERATOR, self.operator), (Role.READER, self.reader)]
+        return [(role, token.encode()) for role, token in (*present, *former)]
+
+    def replace(self, role: Role, token: str, former: FormerToken | None) -> None:
+        """Let this token be the role's; the one before is invalid, or valid for a while only."""
+        if token == (self.reader if role is Role.OPERATOR else self.operator):
+            raise TokensUnusable("both roles have the same token")
+        if role is Role.OPERATOR:
+            self.operator = token
+        else:
+            self.reader = token
+        self.former.pop(role, None)
+        if former is not None:
+            self.former[role] = former
+
+
+def _warrant(token: bytes) -> str:
+    return hmac.digest(token, _WARRANT, "sha256").hex()
 
 
 def open_tokens(directory: Path) -> Tokens:
@@ -73,39 +118,92 @@ def open_tokens(directory: Path) -> Tokens:
             f"{directory}: {OPERATOR_FILE} and {READER_FILE} are the same; remove one file to get "
             "a new token"
         )
-    return Tokens(operator, reader, directory / OPERATOR_FILE if is_new else None)
+    former = {role: read_former(directory, role) for role in Role}
+    return Tokens(
+        operator,
+        reader,
+        directory / OPERATOR_FILE if is_new else None,
+        {role: token for role, token in former.items() if token is not None},
+    )
+
+
+def read_former(directory: Path, role: Role) -> FormerToken | None:
+    """Return the role's former token, if it may still be valid."""
+    try:
+        _check_mode(directory / FORMER[role])
+        token, until_s = (directory / FORMER[role]).read_text("ascii").split()
+        return FormerToken(token, float(until_s)) if _TOKEN.fullmatch(token) else None
+    except (OSError, ValueError, TokensUnusable):
+        # Without it, the former token is invalid at once.
+        return None
+
+
+def rotate(directory: Path, role: Role, overlap_s: float) -> None:
+    """Replace the role's token by a new one; the old one stays valid for this time, if any."""
+    path, former = directory / FILES[role], directory / FORMER[role]
+    token = token_in(path, read_token_file(path))
+    former.unlink(missing_ok=True)
+    if overlap_s > 0:
+        _write(former, f"{token}\n{time.time() + overlap_s:.3f}\n", like=path)
+    # A server that sees the new one finds the former one already.
+    new = path.with_name(f"{path.name}.new")
+    new.unlink(missing_ok=True)
+    _write(new, secrets.token_urlsafe(32) + "\n", like=path)
+    new.replace(path)
 
 
 def _open(path: Path) -> tuple[str, bool]:
     try:
         return _make(path), True
     except FileExistsError:
-        return _read(path), False
+        return token_in(path, read_token_file(path)), False
     except OSError as error:
         raise TokensUnusable(f"{path}: {error.strerror}") from None
 
 
 def _make(path: Path) -> str:
     token = secrets.token_urlsafe(32)
-    number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    with os.fdopen(number, "w") as file:
-        file.write(token + "\n")
-        file.flush()
-        os.fsync(number)
+    _write(path, token + "\n")
     return token
 
 
-def _read(path: Path) -> str:
+def _write(path: Path, text: str, *, like: Path | None = None) -> None:
+    """Make a file that only its owner can read; it has the owner of the file `like`."""
+    number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    with os.fdopen(number, "w") as file:
+        owner = os.fstat(number) if like is None else like.stat()
+        if owner.st_uid != os.fstat(number).st_uid:
+            # The server must be able to read what root has written.
+            os.fchown(number, owner.st_uid, owner.st_gid)
+        file.write(text)
+        file.flush()
+        os.fsync(number)
+
+
+def read_token_file(path: Path) -> bytes:
+    """Return what is in the file, but not more than a token may have."""
     try:
         with path.open("rb") as file:
-            mode = os.fstat(file.fileno()).st_mode
-            text = file.read(_LONGEST_FILE).decode("ascii", "replace").strip()
+            return file.read(_LONGEST_FILE)
+    except OSError as error:
+        raise TokensUnusable(f"{path}: {error.strerror}") from None
+
+
+def token_in(path: Path, text: bytes) -> str:
+    """Return the token in a file with this text, which others must not be able to read."""
+    _check_mode(path)
+    token = text[:_LONGEST_FILE].decode("ascii", "replace").strip()
+    if _TOKEN.fullmatch(token) is None:
+        raise TokensUnusable(
+            f"{path}: a token has 32 to 256 visible characters; remove the file to get a new one"
+        )
+    return token
+
+
+def _check_mode(path: Path) -> None:
+    try:
+        mode = path.stat().st_mode
     except OSError as error:
         raise TokensUnusable(f"{path}: {error.strerror}") from None
     if mode & stat.S_IRWXO:
         raise TokensUnusable(f"{path}: everybody on this machine can read it: chmod 600 {path}")
-    if _TOKEN.fullmatch(text) is None:
-        raise TokensUnusable(
-            f"{path}: a token has 32 to 256 visible characters; remove the file to get a new one"
-        )
-    return text

@@ -68,10 +68,12 @@ def server_of(
     keeper = None if before is None else before.keeper
     server = Server(DeliveryWire, partial(Ack, announces_batch=False), keeper=keeper, after=before)
     scope = CommandScope(server.bayeux.life, Process("1.2", 0), lambda: server.now)
+    roles = {f"{role}{seal}": role for role in ROLES.values()}
     operators = Operators(
         server.for_extensions,
         role_of=ROLES.get,
-        warrant_of=lambda role: f"{role}{seal}",
+        warrant_of=lambda token: f"{ROLES[token]}{seal}",
+        role_by_warrant=lambda warrant: roles.get(warrant, ""),
         guess=Guesses().count_one,
         carry_out=partial(carry_out, scope, note),
         wait=wait,
