@@ -79,7 +79,7 @@ async def serving(settings: Settings) -> AsyncIterator[str]:
             web_options(settings),
             clock,
             ticker.coalescer,
-            ticker.turn_budget.begin_anew,
+            ticker.turn_budget,
             Intake(settings.max_unfinished_bytes),
         )
         administration = make_administration(

@@ -23,6 +23,7 @@ from holdfast.web.intake import Intake
 from holdfast.web.origins import Origins, OriginTrust, only_value, shown_origin
 from holdfast.web.peers import Peers
 from holdfast.web.request_scheduler import RequestScheduler
+from holdfast.web.turn_budget import TurnBudget
 from holdfast.web.write_coalescer import WriteCoalescer
 
 if TYPE_CHECKING:
@@ -82,14 +83,13 @@ class Endpoint:
     options: WebOptions
     clock: Callable[[], float]
     coalescer: WriteCoalescer
-    # Gives those who ask for time from now on the whole budget of a turn.
-    begin_turn: Callable[[], None]
+    turn: TurnBudget
     intake: Intake = field(default_factory=Intake)
     scheduler: RequestScheduler = field(init=False)
     endings: Endings = field(default_factory=Endings)
 
     def __post_init__(self) -> None:
-        scheduler = RequestScheduler(self.bayeux, self.clock, self.intake, self.begin_turn)
+        scheduler = RequestScheduler(self.bayeux, self.clock, self.intake, self.turn)
         object.__setattr__(self, "scheduler", scheduler)
         self.bayeux.life.clock.unread_since = scheduler.unread_since
 

@@ -2,7 +2,7 @@
 
 Decoding a request cannot be interrupted, and many may arrive in one turn. When the turn budget is
 spent, requests wait as bytes for a later turn, one of each connection. Small ones wait only for
-each other: they go ahead of requests that go on from earlier turns, which take turns.
+the first steps of each other: they go ahead of requests that go on from earlier turns.
 
 After a long turn, others get as much time before the next large request continues: large requests
 take at most half of the time.
@@ -21,6 +21,7 @@ from holdfast.bayeux.exchanges import RemainingMessages, SalvagedRequest, receiv
 from holdfast.bayeux.server import Bayeux
 from holdfast.bayeux.sessions import Exchange
 from holdfast.web.intake import SMALL, Intake
+from holdfast.web.turn_budget import TurnBudget
 
 log = logging.getLogger(__name__)
 
@@ -67,8 +68,6 @@ class RequestScheduler:
     A connection gives it one request at a time, and the next when that is done: the limit of
     connections limits how many wait.
 
-    Args:
-        begin_turn: Gives those who ask from now on the whole budget of a turn.
     """
 
     def __init__(
@@ -76,12 +75,12 @@ class RequestScheduler:
         bayeux: Bayeux,
         clock: Callable[[], float],
         intake: Intake,
-        begin_turn: Callable[[], None],
+        turn: TurnBudget,
     ) -> None:
         self._bayeux = bayeux
         self._clock = clock
         self._intake = intake
-        self._begin_turn = begin_turn
+        self._turn = turn
         # Requests that are not decoded: small ones, and large ones.
         self._small: deque[UnfinishedRequest] = deque()
         self._waiting: deque[UnfinishedRequest] = deque()
@@ -178,15 +177,20 @@ class RequestScheduler:
         At least one of each, so that neither kind waits for ever.
         """
         self._is_due = False
-        self._begin_turn()
+        self._turn.begin_anew()
         # The time of a turn begins when it is asked for.
-        self._bayeux.state.is_turn_over()
+        self._turn.is_spent()
         self._let_begin()
         begun = len(self._going) + len(self._waiting)
-        self._handle_until_over(self._next_small, len(self._small))
+        # The first step of each: the rest of a long one takes turns with others.
+        self._turn.is_hurried = True
+        try:
+            self._handle_until_over(self._next_small, len(self._small))
+        finally:
+            self._turn.is_hurried = False
         has_next = self._handle_until_over(self._next, begun)
         # Those who are read next must not suffer for these.
-        self._begin_turn()
+        self._turn.begin_anew()
         if self._small or self._beginning or (has_next and (self._going or self._waiting)):
             self._go_on_soon()
 
@@ -205,7 +209,7 @@ class RequestScheduler:
                 return False
             if not self._handle_some(request):
                 self._going.append(request)
-            if self._bayeux.state.is_turn_over():
+            if self._turn.is_spent():
                 break
         return True
 

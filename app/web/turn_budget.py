@@ -26,8 +26,15 @@ class TurnBudget:
         self._began_at: float | None = None
         # When the budget ends, by processor time; None until somebody asks again.
         self._ends_at: float | None = None
+        # Whether everybody who asks must stop after the present step: many others wait.
+        self.is_hurried = False
 
     def is_over(self) -> bool:
+        """Return whether whoever asks must stop."""
+        return self.is_hurried or self.is_spent()
+
+    def is_spent(self) -> bool:
+        """Return whether the time of this turn is over."""
         now = monotonic()
         began_at = self._began_at
         if began_at is None:

@@ -27,6 +27,7 @@ from holdfast.web.hosts import Hosts
 from holdfast.web.listener import Listener
 from holdfast.web.metrics import Metrics
 from holdfast.web.static_files import read_files
+from holdfast.web.turn_budget import TurnBudget
 from holdfast.web.websocket import WebSocketFrontEnd
 from holdfast.web.write_coalescer import WriteCoalescer
 from tests.serving import ROOT
@@ -213,6 +214,17 @@ class Client:
         return self.transport.is_closing()
 
 
+class FakeTurn(TurnBudget):
+    """A turn that is over when a test says so."""
+
+    def __init__(self, is_over: Callable[[], bool]) -> None:
+        super().__init__(lambda begin: None)
+        self._is_over = is_over
+
+    def is_spent(self) -> bool:
+        return self._is_over()
+
+
 class Rig:
     """A server behind one of the front ends. Its ids are 000..1, 000..2 and so on."""
 
@@ -228,6 +240,7 @@ class Rig:
         self.keeper = FakeKeeper()
         self._now = 0.0
         ids = count(1)
+        turn = FakeTurn(is_turn_over)
         web_options = replace(
             web_options or WebOptions(),
             fast_lane=front_end is FrontEnd.FAST_LANE,
@@ -244,7 +257,7 @@ class Rig:
                 run_later=_never,
                 node=Node("test", count(1_700_000_000_000_000_000).__next__),
                 store=self.keeper,
-                is_turn_over=is_turn_over,
+                is_turn_over=turn.is_over,
             )
         )
         # As extensions have it.
@@ -257,7 +270,7 @@ class Rig:
             web_options,
             self._clock,
             self.coalescer,
-            begin_turn=lambda: None,
+            turn,
         )
         self.room = ConnectionLimit(10_000)
         self.sockets = WebSocketFrontEnd(self.endpoint)

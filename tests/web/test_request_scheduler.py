@@ -241,6 +241,19 @@ async def test_a_small_request_goes_ahead_of_requests_that_go_on(handled: Handle
         assert sum(len(each.heard().responses) for each in busy) < len(busy)
 
 
+async def test_small_requests_that_wait_have_one_step_each_before_any_has_two() -> None:
+    is_over = True
+    async with Rig(is_turn_over=lambda: is_over) as rig:
+        clients = [rig.connect() for _ in range(5)]
+        for client in clients:
+            client.send_now(post_messages(*({**PUBLISH, "clientId": "x"} for _ in range(3))))
+        last = rig.connect()
+        last.send_now(HELLO)
+        is_over = False
+        await last.settle(3)
+        assert [len(each.heard().responses) for each in (*clients, last)] == [0] * 5 + [1]
+
+
 # Of a size that takes long to decode.
 LARGE = {**PUBLISH, "data": "x" * 5000}
 
