@@ -5,7 +5,7 @@ leave behind. Three kinds of collections look for them:
 
 - Python looks at new objects by itself, which takes 5 ms.
 - In a quiet second, after some of these, or when many entries have been queued, everything is
-  collected that is not exempt.
+  collected that is not exempt; later in a burst, when the server works most of the time.
 - In a quiet minute, or after very many new objects, nothing is exempt. This takes 125 ms with ten
   million waiting entries. It bounds the memory of cycles that were exempt when they were left.
 
@@ -29,6 +29,9 @@ _QUIET_SECOND, _QUIET_MINUTE = 10, 600
 # After this many new objects, the next collection cannot wait for a quiet second or minute. The
 # second number is that of several busy minutes, since the pause is long.
 _MANY, _VERY_MANY = 3 * _YOUNG, 5_000 * _YOUNG
+# In a beat with more work (in seconds) than this the server is busy: then a collection, which keeps
+# its clients waiting, comes only after this many new objects.
+_MUCH_S, _MANY_IN_A_BURST = 0.05, 30 * _YOUNG
 # In seconds. The survivors of a collection that takes longer become exempt.
 _LONG_S = 0.015
 # So do queues with this many new entries in all, which a collection takes 6 ms to look at.
@@ -77,6 +80,7 @@ class Collector:
         """
         worked_s = self._worked_s()
         is_quiet = worked_s - self._seen_s < _LITTLE_S
+        many = _MANY_IN_A_BURST if worked_s - self._seen_s > _MUCH_S else _MANY
         self._seen_s = worked_s
         self._quiet_beats = self._quiet_beats + 1 if is_quiet else 0
         if self._is_exempting and self._is_due(self._whole_at, _QUIET_MINUTE, _VERY_MANY):
@@ -84,7 +88,7 @@ class Collector:
             self._is_exempting = False
             self._collect(queued)
             self._whole_at = self._collected_at
-        elif self._has_many(queued) or self._is_due(self._collected_at, _QUIET_SECOND, _MANY):
+        elif self._has_many(queued) or self._is_due(self._collected_at, _QUIET_SECOND, many):
             self._collect(queued)
 
     def _is_due(self, last: int, quiet_beats: int, many: int) -> bool:

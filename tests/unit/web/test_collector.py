@@ -137,6 +137,24 @@ def test_a_server_that_is_never_quiet_finds_older_garbage_too(work: Work) -> Non
     assert lost() is None
 
 
+def test_a_burst_puts_the_search_for_older_garbage_off_until_it_is_over(work: Work) -> None:
+    collector = begun(work)
+    lost = left_when_no_longer_new()
+    look_at_new(28)
+    beat(collector, work, 50, worked_s=0.08)
+    assert lost() is not None
+    beat(collector, work, 1, worked_s=0.02)
+    assert lost() is None
+
+
+def test_an_endless_burst_does_not_put_off_the_search_for_garbage_for_ever(work: Work) -> None:
+    collector = begun(work)
+    lost = left_when_no_longer_new()
+    look_at_new(29)
+    beat(collector, work, 1, worked_s=0.08)
+    assert lost() is None
+
+
 def test_a_quiet_server_with_few_new_objects_collects_no_garbage(work: Work) -> None:
     collector = begun(work)
     lost = weakref.ref(Loop())
