@@ -23,6 +23,10 @@ from holdfast.delivery.settlement import Settlement
 # before the reply leaves. With extensions this takes some 8 ms.
 _MOST_DURABLE = 300
 
+# The most messages in replies that wait for the store; further hand-overs wait until it has caught
+# up. A message in such a reply takes half a kilobyte until the store has its hand-over.
+_MOST_BEHIND = 5_000
+
 # The most messages that one reply carries with cursors: each of them gets an event of its own.
 _MOST_WITH_CURSORS = 1_000
 
@@ -45,6 +49,10 @@ class Answers:
         self._undelivered = settlement.undelivered
         self._message_expiry = message_expiry
         self._journal, self._ledger = state.journal, state.ledger
+        # The messages in replies that wait for the store, and the sessions whose hand-overs wait
+        # until they are fewer, in order.
+        self._behind = 0
+        self._queueing: dict[Session, None] = {}
         # Whether the store is available; cached during a round.
         self._has_store: bool | None = None
 
@@ -150,9 +158,11 @@ class Answers:
             # A reply after the end carries no messages; the rest of the queue is discarded.
             self._undelivered.discard_rest(session, Reason.SESSION_ENDED)
         session.delayed_replies += 1
+        self._behind += len(batch.messages)
 
         def send(now: float) -> None:
             session.delayed_replies -= 1
+            self._catch_up(len(batch.messages))
             if session.is_away or session.client_id != client_id:
                 self._answer_former(exchange, session, now)
             elif session.is_gone:
@@ -166,6 +176,15 @@ class Answers:
                 self._not_written(session, batch, now)
 
         self._state.when_kept(send)
+
+    def _catch_up(self, count: int) -> None:
+        """Note that so many messages no longer wait for the store; let others follow."""
+        self._behind -= count
+        if self._queueing and self._behind <= _MOST_BEHIND // 2:
+            queueing, self._queueing = self._queueing, {}
+            for session in queueing:
+                if not session.is_gone:
+                    self._state.hub.make_ready(session)
 
     def _send_goodbye(self, exchange: Exchange, session: Session, now: float) -> None:
         """Send a delayed reply whose session has ended, with the server's goodbye if it waits."""
@@ -332,7 +351,12 @@ class Answers:
         if session.reauthorization is not None:
             # The session may lose its right to some of these messages.
             return False
-        return not (session.is_durable and self.lacks_store)
+        if not session.is_durable:
+            return True
+        if self._behind >= _MOST_BEHIND:
+            self._queueing[session] = None
+            return False
+        return not self.lacks_store
 
     @property
     def lacks_store(self) -> bool:

@@ -261,3 +261,17 @@ def test_events_that_leave_late_say_how_the_queue_was_when_they_were_handed_over
     server.turn()
     assert [each["ext"]["delivery"]["queue"]["size"] for each in first.events] == [2, 2]
     assert (redelivered(first), redelivered(again)) == ([0, 0], [1])
+
+
+@pytest.mark.slow
+def test_hand_overs_wait_while_replies_with_very_many_messages_wait_for_the_store() -> None:
+    server = server_of()
+    clients = [named(server, name=f"joe{number}/1") for number in range(20)]
+    publish(server, *range(300))
+    server.keeper.is_prompt = False
+    asked = [client.connect(ext={"ack": 1}) for client in clients]
+    in_flight = sum(client.session.queue.in_flight_count for client in clients)
+    assert 5_000 <= in_flight < 5_300
+    server.turn()
+    assert all(each.data == [*range(300)] for each in asked)
+    assert server.balances()
