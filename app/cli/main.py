@@ -1,6 +1,5 @@
 """The command `holdfast`."""
 
-import gc
 import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Annotated, cast
@@ -51,12 +50,7 @@ COMMANDS = {name: text for commands in GROUPS.values() for name, text in command
 
 def load(name: str) -> TyperCommand | TyperGroup:
     """Import the command."""
-    # Imports make many objects but hardly any garbage: collections would only take time.
-    gc.disable()
-    try:
-        found = typer.main.get_command(import_module(f"holdfast.cli.{name}").program)
-    finally:
-        gc.enable()
+    found = typer.main.get_command(import_module(f"holdfast.cli.{name}").program)
     if isinstance(found, TyperGroup):
         found.help = COMMANDS[name]
     return cast("TyperCommand | TyperGroup", found)
