@@ -174,6 +174,8 @@ class Requester(Listener):
 
     async def _take(self, event: Message) -> None:
         address, data = event["channel"], event["data"]
+        if not address.startswith(self._ret):
+            return
         status = (event.get("ext") or {}).get("status", "")
         self._history.note(
             self.name,
@@ -193,6 +195,9 @@ class Responder(Listener):
 
     async def _take(self, event: Message) -> None:
         tag, ext = event["data"]["tag"], event["ext"]
+        if "replyTo" not in ext:
+            # A broken server gives it what is for others.
+            return
         chance = zlib.crc32(f"{self.name} {tag}".encode())
         if is_one_in(_REFUSED_ONE_IN, chance):
             seq = ext["delivery"]["seq"]
