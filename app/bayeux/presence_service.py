@@ -7,7 +7,7 @@ from typing import Any, Final
 from holdfast.bayeux.budgets import Budgets
 from holdfast.bayeux.presence_events import member_of
 from holdfast.bayeux.rights import Rights
-from holdfast.bayeux.services import ILLEGAL, CallInvalid, ServiceCall, limit_of
+from holdfast.bayeux.services import FEW, ILLEGAL, CallInvalid, ServiceCall, limit_of
 from holdfast.bayeux.sessions import Session
 from holdfast.delivery.channels import Channels, Kind
 from holdfast.delivery.presence import Presence
@@ -62,8 +62,8 @@ class PresenceService:
             page = found[:limit]
             self._budgets.spend_answer(call.session, len(page), call.now)
             members: list[dict[str, Any]] = []
-            for each in page:
-                members.append(member_of(*each))
+            for start in range(0, len(page), FEW):
+                members += [member_of(*each) for each in page[start : start + FEW]]
                 yield
             answer["members"] = members
             # As text: JavaScript's numbers are not exact enough.

@@ -16,6 +16,8 @@ ILLEGAL: Final = "user.illegalArgument"
 # The number of items that one call lists or changes: the maximum, and the default.
 _MOST: Final = 1000
 _USUAL: Final = 100
+# Items that take a few microseconds each, between two checks whether the turn is over.
+FEW: Final = 25
 
 
 class CallInvalid(Exception):

@@ -9,7 +9,7 @@ from holdfast.bayeux.budgets import Budgets
 from holdfast.bayeux.history_search import HistorySearch
 from holdfast.bayeux.operation import Operation
 from holdfast.bayeux.rights import Rights
-from holdfast.bayeux.services import ILLEGAL, CallInvalid, ServiceCall, limit_of
+from holdfast.bayeux.services import FEW, ILLEGAL, CallInvalid, ServiceCall, limit_of
 from holdfast.bayeux.topic_life import TopicLife
 from holdfast.bayeux.topic_status import NamePage, TopicStatuses, event_of
 from holdfast.delivery.channels import Channel, Channels, Kind
@@ -139,11 +139,15 @@ class TopicService:
         now_ms = self._node.now_ms()
         search = HistorySearch(self._histories, pattern, count, limit, filter, now_ms=now_ms)
         self._charge(call, search.asked)
+        looked, between = 0, FEW if filter is None else 1
         while search.go_on(call.now):
-            yield
+            looked += 1
+            if looked % between == 0:
+                yield
         events: list[dict[str, Any]] = []
-        for each in search.messages:
-            events.append(event_of(self._node.name, each))
+        name, found = self._node.name, search.messages
+        for start in range(0, len(found), FEW):
+            events += [event_of(name, each) for each in found[start : start + FEW]]
             yield
         call.answer({"messages": events, "complete": search.is_complete})
 

@@ -25,6 +25,8 @@ from holdfast.web.turn_budget import TurnBudget
 
 log = logging.getLogger(__name__)
 
+# What goes on from earlier turns has this part of each turn.
+_SHARE_S = 0.003
 # A step that takes longer than this has overrun its turn.
 _LONG_S = 0.007
 # The most requests of the aiohttp front end that begin together: each is a task that runs later.
@@ -177,7 +179,7 @@ class RequestScheduler:
         At least one of each, so that neither kind waits for ever.
         """
         self._is_due = False
-        self._turn.begin_anew()
+        self._turn.begin_anew(_SHARE_S)
         # The time of a turn begins when it is asked for.
         self._turn.is_spent()
         self._let_begin()

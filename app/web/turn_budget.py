@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from time import monotonic, thread_time
 
-# Beyond this, others are served. Reading, what goes on from earlier turns, and sending each have
-# this budget; the store has a share. It counts processor time, so that other programs on a busy
-# machine do not shorten turns and make bursts arrive in more pieces.
+# Beyond this, others are served. Reading and sending each have this budget; what goes on from
+# earlier turns, and the store, have a share. It counts processor time, so that other programs on a
+# busy machine do not shorten turns and make bursts arrive in more pieces.
 _TURN_S = 0.005
 
 
@@ -26,6 +26,7 @@ class TurnBudget:
         self._began_at: float | None = None
         # When the budget ends, by processor time; None until somebody asks again.
         self._ends_at: float | None = None
+        self._turn_s = _TURN_S
         # Whether everybody who asks must stop after the present step: many others wait.
         self.is_hurried = False
 
@@ -43,9 +44,10 @@ class TurnBudget:
             return False
         took = now - began_at
         if self._ends_at is None:
-            self._ends_at = thread_time() + max(0.0, _TURN_S - took)
-        return took > _TURN_S and thread_time() >= self._ends_at
+            self._ends_at = thread_time() + max(0.0, self._turn_s - took)
+        return took > self._turn_s and thread_time() >= self._ends_at
 
-    def begin_anew(self) -> None:
-        """Give those who ask from now on the whole budget."""
+    def begin_anew(self, turn_s: float = _TURN_S) -> None:
+        """Give those who ask from now on the whole budget, or this part of it."""
         self._began_at = self._ends_at = None
+        self._turn_s = turn_s

@@ -90,3 +90,24 @@ def test_a_single_asker_causes_no_question_for_processor_time(clocks: Clocks) ->
     for _ in range(10):
         turn.is_over()
     assert clocks.asked == 1
+
+
+def test_a_turn_can_have_a_part_of_the_budget_until_the_next_begins(clocks: Clocks) -> None:
+    turn = budget()
+    for turn_s in (0.003, 0.005):
+        turn.begin_anew(turn_s)
+        turn.is_over()
+        clocks.work(0.004)
+        assert turn.is_over() is (turn_s == 0.003)
+    turn.begin_anew(0.003)
+    turn.begin_anew()
+    turn.is_over()
+    clocks.work(0.004)
+    assert not turn.is_over()
+
+
+def test_everybody_stops_after_a_step_in_a_hurry(clocks: Clocks) -> None:
+    turn = budget()
+    turn.is_hurried = True
+    assert turn.is_over()
+    assert not turn.is_spent()
