@@ -5,6 +5,7 @@ build fails without machine code if COMPILE_CORE=always, and does not compile if
 COMPILE_HOME, if it is set, keeps what was compiled for later builds of the same sources.
 """
 
+import contextlib
 import os
 import shlex
 import shutil
@@ -12,12 +13,11 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import chdir
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from sysconfig import get_config_var, get_path
-from tempfile import mkdtemp
+from tempfile import TemporaryDirectory, mkdtemp
 from typing import TYPE_CHECKING, Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
@@ -38,7 +38,7 @@ class Obstacle(Exception):
 class Build(BuildHookInterface[Any]):
     """Adds man pages and machine code to a wheel; refuses a source distribution without cometd.js.
 
-    It writes nothing beside the sources: there, old machine code would hide later changes of them.
+    It writes no code beside the sources: there, old machine code would hide later changes of them.
     """
 
     PLUGIN_NAME = "custom"
@@ -52,6 +52,10 @@ class Build(BuildHookInterface[Any]):
         return [*tools, *core.dependencies, *core.optional_dependencies["server"]]
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        if sys.version_info < (3, 11):  # noqa: UP036 - nobody else checks it for a build
+            raise SystemExit(
+                f"holdfast needs Python 3.11 or newer; this is {sys.version.split()[0]}"
+            )
         if version == "editable":
             return
         self._check_pages()
@@ -67,7 +71,7 @@ class Build(BuildHookInterface[Any]):
         try:
             layout = self._lay_out(home)
             # mypyc names modules by their paths from there.
-            with chdir(layout):
+            with contextlib.chdir(layout):
                 modules = self._compile(library)
         except Obstacle as obstacle:
             if _wanted() == "always":
@@ -84,13 +88,33 @@ class Build(BuildHookInterface[Any]):
             shutil.rmtree(self._temporary)
 
     def _check_pages(self) -> None:
-        if Path(self.root, "static/cometd/cometd.js").exists():
+        pages = Path(self.root, "static/cometd")
+        if self.target_name == "sdist" and not (pages / "cometd.js").exists():
+            self._fetch_pages(pages)
+        if (pages / "cometd.js").exists():
             return
         lack = "static/cometd has no cometd.js, which the chat needs"
         lack += ": install Node, then run make setup-pages"
         if self.target_name == "sdist":
             raise SystemExit(lack)
         sys.stderr.write(f"{lack}\n")
+
+    def _fetch_pages(self, pages: Path) -> None:
+        """Fetch cometd.js as `make setup-pages` does, if npm is here and reaches its registry."""
+        npm, listed = shutil.which("npm"), Path(self.root, "static/npm")
+        if npm is None or not listed.exists():
+            return
+        with TemporaryDirectory() as home:
+            for name in ("package.json", "package-lock.json"):
+                shutil.copy(listed / name, home)
+            words = [npm, "ci", "--prefix", home, "--no-audit", "--no-fund", "--loglevel=error"]
+            # All words are the build's own.
+            if subprocess.run(words).returncode:  # noqa: S603
+                return
+            pages.mkdir(exist_ok=True)
+            package = Path(home, "node_modules/cometd")
+            for path in (*package.glob("*.js"), package / "LICENSE"):
+                shutil.copy(path, pages)
 
     def _add_manual(self, home: Path, build_data: dict[str, Any]) -> None:
         """Add the man pages, which are made from the commands."""

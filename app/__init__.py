@@ -4,7 +4,14 @@ Import what `holdfast.client` and `holdfast.interface` list, and import it from 
 module of this package is the server's own and may change with any release.
 """
 
+import sys
 from typing import TYPE_CHECKING
+
+if sys.version_info < (3, 11):  # noqa: UP036 - pip checks it, but nobody does where sources run
+    _NEEDS = f"holdfast needs Python 3.11 or newer; this is {sys.version.split()[0]}"
+    if sys.argv[0] == "-m":
+        sys.exit(_NEEDS)
+    raise RuntimeError(_NEEDS)
 
 if TYPE_CHECKING:
     from holdfast.client import *  # noqa: F403

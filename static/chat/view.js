@@ -1,5 +1,5 @@
 // The elements of the page. Data from others become text, never markup.
-import {badge, h, say} from "../dom.js";
+import {badge, h, legible, say} from "../dom.js";
 
 const STATES = new Map([["here", "here"], ["absent", "absent"], ["held", "held back"]]);
 const MOODS = new Map([["here", "good"], ["held", "warn"]]);
@@ -45,7 +45,7 @@ export function atItsEnd(scroller, change) {
 }
 
 export function drawTalk(room, lines) {
-    find("talk-title").textContent = room;
+    say(find("talk-title"), room);
     atItsEnd(find("log"), () => find("lines").replaceChildren(...lines.map(lineItem)));
 }
 
@@ -91,14 +91,14 @@ export function drawMembers(members, others) {
 export function drawReceivers(names) {
     const select = find("to");
     const chosen = select.value;
-    const options = names.map((name) => new Option(`${name} alone`, name));
+    const options = names.map((name) => new Option(legible(`${name} alone`), name));
     select.replaceChildren(new Option("Everybody", ""), ...options);
     select.value = names.includes(chosen) ? chosen : "";
 }
 
 export function drawTyping(names) {
     const is = names.length === 1 ? "is" : "are";
-    find("typing").textContent = names.length ? `${names.join(", ")} ${is} typing …` : "";
+    say(find("typing"), names.length ? `${names.join(", ")} ${is} typing …` : "");
 }
 
 export function showState(text, kind) {

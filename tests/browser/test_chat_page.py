@@ -17,6 +17,10 @@ PHONE = {"width": 360, "height": 640}
 MOST_BYTES = 150_000
 
 
+# An emoji of three, joined by characters without width.
+FAMILY = "\U0001f468\u200d\U0001f469\u200d\U0001f467"
+
+
 def test_the_chat_works_without_reliable_messages(
     profile: BrowserContext, server: Server, room: str
 ) -> None:
@@ -131,3 +135,21 @@ def test_the_chat_says_how_to_get_missing_files(profile: BrowserContext, server:
     page.route("**/static/cometd/**", lambda route: route.fulfill(status=404))
     page.goto(f"{server.url}/chat/")
     expect(page.get_by_role("alert")).to_contain_text("make setup-pages")
+
+
+def test_characters_that_reorder_or_hide_text_are_shown_escaped_in_the_chat(
+    profile: BrowserContext, server: Server, room: str
+) -> None:
+    page = profile.new_page()
+    join(page, server.url, f"reorder-{room}", room=room)
+    for said in (
+        "pay \u202eeve",
+        "pay \u2066eve\u2069",
+        "a\u200bb",
+        "\u0645\u06cc\u200c\u062e",
+        FAMILY,
+    ):
+        say(page, said)
+    expect(lines(page)).to_have_text(
+        [r"pay \u202eeve", r"pay \u2066eve\u2069", r"a\u200bb", "\u0645\u06cc\u200c\u062e", FAMILY]
+    )

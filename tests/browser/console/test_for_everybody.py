@@ -207,6 +207,9 @@ def test_every_page_of_the_console_fits_a_phone(page: Page, world: World) -> Non
     receiver = world.receiver(f"{long}/1", f"/{long}")
     world.publish(f"/{long}", long)
     world.refuse(receiver, long)
+    for each in world.ask("GET", "dead-letters/groups")["items"]:
+        remark = {"assignee": long, "note": long}
+        world.ask("PUT", f"dead-letters/groups/{each['fingerprint']}/remark", remark)
     for address in (*addresses(world), f"#/sessions/{long}/1"):
         look_at(page, address)
         overflow = page.evaluate("document.documentElement.scrollWidth - window.innerWidth")

@@ -133,3 +133,16 @@ def test_operators_assign_and_annotate_groups_of_letters(page: Page, world: Worl
     page.get_by_role("button", name="Change").click()
     answer(page, "Save", **{"Who": "", "Note": ""})
     expect(page.get_by_text("Not assigned.")).to_be_visible()
+
+
+def test_characters_that_reorder_or_hide_text_are_shown_escaped_in_the_console(
+    page: Page, world: World
+) -> None:
+    receiver = world.receiver("reorder/1", "/reorder")
+    world.publish("/reorder", "pay \u202eeve")
+    world.refuse(receiver, "no \u2066way\u2069 a\u200bb")
+    look_at(page, "#/dead")
+    expect(page.get_by_text(r"no \u2066way\u2069 a\u200bb")).to_be_visible()
+    [letter] = world.ask("GET", "dead-letters?channel=/reorder")["items"]
+    look_at(page, f"#/dead/letter/{letter['id']}")
+    expect(page.locator("pre.json").first).to_contain_text(r"pay \u202eeve")
