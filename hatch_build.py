@@ -6,6 +6,7 @@ COMPILE_HOME, if it is set, keeps what was compiled for later builds of the same
 """
 
 import contextlib
+import gzip
 import os
 import shlex
 import shutil
@@ -53,9 +54,8 @@ class Build(BuildHookInterface[Any]):
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         if sys.version_info < (3, 11):  # noqa: UP036 - nobody else checks it for a build
-            raise SystemExit(
-                f"holdfast needs Python 3.11 or newer; this is {sys.version.split()[0]}"
-            )
+            here = sys.version.split()[0]
+            raise SystemExit(f"holdfast needs Python 3.11 or newer; this is {here}")
         if version == "editable":
             return
         self._check_pages()
@@ -113,8 +113,12 @@ class Build(BuildHookInterface[Any]):
                 return
             pages.mkdir(exist_ok=True)
             package = Path(home, "node_modules/cometd")
-            for path in (*package.glob("*.js"), package / "LICENSE"):
+            shutil.copy(package / "LICENSE", pages)
+            for path in package.glob("*.js"):
                 shutil.copy(path, pages)
+                # The server prefers it.
+                compressed = gzip.compress(path.read_bytes(), mtime=0)
+                (pages / f"{path.name}.gz").write_bytes(compressed)
 
     def _add_manual(self, home: Path, build_data: dict[str, Any]) -> None:
         """Add the man pages, which are made from the commands."""

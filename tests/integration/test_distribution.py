@@ -123,6 +123,25 @@ def test_building_a_source_distribution_without_cometd_js_fails_with_the_remedy(
     assert "install Node, then run make setup-pages" in built.stderr
 
 
+# Does what `npm ci --prefix HOME` does here, without a network.
+NPM = """#!/bin/sh
+[ "$1 $2" = "ci --prefix" ] && mkdir -p "$3/node_modules/cometd" &&
+cp {cometd}/*.js {cometd}/LICENSE "$3/node_modules/cometd"
+"""
+
+
+def test_a_source_distribution_can_be_built_in_a_clean_clone(sources: Path, tmp_path: Path) -> None:
+    """`python -m build` runs the same backend; nobody ran make there."""
+    clone = tmp_path / "clone"
+    shutil.copytree(sources, clone, ignore=shutil.ignore_patterns("cometd"))
+    (tmp_path / "npm").write_text(NPM.format(cometd=COMETD.parent))
+    (tmp_path / "npm").chmod(0o700)
+    path = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    with tarfile.open(build("sdist", clone, tmp_path / "dist", {**INTERPRETED, **path})) as archive:
+        names = {Path(name).name for name in archive.getnames()}
+    assert names >= {"cometd.js", "cometd.js.gz"}
+
+
 def test_a_wheel_installs_only_the_package_holdfast_and_its_manual_pages(wheel: ZipFile) -> None:
     names = wheel.namelist()
     tops = {name.partition("/")[0] for name in names}
