@@ -13,6 +13,7 @@ import logging
 from collections import Counter, OrderedDict, deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from math import inf
 from time import thread_time
 
@@ -31,6 +32,7 @@ _SHARE_S = 0.003
 _LONG_S = 0.007
 # The most requests of the aiohttp front end that begin together: each is a task that runs later.
 _MOST_BEGINNING = 8
+_CONNECT = b"/meta/connect"
 # Decoded requests take many times the memory of their bytes; this limits large ones.
 _MOST_LARGE = 16
 
@@ -85,6 +87,8 @@ class RequestScheduler:
         self._turn = turn
         # Requests that are not decoded: small ones, and large ones.
         self._small: deque[UnfinishedRequest] = deque()
+        # Small ones with a connect, which may bring much with its reply, and whose client can wait.
+        self._connects: deque[UnfinishedRequest] = deque()
         self._waiting: deque[UnfinishedRequest] = deque()
         # How many small requests of each browser wait.
         self._browsers: Counter[str] = Counter()
@@ -115,10 +119,12 @@ class RequestScheduler:
         if len(body) > SMALL:
             return self._receive_large(body, exchange)
         # Always call it: the first call of a turn starts the budget.
-        if self._bayeux.state.is_turn_over() or (self._small and self._follows_others(exchange)):
+        if self._bayeux.state.is_turn_over() or (
+            (self._small or self._connects) and self._follows_others(exchange)
+        ):
             request = UnfinishedRequest(exchange, 0, body)
             self._unread[exchange] = self._clock()
-            self._small.append(request)
+            (self._connects if _CONNECT in body else self._small).append(request)
             self._browsers.update(exchange.speaker.browsers)
             self._go_on_soon()
             return request
@@ -158,7 +164,7 @@ class RequestScheduler:
     @property
     def is_busy(self) -> bool:
         """Whether requests wait for a later turn."""
-        return bool(self._small or self._going or self._waiting)
+        return bool(self._small or self._connects or self._going or self._waiting)
 
     def fail(self, exchange: Exchange) -> RequestRefused:
         """Abort an exchange after a server fault; call in `except`. Returns what to send."""
@@ -187,13 +193,15 @@ class RequestScheduler:
         # The first step of each: the rest of a long one takes turns with others.
         self._turn.is_hurried = True
         try:
-            self._handle_until_over(self._next_small, len(self._small))
+            self._handle_until_over(partial(self._next_of, self._small), len(self._small))
+            self._handle_until_over(partial(self._next_of, self._connects), len(self._connects))
         finally:
             self._turn.is_hurried = False
         has_next = self._handle_until_over(self._next, begun)
         # Those who are read next must not suffer for these.
         self._turn.begin_anew()
-        if self._small or self._beginning or (has_next and (self._going or self._waiting)):
+        has_small = bool(self._small or self._connects)
+        if has_small or self._beginning or (has_next and (self._going or self._waiting)):
             self._go_on_soon()
 
     def _let_begin(self) -> None:
@@ -219,8 +227,8 @@ class RequestScheduler:
         """Return whether an earlier request of the same browser waits."""
         return any(browser in self._browsers for browser in exchange.speaker.browsers)
 
-    def _next_small(self) -> UnfinishedRequest | None:
-        request = self._small.popleft()
+    def _next_of(self, small: deque[UnfinishedRequest]) -> UnfinishedRequest | None:
+        request = small.popleft()
         for browser in request.exchange.speaker.browsers:
             self._browsers[browser] -= 1
             if not self._browsers[browser]:

@@ -15,7 +15,7 @@ from holdfast.web import request_scheduler
 from holdfast.web.fast_lane import FastLane
 from holdfast.web.intake import SMALL, Intake
 from tests.abuse.attacker import frame
-from tests.web.requests import COOKIE, HANDSHAKE, PUBLISH, encode, post, post_messages
+from tests.web.requests import CONNECT, COOKIE, HANDSHAKE, PUBLISH, encode, post, post_messages
 from tests.web.rig import LONG_S, TURNS, Client, FrontEnd, Rig, without_faults
 from tests.web.test_faults import UPGRADE
 
@@ -239,6 +239,20 @@ async def test_a_small_request_goes_ahead_of_requests_that_go_on(handled: Handle
         await other.send(SAY)
         assert len(other.heard().responses) == 2
         assert sum(len(each.heard().responses) for each in busy) < len(busy)
+
+
+async def test_other_small_requests_go_ahead_of_connects(handled: Handled) -> None:
+    async with Rig(is_turn_over=lambda: True) as rig:
+        clients = [rig.connect() for _ in range(20)]
+        for client in clients:
+            client.send_now(post_messages(CONNECT))
+        other = rig.connect()
+        other.send_now(HELLO)
+        while not other.heard().responses:
+            await other.settle(1)
+        assert handled.count < 5
+        while handled.count < 21:
+            await other.settle(1)
 
 
 async def test_small_requests_that_wait_have_one_step_each_before_any_has_two() -> None:
