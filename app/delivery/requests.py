@@ -229,6 +229,10 @@ class Requests(Generic[R]):
             self._save_asked(request)
             self._save(request, request_fields.spoken(request, {responder.key: b""}))
             self._save(request, request_fields.spoken(request, request.spoken))
+        if request not in self._of_responder.get(responder.key, ()):
+            # The session has ended meanwhile.
+            self._left.append((request, responder.key))
+            self._wake()
 
     def _report_reply(self, what: str, request: Request[R] | None, responder: R) -> None:
         channel, id = ("", 0) if request is None else (request.channel, request.id)
@@ -284,7 +288,8 @@ class Requests(Generic[R]):
             # An ended request keeps its names: `_remembered` has counted them.
             if request.end is None:
                 request.responders.discard(key)
-                if not self._ends_if_spent(request) and request.is_kept:
+                is_over = self._ends_if_spent(request)
+                if not is_over and request.is_kept and key not in request.spoken:
                     # After a restart, a later session of this name must not seem to have it.
                     request.spoken[key] = SILENT
                     self._save(request, request_fields.spoken(request, {key: SILENT}))

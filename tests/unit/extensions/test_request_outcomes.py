@@ -367,3 +367,48 @@ def test_a_store_that_lost_everything_gets_the_requests_again() -> None:
     assert request.responders == {"cleo/1"}
     assert request.spoken.keys() == {"bob/1"}
     assert request.refusal == ("user.update.error", "disk full")
+
+
+def ends(person: Person) -> None:
+    person.send({"channel": "/meta/disconnect", "ext": {"delivery": {"end": True}}})
+    person.server.turn()
+
+
+def test_a_reply_still_counts_after_a_restart_although_its_responder_has_ended() -> None:
+    server = requesting()
+    ann, bob = named(server, "ann/1", request=True), named_responder(server, "bob/1")
+    named_responder(server, "zoe/1")
+    ann.ask(timeout=5_000, request="all")
+    bob.reply(bob.last())
+    ends(bob)
+    assert outcomes(killed(server), ann, wait_s=10) == ["!", {"replies": 1, "missing": 1}]
+
+
+def test_a_refusal_is_the_error_after_a_restart_although_its_responder_has_ended() -> None:
+    server = requesting()
+    ann, bob = named(server, "ann/1", request=True), named_responder(server, "bob/1")
+    zoe = named_responder(server, "zoe/1")
+    ann.ask(timeout=60_000)
+    judge_named(bob)
+    ends(bob)
+    after = killed(server)
+    zoe = Person(after, socket=Socket(), browser=zoe.browser)
+    zoe.shake({"delivery": {"session": "zoe/1"}, "ack": True})
+    ends(zoe)
+    assert outcomes(after, ann) == [f"500:{POWER},user.update.error:responder_error"]
+
+
+def test_a_request_has_no_responders_if_the_last_one_ended_before_its_reply_was_refused() -> None:
+    server = requesting()
+    ann, bob = named(server, "ann/1", request=True), named_responder(server, "bob/1")
+    ann.ask(timeout=5_000)
+    request = bob.last()
+    keeper = server.keeper
+    keeper.is_silent, keeper.outcome = True, PersistOutcome.REFUSED
+    bob.publish(request["ext"]["replyTo"], "!")
+    keeper.is_silent, keeper.outcome = False, PersistOutcome.KEPT
+    ends(bob)
+    keeper.answer_late(PersistOutcome.REFUSED)
+    server.turn()
+    assert ann.last()["error"] == NO_RESPONDERS
+    assert not keeper.requests
