@@ -118,7 +118,8 @@ class Budgets:
 
     def spend_letters(self, session: Session, verdicts: Sequence[Verdict], now: float) -> None:
         """Charge the dead letters that the verdicts may cause."""
-        count = len([each for each in verdicts if not each.ok and each.code is not HOLDBACK])
+        codes = [each.code for each in verdicts if not each.ok]
+        count = len([each for each in codes if each is None or each.listed is not HOLDBACK])
         if count:
             self._spend(self.letters, session.caller.network, session.subject, count, now)
 

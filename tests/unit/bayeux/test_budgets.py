@@ -117,6 +117,18 @@ def test_a_subject_has_one_budget_of_handshakes_for_all_its_addresses() -> None:
     client(place, THERE, "grace")
 
 
+@pytest.mark.parametrize("code", ["user.update.holdback", "user.update.holdback.own"])
+def test_holding_messages_back_costs_no_letters(code: str) -> None:
+    place = server(letters=1)
+    receiver, publisher = client(place), client(place, THERE)
+    receiver.subscribe("/a")
+    errors(publisher, 12)
+    seqs = [event["ext"]["delivery"]["seq"] for event in receiver.connect().events]
+    verdicts = [{"seq": seq, "errorCode": code} for seq in seqs]
+    for part in (verdicts[:11], verdicts[11:]):
+        assert receiver.publish("/service/delivery", part).reply["successful"]
+
+
 def test_refusals_beyond_the_budget_have_no_effect_and_can_be_given_later() -> None:
     place = server(letters=1)
     receiver, publisher = client(place), client(place, THERE)
