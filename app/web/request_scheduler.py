@@ -71,7 +71,6 @@ class RequestScheduler:
 
     A connection gives it one request at a time, and the next when that is done: the limit of
     connections limits how many wait.
-
     """
 
     def __init__(
@@ -92,8 +91,10 @@ class RequestScheduler:
         self._waiting: deque[UnfinishedRequest] = deque()
         # How many small requests of each browser wait.
         self._browsers: Counter[str] = Counter()
-        # Requests of the aiohttp front end that have not begun.
+        # Requests of the aiohttp front end whose turn is to come; and how many of them have not
+        # begun, although it may have come.
         self._beginning: deque[asyncio.Future[None]] = deque()
+        self._waiting_to_begin = 0
         # Decoded requests, handled in rotation.
         self._going: deque[UnfinishedRequest] = deque()
         # When the requests came that nobody has read yet, the oldest first.
@@ -105,11 +106,17 @@ class RequestScheduler:
 
     async def wait_for_turn(self) -> None:
         """Wait until there is time for a request of the aiohttp front end, whatever it is about."""
-        if self._bayeux.state.is_turn_over():
-            turn = asyncio.get_running_loop().create_future()
-            self._beginning.append(turn)
-            self._go_on_soon()
+        # Always ask: the first who asks in a turn starts the budget.
+        if not self._bayeux.state.is_turn_over() and not self._waiting_to_begin:
+            return
+        turn = asyncio.get_running_loop().create_future()
+        self._beginning.append(turn)
+        self._go_on_soon()
+        self._waiting_to_begin += 1
+        try:
             await turn
+        finally:
+            self._waiting_to_begin -= 1
 
     def receive(self, body: bytes, exchange: Exchange) -> UnfinishedRequest | None:
         """Handle a request; returns it if it is unfinished, and then continues by itself.

@@ -175,6 +175,20 @@ async def test_small_requests_of_a_browser_over_several_connections_keep_their_o
         ]
 
 
+async def test_requests_of_the_aiohttp_front_end_keep_their_order(handled: Handled) -> None:
+    is_over = True
+    async with Rig(front_end=FrontEnd.PLAIN_AIOHTTP, is_turn_over=lambda: is_over) as rig:
+        first, second = rig.connect(), rig.connect()
+        first.send_now(post_messages({**PUBLISH, "data": "first"}))
+        while not rig.endpoint.scheduler._beginning:
+            await first.settle(1)
+        # There is time again before the first has begun.
+        is_over = False
+        second.send_now(post_messages({**PUBLISH, "data": "second"}))
+        await second.settle()
+        assert handled.bodies == [encode({**PUBLISH, "data": each}) for each in ("first", "second")]
+
+
 async def test_a_turn_that_is_over_handles_one_pipelined_request(handled: Handled) -> None:
     async with Rig(is_turn_over=lambda: True) as rig:
         client = rig.connect()
