@@ -230,9 +230,7 @@ def test_many_connections_that_say_nothing_cost_little(target_with: MakeTarget) 
             wire.send(b"POST")
         target.until_metric("holdfast_connects_held", 0)
         assert target.growth_mib() < 30
-        # A client that has begun a request must continue soon; a silent one has more time.
-        assert all(wire.is_closed() for wire in wires[::2])
-        assert not any(wire.is_closed(0.0) for wire in wires[1::20])
+        assert all(wire.is_closed() for wire in wires), "begun or silent, each has the same time"
 
 
 @contextmanager

@@ -53,13 +53,18 @@ async def test_the_history_of_a_channel_is_shown_from_the_newest_on(server: Live
         await server.api.topics.topic_history("/a", 1, "data =")
 
 
-async def test_a_forced_erasure_leaves_nothing_in_queues_or_the_store(server: LiveServer) -> None:
-    await server.receiver()
+async def test_a_forced_erasure_leaves_only_its_event_in_queues_and_the_store(
+    server: LiveServer,
+) -> None:
+    client = await server.receiver()
     server.client().publish("/a", 1)
     await server.store_process.answered()
     await server.api.topics.erase_topic("/a", "operator", force=True)
     await server.store_process.answered()
     assert (await server.api.topics.topics()).items == []
-    assert server.store_process.bodies() == set()
+    (event,) = server.store_process.bodies()
+    assert set(server.store_process.queue("joe/1")) == {event}
+    (erased,) = (await server.connect(client)).events
+    assert erased["ext"]["delivery"]["state"] == "ERASED"
     assert server.balances()
     assert (await server.audited())[0].action == "topic.erase"
