@@ -10,6 +10,7 @@ take at most half of the time.
 
 import asyncio
 import logging
+import re
 from collections import Counter, OrderedDict, deque
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -32,7 +33,7 @@ _SHARE_S = 0.003
 _LONG_S = 0.007
 # The most requests of the aiohttp front end that begin together: each is a task that runs later.
 _MOST_BEGINNING = 8
-_CONNECT = b"/meta/connect"
+_CONNECT = re.compile(rb'"channel"\s*:\s*"/meta/connect"')
 # Decoded requests take many times the memory of their bytes; this limits large ones.
 _MOST_LARGE = 16
 
@@ -86,7 +87,7 @@ class RequestScheduler:
         self._turn = turn
         # Requests that are not decoded: small ones, and large ones.
         self._small: deque[UnfinishedRequest] = deque()
-        # Small ones with a connect, which may bring much with its reply, and whose client can wait.
+        # Small ones with a connect alone, which may bring much with its reply, and can wait.
         self._connects: deque[UnfinishedRequest] = deque()
         self._waiting: deque[UnfinishedRequest] = deque()
         # How many small requests of each browser wait.
@@ -131,7 +132,7 @@ class RequestScheduler:
         ):
             request = UnfinishedRequest(exchange, 0, body)
             self._unread[exchange] = self._clock()
-            (self._connects if _CONNECT in body else self._small).append(request)
+            (self._connects if _is_connect(body) else self._small).append(request)
             self._browsers.update(exchange.speaker.browsers)
             self._go_on_soon()
             return request
@@ -301,3 +302,8 @@ class RequestScheduler:
         body, request.body = request.body, b""
         request.rest = receive(self._bayeux, body, request.exchange, self._clock())
         return request.rest is None
+
+
+def _is_connect(body: bytes) -> bool:
+    """Return whether a request is a connect, without a message whose order counts."""
+    return body.count(b'"channel"') == 1 and _CONNECT.search(body) is not None

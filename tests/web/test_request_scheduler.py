@@ -175,6 +175,15 @@ async def test_small_requests_of_a_browser_over_several_connections_keep_their_o
         ]
 
 
+async def test_a_message_that_comes_with_a_connect_keeps_its_order(handled: Handled) -> None:
+    async with Rig(is_turn_over=lambda: True) as rig:
+        first, second = rig.connect(), rig.connect()
+        first.send_now(post_messages({**PUBLISH, "data": "first"}, CONNECT))
+        second.send_now(post_messages({**PUBLISH, "data": "second"}))
+        await second.settle()
+        assert [b"first" in each for each in handled.bodies] == [True, False]
+
+
 async def test_requests_of_the_aiohttp_front_end_keep_their_order(handled: Handled) -> None:
     is_over = True
     async with Rig(front_end=FrontEnd.PLAIN_AIOHTTP, is_turn_over=lambda: is_over) as rig:
