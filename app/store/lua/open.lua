@@ -23,6 +23,6 @@ redis.call('HSET', KEYS[2], '', string.rep(' ', 65))
 return {
     epoch,
     redis.call('HGET', meta, 'newest') or '',
-    redis.call('HGET', meta, 'clock') or 0,
+    redis.call('HGET', meta, 'clock') or '0',
     found or '',
 }
