@@ -74,7 +74,8 @@ VERDICTS = [
             _UNREADABLE.format(part),
         )
         for data, part in [
-            ({"verdicts": [REFUSAL]}, "verdicts[0].seq"),
+            ({"verdicts": REFUSAL}, "verdicts"),
+            ({"verdicts": [REFUSAL], "pending": [1]}, "pending"),
             ([REFUSAL, {"seq": "2", "state": "OK"}], "verdicts[1].seq"),
             ("OK", "verdicts"),
             (None, "verdicts"),
