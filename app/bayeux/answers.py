@@ -30,6 +30,10 @@ _MOST_BEHIND = 5_000
 # The most messages that one reply carries with cursors: each of them gets an event of its own.
 _MOST_WITH_CURSORS = 1_000
 
+# The most messages that one reply carries if any of them went before: a client that never
+# acknowledges asks for its whole queue again and again.
+_MOST_AGAIN = 2_000
+
 
 class Answers:
     """Completes exchanges and pushes events to pipes."""
@@ -326,6 +330,8 @@ class Answers:
             most = _MOST_DURABLE
         elif session.cursors is not None:
             most = _MOST_WITH_CURSORS
+        elif session.queue.count > len(session.queue.new):
+            most = _MOST_AGAIN
         else:
             return asked
         if session.queue.count <= most:

@@ -189,6 +189,16 @@ def test_everything_in_a_lost_reply_is_redelivered_in_one_batch_with_what_is_new
     assert server.balances()
 
 
+def test_very_many_messages_are_redelivered_in_portions() -> None:
+    server, client = acknowledging()
+    publish(server, *range(2_500))
+    assert connect(client, 1).data == [*range(2_500)]
+    assert connect(client, 1).data == [*range(2_000)]
+    assert connect(client, 3).data == [*range(2_000, 2_500)]
+    assert connect(client, 4).is_held
+    assert server.balances()
+
+
 def test_a_message_with_its_last_attempt_goes_alone_although_others_go_together() -> None:
     server, client = acknowledging(channels={"/a": ChannelRule(max_attempts=3)})
     publish(server, 1, 2)
