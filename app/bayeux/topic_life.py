@@ -124,13 +124,29 @@ class TopicLife:
         """Erase the topic: now or, if many receivers are concerned, over several turns."""
         self._state.backlog.begin(self._erasure(topic, is_forced=is_forced), now)
 
+    @property
+    def is_kept(self) -> bool:
+        """Whether the store keeps changes now, not only when it is back."""
+        return self._state.store.is_available
+
     def erase_all(
         self, names: Sequence[str], *, is_forced: bool, now: float, done: Callable[[], None]
     ) -> None:
-        """Erase the topics that have these names when their turn comes, then call `done`."""
-        found = map(self._state.topics.get, names)
+        """Erase the topics that have these names when their turn comes.
+
+        Then call `done`, as soon as the store has it: who is told of an erasure may count on it.
+        """
+        state = self._state
+
+        def ended() -> None:
+            if self.is_kept:
+                state.when_kept(lambda _: done())
+            else:
+                done()
+
+        found = map(state.topics.get, names)
         works = (self._erasure(each, is_forced=is_forced) for each in found if each is not None)
-        self._state.backlog.begin(Works(works, done).go_on, now)
+        state.backlog.begin(Works(works, ended).go_on, now)
 
     def _erasure(self, topic: Topic, *, is_forced: bool) -> Work:
         state = self._state

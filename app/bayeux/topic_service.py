@@ -169,6 +169,8 @@ class TopicService:
             self._charge(call, len(names))
             erased += names
             yield
+        # The answer promises that the erasure is stored; it travels with the reply if possible.
+        call.is_kept = self._life.is_kept
         # An erasure that has begun ends, even if the session ends first.
         done = partial(call.answer, {"erased": erased, "next": page.next})
         self._life.erase_all(erased, is_forced=is_forced, now=call.exchange.now, done=done)

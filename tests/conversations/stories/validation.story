@@ -52,8 +52,11 @@ alice ~> /meta/connect {"id": "a.b"}
 bob handshakes
 bob -> /validation/uuid {"id": "b-1", "data": 2}
 bob <- /validation/uuid ok {"id": "b-1"}
-alice <~ /validation/uuid {"data": 2}
-         /meta/connect ok {"id": "a.b"}
+on long-polling, callback-polling:
+    alice <~ /validation/uuid {"data": 2}
+             /meta/connect ok {"id": "a.b"}
+on websocket:
+    alice <~ /validation/uuid {"data": 2}
 
 # A handshake is validated like any other message
 pins: 4
