@@ -7,24 +7,25 @@ from time import monotonic, thread_time
 # earlier turns, and the store, have a share. It counts processor time, so that other programs on a
 # busy machine do not shorten turns and make bursts arrive in more pieces.
 _TURN_S = 0.005
+# Before a turn has taken this part of its budget, by the time of day, nobody reads the other clock.
+_FREE = 1 / 8
 
 
 class TurnBudget:
     """Says when work should continue in a later turn; all askers of one turn share its time.
 
-    Everybody asks, for each message, but reading the processor time is a system call. So it is not
-    read for the first asker of a turn, who is often the only one, nor before the turn could be over
-    by the time of day.
+    Everybody asks, for each message, but reading the processor time is a system call. So it is read
+    only in turns that have taken some time, and again only when the turn could be over.
 
     Args:
-        in_next_turn: Calls something when the next turn begins.
+        end_turn_soon: Asks for an end of the turn, which lets the budget begin anew.
     """
 
-    def __init__(self, in_next_turn: Callable[[Callable[[], None]], object]) -> None:
-        self._in_next_turn = in_next_turn
+    def __init__(self, end_turn_soon: Callable[[], None]) -> None:
+        self._end_turn_soon = end_turn_soon
         # When somebody first asked in this turn, by the time of day.
         self._began_at: float | None = None
-        # When the budget ends, by processor time; None until somebody asks again.
+        # When the budget ends, by processor time; None until the turn has taken some time.
         self._ends_at: float | None = None
         self._turn_s = _TURN_S
         # Whether everybody who asks must stop after the present step: many others wait.
@@ -36,13 +37,14 @@ class TurnBudget:
 
     def is_spent(self) -> bool:
         """Return whether the time of this turn is over."""
-        now = monotonic()
         began_at = self._began_at
         if began_at is None:
-            self._began_at = now
-            self._in_next_turn(self.begin_anew)
+            self._began_at = monotonic()
+            self._end_turn_soon()
             return False
-        took = now - began_at
+        took = monotonic() - began_at
+        if took < self._turn_s * _FREE:
+            return False
         if self._ends_at is None:
             self._ends_at = thread_time() + max(0.0, self._turn_s - took)
         return took > self._turn_s and thread_time() >= self._ends_at

@@ -1,14 +1,9 @@
 """A turn has a budget of processor time, which all its askers share."""
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from holdfast.web import turn_budget
 from holdfast.web.turn_budget import TurnBudget
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 class Clocks:
@@ -39,7 +34,7 @@ def clocks(monkeypatch: pytest.MonkeyPatch) -> Clocks:
 
 
 def budget() -> TurnBudget:
-    return TurnBudget(lambda begin: None)
+    return TurnBudget(lambda: None)
 
 
 @pytest.mark.parametrize("steps", [1, 2, 10])
@@ -72,21 +67,23 @@ def test_a_long_first_step_ends_the_turn(clocks: Clocks) -> None:
 
 
 def test_the_next_turn_begins_anew(clocks: Clocks) -> None:
-    later: list[Callable[[], None]] = []
-    turn = TurnBudget(later.append)
-    for _ in range(2):
+    ends: list[str] = []
+    turn = TurnBudget(lambda: ends.append("asked for"))
+    for number in range(2):
         assert not turn.is_over()
         clocks.work(0.006)
         assert turn.is_over()
-        (begin,) = later
-        later.clear()
-        begin()
+        assert len(ends) == number + 1
+        turn.begin_anew()
 
 
-def test_a_single_asker_causes_no_question_for_processor_time(clocks: Clocks) -> None:
+def test_a_short_turn_causes_no_question_for_processor_time(clocks: Clocks) -> None:
     turn = budget()
-    turn.is_over()
+    for _ in range(10):
+        turn.is_over()
+        clocks.work(0.00006)
     assert clocks.asked == 0
+    clocks.work(0.001)
     for _ in range(10):
         turn.is_over()
     assert clocks.asked == 1
