@@ -218,7 +218,7 @@ class FakeTurn(TurnBudget):
     """A turn that is over when a test says so."""
 
     def __init__(self, is_over: Callable[[], bool]) -> None:
-        super().__init__(lambda begin: None)
+        super().__init__(lambda: None)
         self._is_over = is_over
 
     def is_spent(self) -> bool:

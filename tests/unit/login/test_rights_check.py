@@ -52,6 +52,7 @@ def test_the_server_refuses_what_is_explained_as_denied_and_nothing_else(
     client.session.identity.grants = RuleGrants(Rules(rights.rules), ADA)
     for name, exists in ((KNOWN, True), (UNKNOWN, False)):
         asked = client.send(message_for(client, name))
+        server.turn()
         errors = [str(each.get("error")) for each in asked.elements]
         is_refused = any(each.startswith("403:denied_by_rights") for each in errors)
         answers = explain(rights, ADA, operation, name)
