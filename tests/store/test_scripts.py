@@ -66,6 +66,23 @@ windows = st.lists(st.tuples(st.lists(many, max_size=3), clearing, st.lists(lost
         )
     ]
 )
+@example(
+    [
+        ([[("keep", 1, ["ann/1"]), ("save", "joe/1")]], None, []),
+        (
+            [
+                [
+                    ("forget", "joe/1"),
+                    ("save", "joe/1"),
+                    ("keep", 0, ["joe/1"]),
+                    ("move", 1, "ann/1", "joe/1", 1),
+                ]
+            ],
+            None,
+            [[False, False, False, True]],
+        ),
+    ]
+)
 def test_repeated_calls_leave_the_store_as_the_model_has_it(
     redis: Redis, given: list[tuple[list[Any], Any, list[list[bool]]]]
 ) -> None:

@@ -7,9 +7,9 @@
 --        order, positions of the marks
 -- Reply  OK
 -- Cost   O(entries + last batches)
--- Repeat finds nothing to move, or moves what a repeated earlier call has brought back. An entry
---        that was settled meanwhile comes back for a moment: the settling call is repeated after
---        this.
+-- Repeat moves what a repeated earlier call has brought back. An entry that was settled meanwhile
+--        comes back for a moment: the settling call is repeated after this. Entries that moved
+--        already get their marks again, because a repeated earlier call may have removed them.
 
 -- Takes the message out of the last batch of a session: it settled the message before, and would
 -- seem to have it in flight again. A zero keeps the places of the others.
@@ -34,7 +34,9 @@ while at <= last do
         call('SADD', receivers, names, marks - 1)
         redis.call('SREM', receivers, ARGV[at + 2])
         redis.call('HDEL', KEYS[tonumber(ARGV[at + 3])], id)
-        for i = marks, behind - 1 do
+    end
+    for i = marks, behind - 1 do
+        if redis.call('SISMEMBER', receivers, ARGV[names + i - marks]) == 1 then
             redis.call('HSET', KEYS[tonumber(ARGV[i])], id, ARGV[at + 4])
         end
     end
