@@ -127,17 +127,33 @@ class RequestScheduler:
         if len(body) > SMALL:
             return self._receive_large(body, exchange)
         # Always call it: the first call of a turn starts the budget.
-        if self._bayeux.state.is_turn_over() or (
-            (self._small or self._connects) and self._follows_others(exchange)
-        ):
-            request = UnfinishedRequest(exchange, 0, body)
-            self._unread[exchange] = self._clock()
-            (self._connects if _is_connect(body) else self._small).append(request)
-            self._browsers.update(exchange.speaker.browsers)
-            self._go_on_soon()
-            return request
+        is_turn_over = self._bayeux.state.is_turn_over()
+        if is_turn_over and self._turn.is_overdue():
+            self._end_turn_early()
+        if is_turn_over or self._small or self._connects:
+            is_connect = _is_connect(body)
+            if is_turn_over or self._follows_others(exchange, is_connect=is_connect):
+                return self._let_wait(body, exchange, is_connect=is_connect)
         rest = receive(self._bayeux, body, exchange, self._clock())
         return None if rest is None else self._go_on_with(UnfinishedRequest(exchange, 0, rest=rest))
+
+    def _end_turn_early(self) -> None:
+        """Answer others before more is read: it takes long if thousands send at the same time."""
+        self._turn.begin_anew(_SHARE_S)
+        self._turn.is_spent()
+        self._begin_small(connects=False)
+        self._turn.end_turn()
+        # What else is read in this turn waits as before.
+        self._turn.begin_anew(0.0)
+
+    def _let_wait(self, body: bytes, exchange: Exchange, *, is_connect: bool) -> UnfinishedRequest:
+        request = UnfinishedRequest(exchange, 0, body)
+        self._unread[exchange] = self._clock()
+        (self._connects if is_connect else self._small).append(request)
+        for browser in exchange.speaker.browsers:
+            self._browsers[browser] += 1
+        self._go_on_soon()
+        return request
 
     def _receive_large(self, body: bytes, exchange: Exchange) -> UnfinishedRequest | None:
         request = UnfinishedRequest(exchange, len(body), body)
@@ -198,19 +214,22 @@ class RequestScheduler:
         self._turn.is_spent()
         self._let_begin()
         begun = len(self._going) + len(self._waiting)
-        # The first step of each: the rest of a long one takes turns with others.
-        self._turn.is_hurried = True
-        try:
-            self._handle_until_over(partial(self._next_of, self._small), len(self._small))
-            self._handle_until_over(partial(self._next_of, self._connects), len(self._connects))
-        finally:
-            self._turn.is_hurried = False
+        self._begin_small(connects=True)
         has_next = self._handle_until_over(self._next, begun)
         # Those who are read next must not suffer for these.
         self._turn.begin_anew()
         has_small = bool(self._small or self._connects)
         if has_small or self._beginning or (has_next and (self._going or self._waiting)):
             self._go_on_soon()
+
+    def _begin_small(self, *, connects: bool) -> None:
+        """Handle the first steps of small requests; what is left takes turns with others."""
+        self._turn.is_hurried = True
+        try:
+            for kind in (self._small, self._connects) if connects else (self._small,):
+                self._handle_until_over(partial(self._next_of, kind), len(kind))
+        finally:
+            self._turn.is_hurried = False
 
     def _let_begin(self) -> None:
         for _ in range(min(_MOST_BEGINNING, len(self._beginning))):
@@ -231,8 +250,10 @@ class RequestScheduler:
                 break
         return True
 
-    def _follows_others(self, exchange: Exchange) -> bool:
-        """Return whether an earlier request of the same browser waits."""
+    def _follows_others(self, exchange: Exchange, *, is_connect: bool) -> bool:
+        """Return whether an earlier request of the same browser waits, or an earlier connect."""
+        if is_connect and self._connects:
+            return True
         return any(browser in self._browsers for browser in exchange.speaker.browsers)
 
     def _next_of(self, small: deque[UnfinishedRequest]) -> UnfinishedRequest | None:

@@ -25,7 +25,7 @@ class Ticker:
         self._loop = asyncio.get_running_loop()
         # The core's only clock.
         self.clock = RunningTime(self._loop.time)
-        self.turn_budget = TurnBudget(self.end_turn_soon)
+        self.turn_budget = TurnBudget(self.end_turn_soon, self._end_turn)
         self.coalescer = WriteCoalescer(self.end_turn_soon, self._record_hand_overs)
         self.collector = Collector()
         self._bayeux: Bayeux | None = None

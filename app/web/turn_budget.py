@@ -19,10 +19,12 @@ class TurnBudget:
 
     Args:
         end_turn_soon: Asks for an end of the turn, which lets the budget begin anew.
+        end_turn: Ends the turn now, when what has arrived is not read yet.
     """
 
-    def __init__(self, end_turn_soon: Callable[[], None]) -> None:
+    def __init__(self, end_turn_soon: Callable[[], None], end_turn: Callable[[], None]) -> None:
         self._end_turn_soon = end_turn_soon
+        self.end_turn = end_turn
         # When somebody first asked in this turn, by the time of day.
         self._began_at: float | None = None
         # When the budget ends, by processor time; None until the turn has taken some time.
@@ -48,6 +50,10 @@ class TurnBudget:
         if self._ends_at is None:
             self._ends_at = thread_time() + max(0.0, self._turn_s - took)
         return took > self._turn_s and thread_time() >= self._ends_at
+
+    def is_overdue(self) -> bool:
+        """Return whether the turn goes on long after its time, although everything new waits."""
+        return self._ends_at is not None and thread_time() > self._ends_at + _TURN_S
 
     def begin_anew(self, turn_s: float = _TURN_S) -> None:
         """Give those who ask from now on the whole budget, or this part of it."""

@@ -155,6 +155,38 @@ async def test_a_turn_that_is_over_handles_one_small_request(
             assert all(len(each.heard().responses) == 1 for each in clients)
 
 
+async def test_others_are_answered_before_everything_is_read_that_thousands_send() -> None:
+    with without_faults():
+        async with Rig(is_turn_over=lambda: True) as rig:
+            one, *many = [rig.connect() for _ in range(20)]
+            one.send_now(SAY)
+            for client in many[:10]:
+                client.send_now(HELLO)
+            assert not one.heard().responses
+            rig.turn.is_long_over = True
+            many[10].send_now(HELLO)
+            assert one.heard().responses
+            rig.turn.is_long_over = False
+            for client in many[11:]:
+                client.send_now(HELLO)
+            await one.settle(TURNS * 20)
+            assert all(len(each.heard().responses) == 1 for each in [one, *many])
+
+
+async def test_a_connect_does_not_overtake_those_that_wait(handled: Handled) -> None:
+    is_over = True
+    async with Rig(is_turn_over=lambda: is_over) as rig:
+        first, second, other = [rig.connect() for _ in range(3)]
+        first.send_now(post_messages({**CONNECT, "id": "first"}, cookie="BAYEUX_BROWSER=a"))
+        is_over = False
+        second.send_now(post_messages({**CONNECT, "id": "second"}, cookie="BAYEUX_BROWSER=b"))
+        assert handled.bodies == []
+        other.send_now(HELLO)
+        await other.settle()
+        ids = [json.loads(each)[0].get("id") for each in handled.bodies]
+        assert ids[1:] == ["first", "second"]
+
+
 async def test_small_requests_of_a_browser_over_several_connections_keep_their_order(
     handled: Handled,
 ) -> None:

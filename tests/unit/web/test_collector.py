@@ -129,7 +129,7 @@ def test_older_garbage_is_found_in_a_quiet_second(work: Work) -> None:
 def test_a_server_that_is_never_quiet_finds_older_garbage_too(work: Work) -> None:
     collector = begun(work)
     lost = left_when_no_longer_new()
-    look_at_new(1)
+    look_at_new(10)
     beat(collector, work, 1, worked_s=0.02)
     assert lost() is not None
     look_at_new(1)
@@ -137,22 +137,23 @@ def test_a_server_that_is_never_quiet_finds_older_garbage_too(work: Work) -> Non
     assert lost() is None
 
 
-def test_a_burst_puts_the_search_for_older_garbage_off_until_it_is_over(work: Work) -> None:
+def test_a_burst_has_more_and_shorter_collections(work: Work) -> None:
     collector = begun(work)
     lost = left_when_no_longer_new()
-    look_at_new(28)
-    beat(collector, work, 50, worked_s=0.08)
+    look_at_new(2)
+    beat(collector, work, 1, worked_s=0.08)
     assert lost() is not None
-    beat(collector, work, 1, worked_s=0.02)
-    assert lost() is None
-
-
-def test_an_endless_burst_does_not_put_off_the_search_for_garbage_for_ever(work: Work) -> None:
-    collector = begun(work)
-    lost = left_when_no_longer_new()
-    look_at_new(29)
+    look_at_new(1)
     beat(collector, work, 1, worked_s=0.08)
     assert lost() is None
+
+
+def test_what_survives_a_collection_in_a_burst_becomes_exempt(work: Work) -> None:
+    collector = begun(work)
+    kept: list[int] = []
+    look_at_new(4)
+    beat(collector, work, 1, worked_s=0.08)
+    assert not is_looked_at(kept)
 
 
 def test_a_quiet_server_with_few_new_objects_collects_no_garbage(work: Work) -> None:
@@ -204,12 +205,12 @@ def test_garbage_is_found_before_queues_become_exempt(work: Work) -> None:
 def test_objects_that_become_exempt_with_queues_count_as_new(
     work: Work, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(collector, "_VERY_MANY", 30_000)
+    monkeypatch.setattr(collector, "_VERY_MANY", 7_500)
     watched = begun(work)
     lost = left_when_exempt(watched, work)
     for times in range(1, 4):
         assert lost() is not None
-        made: list[list[int]] = [[] for _ in range(7_500)]
+        made: list[list[int]] = [[] for _ in range(2_000)]
         beat(watched, work, 1, worked_s=0.02, queued=times * 500_000)
         del made
     beat(watched, work, 1, worked_s=0.02, queued=1_500_000)
@@ -237,7 +238,7 @@ def test_exempt_garbage_is_found_in_a_quiet_minute(work: Work) -> None:
 def test_a_server_that_is_never_quiet_finds_exempt_garbage_too(
     work: Work, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(collector, "_VERY_MANY", 100_000)
+    monkeypatch.setattr(collector, "_VERY_MANY", 25_000)
     watched = begun(work)
     lost = left_when_exempt(watched, work)
     look_at_new(8)

@@ -34,7 +34,7 @@ def clocks(monkeypatch: pytest.MonkeyPatch) -> Clocks:
 
 
 def budget() -> TurnBudget:
-    return TurnBudget(lambda: None)
+    return TurnBudget(lambda: None, lambda: None)
 
 
 @pytest.mark.parametrize("steps", [1, 2, 10])
@@ -68,7 +68,7 @@ def test_a_long_first_step_ends_the_turn(clocks: Clocks) -> None:
 
 def test_the_next_turn_begins_anew(clocks: Clocks) -> None:
     ends: list[str] = []
-    turn = TurnBudget(lambda: ends.append("asked for"))
+    turn = TurnBudget(lambda: ends.append("asked for"), lambda: None)
     for number in range(2):
         assert not turn.is_over()
         clocks.work(0.006)
@@ -108,3 +108,28 @@ def test_everybody_stops_after_a_step_in_a_hurry(clocks: Clocks) -> None:
     turn.is_hurried = True
     assert turn.is_over()
     assert not turn.is_spent()
+
+
+def test_a_turn_that_goes_on_for_twice_its_time_is_overdue(clocks: Clocks) -> None:
+    turn = budget()
+    turn.is_over()
+    clocks.work(0.001)
+    turn.is_over()
+    clocks.work(0.0085)
+    assert turn.is_over()
+    assert not turn.is_overdue()
+    clocks.work(0.001)
+    assert turn.is_overdue()
+    turn.begin_anew()
+    assert not turn.is_overdue()
+
+
+def test_a_budget_of_nothing_is_over_at_the_second_question(clocks: Clocks) -> None:
+    turn = budget()
+    turn.begin_anew(0.0)
+    assert not turn.is_over()
+    clocks.work(0.00001)
+    assert turn.is_over()
+    assert not turn.is_overdue()
+    clocks.work(0.0051)
+    assert turn.is_overdue()
