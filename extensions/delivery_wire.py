@@ -115,6 +115,7 @@ class _DeliveryWireOfSession(SessionExtension):
             agreed["waiting"] = session.queue.count
             if session.lost_subscriptions:
                 agreed["lostSubscriptions"] = list(session.lost_subscriptions)
+                session.lost_subscriptions = dict.fromkeys(session.lost_subscriptions, True)
             reply.setdefault("ext", {})["delivery"] = agreed
 
 

@@ -1,12 +1,17 @@
 """Work that one turn of the event loop has no time for, continued in later turns."""
 
 import logging
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable
+from typing import Final
 
 log = logging.getLogger(__name__)
 
-# Does a piece of work at the given time; returns whether any is left.
+# Work that fails so often in succession is given up.
+_MOST_FAILURES: Final = 1000
+
+# Does a piece of work at the given time; returns whether any is left. It turns to the next piece
+# before it does this one, so that a piece that fails is not done again.
 Work = Callable[[float], bool]
 # Runs later, with the time, for example once the store has answered.
 Step = Callable[[float], None]
@@ -26,7 +31,9 @@ class Works:
         if work is None:
             self._done()
             return False
-        self._current = work if work(now) else None
+        self._current = None
+        if work(now):
+            self._current = work
         return True
 
 
@@ -43,6 +50,10 @@ class Backlog:
         self._is_turn_over = is_turn_over
         self._works: deque[Work] = deque()
         self._steps: deque[Step] = deque()
+        # How often each work has failed since its last success.
+        self._failing: Counter[Work] = Counter()
+        # How many pieces of work, and steps, have failed.
+        self.failures = 0
 
     def __bool__(self) -> bool:
         """Whether anything is left."""
@@ -71,6 +82,7 @@ class Backlog:
             try:
                 step(now)
             except BaseException:
+                self.failures += 1
                 log.exception("a step at the end of a turn failed")
             if steps and self._is_turn_over():
                 return
@@ -83,9 +95,31 @@ class Backlog:
         works = self._works
         while works:
             work = works.popleft()
-            if work(now):
+            if self._do_piece(work, now):
                 works.append(work)
             if self._is_turn_over():
                 break
         if self:
             self._wake()
+
+    def _do_piece(self, work: Work, now: float) -> bool:
+        """Do one piece; return whether any is left. Others must not suffer if it fails."""
+        try:
+            is_left = work(now)
+        except BaseException:
+            return self._goes_on_failing(work)
+        if self._failing:
+            del self._failing[work]
+        return is_left
+
+    def _goes_on_failing(self, work: Work) -> bool:
+        """Log the first failure in succession; return whether the work goes on."""
+        self.failures += 1
+        self._failing[work] += 1
+        if self._failing[work] == 1:
+            log.exception("a piece of work over several turns failed; the next follows")
+        if self._failing[work] < _MOST_FAILURES:
+            return True
+        log.error("work over several turns is given up: it has failed too often")
+        del self._failing[work]
+        return False

@@ -30,12 +30,10 @@ def connect(
     if session.held_connect is not None:
         life.answers.supersede(session, session.held_connect)
     _look_for_lost_reply(life, session, now)
-    if session.lost_subscriptions:
-        # The client has its handshake's reply, or was there.
-        session.lost_subscriptions = None
-        life.note(session, now)
     is_first = session.state is _HANDSHAKEN
     if is_first:
+        if session.lost_subscriptions:
+            _forget_told(life, session, now)
         session.advance(SessionInput.CONNECT)
         session.identity.first_connect = now
     dispatcher = session.dispatcher
@@ -63,6 +61,15 @@ def connect(
     elif exchange.is_alone:
         _hold_if_silent(life, exchange, session, reply, 0.0 if is_first else timeout_s)
     return False
+
+
+def _forget_told(life: SessionLife, session: Session, now: float) -> None:
+    """Forget the lost subscriptions that the handshake's reply had: its client has that reply."""
+    lost = session.lost_subscriptions or {}
+    untold = {name: False for name, is_told in lost.items() if not is_told}
+    if len(untold) < len(lost):
+        session.lost_subscriptions = untold or None
+        life.note(session, now)
 
 
 def _look_for_lost_reply(life: SessionLife, session: Session, now: float) -> None:

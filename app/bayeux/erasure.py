@@ -14,6 +14,7 @@ from holdfast.delivery.json_text import to_json
 from holdfast.delivery.messages import Message
 from holdfast.delivery.node import Node
 from holdfast.delivery.persist_outcome import PersistOutcome
+from holdfast.delivery.request_steps import NO_FIELDS, RequestStep
 from holdfast.delivery.topic_states import TopicState
 from holdfast.delivery.topics import Topic, Topics
 from holdfast.delivery.undelivered import Undelivered
@@ -124,9 +125,10 @@ class Erasure:
         outcome = self._hub.publish(
             self._channels.named(self._topic.name),
             message,
-            done=partial(self._kept, living, message),
             addressed=living,
             is_subscribable=False,
+            # Unlike `done`, it is also told what becomes of an event whose fate was unknown.
+            step=RequestStep(NO_FIELDS, partial(self._kept, living, message)),
         )
         if outcome is PersistOutcome.REFUSED:
             self._kept(living, message, outcome)

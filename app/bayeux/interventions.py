@@ -27,9 +27,10 @@ def end_all(life: SessionLife, sessions: Sequence[Session], who: str, now: float
     left = deque(sessions)
 
     def end_next(now: float) -> bool:
-        session = left.popleft()
-        if not session.is_gone:
-            end(life, session, who, now)
+        if left:
+            session = left.popleft()
+            if not session.is_gone:
+                end(life, session, who, now)
         return bool(left)
 
     if left:

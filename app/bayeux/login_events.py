@@ -63,5 +63,6 @@ class LoginEvents:
 
     def _publish_next(self, now: float) -> bool:
         """Publish one event; return whether any are left."""
-        self._events.publish(self._unpublished.popleft())
+        if self._unpublished:
+            self._events.publish(self._unpublished.popleft())
         return bool(self._unpublished)

@@ -63,6 +63,9 @@ class PresenceEvents:
 
     def _publish_next(self, presence: Presence[Session], now: float) -> bool:
         """Publish one event; return whether any are left."""
+        if not self._changes:
+            # The last one failed.
+            return False
         name = next(iter(self._changes))
         sessions = self._changes.pop(name)
         named = dict(islice(sessions.items(), _MOST_NAMED))

@@ -71,10 +71,13 @@ class SessionOwner:
 
     def _announce_next(self, now: float) -> bool:
         """Report some letters; return whether any are left."""
-        dead, done = self._unannounced.popleft()
-        self._state.system_events.publish(dead.letter().event())
-        if done is not None:
-            done()
+        if self._unannounced:
+            dead, done = self._unannounced.popleft()
+            try:
+                self._state.system_events.publish(dead.letter().event())
+            finally:
+                if done is not None:
+                    done()
         return bool(self._unannounced)
 
     def max_attempts(self, channel: str) -> int | None:

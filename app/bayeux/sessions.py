@@ -276,9 +276,9 @@ class Session(Receiver):
         self.lazy_due = self.quiet_until = 0.0
         # The QoS of subscriptions that have one; created when first needed.
         self.subscription_qos: dict[str, SubscribeQos] | None = None
-        # The subscriptions that ended without its client, until that knows; created when first
-        # needed.
-        self.lost_subscriptions: dict[str, None] | None = None
+        # The subscriptions that ended without its client, until that knows, and whether the last
+        # handshake's reply has them; created when first needed.
+        self.lost_subscriptions: dict[str, bool] | None = None
         # When a named session ends without a client, and when its queue hold ends; zero if never.
         self.ends_at = self.hold_ends_at = 0.0
         # When it was created, in nanoseconds since 1970; and when its client was last connected to

@@ -161,7 +161,7 @@ class Subscriptions:
         if session.lost_subscriptions is None:
             session.lost_subscriptions = {}
         lost = session.lost_subscriptions
-        lost[pattern] = None
+        lost[pattern] = False
         if len(lost) > self._options.max_subscriptions:
             # Its client subscribed to more in between, so it is there, and knows of the first.
             del lost[next(iter(lost))]

@@ -120,9 +120,20 @@ class TopicLife:
         if stored:
             self._state.store.save_topics(stored)
 
-    def erase(self, topic: Topic, *, is_forced: bool, now: float) -> None:
-        """Erase the topic: now or, if many receivers are concerned, over several turns."""
-        self._state.backlog.begin(self._erasure(topic, is_forced=is_forced), now)
+    def erase(
+        self,
+        topic: Topic,
+        *,
+        is_forced: bool,
+        now: float,
+        done: Callable[[], None] | None = None,
+    ) -> None:
+        """Erase the topic, now or, if many receivers are concerned, over several turns.
+
+        Then call `done`.
+        """
+        work = self._erasure(topic, is_forced=is_forced)
+        self._state.backlog.begin(work if done is None else Works([work], done).go_on, now)
 
     @property
     def is_kept(self) -> bool:

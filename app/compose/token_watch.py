@@ -10,7 +10,7 @@ from holdfast.bayeux.api import ServerApi
 from holdfast.delivery.notices import LOGIN_ENDED
 from holdfast.login.failures import Unusable
 from holdfast.login.watched_file import WatchedFile
-from holdfast.web.admin.tokens import FILES, Role, Tokens, TokensUnusable, read_former, token_in
+from holdfast.web.admin.tokens import FILES, Tokens, TokensUnusable, read_former, token_in
 
 log = logging.getLogger(__name__)
 
@@ -52,27 +52,42 @@ class TokenWatch:
     def look(self) -> bool:
         """Read changed files; return whether a token may have become invalid."""
         changed = [role for role, file in self._files.items() if file.refresh()]
-        for role in changed:
-            self._replace(role)
-        now_s = self._tokens.wall_s()
-        ended = [role for role, each in self._tokens.former.items() if each.until_s <= now_s]
-        for role in ended:
-            del self._tokens.former[role]
+        if changed:
+            self._replace()
+        ended = self._end_overlaps()
         if changed or ended:
             self._end_requests()
-        return bool(changed or ended)
+        return bool(changed) or ended
 
-    def _replace(self, role: Role) -> None:
+    def _replace(self) -> None:
+        """Let both roles have what is in the files, which may have changed places."""
+        tokens, directory = self._tokens, self._directory
+        new = {
+            role: (file.value, read_former(directory, role))
+            for role, file in self._files.items()
+            if file.value != tokens.present(role)
+        }
         try:
-            token = self._files[role].value
-            self._tokens.replace(role, token, read_former(self._directory, role))
+            tokens.replace(new)
         except TokensUnusable as error:
-            log.error("%s: %s; the one before stays valid", FILES[role], error)
+            log.error("%s: %s; those before stay valid", " and ".join(FILES.values()), error)
+
+    def _end_overlaps(self) -> bool:
+        """End those whose time is over or whose file is gone; return whether there were any."""
+        former, now_s = self._tokens.former, self._tokens.wall_s()
+        ended = [
+            role
+            for role, each in former.items()
+            if each.until_s <= now_s or read_former(self._directory, role) != each
+        ]
+        for role in ended:
+            del former[role]
+        return bool(ended)
 
     async def _end_sessions(self) -> None:
         for place, session in enumerate(list(self._server.sessions)):
             identity = session.identity
-            if identity.warrant and self._tokens.role_by_warrant(identity.warrant) is None:
+            if identity.warrant and self._role_of(identity.warrant) != identity.role:
                 identity.role = identity.warrant = ""
                 self._server.notice(LOGIN_ENDED, session.key, "its token was replaced")
                 self._server.log_out(session)
@@ -80,6 +95,10 @@ class TokenWatch:
                 self._server.reauthorize(session)
             if place % _AT_ONCE == _AT_ONCE - 1:
                 await asyncio.sleep(0)
+
+    def _role_of(self, warrant: str) -> str:
+        role = self._tokens.role_by_warrant(warrant)
+        return "" if role is None else role.title
 
 
 def _read(path: Path, text: bytes) -> str:

@@ -11,7 +11,7 @@ NO_FIELDS: Final[RequestFields] = {}
 
 
 class RequestStep(NamedTuple):
-    """What a message means for a request whose reply it is, or whose end.
+    """What a message means for a request whose reply it is, or whose end; or for its publisher.
 
     The store changes these fields in the same step as it keeps the message. If the outcome is not
     known at once, `known` is called with it later: with KEPT or REFUSED, once.

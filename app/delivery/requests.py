@@ -283,22 +283,37 @@ class Requests(Generic[R]):
 
     def go_on(self, _: float) -> bool:
         """Do one piece of the work; return whether any is left."""
-        if self._left:
-            request, key = self._left.popleft()
-            # An ended request keeps its names: `_remembered` has counted them.
-            if request.end is None:
-                request.responders.discard(key)
-                is_over = self._ends_if_spent(request)
-                if not is_over and request.is_kept and key not in request.spoken:
-                    # After a restart, a later session of this name must not seem to have it.
-                    request.spoken[key] = SILENT
-                    self._save(request, request_fields.spoken(request, {key: SILENT}))
-        elif self._to_notify:
-            request = self._to_notify.popleft()
-            if request in self._of_requester.get(request.requester, ()):
-                self.notify(request)
-        self._is_awake = bool(self._left or self._to_notify)
+        try:
+            if self._left:
+                self._leave(*self._left.popleft())
+            elif self._to_notify:
+                self._notify(self._to_notify.popleft())
+        finally:
+            self._is_awake = bool(self._left or self._to_notify)
         return self._is_awake
+
+    def _leave(self, request: Request[R], key: str) -> None:
+        """Note that a responder has ended."""
+        # An ended request keeps its names: `_remembered` has counted them.
+        if request.end is not None:
+            return
+        request.responders.discard(key)
+        is_over = self._ends_if_spent(request)
+        if not is_over and request.is_kept and key not in request.spoken:
+            # After a restart, a later session of this name must not seem to have it.
+            request.spoken[key] = SILENT
+            self._save(request, request_fields.spoken(request, {key: SILENT}))
+
+    def _notify(self, request: Request[R]) -> None:
+        """Tell the requester the end of its request."""
+        if request not in self._of_requester.get(request.requester, ()):
+            return
+        try:
+            self.notify(request)
+        except BaseException:
+            # Otherwise it would be outstanding for ever.
+            self._give_up(request)
+            raise
 
     def tick(self, now: float) -> None:
         """End requests whose deadline is over, and forget those that ended long ago."""

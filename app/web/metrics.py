@@ -198,6 +198,11 @@ class BayeuxCollector(Collector):
             "1 if the store accepts durable messages.",
             value=self._bayeux.state.store.takes_messages,
         )
+        yield CounterMetricFamily(
+            "holdfast_work_failures",
+            "Pieces of work that failed after their request was handled; the log has the first.",
+            value=self._bayeux.state.backlog.failures,
+        )
 
     def _journal(self) -> Iterator[Metric]:
         journal = self._bayeux.state.journal

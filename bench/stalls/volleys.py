@@ -36,6 +36,8 @@ class Small(NamedTuple):
     is_answered: bool = False
     # Whether its session gives verdicts.
     has_terms: bool = False
+    # Whether it erases the topics, which are made again before each volley.
+    needs_topics: bool = False
 
 
 def _call(service: str, data: object) -> Small:
@@ -71,7 +73,6 @@ SMALL: dict[str, Small] = {
         "/service/topics",
         {"get": _DEEP_CHANNEL, "limit": _PAGE, "history": {"numEntries": -1}},
     ),
-    "/service/topics erase": _call("/service/topics", {"erase": f"{_STEM}/*", "limit": _PAGE}),
     "/service/presence": _call("/service/presence", {"channel": _ROOM, "limit": _PAGE}),
     "/service/ptp": _publish("/service/ptp", {"destinations": _DESTINATIONS, "content": 1}),
     "/service/delivery": _publish("/service/delivery", _VERDICTS)._replace(has_terms=True),
@@ -95,6 +96,9 @@ SMALL: dict[str, Small] = {
     ),
     "remote call": _publish(f"/service{_CALLED}"),
     "request": Small(_request),
+    "/service/topics erase": _call(
+        "/service/topics", {"erase": f"{_STEM}/*", "limit": _PAGE}
+    )._replace(needs_topics=True),
 }
 
 
@@ -244,6 +248,7 @@ def _answers(small: Small, kind: Kind) -> int:
 
 
 def in_one_segment(url: str, small: Small, kind: Kind) -> Volley:
+    _make_ready(url, small)
     link = kind(url, _terms(small))
     each = list(map(link.bytes_of, _bodies(small, link.id, _TOGETHER)))
     del each[_SEGMENT // len(each[-1]) :]
@@ -251,6 +256,7 @@ def in_one_segment(url: str, small: Small, kind: Kind) -> Volley:
 
 
 def from_many_sockets(url: str, small: Small, kind: Kind) -> Volley:
+    _make_ready(url, small)
     links = [kind(url, _terms(small)) for _ in range(_SOCKETS)]
     sent = [b"".join(map(each.bytes_of, _bodies(small, each.id, 1))) for each in links]
     return Volley(links, sent, _answers(small, kind))
@@ -273,10 +279,19 @@ def volleys(url: str) -> Iterator[tuple[str, Callable[[], Volley]]]:
         yield name, partial(requests, url, line, body)
 
 
-def prepare(url: str) -> tuple[Client, ...]:
-    """Give the server what the messages are about; return the clients that must stay."""
+def _make_ready(url: str, small: Small) -> None:
+    if small.needs_topics:
+        _make_topics(url)
+
+
+def _make_topics(url: str) -> None:
     topic = {"destroyDelay": -1, "history": {"maxEntries": 1}}
     _fill(url, (f"{_STEM}/{n % 97}-{n}" for n in range(_TOPICS)), topic)
+
+
+def prepare(url: str) -> tuple[Client, ...]:
+    """Give the server what the messages are about; return the clients that must stay."""
+    _make_topics(url)
     deep = {"destroyDelay": -1, "history": {"maxEntries": _DEEP}}
     _fill(url, (_DEEP_CHANNEL for _ in range(_DEEP)), deep, "x" * 900)
     members = tuple(_member(url, number) for number in range(_MEMBERS))

@@ -68,3 +68,15 @@ async def test_a_forced_erasure_leaves_only_its_event_in_queues_and_the_store(
     assert erased["ext"]["delivery"]["state"] == "ERASED"
     assert server.balances()
     assert (await server.audited())[0].action == "topic.erase"
+
+
+async def test_an_erasure_is_answered_when_the_last_subscription_is_gone() -> None:
+    has_time = True
+    with ValkeyServer() as valkey:
+        async with server_at(valkey, channels=RULE, is_turn_over=lambda: not has_time) as server:
+            for _ in range(2001):
+                server.client().subscribe("/a")
+            # Each turn has time for one piece.
+            has_time = False
+            await server.api.topics.erase_topic("/a", "operator", force=False)
+            assert not any(each.subscriptions for each in server.bayeux.state.sessions)

@@ -92,6 +92,32 @@ async def test_during_an_overlap_both_tokens_are_valid(tmp_path: Path) -> None:
     assert not with_former.exists()
 
 
+async def test_who_removes_the_former_token_ends_the_overlap(tmp_path: Path) -> None:
+    async with server_and_clients(tmp_path) as home:
+        old = showing(home, token_of(tmp_path))
+        rotate(tmp_path / "data", Role.OPERATOR, 3600)
+        new = showing(home, token_of(tmp_path))
+        await becomes(new, "operator")
+        assert await who(old) == "operator"
+        (tmp_path / "data" / FORMER[Role.OPERATOR]).unlink()
+        await becomes(old, 401)
+        assert await who(new) == "operator"
+
+
+async def test_the_tokens_of_both_roles_change_places(tmp_path: Path) -> None:
+    async with server_and_clients(tmp_path) as home:
+        tokens = {role: token_of(tmp_path, role) for role in Role}
+        operator = home.person()
+        await operator.handshake(token=tokens[Role.OPERATOR])
+        # Whether the server looks at them together or one after the other.
+        (tmp_path / "data" / FILES[Role.OPERATOR]).write_text(tokens[Role.READER])
+        (tmp_path / "data" / FILES[Role.READER]).write_text(tokens[Role.OPERATOR])
+        await becomes(showing(home, tokens[Role.READER]), "operator")
+        await becomes(showing(home, tokens[Role.OPERATOR]), "reader")
+        # Nobody keeps a role that is no longer the token's.
+        await until(operator.is_out)
+
+
 async def test_sessions_that_used_the_old_token_end(tmp_path: Path) -> None:
     # Nobody has to log in here, so that operators may name their sessions.
     async with AsyncExitStack() as stack:
@@ -161,12 +187,12 @@ async def test_a_stream_for_a_token_that_is_no_longer_valid_breaks_off() -> None
             streams.append(asyncio.create_task(export(token)))
             await asyncio.wait_for(operations.is_begun.wait(), 10)
             operations.is_begun.clear()
-        tokens.replace(Role.OPERATOR, NEW, None)
+        tokens.replace({Role.OPERATOR: (NEW, None)})
         opened.end_invalid()
         with pytest.raises(ClientError):
             await asyncio.wait_for(streams[0], 10)
         assert not streams[1].done()
-        tokens.replace(Role.READER, f"{NEW}-2", None)
+        tokens.replace({Role.OPERATOR: (READER, None), Role.READER: (NEW, None)})
         opened.end_invalid()
         with pytest.raises(ClientError):
             await asyncio.wait_for(streams[1], 10)
@@ -179,7 +205,7 @@ def test_a_former_token_and_its_warrants_are_valid_until_their_time() -> None:
     now_s = 100.0
     tokens = Tokens(OPERATOR, READER, wall_s=lambda: now_s)
     warrant = tokens.warrant(OPERATOR)
-    tokens.replace(Role.OPERATOR, NEW, FormerToken(OPERATOR, 110.0))
+    tokens.replace({Role.OPERATOR: (NEW, FormerToken(OPERATOR, 110.0))})
     assert (tokens.role(OPERATOR), tokens.role(NEW)) == (Role.OPERATOR, Role.OPERATOR)
     assert tokens.role_by_warrant(warrant) is Role.OPERATOR
     now_s = 110.0
@@ -191,7 +217,7 @@ def test_a_former_token_and_its_warrants_are_valid_until_their_time() -> None:
 def test_both_roles_never_have_the_same_token() -> None:
     tokens = Tokens(OPERATOR, READER)
     with pytest.raises(TokensUnusable):
-        tokens.replace(Role.OPERATOR, READER, None)
+        tokens.replace({Role.OPERATOR: (READER, None)})
     assert (tokens.role(OPERATOR), tokens.role(READER)) == (Role.OPERATOR, Role.READER)
 
 

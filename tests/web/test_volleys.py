@@ -30,3 +30,9 @@ async def test_there_are_volleys_for_each_service_and_each_of_its_actions(
         assert TOPICS in services
     calls = services - {TOPICS} | {f"{TOPICS} {action}" for action in ACTIONS}
     assert {name for name in SMALL if name.startswith("/service/")} == calls
+
+
+def test_volleys_that_erase_the_topics_come_last_and_each_finds_them() -> None:
+    erasing = [name for name, small in SMALL.items() if "erase" in name or small.needs_topics]
+    assert [each for each in erasing if SMALL[each].needs_topics] == erasing
+    assert [*SMALL][-len(erasing) :] == erasing

@@ -74,7 +74,7 @@ class OpenRequests:
     def __init__(self, tokens: Tokens) -> None:
         self._tokens = tokens
         # By identity: requests are tables, and have no hash.
-        self._open: dict[int, tuple[web.Request, str]] = {}
+        self._open: dict[int, tuple[web.Request, str, Role | None]] = {}
 
     @contextmanager
     def keep(self, request: web.Request, token: str) -> Iterator[None]:
@@ -82,16 +82,16 @@ class OpenRequests:
         if not token or (request.method != "GET" and request.content_type != LINES):
             yield
             return
-        self._open[id(request)] = request, token
+        self._open[id(request)] = request, token, self._tokens.role(token)
         try:
             yield
         finally:
             del self._open[id(request)]
 
     def end_invalid(self) -> None:
-        """End requests whose token is no longer valid."""
-        for request, token in list(self._open.values()):
-            if self._tokens.role(token) is None and request.transport is not None:
+        """End requests whose token is no longer valid, or is another role's now."""
+        for request, token, role in list(self._open.values()):
+            if self._tokens.role(token) is not role and request.transport is not None:
                 request.transport.abort()
 
 

@@ -6,7 +6,7 @@ import re
 import secrets
 import stat
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
 from pathlib import Path
@@ -92,17 +92,23 @@ class Tokens:
         present = [(Role.OPERATOR, self.operator), (Role.READER, self.reader)]
         return [(role, token.encode()) for role, token in (*present, *former)]
 
-    def replace(self, role: Role, token: str, former: FormerToken | None) -> None:
-        """Let this token be the role's; the one before is invalid, or valid for a while only."""
-        if token == (self.reader if role is Role.OPERATOR else self.operator):
+    def present(self, role: Role) -> str:
+        """Return the role's token."""
+        return self.operator if role is Role.OPERATOR else self.reader
+
+    def replace(self, new: Mapping[Role, tuple[str, FormerToken | None]]) -> None:
+        """Let these tokens be the roles'; those before are invalid, or valid for a while only.
+
+        Raises `TokensUnusable`, and then replaces none.
+        """
+        tokens = {role: new[role][0] if role in new else self.present(role) for role in Role}
+        if tokens[Role.OPERATOR] == tokens[Role.READER]:
             raise TokensUnusable("both roles have the same token")
-        if role is Role.OPERATOR:
-            self.operator = token
-        else:
-            self.reader = token
-        self.former.pop(role, None)
-        if former is not None:
-            self.former[role] = former
+        self.operator, self.reader = tokens[Role.OPERATOR], tokens[Role.READER]
+        for role, (_, former) in new.items():
+            self.former.pop(role, None)
+            if former is not None:
+                self.former[role] = former
 
 
 def _warrant(token: bytes) -> str:

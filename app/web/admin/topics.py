@@ -1,6 +1,7 @@
 """The resource of topics: their states and what keeps them, and erasing them."""
 
 import asyncio
+from collections.abc import Callable
 from typing import Annotated
 
 from pydantic import Field
@@ -64,12 +65,7 @@ class TopicResource:
             compiled = None if filter is None else Filter(filter)
         except FilterInvalid as invalid:
             raise illegal(f"filter: {invalid}") from invalid
-        found: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-
-        def done() -> None:
-            if not found.done():
-                found.set_result(None)
-
+        found, done = _end()
         count = limit if compiled is None else -1
         now_ms = self._node.now_ms()
         search = HistorySearch(self._histories, pattern, count, limit, compiled, now_ms=now_ms)
@@ -82,10 +78,24 @@ class TopicResource:
         """Erase a topic: its configuration, its history and the subscriptions to it."""
         async with self._server.change(who, "topic.erase", channel, force=force):
             life, now = self._server.life.topics, self._server.clock()
-            life.erase(self._find(channel), is_forced=force, now=now)
+            erased, done = _end()
+            life.erase(self._find(channel), is_forced=force, now=now, done=done)
+            await erased
 
     def _find(self, channel: str) -> Topic:
         topic = self._topics.get(channel)
         if topic is None or topic.state is TopicState.DEAD:
             raise RequestFailed(UNKNOWN, f"{channel} is not a topic")
         return topic
+
+
+def _end() -> tuple[asyncio.Future[None], Callable[[], None]]:
+    """Return the future end of work over several turns, and what the work calls then."""
+    ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def end() -> None:
+        if not ended.done():
+            # Otherwise nobody waits for it any more.
+            ended.set_result(None)
+
+    return ended, end

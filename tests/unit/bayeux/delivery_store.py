@@ -99,7 +99,9 @@ class SlowStore(FakeKeeper):
         super().keep(message, keys, partial(self._answer_to, done), fields)
 
     def _answer_to(self, done: Callable[[PersistOutcome], None], outcome: PersistOutcome) -> None:
-        self._waiting.remove(done)
+        if outcome is not PersistOutcome.UNKNOWN:
+            # Otherwise another answer follows.
+            self._waiting.remove(done)
         done(outcome)
 
     def _do(self, what: Callable[[], None]) -> None:

@@ -112,6 +112,31 @@ def test_the_reply_to_a_handshake_lists_lost_subscriptions_until_its_client_conn
     assert lost(returns(again(joe, here))) == []
 
 
+def test_a_client_that_was_there_is_told_with_its_next_handshake() -> None:
+    here = server()
+    joe = joe_subscribes(here, NAME, notify=False)
+    erase(here)
+    # This connect follows no handshake that said it.
+    connect(joe, 0)
+    here = here.reborn()
+    joe = again(joe, here)
+    assert lost(returns(joe)) == [NAME]
+    connect(joe, 0)
+    connect(joe, 0)
+    assert lost(returns(joe)) == []
+
+
+def test_what_ends_between_the_reply_and_the_first_connect_is_told_next_time() -> None:
+    here = server()
+    joe = joe_subscribes(here, NAME, "/topic/b")
+    leave(joe)
+    erase(here)
+    assert lost(returns(joe)) == [NAME]
+    erase(here, "/topic/b")
+    connect(joe, 0)
+    assert lost(returns(joe)) == ["/topic/b"]
+
+
 def test_a_subscription_that_the_client_has_again_is_not_listed_as_lost() -> None:
     here = server()
     joe = joe_subscribes(here, NAME)
@@ -173,6 +198,22 @@ def test_who_is_there_learns_of_the_end_of_a_topic_while_the_store_is_away() -> 
     here.turn()
     (event,) = connect(joe, 0).events
     assert event["ext"]["delivery"]["state"] == "ERASED"
+
+
+@pytest.mark.parametrize("outcome", [PersistOutcome.KEPT, PersistOutcome.REFUSED])
+def test_who_is_there_learns_of_the_end_of_a_topic_whose_fate_was_unknown(
+    outcome: PersistOutcome,
+) -> None:
+    here = server()
+    joe = joe_subscribes(here, NAME)
+    here.store.is_silent, here.store.outcome = True, outcome
+    erase(here)
+    for each in (PersistOutcome.UNKNOWN, outcome):
+        here.store.answer_late(each)
+    here.turn()
+    (event,) = connect(joe, 0).events
+    assert event["ext"]["delivery"]["state"] == "ERASED"
+    assert here.balances()
 
 
 def test_the_list_of_lost_subscriptions_is_bounded() -> None:

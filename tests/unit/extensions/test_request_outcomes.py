@@ -8,10 +8,19 @@ import pytest
 
 from holdfast.bayeux.kept_requests import fields_of, rejoin, reopen_all
 from holdfast.bayeux.restoring import restore, restore_without_session
+from holdfast.bayeux.sessions import Session
 from holdfast.delivery.persist_outcome import PersistOutcome
+from holdfast.delivery.request import Request
 from holdfast.delivery.request_states import ReplyMode
 from tests.unit.bayeux.harness import Json, Server, Socket
-from tests.unit.extensions.requesting import POWER, Person, figures, requesting, responder
+from tests.unit.extensions.requesting import (
+    POWER,
+    Person,
+    figures,
+    requester,
+    requesting,
+    responder,
+)
 from tests.unit.extensions.test_reply_modes import judge, judging, named, named_responder
 
 TIMEOUT = f"408:{POWER}:timeout"
@@ -412,3 +421,26 @@ def test_a_request_has_no_responders_if_the_last_one_ended_before_its_reply_was_
     server.turn()
     assert ann.last()["error"] == NO_RESPONDERS
     assert not keeper.requests
+
+
+def test_a_requester_that_cannot_be_told_keeps_no_other_from_being_told() -> None:
+    server = requesting()
+    requests = server.bayeux.state.requests
+    tell = requests.notify
+
+    def tell_others(request: Request[Session]) -> None:
+        if request.requester.name == first.session.name:
+            raise ValueError
+        tell(request)
+
+    requests.notify = tell_others
+    first, second = requester(server), requester(server)
+    for serial in (1, 2):
+        # A lost wake-up would show in the second round.
+        bob = responder(server)
+        for each in (first, second):
+            each.ask(serial=serial)
+        bob.disconnect()
+        assert second.last()["error"] == NO_RESPONDERS
+        assert first.heard() == []
+    assert (requests.outstanding, server.bayeux.state.backlog.failures) == (0, 2)
