@@ -1,19 +1,17 @@
 """`holdfast serve`: runs the server."""
 
 import asyncio
-import re
 import resource
 import shlex
 import signal
 import sys
 import tomllib
 from pathlib import Path
-from typing import Any, NoReturn, get_origin
+from typing import Any, NoReturn
 
 import orjson
 import uvloop
 from pydantic import ValidationError
-from pydantic_settings import SettingsError
 
 from holdfast import logs, settings
 from holdfast.cli.flags import ConfigFile, GivenSettings
@@ -21,13 +19,11 @@ from holdfast.cli.output import complain
 from holdfast.cli.program import InSections, Program
 from holdfast.compose import CannotStart, serving
 from holdfast.settings import ChannelSettings, Settings
+from holdfast.settings.environment import LIST
 from holdfast.settings.suggestion import did_you_mean
 from holdfast.store.connection import StoreUnavailable
 from holdfast.web.admin.tokens import OPERATOR_FILE
 
-# How lists are written, in the settings file and in variables.
-_LIST = '["…"]'
-_FIELD = re.compile(r'field "(\w+)"')
 # What settings with a pattern may be.
 _NAME = "write up to 32 lower-case letters, digits and dashes"
 _FORMS = {
@@ -76,8 +72,6 @@ def read_settings(config: Path | None, given: dict[str, Any]) -> Settings:
         _fail(f"channels: not JSON: {error}")
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         _fail(f"{file}: {error}")
-    except SettingsError as error:
-        _fail(_unreadable(error))
     except ValueError as error:
         _fail(str(error))
 
@@ -90,20 +84,10 @@ def _complaint(fault: Any) -> str:
         known = (ChannelSettings if place else Settings).model_fields
         text = f"this setting does not exist{did_you_mean(str(name), known)}"
     elif fault["type"] == "list_type":
-        text += f": write {_LIST}"
+        text += f": write {LIST}"
     elif fault["type"] == "string_pattern_mismatch":
         text = _FORMS.get(setting, text)
     return f"{setting}: {text}" if setting else text
-
-
-def _unreadable(error: SettingsError) -> str:
-    """Return what is wrong with a variable whose value is no JSON."""
-    named = _FIELD.search(str(error))
-    if named is None:
-        return str(error)
-    field = named[1]
-    is_list = get_origin(Settings.model_fields[field].annotation) is list
-    return f"{field}: HOLDFAST_{field.upper()} must be JSON" + is_list * f": write {_LIST}"
 
 
 def _fail(*complaints: str) -> NoReturn:

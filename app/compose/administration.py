@@ -22,7 +22,7 @@ from holdfast.store.journal_frames import JournalFrames
 from holdfast.store.letter_upkeep import LetterUpkeep
 from holdfast.store.letters import Letters
 from holdfast.store.pipeline_results import PipelineResults
-from holdfast.store.reader import open_reader
+from holdfast.store.reader import Reader
 from holdfast.store.replays import Replays
 from holdfast.web.admin.application import OpenRequests, make_admin
 from holdfast.web.admin.changes import RunningServer
@@ -67,16 +67,16 @@ def make_administration(
     """Install the operators' extension and build the API of the running server."""
     bayeux, clock = endpoint.bayeux, endpoint.clock
     state, store, node = bayeux.state, storage.store, bayeux.state.node
-    redis = open_reader(storage.url)
-    stack.push_async_callback(redis.aclose)
+    reader = Reader(storage.address)
+    stack.callback(reader.close)
     process = _process(settings, node.now_ms())
     scope = CommandScope(bayeux.life, process, clock)
-    letters = Letters(store, redis, time.time_ns)
-    audit = Audit(storage.link, redis, store.keys)
+    letters = Letters(store, reader, time.time_ns)
+    audit = Audit(storage.link, reader, store.keys)
     replays = Replays(
         store,
         letters.search,
-        redis,
+        reader,
         receivers=Replaying(state.hub, state.sessions, state.work, node, state.notices, clock),
         audit=audit,
         new_id=lambda: f"{node.stamp():019d}",
@@ -107,11 +107,11 @@ def make_administration(
         SharedQueueResource(running),
         TopicResource(running),
         LetterResource(running, letters, replays),
-        MessageResource(running, letters.search, JournalFrames(redis, store.keys)),
+        MessageResource(running, letters.search, JournalFrames(reader, store.keys)),
         SystemResource(
             running,
             figures=figures,
-            results=PipelineResults(redis, store.keys),
+            results=PipelineResults(reader, store.keys),
             queue_waits=waits,
         ),
     )

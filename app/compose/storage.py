@@ -27,7 +27,7 @@ from holdfast.store.embedded import Durability, EmbeddedValkey
 from holdfast.store.keys import RedisKeys
 from holdfast.store.link import StoreLink
 from holdfast.store.promises import warn_if_weaker
-from holdfast.store.reader import open_reader
+from holdfast.store.reader import Reader
 from holdfast.store.replicas import Replicas
 from holdfast.store.scripts import SCRIPTS
 from holdfast.store.store import Store
@@ -47,14 +47,14 @@ class Storage:
 
     def __init__(
         self,
-        url: str,
+        address: Address,
         link: StoreLink,
         settings: Settings,
         on_fenced: Callable[[], None],
         replicas: Replicas | None,
         embedded: EmbeddedValkey | None,
     ) -> None:
-        self.url = url
+        self.address = address
         self.link = link
         self.store = Store(
             link,
@@ -162,9 +162,11 @@ async def open_storage(
         embedded = EmbeddedValkey(settings.data, Durability(settings.durability))
         url = await stack.enter_async_context(embedded)
     watch = _StoreMonitor()
-    link = StoreLink(
-        Address.of(url), scripts=SCRIPTS, on_state=watch.on_state, random=random.random
-    )
+    try:
+        address = Address.of(url)
+    except (ValueError, OSError) as error:
+        raise CannotStart(f"redis: {error}") from error
+    link = StoreLink(address, scripts=SCRIPTS, on_state=watch.on_state, random=random.random)
     stack.push_async_callback(link.close)
     try:
         await link.open()
@@ -174,22 +176,22 @@ async def open_storage(
         raise CannotStart(f"{error}; {REMEDY}") from error
     replicas = None
     if settings.redis is not None:
-        replicas = await _compare(settings, settings.redis, link, stack)
-    storage = watch.storage = Storage(url, link, settings, on_fenced, replicas, embedded)
+        replicas = await _compare(settings, address, link, stack)
+    storage = watch.storage = Storage(address, link, settings, on_fenced, replicas, embedded)
     stack.push_async_callback(storage.store.close, _CLOSING_S)
     await storage.open()
     return storage
 
 
 async def _compare(
-    settings: Settings, url: str, link: StoreLink, stack: AsyncExitStack
+    settings: Settings, address: Address, link: StoreLink, stack: AsyncExitStack
 ) -> Replicas | None:
     """Check an external server's durability and replicas against the settings."""
     mode, _, count = settings.durability.partition(":")
     if not count:
-        await warn_if_weaker(link, Address.of(url), Durability(mode))
+        await warn_if_weaker(link, address, Durability(mode))
         return None
-    replicas = Replicas(open_reader(url), RedisKeys(settings.namespace), int(count))
+    replicas = Replicas(Reader(address), RedisKeys(settings.namespace), int(count))
     stack.push_async_callback(replicas.close)
     await replicas.open()
     return replicas

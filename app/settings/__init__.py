@@ -1,23 +1,16 @@
 """The settings: flags first, then `HOLDFAST_*` variables, then `holdfast.toml`."""
 
-import os
-import re
-from functools import cache
+import tomllib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
 
-from pydantic import model_validator
-from pydantic_settings import (
-    BaseSettings,
-    EnvSettingsSource,
-    PydanticBaseSettingsSource,
-    SettingsConfigDict,
-    TomlConfigSettingsSource,
-)
+from pydantic import ConfigDict, model_validator
 
 from holdfast.settings.channels import ChannelSettings
 from holdfast.settings.cookie import CookieSettings
 from holdfast.settings.delivery import DeliverySettings
+from holdfast.settings.environment import OF_THE_COMMAND_LINE, given_by_environment
 from holdfast.settings.extensions import ExtensionSettings
 from holdfast.settings.limits import LimitSettings, QuotaSettings
 from holdfast.settings.login import LoginSettings
@@ -25,7 +18,6 @@ from holdfast.settings.protocol import BayeuxSettings, TransportSettings
 from holdfast.settings.section import Section
 from holdfast.settings.server import ServerSettings
 from holdfast.settings.store import StoreSettings
-from holdfast.settings.suggestion import did_you_mean
 
 __all__ = ["OF_THE_COMMAND_LINE", "SECTIONS", "ChannelSettings", "Settings", "read"]
 
@@ -33,25 +25,6 @@ __all__ = ["OF_THE_COMMAND_LINE", "SECTIONS", "ChannelSettings", "Settings", "re
 _CHAT_LENGTH = len("/service/chat/private")
 _CHAT_SEGMENTS = "/sys/presence/chat/room/NAME".count("/")
 _YEAR_S = 365 * 24 * 3600
-# The form of variables that Kubernetes sets for a Service named `holdfast`.
-_LINK = re.compile(r"(?:tcp|udp|sctp)://")
-_LINKS = re.compile(
-    r"HOLDFAST_(?:SERVICE_HOST|SERVICE_PORT(?:_.+)?|PORT_\d+_(?:TCP|UDP|SCTP)(?:_.+)?)"
-)
-# Variables of the commands that talk to a running server.
-OF_THE_COMMAND_LINE = frozenset(
-    {"HOLDFAST_CLIENT_URL", "HOLDFAST_PASSWORD", "HOLDFAST_TOKEN_FILE", "HOLDFAST_URL"}
-)
-
-
-class _Environment(EnvSettingsSource):
-    """Environment variables, except a port that Kubernetes has set to a URL."""
-
-    def __call__(self) -> dict[str, Any]:
-        found = super().__call__()
-        if _LINK.match(str(found.get("port"))):
-            del found["port"]
-        return found
 
 
 class Settings(
@@ -66,22 +39,10 @@ class Settings(
     BayeuxSettings,
     StoreSettings,
     ServerSettings,
-    BaseSettings,
 ):
     """Every setting, with CometD's names and defaults where it has one; times in milliseconds."""
 
-    model_config = SettingsConfigDict(env_prefix="HOLDFAST_", extra="forbid", frozen=True)
-
-    @classmethod
-    def settings_customise_sources(
-        cls,
-        settings_cls: type[BaseSettings],
-        init_settings: PydanticBaseSettingsSource,
-        env_settings: PydanticBaseSettingsSource,
-        dotenv_settings: PydanticBaseSettingsSource,
-        file_secret_settings: PydanticBaseSettingsSource,
-    ) -> tuple[PydanticBaseSettingsSource, ...]:
-        return init_settings, _Environment(settings_cls), TomlConfigSettingsSource(settings_cls)
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
     @model_validator(mode="after")
     def _check_together(self) -> Self:
@@ -132,23 +93,19 @@ class Settings(
 SECTIONS = [base for base in reversed(Settings.__bases__) if issubclass(base, Section)]
 
 
-def read(file: Path | None, given: dict[str, Any]) -> Settings:
+def read(file: Path | None, given: Mapping[str, Any]) -> Settings:
     """Read the settings: flags override variables, variables override the file."""
-    fields = {f"HOLDFAST_{name.upper()}" for name in Settings.model_fields}
-    for name in os.environ:
-        is_ours = name.upper().startswith("HOLDFAST_") and not _LINKS.fullmatch(name.upper())
-        if is_ours and name.upper() not in fields | OF_THE_COMMAND_LINE:
-            meant = did_you_mean(name.upper(), fields)
-            raise ValueError(f"{name}: this setting does not exist{meant}")
-
-    return _reading(file)(**given)
+    found = {} if file is None else tomllib.loads(file.read_text("utf-8"))
+    for source in (given_by_environment(Settings.model_fields), given):
+        found = _overridden(found, source)
+    return Settings(**found)
 
 
-@cache
-def _reading(file: Path | None) -> type[Settings]:
-    """The settings that are also read from the file."""
-
-    class FromFile(Settings):
-        model_config = SettingsConfigDict(toml_file=file)
-
-    return FromFile
+def _overridden(found: Mapping[str, Any], by: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings with those of the other source, key by key where they are tables."""
+    tables = {
+        name: _overridden(found[name], value)
+        for name, value in by.items()
+        if isinstance(value, dict) and isinstance(found.get(name), dict)
+    }
+    return {**found, **by, **tables}

@@ -1,18 +1,36 @@
 """The store's address and credentials, from a URL."""
 
 import ssl
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Self
-
-from redis.asyncio.connection import (
-    SSLConnection,
-    UnixDomainSocketConnection,
-    parse_url,
-)
+from typing import Self
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 _PORT = 6379
 # The user of URLs that have only a password.
 _DEFAULT_USER = "default"
+
+_VERIFICATIONS = {
+    "none": ssl.CERT_NONE,
+    "optional": ssl.CERT_OPTIONAL,
+    "required": ssl.CERT_REQUIRED,
+}
+_NO = {"0", "f", "false", "n", "no"}
+# The options of TLS, as redis-py has them: the pipeline gives it the same URL.
+_TLS_OPTIONS = {
+    "ssl_ca_certs",
+    "ssl_ca_data",
+    "ssl_ca_path",
+    "ssl_cert_reqs",
+    "ssl_certfile",
+    "ssl_check_hostname",
+    "ssl_ciphers",
+    "ssl_exclude_verify_flags",
+    "ssl_include_verify_flags",
+    "ssl_keyfile",
+    "ssl_min_version",
+    "ssl_password",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,22 +47,65 @@ class Address:
 
     @classmethod
     def of(cls, url: str) -> Self:
-        """Parse a URL as redis-py has it; of its options only `ssl_...` are used."""
-        parts: dict[str, Any] = {**parse_url(url)}
-        kind = parts.pop("connection_class", None)
-        if kind is UnixDomainSocketConnection and "path" not in parts:
+        """Parse a URL as redis-py has it; of its options only `db` and `ssl_...` are used."""
+        parts = urlsplit(url)
+        options = dict(parse_qsl(parts.query))
+        is_socket = parts.scheme == "unix"
+        if not is_socket and parts.scheme not in ("redis", "rediss"):
+            raise ValueError("must begin with redis://, rediss:// or unix://")
+        if is_socket and not parts.path:
             raise ValueError("unix:// must be followed by a path")
-        tls = SSLConnection(**parts).ssl_context.get() if kind is SSLConnection else None
+        path = unquote(parts.path)
+        name = path.strip("/")
+        named = name if not is_socket and name.isdecimal() else 0
         return cls(
-            host=parts.get("host", "localhost"),
-            port=parts.get("port", _PORT),
-            path=parts.get("path"),
-            database=parts.get("db", 0),
-            username=parts.get("username", _DEFAULT_USER),
-            password=parts.get("password"),
-            tls=tls,
+            host=parts.hostname or "localhost",
+            port=parts.port or _PORT,
+            path=path if is_socket else None,
+            database=int(options.get("db", named)),
+            username=unquote(parts.username or "") or _DEFAULT_USER,
+            password=unquote(parts.password or "") or None,
+            tls=_tls(options) if parts.scheme == "rediss" else None,
         )
 
     def __str__(self) -> str:
         """Return the address for logs, without credentials."""
         return self.path or f"{self.host}:{self.port}"
+
+
+def _tls(options: Mapping[str, str]) -> ssl.SSLContext:
+    """Return what verifies the store's certificate, and what shows it ours."""
+    given = {name: value for name, value in options.items() if name.startswith("ssl_")}
+    if unknown := given.keys() - _TLS_OPTIONS:
+        raise ValueError(f"{min(unknown)}: this option does not exist")
+    context = ssl.create_default_context()
+    mode = _VERIFICATIONS.get(given.get("ssl_cert_reqs", "required"))
+    if mode is None:
+        raise ValueError(f"ssl_cert_reqs: write one of {', '.join(_VERIFICATIONS)}")
+    is_named = given.get("ssl_check_hostname", "yes").lower() not in _NO
+    context.check_hostname = is_named and mode is not ssl.CERT_NONE
+    context.verify_mode = mode
+    for flag in _flags(given.get("ssl_include_verify_flags", "")):
+        context.verify_flags |= flag
+    for flag in _flags(given.get("ssl_exclude_verify_flags", "")):
+        context.verify_flags &= ~flag
+    # A file of a certificate may have the key, too.
+    if certificate := given.get("ssl_certfile") or given.get("ssl_keyfile"):
+        context.load_cert_chain(certificate, given.get("ssl_keyfile"), given.get("ssl_password"))
+    authorities = [given.get(f"ssl_ca_{kind}") for kind in ("certs", "path", "data")]
+    if any(authorities):
+        context.load_verify_locations(*authorities)
+    if "ssl_min_version" in given:
+        context.minimum_version = ssl.TLSVersion(int(given["ssl_min_version"]))
+    if "ssl_ciphers" in given:
+        context.set_ciphers(given["ssl_ciphers"])
+    return context
+
+
+def _flags(names: str) -> Iterator[ssl.VerifyFlags]:
+    """Yield the flags of a list like [VERIFY_X509_STRICT, VERIFY_X509_PARTIAL_CHAIN]."""
+    for name in filter(None, map(str.strip, names.strip("[]").split(","))):
+        flag = ssl.VerifyFlags.__members__.get(name)
+        if flag is None:
+            raise ValueError(f"{name}: this flag does not exist")
+        yield flag

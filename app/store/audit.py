@@ -7,12 +7,11 @@ from typing import Annotated, Any
 
 import orjson
 from pydantic import Field
-from redis.asyncio import Redis
 
 from holdfast.store.fields import Ms
 from holdfast.store.keys import RedisKeys
 from holdfast.store.link import StoreLink
-from holdfast.store.reader import read
+from holdfast.store.reader import Reader, fields_of
 
 log = logging.getLogger(__name__)
 
@@ -35,9 +34,9 @@ class AuditEntry:
 class Audit:
     """Writes on the store link, in order with the changes; reads on the reader. Old entries go."""
 
-    def __init__(self, link: StoreLink, redis: Redis, keys: RedisKeys) -> None:
+    def __init__(self, link: StoreLink, reader: Reader, keys: RedisKeys) -> None:
         self._link = link
-        self._redis = redis
+        self._reader = reader
         self._key = keys.audit
 
     def note(
@@ -59,8 +58,8 @@ class Audit:
     async def read(self, cursor: str | None, limit: int) -> tuple[list[AuditEntry], str | None]:
         """Return entries, newest first, and the cursor of the next page."""
         latest = "+" if cursor is None else f"({cursor}"
-        found = await read(self._redis.xrevrange(self._key, latest, "-", count=limit))
-        entries = [_entry(id.decode(), fields) for id, fields in found]
+        found = await self._reader.ask("XREVRANGE", self._key, latest, "-", "COUNT", limit)
+        entries = [_entry(id.decode(), fields_of(each)) for id, each in found]
         return entries, entries[-1].id if len(entries) == limit else None
 
 

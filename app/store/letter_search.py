@@ -4,14 +4,12 @@ from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from redis.asyncio import Redis
-
 from holdfast.delivery.dead_letters import DeadLetter
 from holdfast.delivery.node import NS_PER_MS
 from holdfast.store import records, scripts
 from holdfast.store.keys import RedisKeys
 from holdfast.store.letter_filter import LetterFilter, letter_id
-from holdfast.store.reader import read
+from holdfast.store.reader import Reader
 
 # Letters examined in one step, and steps of one query; whole letters may be large.
 _STEP = 200
@@ -77,12 +75,10 @@ class LetterStatistics(NamedTuple):
 class LetterSearch:
     """Reads dead letters, on the reader."""
 
-    def __init__(self, redis: Redis, keys: RedisKeys, now_ns: Callable[[], int]) -> None:
-        self._redis = redis
+    def __init__(self, reader: Reader, keys: RedisKeys, now_ns: Callable[[], int]) -> None:
+        self._reader = reader
         self._keys = keys
         self._now_ns = now_ns
-        self._page = redis.register_script(scripts.LETTERS_PAGE.source)
-        self._counts = redis.register_script(scripts.LETTERS_COUNT.source)
 
     async def get(self, id: str) -> DeadLetter | None:
         """Return one complete letter; None if it is gone."""
@@ -91,7 +87,7 @@ class LetterSearch:
 
     async def whole(self, ids: Iterable[str]) -> list[DeadLetter | None]:
         """Return these letters with their events; None for each that is gone."""
-        found = await read(self._redis.hmget(self._keys.dead, list(ids)))
+        found = await self._reader.ask("HMGET", self._keys.dead, *ids)
         return [None if record is None else records.unpack_letter(record) for record in found]
 
     async def query(self, which: LetterFilter, cursor: str | None, limit: int) -> LetterPage:
@@ -128,7 +124,7 @@ class LetterSearch:
         if len(conditions) <= 1 and conditions <= _INDEXES.keys():
             first, last = which.range()
             index = await self._smallest(which)
-            return int(await read(self._redis.zlexcount(index, f"[{first}", f"[{last}")))
+            return int(await self._reader.ask("ZLEXCOUNT", index, f"[{first}", f"[{last}"))
         return sum([len(step) async for step, _ in self.scan(which)])
 
     async def groups(self, fingerprint: str | None, limit: int, *, start: int = 0) -> GroupPage:
@@ -147,10 +143,10 @@ class LetterSearch:
     ) -> list[tuple[str, int]]:
         prints = self._keys.prints
         if fingerprint is not None:
-            count = await read(self._redis.zscore(prints, fingerprint))
+            count = await self._reader.ask("ZSCORE", prints, fingerprint)
             return [] if count is None else [(fingerprint, int(count))]
-        largest = await read(
-            self._redis.zrevrange(prints, start, start + limit - 1, withscores=True)
+        largest = await self._reader.ask(
+            "ZREVRANGE", prints, start, start + limit - 1, "WITHSCORES"
         )
         return [(name.decode(), int(count)) for name, count in largest]
 
@@ -158,7 +154,7 @@ class LetterSearch:
         index = self._keys.letters_by("print", fingerprint)
         latest = await self._letters(index, "+", "-", _SAMPLES, is_reverse=True)
         letters = [letter for _, letter in latest if letter is not None]
-        oldest = await read(self._redis.zrange(index, 0, 0))
+        oldest = await self._reader.ask("ZRANGE", index, 0, 0)
         if not letters or not oldest:
             return None
         receivers = len({letter.key for letter in letters})
@@ -176,23 +172,21 @@ class LetterSearch:
         hours = [end - n * _NS_PER_HOUR for n in range(_HOURS, -1, -1)]
         days = [end - n * _HOURS * _NS_PER_HOUR for n in range(_DAYS, -1, -1)]
         bounds = [letter_id(ns) for ns in (*hours, *days)]
-        counts = await read(self._counts(keys=[index], args=bounds))
+        counts = await self._reader.run(scripts.LETTERS_COUNT, [index], bounds)
         # The range between the last hour and the first day is empty.
         return tuple(counts[:_HOURS]), tuple(counts[_HOURS + 1 :])
 
     async def total(self) -> int:
         """Return the number of letters."""
-        return int(await read(self._redis.zcard(self._keys.all_dead)))
+        return int(await self._reader.ask("ZCARD", self._keys.all_dead))
 
     async def statistics(self) -> LetterStatistics:
         """Return the statistics of all letters, at little cost."""
         index = self._keys.all_dead
-        asked = self._redis.pipeline(transaction=False)
-        # This only queues the command; the pipeline sends all of them at once.
-        _ = asked.zcard(index)
-        _ = asked.zlexcount(index, f"[{letter_id(self._now_ns() - _NS_PER_HOUR)}", "+")
-        _ = asked.zrange(index, 0, 0)
-        total, lately, oldest = await read(asked.execute())
+        an_hour_ago = letter_id(self._now_ns() - _NS_PER_HOUR)
+        total, lately, oldest = await self._reader.ask_all(
+            ("ZCARD", index), ("ZLEXCOUNT", index, f"[{an_hour_ago}", "+"), ("ZRANGE", index, 0, 0)
+        )
         return LetterStatistics(total, lately, int(oldest[0]) // NS_PER_MS if oldest else None)
 
     # Steps through an index
@@ -203,7 +197,7 @@ class LetterSearch:
         indexes = [by(index, value) for index, value in wanted.items() if value is not None]
         if len(indexes) <= 1:
             return (indexes or [self._keys.all_dead])[0]
-        sizes = [await read(self._redis.zcard(index)) for index in indexes]
+        sizes = [await self._reader.ask("ZCARD", index) for index in indexes]
         return min(zip(sizes, indexes, strict=True))[1]
 
     async def _steps(
@@ -242,7 +236,7 @@ class LetterSearch:
     ) -> list[tuple[str, DeadLetter | None]]:
         order = "REV" if is_reverse else ""
         keys = [index, self._keys.dead]
-        found = await read(self._page(keys=keys, args=[first, last, most, order]))
+        found = await self._reader.run(scripts.LETTERS_PAGE, keys, [first, last, most, order])
         return [
             (id.decode(), None if record is None else records.unpack_letter(record))
             for id, record in zip(found[::2], found[1::2], strict=True)

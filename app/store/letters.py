@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Annotated, cast
 
 from pydantic import Field
-from redis.asyncio import Redis
 
 from holdfast.delivery.dead_letters import DeadLetter
 from holdfast.delivery.letter_quota import OVERHEAD, Excess, Removal
@@ -15,6 +14,7 @@ from holdfast.store.fields import Count
 from holdfast.store.letter_filter import ALL_LETTERS, LetterFilter, letter_id
 from holdfast.store.letter_lines import LineUnfit
 from holdfast.store.letter_search import WHOLE, LetterSearch
+from holdfast.store.reader import Reader
 from holdfast.store.remarks import Remarks
 from holdfast.store.store import Store
 
@@ -47,11 +47,11 @@ class Import:
 class Letters:
     """Changes dead letters on the store link; `search` reads on the reader."""
 
-    def __init__(self, store: Store, redis: Redis, now_ns: Callable[[], int]) -> None:
+    def __init__(self, store: Store, reader: Reader, now_ns: Callable[[], int]) -> None:
         self._store = store
         self._keys = store.keys
-        self.search = LetterSearch(redis, store.keys, now_ns)
-        self.remarks = Remarks(store, redis, now_ns)
+        self.search = LetterSearch(reader, store.keys, now_ns)
+        self.remarks = Remarks(store, reader, now_ns)
         self._now_ns = now_ns
         self._room = store.letter_quota
         # Whether letters came or went during a survey.

@@ -3,10 +3,9 @@
 from typing import Any
 
 import orjson
-from redis.asyncio import Redis
 
 from holdfast.store.keys import RedisKeys
-from holdfast.store.reader import read
+from holdfast.store.reader import Reader
 
 VERSION = 1
 
@@ -14,13 +13,13 @@ VERSION = 1
 class PipelineResults:
     """Reads results on the reader; the pipeline replaces them."""
 
-    def __init__(self, redis: Redis, keys: RedisKeys) -> None:
-        self._redis = redis
+    def __init__(self, reader: Reader, keys: RedisKeys) -> None:
+        self._reader = reader
         self._keys = keys
 
     async def get(self, name: str) -> dict[str, Any] | None:
         """Return the latest result of this name; None if this version can read none."""
-        text = await read(self._redis.get(self._keys.pipeline_result(name)))
+        text = await self._reader.ask("GET", self._keys.pipeline_result(name))
         if text is None:
             return None
         found: dict[str, Any] = orjson.loads(text)

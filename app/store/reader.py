@@ -1,32 +1,68 @@
 """The second connection to the store: operators' reads, which must not delay writes."""
 
+import asyncio
+from collections.abc import Sequence
 from typing import Any
 
-from redis.asyncio import Redis
-from redis.asyncio.retry import Retry
-from redis.backoff import NoBackoff
-from redis.exceptions import RedisError
-
+from holdfast.store.address import Address
 from holdfast.store.connection import StoreUnavailable
+from holdfast.store.resp import RespConnection, Unusable, Word
+from holdfast.store.script import Script
 
 _TIMEOUT_S = 5.0
-_CONNECTIONS = 8
 
 
-def open_reader(url: str) -> Redis:
-    """Return a client with short timeouts and no retries; close it with `aclose`."""
-    return Redis.from_url(
-        url,
-        socket_timeout=_TIMEOUT_S,
-        socket_connect_timeout=_TIMEOUT_S,
-        max_connections=_CONNECTIONS,
-        retry=Retry(NoBackoff(), 0),
-    )
+class Reader:
+    """Asks one question after the other; all methods raise `StoreUnavailable`.
+
+    It connects for its first question, and for the next one after a failure.
+    """
+
+    def __init__(self, address: Address) -> None:
+        self._address = address
+        self._wire: RespConnection | None = None
+        self._turn = asyncio.Lock()
+
+    async def ask(self, *command: Word) -> Any:  # noqa: ANN401 - whatever the command answers
+        """Run a command and return the answer."""
+        [answer] = await self.ask_all(command)
+        return answer
+
+    async def run(self, script: Script, keys: Sequence[Word], args: Sequence[Word]) -> Any:  # noqa: ANN401 - see above
+        """Run a script and return the answer."""
+        return await self.ask(*evaluation(script, keys, args))
+
+    async def ask_all(self, *commands: Sequence[Word]) -> list[Any]:
+        """Run commands, sent at once, and return their answers."""
+        try:
+            async with asyncio.timeout(_TIMEOUT_S), self._turn:
+                return await self._answers(commands)
+        except Unusable as error:
+            raise StoreUnavailable(f"the store cannot be read: {error}") from error
+        except TimeoutError as error:
+            raise StoreUnavailable("the store cannot be read: it does not answer") from error
+
+    async def _answers(self, commands: Sequence[Sequence[Word]]) -> list[object]:
+        if self._wire is None or self._wire.lost.done():
+            self._wire = await RespConnection.connect(self._address, "holdfast", [])
+        try:
+            return await self._wire.ask(commands)
+        except BaseException:
+            # The next question would take the answers that are still due for its own.
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Close the connection; the answers that are due never come."""
+        if self._wire is not None:
+            self._wire.abort("closed")
 
 
-async def read(answer: Any) -> Any:  # noqa: ANN401 - whatever the command answers
-    """Await the reader's answer; raises `StoreUnavailable`."""
-    try:
-        return await answer
-    except (RedisError, OSError) as error:
-        raise StoreUnavailable(f"the store cannot be read: {error}") from error
+def evaluation(script: Script, keys: Sequence[Word], args: Sequence[Word]) -> Sequence[Word]:
+    """Return the command that runs a script which the store need not have loaded."""
+    return ("EVAL", script.source, len(keys), *keys, *args)
+
+
+def fields_of(found: Sequence[bytes]) -> dict[bytes, bytes]:
+    """Return the fields of an entry of a stream, which come as names and values in turn."""
+    return dict(zip(found[::2], found[1::2], strict=True))

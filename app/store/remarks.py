@@ -6,12 +6,11 @@ from typing import Annotated, Any
 
 import orjson
 from pydantic import Field
-from redis.asyncio import Redis
 
 from holdfast.delivery.node import NS_PER_MS
 from holdfast.store import scripts
 from holdfast.store.fields import Ms
-from holdfast.store.reader import read
+from holdfast.store.reader import Reader
 from holdfast.store.store import Store
 
 VERSION = 1
@@ -32,9 +31,9 @@ class Remark:
 class Remarks:
     """Changes remarks, which outlive the letters, on the store link; reads them on the reader."""
 
-    def __init__(self, store: Store, redis: Redis, now_ns: Callable[[], int]) -> None:
+    def __init__(self, store: Store, reader: Reader, now_ns: Callable[[], int]) -> None:
         self._store = store
-        self._redis = redis
+        self._reader = reader
         self._keys = store.keys
         self._now_ns = now_ns
 
@@ -53,7 +52,7 @@ class Remarks:
         """Return the remarks on these groups."""
         if not fingerprints:
             return []
-        found = await read(self._redis.hmget(self._keys.remarks, list(fingerprints)))
+        found = await self._reader.ask("HMGET", self._keys.remarks, *fingerprints)
         return [None if record is None else _remark(record) for record in found]
 
 

@@ -6,14 +6,12 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from redis.asyncio import Redis
-
 from holdfast.delivery.node import NS_PER_MS
 from holdfast.store import scripts
 from holdfast.store.audit import Audit
 from holdfast.store.letter_filter import LetterFilter
 from holdfast.store.letter_search import LetterSearch
-from holdfast.store.reader import read
+from holdfast.store.reader import Reader
 from holdfast.store.replay_jobs import Job, JobState, pack_job, unpack_job
 from holdfast.store.replay_options import ReplayOptions
 from holdfast.store.replay_run import Run, RunInterrupted
@@ -42,7 +40,7 @@ class Replays:
         self,
         store: Store,
         search: LetterSearch,
-        redis: Redis,
+        reader: Reader,
         *,
         receivers: Receivers,
         audit: Audit,
@@ -51,7 +49,7 @@ class Replays:
         self._store = store
         self._keys = store.keys
         self._search = search
-        self._redis = redis
+        self._reader = reader
         self._receivers = receivers
         self._audit = audit
         self._new_id = new_id
@@ -87,12 +85,12 @@ class Replays:
         """Return the job with this id; None if it is not stored."""
         if id in self._runs:
             return self._runs[id][0].job
-        fields = await read(self._redis.hgetall(self._keys.replay(id)))
+        fields = await self._reader.ask("HGETALL", self._keys.replay(id))
         return unpack_job(fields) if fields else None
 
     async def latest(self) -> list[Job]:
         """Return the stored jobs, newest first."""
-        ids = await read(self._redis.zrevrange(self._keys.replays, 0, _MOST - 1))
+        ids = await self._reader.ask("ZREVRANGE", self._keys.replays, 0, _MOST - 1)
         jobs = [await self.get(id.decode()) for id in ids]
         return [job for job in jobs if job is not None]
 
@@ -150,7 +148,7 @@ class Replays:
         run.note()
 
     async def _forget_the_oldest(self) -> None:
-        ids = await read(self._redis.zrange(self._keys.replays, 0, -_MOST - 1))
+        ids = await self._reader.ask("ZRANGE", self._keys.replays, 0, -_MOST - 1)
         for job in [id.decode() for id in ids if id.decode() not in self._runs]:
             self._store.post(partial(self._forget, job))
 

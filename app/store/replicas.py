@@ -4,11 +4,9 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 
-from redis.asyncio import Redis
-from redis.exceptions import RedisError, ResponseError
-
 from holdfast.store.connection import StoreUnavailable
 from holdfast.store.keys import RedisKeys
+from holdfast.store.reader import Reader, evaluation
 from holdfast.store.scripts import CONFIRM
 
 log = logging.getLogger(__name__)
@@ -30,12 +28,12 @@ class Replicas:
     connection wrote, so this one writes something first, after the messages.
 
     Args:
-        redis: A connection for this purpose only; closed by `close`.
+        reader: A connection for this purpose only; closed by `close`.
         count: How many replicas must have a message.
     """
 
-    def __init__(self, redis: Redis, keys: RedisKeys, count: int) -> None:
-        self._redis = redis
+    def __init__(self, reader: Reader, keys: RedisKeys, count: int) -> None:
+        self._reader = reader
         self._keys = keys
         self._count = count
         # Whether the primary's own file must have it too: if the primary restarted without data
@@ -48,27 +46,27 @@ class Replicas:
     async def open(self) -> None:
         """Refuse a server that does not support WAITAOF."""
         try:
-            await self._redis.waitaof(1, 0, 1)
-        except ResponseError as error:
-            if "appendonly is disabled" not in str(error):
+            await self._reader.ask("WAITAOF", 1, 0, 1)
+        except StoreUnavailable as error:
+            if "unknown command" in str(error):
                 raise StoreUnavailable(
                     f"durability replicas:{self._count} needs WAITAOF, which Redis has since 7.2"
                     f" and Valkey always: {error}"
                 ) from error
+            if "appendonly is disabled" not in str(error):
+                raise
             self._local = 0
             log.warning(
                 "the store's primary has appendonly no: if it restarts before a replica takes over,"
                 " it and its replicas lose everything since its last snapshot"
             )
-        except (RedisError, OSError) as error:
-            raise StoreUnavailable(f"the store does not say what replicas have: {error}") from error
 
     async def close(self) -> None:
         """Close; waiting publishes get no answer."""
         if self._asking is not None:
             self._asking.cancel()
             await asyncio.wait([self._asking])
-        await self._redis.aclose()
+        self._reader.close()
 
     def confirm(self, stored_ids: Sequence[int | str], done: Callable[[bool], None]) -> None:
         """Report, in a later turn, whether enough replicas have these messages."""
@@ -88,7 +86,7 @@ class Replicas:
         try:
             async with asyncio.timeout(_LIMIT_S):
                 are_here, (local, replicas) = await self._write_and_wait(stored_ids)
-        except (RedisError, OSError) as error:
+        except (StoreUnavailable, TimeoutError) as error:
             self._say(f"no answer: {error!r}")
             return False
         if not are_here:
@@ -101,12 +99,14 @@ class Replicas:
         return False
 
     async def _write_and_wait(self, stored_ids: Sequence[int | str]) -> tuple[int, tuple[int, int]]:
-        async with self._redis.pipeline(transaction=False) as pipeline:
-            keys = (self._keys.meta, self._keys.bodies, self._keys.keyed)
-            pipeline.execute_command("EVAL", CONFIRM.source, len(keys), *keys, *stored_ids)
-            for timeout_ms in (*_ASKED_BEFORE_MS, _TIMEOUT_MS):
-                pipeline.execute_command("WAITAOF", self._local, self._count, timeout_ms)
-            are_here, *_, reached = await pipeline.execute()
+        keys = (self._keys.meta, self._keys.bodies, self._keys.keyed)
+        are_here, *_, reached = await self._reader.ask_all(
+            evaluation(CONFIRM, keys, stored_ids),
+            *(
+                ("WAITAOF", self._local, self._count, timeout_ms)
+                for timeout_ms in (*_ASKED_BEFORE_MS, _TIMEOUT_MS)
+            ),
+        )
         return are_here, reached
 
     def _say(self, why: str) -> None:

@@ -455,6 +455,14 @@ def test_a_wrong_flag_stops_the_start_and_is_named(command: Command) -> None:
         assert "Traceback" not in complaint
 
 
+def test_channels_are_overridden_one_by_one(command: Command, tmp_path: Path) -> None:
+    file = tmp_path / "holdfast.toml"
+    file.write_text("[channels.'/a']\nlazy = true\n[channels.'/b']\nlazy = true\n")
+    channels = '{"/b": {"lazy": false}}'
+    found = command.read("--config", str(file), channels=channels).channels
+    assert {pattern: rule.lazy for pattern, rule in found.items()} == {"/a": True, "/b": False}
+
+
 @pytest.mark.slow
 def test_a_wrong_variable_stops_the_start_and_is_named(command: Command) -> None:
     for name, text in [each for each in WRONG if each[0] != "paths"]:

@@ -73,7 +73,9 @@ async def stage(server: ValkeyServer) -> AsyncIterator[Scene]:
     async with store_process(server) as at:
         hall = Hall(at)
         search = at.letters.search
-        jobs = Replays(at.store, search, at.redis, receivers=hall, audit=at.audit, new_id=at.new_id)
+        jobs = Replays(
+            at.store, search, at.reader, receivers=hall, audit=at.audit, new_id=at.new_id
+        )
         try:
             yield at, hall, jobs
         finally:

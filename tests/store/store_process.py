@@ -8,7 +8,6 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import orjson
-from redis.asyncio import Redis
 
 from holdfast.delivery.counters import Reason
 from holdfast.delivery.dead_letters import DeadLetter
@@ -25,6 +24,7 @@ from holdfast.store.keys import RedisKeys
 from holdfast.store.letters import Letters
 from holdfast.store.link import StoreLink
 from holdfast.store.loading import LoadedSession
+from holdfast.store.reader import Reader
 from holdfast.store.records import pack_mark, unpack_batch
 from holdfast.store.scripts import SCRIPTS
 from holdfast.store.store import Store
@@ -104,7 +104,7 @@ class StoreProcess:
         self.link = link
         self.events: list[str] = []
         self.states: list[bool] = []
-        self.redis = Redis.from_url(server.url)
+        self.reader = Reader(Address.of(server.url))
         self.store = Store(
             link,
             KEYS,
@@ -116,9 +116,9 @@ class StoreProcess:
         )
         self.store.note_for(journal)
         self.kept: dict[int, list[PersistOutcome]] = {}
-        self.letters = Letters(self.store, self.redis, _now.__next__)
+        self.letters = Letters(self.store, self.reader, _now.__next__)
 
-        self.audit = Audit(link, self.redis, KEYS)
+        self.audit = Audit(link, self.reader, KEYS)
 
     def new_id(self) -> str:
         return str(next(_now))
@@ -231,4 +231,4 @@ async def store_process(
     finally:
         await process.store.close(0)
         await link.close()
-        await process.redis.aclose()
+        process.reader.close()

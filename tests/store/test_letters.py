@@ -195,7 +195,7 @@ async def test_letters_are_grouped_by_fingerprint_with_counts_and_receivers(
 async def test_deaths_are_counted_by_hour_and_by_day(at: StoreProcess) -> None:
     hour = 3_600 * 10**9
     now = BASE
-    search = letter_search.LetterSearch(at.redis, at.store.keys, lambda: now)
+    search = letter_search.LetterSearch(at.reader, at.store.keys, lambda: now)
     present = BASE - BASE % hour
     died = [present, present - 1, present - 23 * hour, present - 23 * hour - 1, now - 800 * hour]
     await dead_letter(at, *(letter(ns - BASE, of=0) for ns in died))

@@ -30,7 +30,7 @@ async def test_the_oldest_of_too_many_remarks_is_removed(
 ) -> None:
     monkeypatch.setattr(remarks, "MOST", 2)
     noon = itertools.count(10**18, 10**9)
-    some = remarks.Remarks(at.store, at.redis, noon.__next__)
+    some = remarks.Remarks(at.store, at.reader, noon.__next__)
     for name in ("f1", "f2", "f1", "f3"):
         await some.put(name, "joe", "", "operator")
     known = await some.of(["f1", "f2", "f3"])

@@ -214,7 +214,40 @@ def test_tls_checks_the_host_name_unless_the_url_disables_it() -> None:
     assert not lax.check_hostname
 
 
-@pytest.mark.parametrize("url", ["http://store", "unix://", "redis://store?db=x"])
+def test_tls_has_what_the_url_says_about_it() -> None:
+    flags = "[VERIFY_X509_STRICT,VERIFY_CRL_CHECK_LEAF]"
+    tls = Address.of(
+        "rediss://store?ssl_check_hostname=no&ssl_cert_reqs=optional&ssl_min_version=772"
+        f"&ssl_ciphers=ECDHE%2BAESGCM&ssl_include_verify_flags={flags}"
+        "&ssl_exclude_verify_flags=VERIFY_X509_STRICT"
+    ).tls
+    assert tls is not None
+    assert not tls.check_hostname
+    assert tls.verify_mode is ssl.CERT_OPTIONAL
+    assert tls.minimum_version is ssl.TLSVersion.TLSv1_3
+    assert tls.verify_flags & ssl.VERIFY_CRL_CHECK_LEAF
+    assert not tls.verify_flags & ssl.VERIFY_X509_STRICT
+    assert "AES128-SHA256" not in {each["name"] for each in tls.get_ciphers()}
+
+
+def test_tls_shows_the_certificate_that_the_url_names(certificate: tuple[Path, Path]) -> None:
+    shown, key = certificate
+    assert Address.of(f"rediss://store?ssl_certfile={shown}&ssl_keyfile={key}").tls is not None
+    with pytest.raises(OSError):
+        Address.of(f"rediss://store?ssl_certfile={shown}")
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://store",
+        "unix://",
+        "redis://store?db=x",
+        "rediss://store?ssl_cert_reqs=perhaps",
+        "rediss://store?ssl_ca_cert=misspelt",
+        "rediss://store?ssl_include_verify_flags=VERIFY_NOTHING",
+    ],
+)
 def test_an_unusable_url_is_refused(url: str) -> None:
     with pytest.raises(ValueError):
         Address.of(url)

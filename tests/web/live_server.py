@@ -64,7 +64,7 @@ class LiveServer(Server):
             keeper=cast("FakeKeeper", here.store),
             **options,
         )
-        reader, stamp = here.redis, self._stamp
+        reader, stamp = here.reader, self._stamp
         self.letters = Letters(here.store, reader, stamp)
         self.audit = Audit(here.link, reader, here.store.keys)
         self.replays = Replays(

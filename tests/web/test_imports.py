@@ -42,7 +42,7 @@ def test_a_plain_server_imports_a_limited_number_of_modules(modules: set[str]) -
     assert len(modules) < MOST_MODULES
 
 
-@pytest.mark.parametrize("package", ["rich", "jwt", "argon2"])
+@pytest.mark.parametrize("package", ["rich", "jwt", "argon2", "redis", "pydantic_settings"])
 def test_a_plain_server_does_not_import_what_only_others_use(
     modules: set[str], package: str
 ) -> None:

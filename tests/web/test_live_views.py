@@ -263,9 +263,7 @@ async def test_the_trace_of_a_message_that_never_existed_is_empty(server: LiveSe
 
 async def test_a_trace_names_the_tables_that_the_journal_is_read_into(server: LiveServer) -> None:
     keys = server.store_process.store.keys
-    await server.store_process.redis.hset(
-        keys.lakes, mapping={"2": "shelf:/lake", "1": "desk:/data/lake"}
-    )
+    server.store_process.server.ask("HSET", keys.lakes, "2", "shelf:/lake", "1", "desk:/data/lake")
     trace = await server.api.messages.trace(f"test-{time.time_ns()}", None)
     assert trace.lakes == ["desk:/data/lake", "shelf:/lake"]
 
@@ -308,9 +306,9 @@ async def test_a_trace_reads_the_journal_in_pages(server: LiveServer) -> None:
 async def test_results_of_the_pipeline_are_shown_unchanged(server: LiveServer) -> None:
     told = {"result": "dead", "at": 3, "since": 1, "until": 2, "rows": [{"dead": 7}]}
     key = server.store_process.store.keys.pipeline_result("dead")
-    await server.store_process.redis.set(key, orjson.dumps({"v": 1, **told}))
+    server.store_process.server.ask("SET", key, orjson.dumps({"v": 1, **told}))
     assert asdict(await server.api.system.pipeline_result("dead")) == told
-    await server.store_process.redis.set(key, orjson.dumps({"v": 2, "shape": "nobody knows"}))
+    server.store_process.server.ask("SET", key, orjson.dumps({"v": 2, "shape": "nobody knows"}))
     for name in ("dead", "poison"):
         with pytest.raises(RequestFailed):
             await server.api.system.pipeline_result(name)

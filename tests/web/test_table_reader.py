@@ -87,10 +87,11 @@ async def test_one_process_reads_at_a_time_and_ends_with_its_request(tmp_path: P
 
 
 async def test_only_tables_on_this_machine_are_read(server: LiveServer, tmp_path: Path) -> None:
-    redis, lakes = server.store_process.redis, server.store_process.store.keys.lakes
-    await redis.hset(lakes, "1", f"elsewhere.{gethostname()}:{tmp_path}")
+    process = server.store_process
+    lakes = process.store.keys.lakes
+    process.server.ask("HSET", lakes, "1", f"elsewhere.{gethostname()}:{tmp_path}")
     with pytest.raises(RequestFailed, match="no tables on this machine"):
         await server.api.messages.table_steps(ID)
-    await redis.hset(lakes, "2", f"{gethostname()}:{tmp_path}")
+    process.server.ask("HSET", lakes, "2", f"{gethostname()}:{tmp_path}")
     with pytest.raises(RequestFailed, match="has no tables"):
         await server.api.messages.table_steps(ID)
