@@ -4,8 +4,8 @@ import gc
 import shlex
 import sys
 
-# New objects at which Python begins to look for garbage.
-_YOUNG = 50_000
+# New objects at which Python begins to look for garbage: more than any command needs to start.
+_YOUNG = 200_000
 
 
 def main() -> None:

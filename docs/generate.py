@@ -25,7 +25,7 @@ from holdfast.settings import SECTIONS
 from holdfast.settings.section import Section
 from holdfast.units import unit_of
 from holdfast.web.connection_limit import ConnectionLimit
-from holdfast.web.metrics import BayeuxCollector
+from holdfast.web.metric_families import BayeuxCollector
 
 DOCS = Path(__file__).parent
 

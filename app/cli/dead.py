@@ -10,19 +10,9 @@ from typing import IO, TYPE_CHECKING, Annotated
 import typer
 
 from holdfast.cli.failures import Exit
+from holdfast.cli.letter_options import Everything, Ids, LetterConditions, id_of, wanted
 from holdfast.cli.lists import Range, print_list
-from holdfast.cli.options import (
-    AtAddress,
-    Conditions,
-    DryRun,
-    Everything,
-    Ids,
-    LetterConditions,
-    ToServer,
-    Yes,
-    id_of,
-    wanted,
-)
+from holdfast.cli.options import AtAddress, Conditions, DryRun, ToServer, Yes
 from holdfast.cli.output import (
     Cell,
     Column,

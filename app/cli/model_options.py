@@ -3,23 +3,19 @@
 import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
-from types import NoneType, UnionType
-from typing import Annotated, Any, Union, get_args, get_origin
+from typing import Annotated, Any, get_args, get_origin
 
 import typer
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from holdfast.cli.moments import moment
+from holdfast.cli.value_types import PLACEHOLDERS, value_type
 from holdfast.store.fields import Ms, SessionKey
 from holdfast.units import Unit, unit_of
 
-_SCALARS = (bool, int, float, str, Path)
 # A link of Markdown, with what it shows.
 _LINK = re.compile(r"\[([^]]+)\]\([^)]+\)")
-# The placeholder of a value that is not a text.
-_VALUES = {bool: None, int: "NUMBER", float: "NUMBER", Path: "FILE"}
 _NO_FLAGS: Mapping[str, str] = {}
 
 
@@ -57,14 +53,14 @@ def parameter(
 ) -> inspect.Parameter:
     """Return the option of a field; without a default, because the server knows it."""
     unit = unit_of(field.metadata)
-    kind, text = _kind(field.annotation), _help(field, unit)
+    kind, text = value_type(field.annotation), _help(field, unit)
     if _is(field, Ms):
         kind, metavar, text = str, "TIME", f"{text} A span (2h) or a date (2026-11-20T08:00)."
     elif _is(field, SessionKey):
         metavar = "SESSION"
     elif unit:
         metavar = unit.name
-    elif kind in _VALUES:
+    elif kind in PLACEHOLDERS:
         metavar = None
     is_list = get_origin(kind) is list
     flags = (flag,) if flag else ()
@@ -77,11 +73,6 @@ def parameter(
     )
 
 
-def shown_value(kind: Any) -> str | None:  # noqa: ANN401 - whatever is a type
-    """Return what stands for a value of this type in the help; None for a flag."""
-    return _VALUES.get(_kind(kind), "TEXT")
-
-
 def _understood(field: FieldInfo, value: Any) -> Any:  # noqa: ANN401 - what an option takes
     if _is(field, Ms):
         return moment(value, ago=True)
@@ -91,17 +82,6 @@ def _understood(field: FieldInfo, value: Any) -> Any:  # noqa: ANN401 - what an 
 def _is(field: FieldInfo, kind: object) -> bool:
     """Return whether the field has this type, optional or not."""
     return kind in get_args(field.annotation)
-
-
-def _kind(annotation: Any) -> Any:  # noqa: ANN401 - whatever is a type
-    """Return the type of a value on the command line; lists repeat the flag, tables are JSON."""
-    if get_origin(annotation) is Annotated:
-        return _kind(get_args(annotation)[0])
-    if get_origin(annotation) in (Union, UnionType):
-        return _kind(next(kind for kind in get_args(annotation) if kind is not NoneType))
-    if get_origin(annotation) is list:
-        return list[str]
-    return annotation if annotation in _SCALARS else str
 
 
 def _help(field: FieldInfo, unit: Unit | None) -> str:

@@ -1,6 +1,5 @@
 """Options that several commands share."""
 
-import re
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -8,18 +7,13 @@ from urllib.parse import quote
 
 import typer
 
-from holdfast.cli.model_options import options_of
-from holdfast.cli.moments import now_ms
 from holdfast.cli.remote import DEFAULT_URL, Server
-from holdfast.store.letter_filter import LetterFilter
 
 AsJson = Annotated[
     bool, typer.Option("--json", rich_help_panel="Options", help="Print JSON instead of tables.")
 ]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Skip the confirmation.")]
 Limit = Annotated[int, typer.Option("--limit", "-n", min=1, help="Maximum number of items.")]
-Ids = Annotated[list[str] | None, typer.Argument(metavar="ID", help="Ids of letters.")]
-Everything = Annotated[bool, typer.Option("--all", help="Apply to all dead letters.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only count; change nothing.")]
 Channel = Annotated[str, typer.Argument(metavar="CHANNEL", help="The channel, such as /orders/7.")]
 Prefix = Annotated[str, typer.Option("--prefix", help="Beginning of the channel's name.")]
@@ -32,8 +26,6 @@ Condition = Annotated[
 Key = Annotated[
     str, typer.Argument(metavar="SESSION", help="The session, such as joe/1 or client/joe/1.")
 ]
-
-_ID = re.compile("[0-9]{19}")
 
 Conditions = dict[str, Any]
 
@@ -65,7 +57,6 @@ def _server(
 
 AtAddress = Annotated[Server, _address]
 ToServer = Annotated[Server, _server]
-LetterConditions = Annotated[Conditions, options_of(LetterFilter, without=["ids"])]
 
 
 def path_of(key: str) -> str:
@@ -74,30 +65,6 @@ def path_of(key: str) -> str:
     if not subject or not number.removeprefix("-").isdecimal():
         raise typer.BadParameter(f"{key!r} is not a session: write a name such as joe/1")
     return f"/sessions/{quote(subject, safe='')}/{number}"
-
-
-def wanted(ids: list[str] | None, conditions: Conditions, *, everything: bool) -> Conditions:
-    """Return the selected dead letters, in the server's form."""
-    letters = {**conditions, "ids": [*map(id_of, ids)]} if ids else conditions
-    if bool(letters) is everything:
-        raise typer.BadParameter("give ids or conditions, or --all")
-    # Later deaths are not included in the number that was confirmed.
-    return {"filter": {"until": now_ms(), **letters}}
-
-
-def id_of(text: str) -> str:
-    """Check the id of a letter."""
-    if _ID.fullmatch(text) is None:
-        message = f"{text!r} is not an id: ids have 19 digits, see holdfast dead list"
-        raise typer.BadParameter(message)
-    return text
-
-
-def replay_of(text: str) -> str:
-    """Check the id of a replay."""
-    if not text.isalnum() or not text.isascii():
-        raise typer.BadParameter(f"{text!r} is not an id: see holdfast dead replays")
-    return text
 
 
 def confirm(question: str, *, yes: bool) -> None:

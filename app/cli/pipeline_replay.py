@@ -9,15 +9,9 @@ import typer
 from holdfast.cli import spark
 from holdfast.cli.failures import Exit
 from holdfast.cli.journal_place import AtJournal
+from holdfast.cli.letter_options import Everything
 from holdfast.cli.model_options import options_of
-from holdfast.cli.options import (
-    Conditions,
-    DryRun,
-    Everything,
-    ToServer,
-    Yes,
-    confirm,
-)
+from holdfast.cli.options import Conditions, DryRun, ToServer, Yes, confirm
 from holdfast.cli.output import Json, complain, note, print_rows, spinner
 from holdfast.cli.remote import Remote
 from holdfast.cli.replay import HowToReplay, report, watch_job

@@ -9,8 +9,8 @@ import typer
 from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 from typer.models import OptionInfo
 
-from holdfast.cli.model_options import shown_value
 from holdfast.cli.moments import is_span
+from holdfast.cli.value_types import shown_value
 
 if TYPE_CHECKING:
     from typer._click import HelpFormatter

@@ -5,7 +5,6 @@ import getpass
 import os
 import re
 import sys
-import tomllib
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -85,8 +84,15 @@ def data_directory() -> Path:
     if name := os.environ.get("HOLDFAST_DATA"):
         return Path(name)
     try:
-        settings = tomllib.loads(Path("holdfast.toml").read_text("utf-8"))
+        text = Path("holdfast.toml").read_text("utf-8")
     except (OSError, ValueError):
+        return Path("data")
+    # Most commands do without.
+    import tomllib
+
+    try:
+        settings = tomllib.loads(text)
+    except ValueError:
         settings = {}
     return Path(str(settings.get("data", "data")))
 

@@ -12,19 +12,10 @@ import orjson
 import typer
 
 from holdfast.cli.failures import Exit
+from holdfast.cli.letter_options import Everything, Ids, LetterConditions, replay_of, wanted
 from holdfast.cli.model_options import options_of
 from holdfast.cli.moments import span_s
-from holdfast.cli.options import (
-    DryRun,
-    Everything,
-    Ids,
-    LetterConditions,
-    ToServer,
-    Yes,
-    confirm,
-    replay_of,
-    wanted,
-)
+from holdfast.cli.options import DryRun, ToServer, Yes, confirm
 from holdfast.cli.output import (
     Json,
     age,

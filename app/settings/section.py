@@ -2,7 +2,7 @@
 
 from typing import Annotated, ClassVar
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from holdfast.units import Unit
 
@@ -16,5 +16,8 @@ Token = Annotated[str, Field(pattern=r"^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")]
 
 class Section(BaseModel):
     """Settings that belong together, under one heading."""
+
+    # Only all sections together are ever checked.
+    model_config = ConfigDict(defer_build=True)
 
     heading: ClassVar[str]

@@ -24,7 +24,7 @@ _LATEST = 10**19 - 1
 class LetterFilter(BaseModel):
     """Conditions on dead letters, all of which must hold; without any, all letters match."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     ids: tuple[LetterId, ...] = Field(default=(), max_length=1000)
     channel: Channel | None = Field(default=None, description="Published on this channel.")

@@ -35,7 +35,7 @@ class LineUnfit(Exception):
 class _Line(BaseModel):
     """The fields of a line that are read; null stands for a field that is missing."""
 
-    model_config = ConfigDict(strict=True)
+    model_config = ConfigDict(strict=True, defer_build=True)
 
     @model_validator(mode="before")
     @classmethod

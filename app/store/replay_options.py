@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from holdfast.delivery.json_text import to_json
 from holdfast.store.fields import SessionKey
 
-_STRICT = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+_STRICT = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, defer_build=True)
 
 
 class Edit(BaseModel):

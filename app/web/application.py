@@ -4,7 +4,6 @@ from collections.abc import Awaitable, Callable, Collection
 from functools import partial
 
 from aiohttp import web
-from prometheus_client import CONTENT_TYPE_LATEST
 
 from holdfast.bayeux.errors import ErrorReply, RequestRefused
 from holdfast.web.callback_polling import callback_poll
@@ -143,8 +142,8 @@ def _in_turn(endpoint: Endpoint) -> Callable[..., Awaitable[web.StreamResponse]]
 
 def _add_metrics(application: web.Application, metrics: Metrics) -> None:
     async def figures(_: web.Request) -> web.Response:
-        headers = {"Content-Type": CONTENT_TYPE_LATEST}
-        return web.Response(body=await metrics.text(), headers=headers)
+        text, kind = await metrics.text()
+        return web.Response(body=text, headers={"Content-Type": kind})
 
     application.router.add_get("/metrics", figures)
 

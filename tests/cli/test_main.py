@@ -4,6 +4,7 @@ import re
 import shlex
 import subprocess
 import sys
+from functools import cache
 from string import ascii_lowercase
 from typing import Any
 
@@ -12,7 +13,7 @@ import typer
 from typer.testing import CliRunner
 
 from holdfast.cli.main import COMMANDS, load, program
-from tests.imported import packages_in
+from tests.imported import foreign_modules_in, modules_in, packages_in
 from tests.serving import ROOT, environment
 
 _WHAT_IS_LOADED = """
@@ -34,8 +35,9 @@ def test_the_list_of_commands_does_not_import_the_server() -> None:
     assert not loaded & {"aiohttp", "pydantic", "redis", "rich", "uvloop"}
 
 
-def imported_by(*words: str) -> set[str]:
-    """The packages that a command imports before it ends."""
+@cache
+def imports_of(*words: str) -> str:
+    """What a command says about its imports until it ends."""
     done = subprocess.run(
         [sys.executable, "-X", "importtime", "-m", "holdfast", *words],
         env=environment(),
@@ -43,16 +45,29 @@ def imported_by(*words: str) -> set[str]:
         capture_output=True,
         text=True,
     )
-    return packages_in(done.stderr)
+    return done.stderr
 
 
 def test_the_version_is_shown_without_reading_options() -> None:
-    assert not imported_by("version") & {"typer", "pydantic", "rich", "asyncio"}
+    assert not packages_in(imports_of("version")) & {"typer", "pydantic", "rich", "asyncio"}
+
+
+# With some room for other versions of the libraries: aiohttp, typer and pydantic are most of them.
+@pytest.mark.parametrize(
+    ("words", "most"), [("version", 12), ("session list", 212), ("publish /a 1", 229)]
+)
+def test_a_command_imports_a_limited_number_of_modules(words: str, most: int) -> None:
+    assert len(foreign_modules_in(imports_of(*shlex.split(words)))) <= most
+
+
+def test_publishing_does_not_import_the_store_or_the_reader_of_settings_files() -> None:
+    found = modules_in(imports_of("publish", "/a", "1"))
+    assert not [name for name in found if name.startswith(("holdfast.store", "tomllib"))]
 
 
 @pytest.mark.parametrize("words", ["session list", "publish /a 1", "dead list", "version --json"])
 def test_a_command_does_not_import_what_draws_on_terminals_or_runs_the_server(words: str) -> None:
-    found = imported_by(*shlex.split(words))
+    found = packages_in(imports_of(*shlex.split(words)))
     assert not found & {"rich", "redis", "uvloop", "prometheus_client", "cryptography"}
 
 

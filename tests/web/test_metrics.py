@@ -21,6 +21,7 @@ from holdfast.delivery.session_states import SessionInput
 from holdfast.extensions.ack import Ack
 from holdfast.extensions.delivery_wire import DeliveryWire
 from holdfast.web.connection_limit import ConnectionLimit
+from holdfast.web.metric_families import MetricFamilies
 from holdfast.web.metrics import Metrics
 from tests.web.requests import CLIENT_ID, CONNECT, DISCONNECT, HANDSHAKE, PUBLISH, SUBSCRIBE
 from tests.web.requests import post_messages as post
@@ -58,7 +59,8 @@ class Figures:
 
 
 async def figures(rig: Rig) -> Figures:
-    found = Figures((await Metrics(rig.bayeux, {"main": ConnectionLimit(1)}).text()).decode())
+    text, _ = await Metrics(rig.bayeux, {"main": ConnectionLimit(1)}).text()
+    found = Figures(text.decode())
     places = found.total(IN_NO_QUEUE) + sum(map(found, IN_A_QUEUE))
     assert found("holdfast_entries_accepted_total") + found(BEFORE) == places
     return found
@@ -227,8 +229,8 @@ async def test_labels_have_only_values_of_their_tables(rig: Rig) -> None:
 
 
 async def test_every_figure_is_explained(rig: Rig) -> None:
-    text = (await Metrics(rig.bayeux, {"main": ConnectionLimit(1)}).text()).decode()
-    families = list(text_string_to_metric_families(text))
+    text, _ = await Metrics(rig.bayeux, {"main": ConnectionLimit(1)}).text()
+    families = list(text_string_to_metric_families(text.decode()))
     assert len({family.name for family in families}) == len(families)
     assert {family.name for family in families} > {"process_open_fds", "python_info"}
     assert all(family.documentation for family in families)
@@ -260,21 +262,23 @@ class Slow(Collector):
 
 async def test_simultaneous_callers_share_a_reading_and_later_ones_get_a_new_one(rig: Rig) -> None:
     metrics, reading = Metrics(rig.bayeux, {}), Reading()
-    metrics._bayeux.register(reading)
+    metrics._families = MetricFamilies(rig.bayeux, {})
+    metrics._families.server.register(reading)
     reading.times.clear()
     for number in range(1, 4):
         asked_at = time.monotonic()
         texts = await asyncio.gather(*(metrics.text() for _ in range(50)))
         assert len(reading.times) == number
         assert reading.times[-1] >= asked_at
-        assert {f"test_readings_total {number}.0" in text.decode() for text in texts} == {True}
+        assert {f"test_readings_total {number}.0" in text.decode() for text, _ in texts} == {True}
 
 
 async def test_after_a_slow_reading_the_next_one_waits(rig: Rig) -> None:
     metrics = Metrics(rig.bayeux, {})
     reading, slow = Reading(), Slow()
-    metrics._bayeux.register(reading)
-    metrics._bayeux.register(slow)
+    metrics._families = MetricFamilies(rig.bayeux, {})
+    metrics._families.server.register(reading)
+    metrics._families.server.register(slow)
     for _ in range(3):
         await metrics.text()
     *_, before, last = reading.times

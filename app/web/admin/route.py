@@ -20,7 +20,7 @@ from holdfast.web.admin.tokens import Role
 from holdfast.web.admin.views import Items
 
 PLACE = re.compile(r"\{(\w+)\}")
-_STRICT = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+_STRICT = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, defer_build=True)
 _ROUTE = "_route"
 _KEY = {"subject": (Subject, ...), "number": (SessionNumber, ...)}
 

@@ -13,7 +13,7 @@ AnyDispatcherState = Annotated[DispatcherState, values_of(DispatcherState)]
 class SessionFilter(BaseModel):
     """Conditions on sessions. All of them hold together; none means all sessions."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     prefix: Annotated[str, Field(max_length=256, pattern=r"^[^\x00-\x1f\x7f]*$")] = Field(
         default="",
