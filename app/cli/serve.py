@@ -6,7 +6,6 @@ import resource
 import shlex
 import signal
 import sys
-import tomllib
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -73,8 +72,6 @@ def read_settings(config: Path | None, given: dict[str, Any]) -> Settings:
         _fail(*(_complaint(fault) for fault in error.errors()))
     except orjson.JSONDecodeError as error:
         _fail(f"channels: not JSON: {error}")
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        _fail(f"{file}: {error}")
     except ValueError as error:
         _fail(str(error))
 

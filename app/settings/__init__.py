@@ -1,6 +1,5 @@
 """The settings: flags first, then `HOLDFAST_*` variables, then `holdfast.toml`."""
 
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
@@ -95,10 +94,20 @@ SECTIONS = [base for base in reversed(Settings.__bases__) if issubclass(base, Se
 
 def read(file: Path | None, given: Mapping[str, Any]) -> Settings:
     """Read the settings: flags override variables, variables override the file."""
-    found = {} if file is None else tomllib.loads(file.read_text("utf-8"))
+    found = {} if file is None else _in_file(file)
     for source in (given_by_environment(Settings.model_fields), given):
         found = _overridden(found, source)
     return Settings(**found)
+
+
+def _in_file(file: Path) -> dict[str, Any]:
+    # Many servers have none.
+    import tomllib
+
+    try:
+        return tomllib.loads(file.read_text("utf-8"))
+    except ValueError as error:
+        raise ValueError(f"{file}: {error}") from error
 
 
 def _overridden(found: Mapping[str, Any], by: Mapping[str, Any]) -> dict[str, Any]:

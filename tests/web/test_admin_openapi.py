@@ -2,12 +2,14 @@
 
 import re
 from collections.abc import Iterator
+from threading import get_ident
 from typing import Any
 
 import orjson
 import pytest
 from aiohttp import web
 
+from holdfast.web.admin import routes
 from holdfast.web.admin.address import API
 from holdfast.web.admin.application import make_admin
 from holdfast.web.admin.openapi import describe
@@ -88,6 +90,16 @@ def test_parameters_are_described(method: str, path: str, operation: dict[str, A
     assert "default" in operation["responses"]
     assert operation["responses"].keys() & {"200", "204"}
     assert ("requestBody" in operation) <= (method in ("put", "post"))
+
+
+async def test_the_document_is_made_beside_the_event_loop(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made_in: list[int] = []
+    monkeypatch.setattr(routes, "describe", lambda *_: made_in.append(get_ident()))
+    await routes.Description().description()
+    assert made_in not in ([], [get_ident()])
+    assert all(each.params.__pydantic_complete__ for each in ROUTES)
 
 
 async def test_responses_match_their_descriptions() -> None:

@@ -43,7 +43,8 @@ def test_a_plain_server_imports_a_limited_number_of_modules(modules: set[str]) -
 
 
 @pytest.mark.parametrize(
-    "package", ["rich", "jwt", "argon2", "redis", "pydantic_settings", "prometheus_client"]
+    "package",
+    ["rich", "jwt", "argon2", "redis", "pydantic_settings", "prometheus_client", "tomllib"],
 )
 def test_a_plain_server_does_not_import_what_only_others_use(
     modules: set[str], package: str

@@ -58,6 +58,12 @@ class Route:
         """The reader's token is enough for what only reads."""
         return Role.READER if self.method == "GET" else Role.OPERATOR
 
+    def build(self) -> None:
+        """Build the models, as the first request would; no two threads may do it at once."""
+        for model in (self.params, self.body):
+            if isinstance(model, type) and issubclass(model, BaseModel):
+                model.model_rebuild()
+
     def arguments(
         self, params: BaseModel, body: BaseModel | AsyncIterator[bytes] | None, who: str
     ) -> dict[str, Any]:
