@@ -26,6 +26,7 @@ GROUPS = {
         "respond": "Reply to requests on a channel, until Ctrl-C.",
     },
     "Inspect and manage": {
+        "now": "Show what is stuck now, since when, and for whom.",
         "top": "Show a server at work: messages, queues, sessions and dead letters, until Ctrl-C.",
         "session": "List and end sessions.",
         "dispatcher": "Hold back and resume delivery to sessions.",

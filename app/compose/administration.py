@@ -30,6 +30,7 @@ from holdfast.web.admin.feed import Feed
 from holdfast.web.admin.figures import LiveFigures
 from holdfast.web.admin.letters import LetterResource
 from holdfast.web.admin.messages import MessageResource
+from holdfast.web.admin.now import LiveNow
 from holdfast.web.admin.queue_waits import QueueWaits
 from holdfast.web.admin.sessions import SessionResource
 from holdfast.web.admin.shared_queues import SharedQueueResource
@@ -111,6 +112,7 @@ def make_administration(
         SystemResource(
             running,
             figures=figures,
+            now=LiveNow(running, figures, letters.search),
             results=PipelineResults(reader, store.keys),
             queue_waits=waits,
         ),

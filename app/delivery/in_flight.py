@@ -112,6 +112,11 @@ class InFlight:
             self._handed = fresh.split(self._due(fresh.handed_at))
         return self._handed
 
+    def glance(self) -> Batch | list[Entry]:
+        """Return what is in flight for those who only look: a fresh batch stays one."""
+        fresh = self._fresh
+        return [*self._handed.values()] if fresh is None else fresh
+
     def tried(self) -> list[Entry]:
         """Return the entries in flight, then the returned ones."""
         return [*self.in_flight().values(), *self.returned.values()]

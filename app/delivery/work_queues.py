@@ -76,7 +76,7 @@ class WorkQueues(SharedQueues[R]):
         super().__init__(hub, owner, limits, senders)
         self._channels = channels
         # Whether any session can have work; most servers have no work queues.
-        self._is_used = is_used
+        self.is_used = is_used
         # By each pattern that matches their channels, the queues in which anything waits.
         self._matching: dict[str, dict[str, None]] = {}
         # The queues with messages that somebody has refused.
@@ -162,7 +162,7 @@ class WorkQueues(SharedQueues[R]):
 
     def restore(self, name: str, messages: Sequence[Message]) -> None:
         """Restore the queue from the store, also of a channel that is no longer a work queue."""
-        self._is_used = True
+        self.is_used = True
         for message in messages:
             if message.refusals is None:
                 # The message was replayed: its body is made from its dead letter.
@@ -255,13 +255,13 @@ class WorkQueues(SharedQueues[R]):
 
     def take_back(self, receiver: R) -> None:
         """Return all work of a session that ends."""
-        if self._is_used and not receiver.has_shared_queue:
+        if self.is_used and not receiver.has_shared_queue:
             self._look_at_disputed()
             self._take_back(receiver, receiver.queue.entries())
 
     def relieve(self, receiver: R) -> None:
         """Return the work that waits for a session: it is not live, or no longer subscribes."""
-        if not self._is_used:
+        if not self.is_used:
             return
         self._look_at_disputed()
         queue = receiver.queue

@@ -22,9 +22,9 @@ ENGLISH = """
     environment field file first for form forward found from full given gives hop hour illegal
     info installed interrupted invalid is item keep last lately later level line list long
     longest look made main making manual match max measure model moment monitor newest next
-    now number oldest on only out part person process progress protocol range read reason
+    number oldest on only out part person process progress protocol range read reason
     received remote respond rest row sample search seen send sent serve since sort statistic
-    suggestion take taken tally task text then title total two unit unreachable until unusable
+    suggestion take taken task text then title total two unit unreachable until unusable
     value version way who
 """
 # what they mean to anybody who writes Python,

@@ -30,6 +30,7 @@ from holdfast.web.admin.letter_views import (
 )
 from holdfast.web.admin.letters import check_edit
 from holdfast.web.admin.message_views import KeptMessage, Trace, TraceQueue, TraceStep
+from holdfast.web.admin.now_views import FirstItems, LettersNow, Now
 from holdfast.web.admin.session_filter import SessionFilter
 from holdfast.web.admin.session_views import (
     ClearedQueue,
@@ -162,6 +163,30 @@ def some_figures(**changes: Any) -> Figures:
     return Figures(**{**known, **changes})
 
 
+def nothing_waits(**changes: Any) -> Now:
+    lists = (
+        "oldest_receivers",
+        "receivers",
+        "channels",
+        "work_queues",
+        "held_back",
+        "held_channels",
+        "unreachable",
+    )
+    known: dict[str, Any] = {
+        **{name: FirstItems([], 0) for name in lists},
+        "sentence": "nothing waits",
+        "time": NOW_MS,
+        "store": "available",
+        "waiting": 0,
+        "in_flight": 0,
+        "oldest": None,
+        "letters": LettersNow(0, []),
+        "figures": some_figures(),
+    }
+    return Now(**{**known, **changes})
+
+
 def a_topic(channel: str, **fields: Any) -> Topic:
     about: dict[str, Any] = {
         "state": TopicState.ALIVE,
@@ -200,6 +225,8 @@ class FakeOperations:
                 **dict.fromkeys(("history", "kept", "queued", "work", "subscribers"), 0),
             ),
         ]
+        # What is stuck now.
+        self.standing = nothing_waits()
         # Whether nothing waits for subjects any more.
         self.is_cleared = False
         # How far each look at a replay brings it, and how many looks there were.
@@ -365,6 +392,10 @@ class FakeOperations:
     async def figures(self) -> Figures:
         self._fail()
         return some_figures()
+
+    async def now(self, limit: int) -> Now:
+        self._fail()
+        return self.standing
 
     async def about(self, who: str) -> About:
         self._fail()

@@ -24,6 +24,7 @@ from holdfast.web.admin.figures import LiveFigures
 from holdfast.web.admin.letter_views import Letter
 from holdfast.web.admin.letters import LetterResource
 from holdfast.web.admin.messages import MessageResource
+from holdfast.web.admin.now import LiveNow
 from holdfast.web.admin.queue_waits import QueueWaits
 from holdfast.web.admin.sessions import SessionResource
 from holdfast.web.admin.shared_queues import SharedQueueResource
@@ -97,6 +98,7 @@ class LiveServer(Server):
             SystemResource(
                 server,
                 figures=figures,
+                now=LiveNow(server, figures, search),
                 results=PipelineResults(reader, keys),
                 queue_waits=QueueWaits(state.sessions, lambda: self.now),
             ),

@@ -19,6 +19,7 @@ from holdfast.bayeux.session_status import (
 from holdfast.delivery import entries
 from holdfast.delivery.dead_letters import DeadLetter
 from holdfast.delivery.dispatcher import DEFAULT_POLICY, DispatcherState
+from holdfast.delivery.guard import Guard
 from holdfast.delivery.node import NS_PER_MS, Node
 from holdfast.delivery.queue import CallbackQueue
 from holdfast.store.fields import Count, Ms
@@ -133,6 +134,19 @@ class HeldChannel:
     next_attempt: Annotated[
         Ms | None, Field(description="Time of the next probe; null while one is under way.")
     ]
+
+
+def held_channel(guard: Guard, node: Node, channel: str, now: float) -> HeldChannel:
+    """Return a held channel with its probes."""
+    probe = guard.probes.get(channel)
+    is_due = probe is not None and not probe.is_under_way
+    return view_of(
+        HeldChannel,
+        guard.held[channel],
+        channel=channel,
+        attempts=0 if probe is None else probe.failures,
+        next_attempt=wall_ms(node, probe.due, now) if probe is not None and is_due else None,
+    )
 
 
 def session_summary(

@@ -7,8 +7,6 @@ from pydantic import Field
 
 from holdfast.bayeux.commands import Command, CommandReply, carry_out, understand
 from holdfast.bayeux.grammar import Verb
-from holdfast.bayeux.session_status import wall_ms
-from holdfast.delivery.guard import ChannelHold
 from holdfast.store.audit import AuditEntry
 from holdfast.store.fields import Channel
 from holdfast.store.pipeline_results import PipelineResults
@@ -18,6 +16,7 @@ from holdfast.web.admin.faults import UNKNOWN, RequestFailed, illegal
 from holdfast.web.admin.fields import (
     CommandText,
     Cursor,
+    EntryLimit,
     HoldEnd,
     Limit,
     Prefix,
@@ -25,11 +24,13 @@ from holdfast.web.admin.fields import (
     Text,
 )
 from holdfast.web.admin.figures import LiveFigures
+from holdfast.web.admin.now import LiveNow
+from holdfast.web.admin.now_views import Now
 from holdfast.web.admin.queue_waits import QueueWaits
 from holdfast.web.admin.route import route
-from holdfast.web.admin.session_views import HeldChannel
+from holdfast.web.admin.session_views import HeldChannel, held_channel
 from holdfast.web.admin.tokens import Role
-from holdfast.web.admin.views import Page, first_names, view_of
+from holdfast.web.admin.views import Page, first_names
 
 # Redis refuses to list what is before 0-0.
 _CURSOR = re.compile(r"(?!0+-0+$)[0-9]{1,19}-[0-9]{1,19}")
@@ -47,6 +48,7 @@ class SystemResource:
         server: RunningServer,
         *,
         figures: LiveFigures,
+        now: LiveNow,
         results: PipelineResults,
         queue_waits: QueueWaits,
     ) -> None:
@@ -55,7 +57,7 @@ class SystemResource:
         self._hub, self._guard, self._node = state.hub, state.guard, state.node
         self._channel_holds = server.life.channel_holds
         self._audit = server.audit
-        self._figures = figures
+        self._figures, self._now = figures, now
         self._results = results
         self._queue_waits = queue_waits
         self._started = state.node.now_ms()
@@ -77,6 +79,11 @@ class SystemResource:
     async def figures(self) -> views.Figures:
         """Show the live figures."""
         return await self._figures.read()
+
+    @route("GET", "/now")
+    async def now(self, limit: EntryLimit = 10) -> Now:
+        """Show what is stuck now, since when, and for whom; each list has so many items at most."""
+        return await self._now.read(limit)
 
     @route("GET", "/pipeline/{result}")
     async def pipeline_result(self, result: ResultName) -> views.PipelineResult:
@@ -114,23 +121,10 @@ class SystemResource:
     @route("GET", "/held-channels")
     async def held_channels(self) -> list[HeldChannel]:
         """List held channels."""
-        held = self._guard.held
-        return [self._held_channel(channel, held[channel]) for channel in sorted(held)]
+        return [self._held_channel(channel) for channel in sorted(self._guard.held)]
 
-    def _held_channel(self, channel: str, held: ChannelHold) -> HeldChannel:
-        probe = self._guard.probes.get(channel)
-        next_attempt = (
-            None
-            if probe is None or probe.is_under_way
-            else wall_ms(self._node, probe.due, self._server.clock())
-        )
-        return view_of(
-            HeldChannel,
-            held,
-            channel=channel,
-            attempts=0 if probe is None else probe.failures,
-            next_attempt=next_attempt,
-        )
+    def _held_channel(self, channel: str) -> HeldChannel:
+        return held_channel(self._guard, self._node, channel, self._server.clock())
 
     @route("PUT", "/held-channels")
     async def hold_channel(
@@ -139,7 +133,7 @@ class SystemResource:
         """Hold back a channel until the given time, or until it is released."""
         async with self._server.change(who, "channel.hold", channel, reason=reason, until=until):
             self._channel_holds.hold(channel, reason, who, until)
-        return self._held_channel(channel, self._guard.held[channel])
+        return self._held_channel(channel)
 
     @route("DELETE", "/held-channels")
     async def release(self, channel: Channel, who: str) -> None:

@@ -1,0 +1,219 @@
+"""Takes readings of what is stuck now: in steps, so that nobody waits for them."""
+
+import asyncio
+import time
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import TypeVar
+
+from holdfast.bayeux.session_life import SessionLife
+from holdfast.bayeux.session_status import hold_of, since_ms, wall_ms
+from holdfast.delivery.dispatcher import DispatcherState
+from holdfast.delivery.node import NS_PER_MS
+from holdfast.store.connection import StoreUnavailable
+from holdfast.store.letter_filter import LetterFilter
+from holdfast.store.letter_search import LetterSearch
+from holdfast.web.admin import now_views as views
+from holdfast.web.admin.changes import RunningServer
+from holdfast.web.admin.figures import LiveFigures
+from holdfast.web.admin.now_sentence import sentence
+from holdfast.web.admin.session_views import Hold, held_channel
+from holdfast.web.admin.system_views import Figures
+from holdfast.web.admin.views import view_of
+from holdfast.web.tally import (
+    ChannelTally,
+    Largest,
+    QueueTally,
+    Tally,
+    WorkerTally,
+    WorkTally,
+)
+
+Item = TypeVar("Item")
+View = TypeVar("View")
+
+# The most items of each list.
+MOST = 100
+# A reading is good for this long, ...
+_FRESH_S = 0.9
+# ... and at most this part of the processor is spent on readings, with millions of entries too.
+_SHARE = 0.1
+_HOUR_MS = 3_600_000
+# The letters that are looked at for the codes that are counted.
+_SAMPLES = 400
+
+
+class LiveNow:
+    """Takes readings, which all callers share."""
+
+    def __init__(self, server: RunningServer, figures: LiveFigures, letters: LetterSearch) -> None:
+        self._server = server
+        self._figures = figures
+        self._letters = letters
+        self._latest: views.Now | None = None
+        self._good_until = 0.0
+        # Whoever comes while a reading is taken waits for that one.
+        self._taking = asyncio.Lock()
+
+    async def read(self, limit: int = MOST) -> views.Now:
+        """Return what is stuck now, with the first items of each list."""
+        async with self._taking:
+            if self._latest is None or self._server.clock() >= self._good_until:
+                self._latest = await self._take()
+            return _first_of(self._latest, limit)
+
+    async def _take(self) -> views.Now:
+        figures = await self._figures.read()
+        letters = await self._codes(figures)
+        tally, spent_s = await self._count()
+        found = _Reading(self._server.life, self._server.clock(), tally).view(figures, letters)
+        self._good_until = self._server.clock() + max(_FRESH_S, spent_s / _SHARE)
+        return found
+
+    async def _count(self) -> tuple[Tally, float]:
+        """Count in steps; return the processor time that they took, too."""
+        state = self._server.life.state
+        has_work = state.work.is_used
+        tally = Tally(state.sessions, state.waiting_places, has_work=has_work, most=MOST)
+        spent_s, begun = 0.0, time.thread_time()
+        for _ in tally.steps():
+            if state.is_turn_over():
+                spent_s += time.thread_time() - begun
+                await asyncio.sleep(0)
+                begun = time.thread_time()
+        return tally, spent_s + time.thread_time() - begun
+
+    async def _codes(self, figures: Figures) -> views.LettersNow | None:
+        """Count the letters of the last hour by code: by all codes of the latest ones."""
+        since = figures.time - _HOUR_MS
+        try:
+            latest = await self._letters.query(LetterFilter(since=since), None, _SAMPLES)
+            codes = {letter.code for letter in latest.letters}
+            counts = {
+                code: await self._letters.count(LetterFilter(code=code, since=since))
+                for code in sorted(codes)
+            }
+            total = await self._letters.count(LetterFilter(since=since))
+        except StoreUnavailable:
+            return None
+        largest = sorted(counts, key=lambda code: -counts[code])
+        found = [views.CodeNow(code, counts[code]) for code in largest]
+        return views.LettersNow(max(total, sum(counts.values())), found)
+
+
+class _Reading:
+    """Makes the views of one tally."""
+
+    def __init__(self, life: SessionLife, now: float, tally: Tally) -> None:
+        self._life, self._state = life, life.state
+        self._now = now
+        self._node = life.state.node
+        self._tally = tally
+
+    def view(self, figures: Figures, letters: views.LettersNow | None) -> views.Now:
+        tally, guard = self._tally, self._state.guard
+        longest = sorted(guard.held, key=lambda channel: guard.held[channel].since)
+        held = [held_channel(guard, self._node, each, self._now) for each in longest[:MOST]]
+        found = views.Now(
+            sentence="",
+            time=self._node.now_ms(),
+            store=self._store(),
+            waiting=tally.waiting,
+            in_flight=tally.in_flight,
+            oldest=self._oldest(tally.oldest.first()),
+            oldest_receivers=self._receivers(tally.oldest),
+            receivers=self._receivers(tally.fullest),
+            channels=_first(tally.channels(), map(self._channel, tally.channels().first())),
+            work_queues=_first(tally.work(), map(self._work, tally.work().first())),
+            held_back=self._receivers(tally.held_back),
+            held_channels=views.FirstItems(held, len(longest) - len(held)),
+            unreachable=self._receivers(tally.out_of_reach),
+            letters=letters,
+            figures=figures,
+        )
+        return replace(found, sentence=sentence(found))
+
+    def _store(self) -> views.StoreState:
+        store = self._state.store
+        if store.is_full:
+            return "full"
+        return "available" if store.takes_messages else "unavailable"
+
+    def _oldest(self, first: list[QueueTally]) -> views.OldestEntry | None:
+        if not first or first[0].oldest is None:
+            return None
+        found, message = first[0], first[0].oldest
+        return views.OldestEntry(
+            id=f"{self._node.name}-{message.id}",
+            channel=message.channel,
+            receiver=found.receiver.key,
+            published=message.id // NS_PER_MS,
+            state="in_flight" if found.is_oldest_in_flight else "waiting",
+        )
+
+    def _receivers(self, largest: Largest[QueueTally]) -> views.FirstItems[views.ReceiverNow]:
+        return _first(largest, map(self._receiver, largest.first()))
+
+    def _receiver(self, found: QueueTally) -> views.ReceiverNow:
+        receiver, oldest = found.receiver, found.oldest
+        state, hold = receiver.connection_state, hold_of(receiver)
+        has_since = state in (DispatcherState.POLLING, DispatcherState.DEAD)
+        return view_of(
+            views.ReceiverNow,
+            found,
+            receiver=receiver.key,
+            state=state,
+            since=since_ms(self._node, receiver, state, self._now) if has_since else None,
+            hold=None if hold is None else view_of(Hold, hold),
+            oldest=None if oldest is None else oldest.id // NS_PER_MS,
+            oldest_id=None if oldest is None else f"{self._node.name}-{oldest.id}",
+        )
+
+    def _channel(self, found: ChannelTally) -> views.ChannelNow:
+        return view_of(views.ChannelNow, found, held=found.channel in self._state.guard.held)
+
+    def _work(self, found: WorkTally) -> views.WorkNow:
+        channel = self._state.channels.get(found.channel)
+        receivers = () if channel is None else self._state.routes.receivers(channel)
+        workers = _first(found.workers, map(self._worker, found.workers.first()))
+        return view_of(
+            views.WorkNow,
+            found,
+            self._worker(found.total),
+            receivers=len(receivers),
+            workers=workers,
+        )
+
+    def _worker(self, found: WorkerTally) -> views.WorkerNow:
+        return view_of(
+            views.WorkerNow,
+            found,
+            oldest=None if found.oldest is None else found.oldest // NS_PER_MS,
+            since=None if found.since is None else wall_ms(self._node, found.since, self._now),
+        )
+
+
+def _first(largest: Largest[Item], items: Iterable[View]) -> views.FirstItems[View]:
+    found = [*items]
+    return views.FirstItems(found, largest.count - len(found))
+
+
+def _first_of(now: views.Now, limit: int) -> views.Now:
+    """Return the reading with shorter lists."""
+
+    def first(found: views.FirstItems[Item]) -> views.FirstItems[Item]:
+        return views.FirstItems(found.items[:limit], found.more + len(found.items[limit:]))
+
+    work = [replace(each, workers=first(each.workers)) for each in now.work_queues.items]
+    letters = now.letters
+    return replace(
+        now,
+        oldest_receivers=first(now.oldest_receivers),
+        receivers=first(now.receivers),
+        channels=first(now.channels),
+        work_queues=first(views.FirstItems(work, now.work_queues.more)),
+        held_back=first(now.held_back),
+        held_channels=first(now.held_channels),
+        unreachable=first(now.unreachable),
+        letters=None if letters is None else replace(letters, codes=letters.codes[:limit]),
+    )

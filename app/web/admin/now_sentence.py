@@ -1,0 +1,83 @@
+"""The sentence that says what an operator should know first."""
+
+from collections.abc import Callable, Iterator
+from datetime import datetime
+
+from holdfast.units import counted
+from holdfast.web.admin.now_views import Now, ReceiverNow
+
+# From this age on, an entry in flight is worth a sentence.
+_LATE_MS = 60_000
+_STORES = {
+    "unavailable": "the store is unavailable: durable messages are refused",
+    "full": "the store is unavailable, and too many changes wait for it: nothing is settled",
+}
+
+
+def clock_time(ms: int, now_ms: int) -> str:
+    """Return the time of day here, with the date unless it is today."""
+    moment, today = (datetime.fromtimestamp(each / 1000).astimezone() for each in (ms, now_ms))
+    date = "" if moment.date() == today.date() else "%Y-%m-%d "
+    return moment.strftime(f"{date}%H:%M %Z")
+
+
+def sentence(now: Now, write_time: Callable[[int, int], str] = clock_time) -> str:
+    """Say what is stuck; of several things the one for which most messages wait."""
+    if now.store in _STORES:
+        return _STORES[now.store]
+
+    def since(ms: int | None) -> str:
+        return "" if ms is None else f" since {write_time(ms, now.time)}"
+
+    waiting, text = max(_stuck(now, since), key=lambda each: each[0], default=(0, ""))
+    if waiting:
+        return text
+    if now.waiting:
+        wait = counted(now.waiting, "message waits", "messages wait")
+        oldest = now.oldest
+        if oldest is None or oldest.state != "waiting":
+            return wait
+        return f"{wait}, the oldest{since(oldest.published)} for {oldest.receiver}"
+    return f"nothing waits{_but(now, text, since)}"
+
+
+def _but(now: Now, text: str, since: Callable[[int | None], str]) -> str:
+    """Return what is remarkable although nothing waits."""
+    if text:
+        return f", but {text}"
+    oldest = now.oldest
+    if oldest is not None and now.time - oldest.published >= _LATE_MS:
+        return f", but {oldest.receiver} has not acknowledged a message{since(oldest.published)}"
+    return ""
+
+
+def _stuck(now: Now, since: Callable[[int | None], str]) -> Iterator[tuple[int, str]]:
+    """Yield what keeps messages waiting, with their number."""
+    for each in now.held_back.items[:1]:
+        hold = since(None if each.hold is None else each.hold.since)
+        yield _of(each, f"has been held back{hold}")
+    for each in now.unreachable.items[:1]:
+        yield _of(each, f"has been {each.state.value}{since(each.since)}")
+    on = {each.channel: each.waiting for each in now.channels.items}
+    for held in now.held_channels.items:
+        waiting = on.get(held.channel, 0)
+        text = f"{held.channel} has been held back{since(held.since)}"
+        yield waiting, f"{text}{_and_wait(waiting, 'on')}"
+    for work in now.work_queues.items:
+        if work.unassigned and not work.receivers:
+            text = counted(work.unassigned, "message waits", "messages wait")
+            yield (
+                work.unassigned,
+                f"{work.channel} has no worker and {text} in it{since(work.oldest)}",
+            )
+
+
+def _of(each: ReceiverNow, text: str) -> tuple[int, str]:
+    waiting = each.waiting + each.in_flight
+    return waiting, f"{each.receiver} {text}{_and_wait(waiting, 'for')}"
+
+
+def _and_wait(count: int, preposition: str) -> str:
+    if not count:
+        return ""
+    return f" and {counted(count, 'message waits', 'messages wait')} {preposition} it"

@@ -1,0 +1,158 @@
+"""Views of what an operator asks first: what is stuck now, since when, and whose."""
+
+from dataclasses import dataclass
+from typing import Annotated, Generic, Literal, TypeVar
+
+from pydantic import Field
+
+from holdfast.store.fields import Count, Ms
+from holdfast.web.admin.session_filter import AnyDispatcherState
+from holdfast.web.admin.session_views import HeldChannel, Hold
+from holdfast.web.admin.system_views import Figures
+
+Item = TypeVar("Item")
+
+StoreState = Literal["available", "unavailable", "full"]
+
+_Oldest = Annotated[
+    Ms | None,
+    Field(
+        description="When its oldest entry was published; copies from histories and replays do not "
+        "count."
+    ),
+]
+_Waiting = Annotated[int, Field(ge=0, description="Entries that wait to be handed over.")]
+_InFlight = Annotated[
+    int, Field(ge=0, description="Entries in flight: handed over and not settled.")
+]
+
+
+@dataclass(frozen=True, slots=True)
+class FirstItems(Generic[Item]):
+    """The first items of a list, and how many more there are."""
+
+    items: list[Item]
+    more: Count
+
+
+@dataclass(frozen=True, slots=True)
+class OldestEntry:
+    """The entry that has been unacknowledged for longest."""
+
+    id: Annotated[str, Field(description="The message: `<node>-<ns>`.")]
+    channel: str
+    receiver: str
+    published: Ms
+    state: Literal["waiting", "in_flight"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReceiverNow:
+    """One queue: of a session, of a subject (`joe/0`), or of work (`work:/jobs/0`)."""
+
+    receiver: str
+    state: AnyDispatcherState
+    since: Annotated[Ms | None, Field(description="Since when it is POLLING or DEAD.")]
+    hold: Hold | None
+    waiting: _Waiting
+    in_flight: _InFlight
+    bytes: Count
+    oldest: _Oldest
+    oldest_id: Annotated[str | None, Field(description="The message of this entry.")]
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelNow:
+    """One channel; all channels for replies are `/ret/*`."""
+
+    channel: str
+    waiting: _Waiting
+    in_flight: _InFlight
+    receivers: Annotated[Count, Field(description="Queues with entries of it.")]
+    held: Annotated[bool, Field(description="It is held back, by the server or by an operator.")]
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerNow:
+    """One worker of a work queue."""
+
+    receiver: str
+    waiting: Annotated[Count, Field(description="Work that it has, and was not handed yet.")]
+    in_work: Annotated[Count, Field(description="Work that it was handed.")]
+    oldest: Annotated[Ms | None, Field(description="When its oldest waiting work was published.")]
+    since: Annotated[
+        Ms | None, Field(description="When it was handed the first of what it has now.")
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class WorkNow:
+    """One work queue, with what its workers have of it."""
+
+    channel: str
+    waiting: Annotated[Count, Field(description="Work that nobody was handed yet.")]
+    unassigned: Annotated[Count, Field(description="Of this, the part that no worker has.")]
+    in_work: Annotated[Count, Field(description="Work that workers were handed.")]
+    oldest: Annotated[Ms | None, Field(description="When the oldest waiting work was published.")]
+    since: Annotated[
+        Ms | None, Field(description="When the work was handed over that takes longest.")
+    ]
+    receivers: Annotated[Count, Field(description="Sessions that have subscribed to it.")]
+    workers: FirstItems[WorkerNow]
+
+
+@dataclass(frozen=True, slots=True)
+class CodeNow:
+    """Dead letters of the last hour with one code."""
+
+    code: str
+    letters: Count
+
+
+@dataclass(frozen=True, slots=True)
+class LettersNow:
+    """Dead letters of the last hour; those with other codes are counted in the total only."""
+
+    total: Count
+    codes: Annotated[list[CodeNow], Field(description="The most frequent first.")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Now:
+    """What waits now, since when, and for whom; counted over some turns of the event loop."""
+
+    sentence: Annotated[str, Field(description="The most important of this in one sentence.")]
+    time: Ms
+    store: Annotated[
+        StoreState,
+        Field(description="`full` if too many changes wait until it is available."),
+    ]
+    waiting: _Waiting
+    in_flight: _InFlight
+    oldest: OldestEntry | None
+    oldest_receivers: Annotated[
+        FirstItems[ReceiverNow], Field(description="Receivers with the oldest entries.")
+    ]
+    receivers: Annotated[
+        FirstItems[ReceiverNow], Field(description="Receivers with the most entries.")
+    ]
+    channels: Annotated[
+        FirstItems[ChannelNow],
+        Field(description="Channels with the most entries; approximate beyond 10,000 channels."),
+    ]
+    work_queues: Annotated[
+        FirstItems[WorkNow], Field(description="Work queues with the most work.")
+    ]
+    held_back: Annotated[
+        FirstItems[ReceiverNow],
+        Field(description="Sessions that are held back, those with the most entries first."),
+    ]
+    held_channels: Annotated[
+        FirstItems[HeldChannel], Field(description="Held channels, the longest held first.")
+    ]
+    unreachable: Annotated[
+        FirstItems[ReceiverNow],
+        Field(description="Sessions that are POLLING or DEAD, those with the most entries first."),
+    ]
+    letters: Annotated[LettersNow | None, Field(description="Null while the store is unavailable.")]
+    figures: Annotated[Figures, Field(description="The live figures.")]

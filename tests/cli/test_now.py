@@ -1,0 +1,75 @@
+"""`holdfast now`: one answer, then the end."""
+
+import json
+
+from holdfast.delivery.dispatcher import DispatcherState
+from holdfast.web.admin.now_views import (
+    CodeNow,
+    FirstItems,
+    LettersNow,
+    ReceiverNow,
+    WorkerNow,
+    WorkNow,
+)
+from holdfast.web.admin.session_views import Hold
+from tests.cli.conftest import Shell
+from tests.web.fake_operations import NOW_MS, nothing_waits
+
+SENTENCE = "shop/1 has been held back since 10:02 CET and 1,204 messages wait for it"
+
+
+def stuck() -> FirstItems[ReceiverNow]:
+    held = ReceiverNow(
+        receiver="shop/1",
+        state=DispatcherState.ALIVE,
+        since=None,
+        hold=Hold("the till is shut", "operator/ann", NOW_MS, None),
+        waiting=1204,
+        in_flight=0,
+        bytes=9000,
+        oldest=NOW_MS - 60_000,
+        oldest_id="holdfast-7",
+    )
+    return FirstItems([held], 3)
+
+
+def test_a_quiet_server_has_one_sentence(shell: Shell) -> None:
+    done = shell.run("now")
+    assert done.exit_code == 0
+    assert done.stdout.splitlines()[0] == "nothing waits"
+    assert "Receivers" not in done.stdout
+
+
+def test_what_is_stuck_is_named_first_and_listed_with_how_many_more(shell: Shell) -> None:
+    shell.operations.standing = nothing_waits(
+        sentence=SENTENCE, waiting=1204, held_back=stuck(), letters=LettersNow(5, [CodeNow("x", 3)])
+    )
+    done = shell.run("now")
+    assert done.exit_code == 0
+    assert done.stdout.startswith(SENTENCE)
+    assert "the till is shut (operator/ann, " in done.stdout
+    assert "holdfast-7" in done.stdout
+    assert "\nand 3 more\n" in done.stdout
+    assert "\nand 2 letters with other codes\n" in done.stdout
+
+
+def test_workers_are_listed_below_their_queue(shell: Shell) -> None:
+    worker = WorkerNow("ann/1", 1, 2, NOW_MS, NOW_MS)
+    queue = WorkNow("/jobs", 4, 3, 2, NOW_MS, NOW_MS, 1, FirstItems([worker], 0))
+    shell.operations.standing = nothing_waits(work_queues=FirstItems([queue], 0))
+    told = shell.run("now").stdout
+    assert "\nWorkers of /jobs\n" in told
+    assert "ann/1" in told
+
+
+def test_json_has_the_whole_view(shell: Shell) -> None:
+    shell.operations.standing = nothing_waits(sentence=SENTENCE, held_back=stuck())
+    told = json.loads(shell.run("now", "--json").stdout)
+    assert told["sentence"] == SENTENCE
+    assert told["held_back"]["more"] == 3
+    assert told["held_back"]["items"][0]["receiver"] == "shop/1"
+    assert told["figures"]["node"] == "holdfast"
+
+
+def test_a_wrong_limit_is_a_wrong_use(shell: Shell) -> None:
+    assert shell.run("now", "--limit", "101").exit_code == 2
