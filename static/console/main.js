@@ -13,6 +13,7 @@ import {show as audit} from "./audit.js";
 import {show as channels} from "./channels.js";
 import {show as dead} from "./dead.js";
 import {show as messages} from "./messages.js";
+import {show as now} from "./now.js";
 import {show as overview} from "./overview.js";
 import {show as replays} from "./replays.js";
 import {show as results} from "./results.js";
@@ -21,6 +22,7 @@ import {subjects, work} from "./shared_queues.js";
 
 const PAGES = new Map(Object.entries({
     "": ["Overview", overview],
+    now: ["Now", now],
     sessions: ["Sessions", sessions],
     subjects: ["Subjects", subjects],
     channels: ["Channels", channels],

@@ -166,6 +166,7 @@ POSES: dict[str, Callable[[Studio, Page, str], None]] = {
     "chat-wire": chat_wire,
     "console-door": console_door,
     "console": console(lambda _: "#/"),
+    "console-now": console(lambda _: "#/now"),
     "console-session": console(lambda _: "#/sessions/mail/1"),
     "console-dead": console(lambda _: "#/dead"),
     "console-kind": console(_kind),

@@ -13,6 +13,7 @@ from tests.browser.console.world import World, examined
 PHONE = {"width": 390, "height": 800}
 PLACES = [
     "Overview",
+    "Now",
     "Sessions",
     "Channels",
     "Dead letters",

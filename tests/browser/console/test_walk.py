@@ -84,6 +84,20 @@ def test_the_overview_shows_live_figures_and_keeps_them_between_visits(
     expect(accepted).not_to_have_text("0")
 
 
+def test_what_is_stuck_now_is_said_in_a_sentence_and_leads_to_the_session(
+    page: Page, world: World
+) -> None:
+    go(page, "Now")
+    sentence = page.get_by_role("main").get_by_role("status").first
+    expect(sentence).to_have_text(world.ask("GET", "now")["sentence"])
+    held = page.get_by_role("region", name="Sessions that are held back")
+    expect(held).to_contain_text("the mail relay is down until noon")
+    work = page.get_by_role("region", name="Work queues")
+    expect(work.get_by_role("link", name="/jobs/pictures")).to_be_visible()
+    held.get_by_role("link", name="mail/1").click()
+    expect(page.get_by_role("heading", name="mail/1")).to_be_visible()
+
+
 def test_a_session_is_found_and_its_queue_is_shown(page: Page) -> None:
     go(page, "Sessions")
     page.get_by_label("Begins with").fill("mail/")
