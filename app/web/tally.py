@@ -4,7 +4,7 @@ Nothing is kept up to date for this: messages cost nothing more, and a tally wal
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from heapq import heappush, heappushpop, nlargest
 from itertools import islice
@@ -164,10 +164,6 @@ class Tally:
             found.add(each.count, each)
         found.count += self._others
         return found
-
-    def on(self, channels: Collection[str]) -> dict[str, ChannelTally]:
-        """Return the tallies of these channels, as far as they have entries."""
-        return {name: self._channels[name] for name in channels if name in self._channels}
 
     def work(self) -> Largest[WorkTally]:
         """Return the work queues with the most work."""

@@ -73,3 +73,8 @@ def test_json_has_the_whole_view(shell: Shell) -> None:
 
 def test_a_wrong_limit_is_a_wrong_use(shell: Shell) -> None:
     assert shell.run("now", "--limit", "101").exit_code == 2
+
+
+def test_a_server_that_is_away_is_told_by_the_exit_code(shell: Shell) -> None:
+    done = shell.run("now", "--url", "http://127.0.0.1:1")
+    assert (done.exit_code, done.stdout) == (3, "")
