@@ -80,16 +80,18 @@ class Salvage:
             raise malformed("a form where JSON was expected")
         is_array = text.startswith("[", at)
         depth = self._depth - is_array
-        is_last = False
+        is_last, count, first_other = False, 0, 0
         while not is_last:
             at = _skip(text, at + 1) if is_array else at
             value, end = _DECODER.raw_decode(text, at)
-            if not isinstance(value, dict):
-                raise malformed(no_object(len(self.messages) + 1))
-            if len(self.messages) == self._most_messages:
+            if count == self._most_messages:
                 raise RequestRefused(ErrorReply.REQUEST_TOO_LARGE)
+            count += 1
             yield
-            yield from self._read_message(text[at:end], value, depth)
+            if isinstance(value, dict):
+                yield from self._read_message(text[at:end], value, depth)
+            else:
+                first_other = first_other or count
             at = _skip(text, end)
             is_last = not is_array or not text.startswith(",", at)
         if is_array:
@@ -98,6 +100,9 @@ class Salvage:
             at = _skip(text, at + 1)
         if at != len(text):
             raise json.JSONDecodeError("more than one value", text, at)
+        # Only now: what is not JSON at all is not called a wrong message.
+        if first_other:
+            raise malformed(no_object(first_other))
 
     def _read_message(self, said: str, found: dict[str, Any], depth: int) -> Iterator[None]:
         """Read a message in two steps at most; a fit message needs only the first."""

@@ -14,7 +14,7 @@ from holdfast.cli.output import complain, note, speed, telling
 from holdfast.cli.program import InSections, Program
 from holdfast.cli.qos import SubscribeOptions
 from holdfast.cli.received import print_received
-from holdfast.client import Message, Refuse, Subscription
+from holdfast.client import Client, Message, Refuse, ReplyError, Subscription
 from holdfast.client.errors import refusal_for
 from holdfast.delivery.error_codes import find
 from holdfast.delivery.filter_language import FilterInvalid
@@ -105,11 +105,7 @@ def subscribe(
                     # Not Holdfast: other servers have no filters.
                     subscriber.filter = _compiled(options["filter"])
                 inbox = await client.listen(_ALL)
-                # This command never answers a request, which would wait for it otherwise.
-                chosen = {**options, "qos": {"responds": False, **(options["qos"] or {})}}
-                await asyncio.gather(
-                    *(client.subscribe(each, _leave_to_the_inbox, **chosen) for each in channels)
-                )
+                await _subscribe(client, channels, options)
                 note(f"Subscribed as {client.session_name or 'a client'}; Ctrl-C ends")
                 has_limit = count is None or seconds is not None
                 with nullcontext() if has_limit else telling(subscriber.stage):
@@ -123,6 +119,25 @@ def subscribe(
     if subscriber.lacks_messages:
         complain(f"fewer than {counted(count or 0, 'message')} arrived")
         raise typer.Exit(Exit.FAILED)
+
+
+async def _subscribe(client: Client, channels: list[str], options: SubscribeOptions) -> None:
+    """Subscribe, if possible as a session that no request waits for: it never answers."""
+    asked = options["qos"] or {}
+    chosen = {**options, "qos": {"responds": False, **asked}}
+    try:
+        await _subscribe_to_all(client, channels, chosen)
+    except ReplyError as error:
+        if "responds" in asked or "responds" not in error.arguments:
+            raise
+        note("The server is older than this command: its requests wait for this session, too")
+        await _subscribe_to_all(client, channels, options)
+
+
+async def _subscribe_to_all(client: Client, channels: list[str], options: SubscribeOptions) -> None:
+    await asyncio.gather(
+        *(client.subscribe(each, _leave_to_the_inbox, **options) for each in channels)
+    )
 
 
 def _compiled(text: str) -> Filter:

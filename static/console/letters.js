@@ -89,13 +89,15 @@ export const skipped = (app, skips) => {
     return Object.entries(skips).map(([why, n]) => `${count(n)} ${words[why] ?? why}`).join(", ") || "none";
 };
 
-function planned(app, {total, skips, channels, receivers}) {
+function planned(app, {total, skips, channels, receivers, away}) {
     const all = (counts) => Object.entries(counts).map(([name, n]) => `${name} (${count(n)})`).join(", ") || "–";
     return facts([
         ["matching letters", count(total)],
         ["skipped", skipped(app, skips)],
         ["channels", mono(all(channels))],
         ["receivers", mono(all(receivers))],
+        // Their letters wait until they come back.
+        ...Object.keys(away).length ? [["away", mono(all(away))]] : [],
     ]);
 }
 

@@ -12,7 +12,7 @@ import pytest
 from typer.testing import Result
 
 from holdfast.cli.subscribe import Subscriber
-from holdfast.client import Client, Message, Subscription
+from holdfast.client import Client, Message, ReplyError, Subscription
 from holdfast.delivery.selections import Filter
 from tests.cli.conftest import Run, lines
 
@@ -180,6 +180,33 @@ def test_the_command_checks_filters_for_servers_without_them(
     monkeypatch.setattr(Client, "session_name", None)
     done = run("subscribe", "/a", "--filter", "data >", "--seconds", 1)
     assert (done.exit_code, "--filter: " in done.stderr) == (2, True)
+
+
+def test_the_command_subscribes_at_a_server_that_does_not_know_its_option(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    subscribe = Client.subscribe
+
+    async def refuse_responds(client: Client, channel: str, callback: Any, **options: Any) -> Any:
+        # The server of the test would have to be older.
+        qos = dict(options["qos"] or {})
+        if "responds" in qos:
+            qos["elsewhere"] = qos.pop("responds")
+        try:
+            return await subscribe(client, channel, callback, **{**options, "qos": qos})
+        except ReplyError as error:
+            told = str(error.reply["error"]).replace("elsewhere", "responds")
+            raise ReplyError({**error.reply, "error": told}) from None
+
+    monkeypatch.setattr(Client, "subscribe", refuse_responds)
+    words = ("/news", "/more", "--session", "older/1")
+    done = run("subscribe", *words, "--seconds", 0)
+    assert (done.exit_code, "is older than this command" in done.stderr) == (0, True)
+    published(run, "older/1", 1)
+    assert [each["data"] for each in received(run, "older/1", "--count", 1)] == [1]
+    # Who asks for the option is told that there is none.
+    done = run("subscribe", "/news", "--qos", '{"responds": true}', "--seconds", 0)
+    assert (done.exit_code, "responds" in done.stderr) == (2, True)
 
 
 @pytest.mark.parametrize(

@@ -47,6 +47,24 @@ def test_letters_are_replayed_after_a_preview(page: Page, world: World) -> None:
     expect(page.get_by_role("row")).to_have_count(2)
 
 
+def test_the_preview_names_receivers_that_are_away(page: Page, world: World) -> None:
+    traveller = world.receiver("trip/1", "/trips")
+    world.publish("/trips", 1, 2)
+    world.refuse(traveller, "which trip?")
+    look_at(page, "#/dead/letters?receiver=trip/1")
+    page.get_by_role("button", name="Replay these").click()
+    answer(page, "Preview")
+    expect(page.get_by_role("dialog")).to_contain_text("trip/1 (2)")
+    away = page.get_by_role("dialog").locator("dl div", has_text=re.compile("^away"))
+    expect(away).to_have_count(0)
+    answer(page, "Cancel")
+    traveller.send("/meta/disconnect")
+    page.get_by_role("button", name="Replay these").click()
+    answer(page, "Preview")
+    expect(away).to_have_text("awaytrip/1 (2)")
+    answer(page, "Cancel")
+
+
 def test_letters_are_purged_after_their_number_was_shown(page: Page, world: World) -> None:
     look_at(page, "#/dead/letters?receiver=stock/1")
     page.get_by_role("button", name="Purge these").click()
