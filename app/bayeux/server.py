@@ -1,8 +1,12 @@
 """One Bayeux server, assembled from its parts for the web layer. No I/O, no clock."""
 
+from collections import deque
+from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from holdfast.bayeux.asking import Asking
+from holdfast.bayeux.backlog import Works
 from holdfast.bayeux.claims import Claims
 from holdfast.bayeux.client_verdicts import VerdictHandler
 from holdfast.bayeux.due_sessions import DueSessions
@@ -24,6 +28,10 @@ from holdfast.bayeux.unclaimed_sessions import UnclaimedSessions
 
 # After this many messages, `_send_news` checks whether the turn is over.
 _BETWEEN_CHECKS: Final = 16
+
+
+def _nothing() -> None:
+    """Do nothing: nobody waits."""
 
 
 class Bayeux:
@@ -141,14 +149,24 @@ class Bayeux:
         """Continue to send on a connection that takes bytes again."""
         self.life.drained(pipe)
 
-    def stop(self, now: float) -> None:
-        """Answer all held connects and hold no more; clients reconnect spread over some seconds."""
+    def stop(self, now: float, done: Callable[[], None] = _nothing) -> None:
+        """Answer all held connects, over several turns if necessary, and hold no more.
+
+        Then call `done`. Clients reconnect spread over some seconds.
+        """
         self.state.is_stopping = True
         self.state.notices.end_window()
-        for session in list(self.state.sessions):
+        holding = [each for each in self.state.sessions if each.held_connect is not None]
+        dismissing = Works([partial(self._dismiss_next, deque(holding))], done)
+        self.state.backlog.begin(dismissing.go_on, now)
+
+    def _dismiss_next(self, holding: deque[Session], now: float) -> bool:
+        """Answer one held connect; return whether any may be left."""
+        session = holding.popleft() if holding else None
+        if session is not None and session.held_connect is not None:
             try:
-                if session.held_connect is not None:
-                    advice = self.life.farewell_advice(session)
-                    self.life.answers.release_with(session, session.held_connect, advice, now)
+                advice = self.life.farewell_advice(session)
+                self.life.answers.release_with(session, session.held_connect, advice, now)
             except BaseException:
                 self.state.log_fault(session)
+        return bool(holding)

@@ -108,9 +108,8 @@ async def serving(settings: Settings) -> AsyncIterator[str]:
         finally:
             listener.stop_accepting()
             heads.end_connections()
-            bayeux.stop(clock())
             # Pending data leave first; closing then waits for nobody.
-            await _within(timeout_s / 2, _drain(websockets, listener))
+            await _within(timeout_s / 2, _let_go(bayeux, clock(), websockets, listener))
             await _within(timeout_s / 2, _close(websockets, listener))
 
 
@@ -178,7 +177,13 @@ def _books(state: ServerState) -> Books:
     return Books(state.counters, state.sessions, state.waiting_places)
 
 
-async def _drain(websockets: WebSocketFrontEnd, listener: Listener) -> None:
+async def _let_go(
+    bayeux: Bayeux, now: float, websockets: WebSocketFrontEnd, listener: Listener
+) -> None:
+    """Answer all held connects, and wait until clients have everything."""
+    answered = asyncio.Event()
+    bayeux.stop(now, answered.set)
+    await answered.wait()
     await asyncio.gather(websockets.close_drained(), listener.drain())
 
 

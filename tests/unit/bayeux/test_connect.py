@@ -356,6 +356,25 @@ def test_a_stop_tells_sessions_that_the_next_server_knows_to_return_at_once() ->
     assert asked.reply["advice"]["interval"] == 0
 
 
+def test_a_stop_answers_held_connects_in_as_many_turns_as_they_take() -> None:
+    has_time, ends = True, list[float]()
+    server = Server(is_turn_over=lambda: not has_time, handshake_rate=1000.0)
+    held = [server.connected().connect() for _ in range(5)]
+    idle, has_time = server.connected(), False
+    server.bayeux.stop(server.now, lambda: ends.append(server.now))
+    assert [asked.is_held for asked in held].count(True) == 4
+    # Nobody is held meanwhile, and who is lost is not waited for.
+    assert not idle.connect().is_held
+    server.abort(held[4])
+    for left in (3, 2, 1):
+        assert ends == []
+        server.flush()
+        assert [asked.is_held for asked in held].count(True) == left
+    server.turn()
+    assert len(ends) == 1
+    assert len({asked.reply["advice"]["interval"] for asked in held[:4]}) == 1
+
+
 def test_a_stop_releases_held_connects_with_their_messages() -> None:
     server = Server()
     client = server.connected()
