@@ -127,12 +127,12 @@ class RequestScheduler:
         if len(body) > SMALL:
             return self._receive_large(body, exchange)
         # Always call it: the first call of a turn starts the budget.
-        is_turn_over = self._bayeux.state.is_turn_over()
-        if is_turn_over and self._turn.is_overdue():
+        is_late = self._turn.is_late()
+        if is_late and self._turn.is_overdue():
             self._end_turn_early()
-        if is_turn_over or self._small or self._connects:
+        if is_late or self._small or self._connects:
             is_connect = _is_connect(body)
-            if is_turn_over or self._follows_others(exchange, is_connect=is_connect):
+            if is_late or self._follows_others(exchange, is_connect=is_connect):
                 return self._let_wait(body, exchange, is_connect=is_connect)
         rest = receive(self._bayeux, body, exchange, self._clock())
         return None if rest is None else self._go_on_with(UnfinishedRequest(exchange, 0, rest=rest))
@@ -144,7 +144,7 @@ class RequestScheduler:
         self._begin_small(connects=False)
         self._turn.end_turn()
         # What else is read in this turn waits as before.
-        self._turn.begin_anew(0.0)
+        self._turn.begin_late()
 
     def _let_wait(self, body: bytes, exchange: Exchange, *, is_connect: bool) -> UnfinishedRequest:
         request = UnfinishedRequest(exchange, 0, body)
@@ -310,6 +310,8 @@ class RequestScheduler:
             self._intake.give_back(request.size, request.exchange.speaker.caller.network)
 
     def _is_over(self, request: UnfinishedRequest) -> bool:
+        if not request.size:
+            return self._handle(request)
         began_s = thread_time()
         try:
             return self._handle(request)

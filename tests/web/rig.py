@@ -228,8 +228,14 @@ class FakeTurn:
     def is_over(self) -> bool:
         return self.is_hurried or self.is_spent()
 
+    def is_late(self) -> bool:
+        return self.is_over()
+
     def is_overdue(self) -> bool:
         return self.is_long_over
+
+    def begin_late(self) -> None:
+        """Nothing is counted."""
 
     def begin_anew(self, turn_s: float = 0.0) -> None:
         """Nothing is counted."""

@@ -110,26 +110,31 @@ def test_everybody_stops_after_a_step_in_a_hurry(clocks: Clocks) -> None:
     assert not turn.is_spent()
 
 
-def test_a_turn_that_goes_on_for_twice_its_time_is_overdue(clocks: Clocks) -> None:
+def test_small_requests_wait_after_25_milliseconds_and_replies_leave_5_later(
+    clocks: Clocks,
+) -> None:
     turn = budget()
-    turn.is_over()
+    assert not turn.is_late()
     clocks.work(0.001)
-    turn.is_over()
-    clocks.work(0.0085)
+    assert not turn.is_late()
+    clocks.work(0.0235)
     assert turn.is_over()
-    assert not turn.is_overdue()
+    assert not turn.is_late()
     clocks.work(0.001)
+    assert turn.is_late()
+    assert not turn.is_overdue()
+    clocks.work(0.005)
     assert turn.is_overdue()
     turn.begin_anew()
-    assert not turn.is_overdue()
+    assert not turn.is_late()
 
 
-def test_a_budget_of_nothing_is_over_at_the_second_question(clocks: Clocks) -> None:
+def test_what_is_read_after_an_early_end_of_the_turn_waits(clocks: Clocks) -> None:
     turn = budget()
-    turn.begin_anew(0.0)
-    assert not turn.is_over()
+    turn.begin_late()
+    assert not turn.is_late()
     clocks.work(0.00001)
-    assert turn.is_over()
+    assert turn.is_late()
     assert not turn.is_overdue()
     clocks.work(0.0051)
     assert turn.is_overdue()
