@@ -28,7 +28,8 @@ ALL_REPLIES = f"{REPLIES}*"
 # The most messages counted in one step, and channels that are told apart.
 _STEP = 2000
 _MOST_CHANNELS = 10_000
-_OUT_OF_REACH = (DispatcherState.POLLING, DispatcherState.DEAD)
+# The states of sessions that get nothing now.
+OUT_OF_REACH = (DispatcherState.POLLING, DispatcherState.DEAD)
 
 _channel_of = attrgetter("channel")
 _id_of = attrgetter("id")
@@ -185,7 +186,7 @@ class Tally:
             self.oldest.add(-found.oldest.id, found)
         if hold_of(receiver) is not None:
             self.held_back.add(count, found)
-        if receiver.connection_state in _OUT_OF_REACH:
+        if receiver.connection_state in OUT_OF_REACH:
             self.out_of_reach.add(count, found)
 
     def _count(self, found: QueueTally) -> Iterator[None]:

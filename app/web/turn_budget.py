@@ -51,6 +51,7 @@ class TurnBudget:
         if took < self._turn_s * _FREE:
             return False
         if self._ends_at is None:
+            # Less may be left because of other programs alone; a budget below zero ended before.
             self._ends_at = thread_time() + max(min(0.0, self._turn_s), self._turn_s - took)
         return took > self._turn_s and thread_time() >= self._ends_at
 

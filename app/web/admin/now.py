@@ -8,7 +8,6 @@ from typing import TypeVar
 
 from holdfast.bayeux.session_life import SessionLife
 from holdfast.bayeux.session_status import hold_of, since_ms, wall_ms
-from holdfast.delivery.dispatcher import DispatcherState
 from holdfast.delivery.node import NS_PER_MS
 from holdfast.store.connection import StoreUnavailable
 from holdfast.store.letter_filter import LetterFilter
@@ -21,6 +20,7 @@ from holdfast.web.admin.session_views import Hold, held_channel
 from holdfast.web.admin.system_views import Figures
 from holdfast.web.admin.views import view_of
 from holdfast.web.tally import (
+    OUT_OF_REACH,
     ChannelTally,
     Largest,
     QueueTally,
@@ -112,6 +112,7 @@ class _Reading:
 
     def view(self, figures: Figures, letters: views.LettersNow | None) -> views.Now:
         tally, guard = self._tally, self._state.guard
+        channels, work = tally.channels(), tally.work()
         longest = sorted(guard.held, key=lambda channel: guard.held[channel].since)
         held = [held_channel(guard, self._node, each, self._now) for each in longest[:MOST]]
         found = views.Now(
@@ -123,8 +124,8 @@ class _Reading:
             oldest=self._oldest(tally.oldest.first()),
             oldest_receivers=self._receivers(tally.oldest),
             receivers=self._receivers(tally.fullest),
-            channels=_first(tally.channels(), map(self._channel, tally.channels().first())),
-            work_queues=_first(tally.work(), map(self._work, tally.work().first())),
+            channels=_first(channels, map(self._channel, channels.first())),
+            work_queues=_first(work, map(self._work, work.first())),
             held_back=self._receivers(tally.held_back),
             held_channels=views.FirstItems(held, len(longest) - len(held)),
             unreachable=self._receivers(tally.out_of_reach),
@@ -157,13 +158,14 @@ class _Reading:
     def _receiver(self, found: QueueTally) -> views.ReceiverNow:
         receiver, oldest = found.receiver, found.oldest
         state, hold = receiver.connection_state, hold_of(receiver)
-        has_since = state in (DispatcherState.POLLING, DispatcherState.DEAD)
         return view_of(
             views.ReceiverNow,
             found,
             receiver=receiver.key,
             state=state,
-            since=since_ms(self._node, receiver, state, self._now) if has_since else None,
+            since=since_ms(self._node, receiver, state, self._now)
+            if state in OUT_OF_REACH
+            else None,
             hold=None if hold is None else view_of(Hold, hold),
             oldest=None if oldest is None else oldest.id // NS_PER_MS,
             oldest_id=None if oldest is None else f"{self._node.name}-{oldest.id}",
