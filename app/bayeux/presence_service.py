@@ -1,6 +1,6 @@
 """`/service/presence`: clients ask who is on a channel, as far as their rights go."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from functools import partial
 from typing import Any, Final
 
@@ -53,14 +53,17 @@ class PresenceService:
         if not self._presence.is_visible(channel):
             raise CallInvalid(ILLEGAL, f"{channel.name} has no presence")
         limit, after = limit_of(given, least=0), _after(given)
-        call.carry_out(partial(self._shown, call, channel.name, after, limit))
+        shown = partial(self._shown, call.session, call.now, channel.name, after, limit)
+        call.answer(call.carry_out(shown))
 
-    def _shown(self, call: ServiceCall, name: str, after: int, limit: int) -> Iterator[None]:
+    def _shown(
+        self, session: Session, now: float, name: str, after: int, limit: int
+    ) -> Generator[None, None, dict[str, Any]]:
         answer: dict[str, Any] = {"channel": name, "count": self._presence.count(name)}
         if limit:
             found = self._presence.page(name, after, limit + 1)
             page = found[:limit]
-            self._budgets.spend_answer(call.session, len(page), call.now)
+            self._budgets.spend_answer(session, len(page), now)
             members: list[dict[str, Any]] = []
             for start in range(0, len(page), FEW):
                 members += [member_of(*each) for each in page[start : start + FEW]]
@@ -68,7 +71,7 @@ class PresenceService:
             answer["members"] = members
             # As text: JavaScript's numbers are not exact enough.
             answer["next"] = str(page[-1][1]) if len(found) > limit else None
-        call.answer(answer)
+        return answer
 
 
 def _after(given: Mapping[str, Any]) -> int:

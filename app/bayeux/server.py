@@ -61,7 +61,6 @@ class Bayeux:
             node=state.node,
             rights=state.rights,
             budgets=state.budgets,
-            backlog=state.backlog,
         )
         state.services.add(TOPICS, topic_service.serve)
         presence = PresenceService(state.presence, state.channels, state.rights, state.budgets)

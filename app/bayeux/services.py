@@ -1,7 +1,7 @@
 """Service channels: requests to the server itself, such as CometD's remote calls."""
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Callable, Generator, Mapping
+from typing import Any, Final, TypeVar
 
 from holdfast.bayeux.hooks import check_hook
 from holdfast.bayeux.sessions import Exchange, Session
@@ -9,6 +9,7 @@ from holdfast.bayeux.turn_over import TurnOver
 from holdfast.delivery.channels import Channel, Channels
 from holdfast.delivery.numbers import whole
 
+T = TypeVar("T")
 # Delivers an event to one session only.
 Deliver = Callable[[Session, dict[str, Any]], None]
 
@@ -64,14 +65,20 @@ class ServiceCall:
         self._deliver = deliver
         self._is_turn_over = is_turn_over
 
-    def carry_out(self, begin: Callable[[], Iterator[None]]) -> None:
-        """Take the steps of long work in as many turns as they take; the last one answers.
+    def carry_out(self, begin: Callable[[], Generator[None, None, T]]) -> T:
+        """Take the steps of long work in as many turns as they take; return the work's result.
 
         Until then the client's next message waits, so a client has one such work at a time. Raises
-        `TurnOver`: the service is called again, and checks again what the client may do.
+        `TurnOver`: the service is called again, with a new call, and checks again what the client
+        may do.
         """
-        steps = self.exchange.take_progress() or begin()
-        for _ in steps:
+        steps: Generator[None, None, T] = self.exchange.take_progress() or begin()
+        while True:
+            try:
+                next(steps)
+            except StopIteration as ended:
+                result: T = ended.value
+                return result
             if self._is_turn_over():
                 self.exchange.progress = steps
                 raise TurnOver

@@ -135,29 +135,25 @@ class TopicLife:
         work = self._erasure(topic, is_forced=is_forced)
         self._state.backlog.begin(work if done is None else Works([work], done).go_on, now)
 
-    @property
-    def is_kept(self) -> bool:
-        """Whether the store keeps changes now, not only when it is back."""
-        return self._state.store.is_available
+    def when_kept(self, done: Callable[[], None]) -> bool:
+        """Call `done` when the store has all earlier changes, at once if the store is away.
+
+        Returns whether the store has them.
+        """
+        is_kept = self._state.store.is_available
+        if is_kept:
+            self._state.when_kept(lambda _: done())
+        else:
+            done()
+        return is_kept
 
     def erase_all(
         self, names: Sequence[str], *, is_forced: bool, now: float, done: Callable[[], None]
     ) -> None:
-        """Erase the topics that have these names when their turn comes.
-
-        Then call `done`, as soon as the store has it: who is told of an erasure may count on it.
-        """
-        state = self._state
-
-        def ended() -> None:
-            if self.is_kept:
-                state.when_kept(lambda _: done())
-            else:
-                done()
-
-        found = map(state.topics.get, names)
+        """Erase the topics that have these names when their turn comes, then call `done`."""
+        found = map(self._state.topics.get, names)
         works = (self._erasure(each, is_forced=is_forced) for each in found if each is not None)
-        state.backlog.begin(Works(works, ended).go_on, now)
+        self._state.backlog.begin(Works(works, done).go_on, now)
 
     def _erasure(self, topic: Topic, *, is_forced: bool) -> Work:
         state = self._state

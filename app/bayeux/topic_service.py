@@ -1,10 +1,9 @@
 """`/service/topics`: clients ask about topics and erase them, as far as their rights go."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from functools import partial
 from typing import Any, Final
 
-from holdfast.bayeux.backlog import Backlog, Works
 from holdfast.bayeux.budgets import Budgets
 from holdfast.bayeux.history_search import HistorySearch
 from holdfast.bayeux.operation import Operation
@@ -32,6 +31,8 @@ ACTIONS: Final[Mapping[str, frozenset[str]]] = {
 }
 
 Options = Mapping[str, Any]
+# Work over several turns, which results in the data of the answer.
+Steps = Generator[None, None, dict[str, Any]]
 
 
 class TopicService:
@@ -48,7 +49,6 @@ class TopicService:
         node: Node,
         rights: Rights,
         budgets: Budgets,
-        backlog: Backlog,
     ) -> None:
         self._life = life
         self._statuses = statuses
@@ -58,7 +58,6 @@ class TopicService:
         self._node = node
         self._rights = rights
         self._budgets = budgets
-        self._backlog = backlog
         self._actions: dict[str, Callable[[ServiceCall, Channel, Options], None]] = {
             "state": self._show,
             "list": self._list,
@@ -113,15 +112,15 @@ class TopicService:
     def _list(self, call: ServiceCall, pattern: Channel, given: Options) -> None:
         self._check_reading(call, pattern)
         page = self._page(pattern, given)
-        call.carry_out(partial(self._listed, call, page))
+        call.answer(call.carry_out(partial(self._listed, call, page)))
 
-    def _listed(self, call: ServiceCall, page: NamePage) -> Iterator[None]:
+    def _listed(self, call: ServiceCall, page: NamePage) -> Steps:
         topics: list[dict[str, Any]] = []
         for names in page:
             self._charge(call, len(names))
             topics += [each.to_json() for each in self._statuses.of_all(names)]
             yield
-        call.answer({"topics": topics, "next": page.next})
+        return {"topics": topics, "next": page.next}
 
     def _charge(self, call: ServiceCall, items: int) -> None:
         self._budgets.spend_answer(call.session, items, call.exchange.now)
@@ -131,11 +130,11 @@ class TopicService:
         self._check_reading(call, pattern)
         self._rights.check_rules(Operation.HISTORY, call.session, pattern)
         count, limit, filter = _entries(given, 1), limit_of(given), _filter_of(given)
-        call.carry_out(partial(self._got, call, pattern, count, limit, filter))
+        call.answer(call.carry_out(partial(self._got, call, pattern, count, limit, filter)))
 
     def _got(
         self, call: ServiceCall, pattern: Channel, count: int, limit: int, filter: Filter | None
-    ) -> Iterator[None]:
+    ) -> Steps:
         now_ms = self._node.now_ms()
         search = HistorySearch(self._histories, pattern, count, limit, filter, now_ms=now_ms)
         self._charge(call, search.asked)
@@ -149,7 +148,7 @@ class TopicService:
         for start in range(0, len(found), FEW):
             events += [event_of(name, each) for each in found[start : start + FEW]]
             yield
-        call.answer({"messages": events, "complete": search.is_complete})
+        return {"messages": events, "complete": search.is_complete}
 
     def _erase(self, call: ServiceCall, pattern: Channel, given: Options) -> None:
         is_forced = given.get("forceDestroy", False)
@@ -161,36 +160,39 @@ class TopicService:
             self._empty(call, pattern, given)
             return
         page = self._page(pattern, given)
-        call.carry_out(partial(self._erased, call, page, is_forced=is_forced))
+        answer = call.carry_out(partial(self._erased, call, page, is_forced=is_forced))
+        # The answer promises that the erasure is stored.
+        call.is_kept = self._life.when_kept(partial(call.answer, answer))
 
-    def _erased(self, call: ServiceCall, page: NamePage, *, is_forced: bool) -> Iterator[None]:
+    def _erased(self, call: ServiceCall, page: NamePage, *, is_forced: bool) -> Steps:
         erased: list[str] = []
         for names in page:
             self._charge(call, len(names))
             erased += names
             yield
-        # The answer promises that the erasure is stored; it travels with the reply if possible.
-        call.is_kept = self._life.is_kept
         # An erasure that has begun ends, even if the session ends first.
-        done = partial(call.answer, {"erased": erased, "next": page.next})
+        ended: list[bool] = []
+        done = partial(ended.append, True)
         self._life.erase_all(erased, is_forced=is_forced, now=call.exchange.now, done=done)
+        while not ended:
+            yield
+        return {"erased": erased, "next": page.next}
 
     def _empty(self, call: ServiceCall, pattern: Channel, given: Options) -> None:
-        """Empty histories only, in as many turns as they take."""
+        """Empty histories only."""
         if _entries(given, 0) >= 0:
             raise CallInvalid(ILLEGAL, "history.numEntries must be -1: everything")
+        call.answer(call.carry_out(partial(self._emptied, call, pattern, limit_of(given))))
+
+    def _emptied(self, call: ServiceCall, pattern: Channel, limit: int) -> Steps:
         covered, _ = self._histories.covered_by(pattern)
-        names = [each.channel for each in covered[: limit_of(given)]]
+        names = [each.channel for each in covered[:limit]]
         self._charge(call, len(names))
-        answer: dict[str, Any] = {"emptied": names, "messages": 0}
-
-        def empty(name: str, _: float) -> bool:
-            answer["messages"] += self._histories.erase(name)
-            return False
-
-        works = (partial(empty, name) for name in names)
-        emptying = Works(works, partial(call.answer, answer))
-        self._backlog.begin(emptying.go_on, call.now)
+        messages = 0
+        for name in names:
+            messages += self._histories.erase(name)
+            yield
+        return {"emptied": names, "messages": messages}
 
     def _page(self, pattern: Channel, given: Options) -> NamePage:
         after = given.get("after") or ""

@@ -28,10 +28,6 @@ CALLS: list[Json] = [
     {"channel": PRESENCE, "data": {"channel": "/room/a"}},
 ]
 each_call = pytest.mark.parametrize("call", CALLS, ids=lambda call: str(call["data"]))
-# Those whose work is done when they are answered, and whose next message waits until then.
-each_list = pytest.mark.parametrize(
-    "call", [each for each in CALLS if "erase" not in each["data"]], ids=lambda c: str(c["data"])
-)
 
 
 def busy(**options: Any) -> Server:
@@ -76,7 +72,16 @@ def _without_times(answer: Json) -> Json:
     return answer
 
 
-@each_list
+@each_call
+def test_the_answer_to_a_long_call_travels_with_the_reply(call: Json) -> None:
+    here = busy(is_turn_over=lambda: True)
+    asked = here.client().send(call)
+    assert asked.is_held
+    here.turn()
+    assert ["data" in each for each in asked.elements] == [True, False]
+
+
+@each_call
 def test_others_have_their_turn_while_a_long_answer_is_made(call: Json) -> None:
     here = busy(is_turn_over=lambda: True)
     client, other = here.client(), here.client()
@@ -87,15 +92,17 @@ def test_others_have_their_turn_while_a_long_answer_is_made(call: Json) -> None:
     assert answer(asked, client)
 
 
-@each_list
+@each_call
 def test_the_next_call_of_a_session_waits_until_the_one_before_is_answered(call: Json) -> None:
     here = busy(is_turn_over=lambda: True)
     client = here.client()
     first, second = client.send(call), client.send(call)
+    assert first.is_held
     while first.is_held:
         assert second.is_held
         here.go_on()
-    assert second.is_held
+        here.flush()
+        here.keeper.turn()
 
 
 def _charged(here: Server, call: Json) -> list[bool]:
@@ -111,7 +118,9 @@ def _is_answered(here: Server, asked: Asked) -> bool:
     return error is None
 
 
-@each_list
+@pytest.mark.parametrize(
+    "call", [each for each in CALLS if "erase" not in each["data"]], ids=lambda c: str(c["data"])
+)
 def test_an_answer_is_charged_to_its_address_by_what_it_returns(call: Json) -> None:
     # The bucket has as many requests as two answers cost.
     assert _charged(busy(budgets=BudgetRates(requests=2)), call) == [True, True, False]

@@ -389,17 +389,17 @@ def test_an_erasure_of_many_topics_is_answered_after_several_turns() -> None:
     here.turn()
     topics = here.bayeux.state.topics
     begun = client.send({"channel": SERVICE, "data": {"erase": "/t/*"}})
-    while here.go_on():
-        assert len(topics) == len(names)
+    for _ in range(10):
+        assert here.go_on()
     last = topics.get("/t/c")
     assert last is not None
     # Another erasure is faster.
     here.bayeux.life.topics.erase(last, is_forced=False, now=here.now)
-    assert answers_of(begun) == []
+    assert begun.is_held
     for _ in range(6):
         here.turn()
     assert len(topics) == 0
-    assert answers_of(begun) + answers_of(client.connect()) == [{"erased": names, "next": None}]
+    assert answers_of(begun) == [{"erased": names, "next": None}]
 
 
 def test_a_request_to_empty_many_histories_is_answered_after_several_turns() -> None:
