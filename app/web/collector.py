@@ -6,15 +6,15 @@ leave behind. Three kinds of collections look for them:
 - Python looks at new objects by itself, which takes about a millisecond, or five if each has a
   hundred entries.
 - In a quiet second, after some of these, or when many entries have been queued, everything is
-  collected that is not exempt. In a burst, when the server works most of the time, the collections
-  are short and frequent.
+  collected that is not exempt.
 - In a quiet minute, or after very many new objects, nothing is exempt. This takes 125 ms with ten
   million waiting entries. It bounds the memory of cycles that were exempt when they were left.
 
-The objects made at start are exempt, and so are all survivors of a collection in a burst, or of one
-that took long or followed many entries. So the next collection is short, however many sessions
-there are, and however much waits for them. Python counts only new objects, but also looks at each
-entry of a new queue, and a thousand new queues soon hold ten million.
+The objects made at start are exempt, and so are all survivors of a collection that took long or
+followed many entries. In a burst, when the server works most of the time, what is no longer new
+becomes exempt at once: a collection would keep many waiting. So the next collection is short,
+however many sessions there are, and however much waits for them. Python counts only new objects,
+but also looks at each entry of a new queue, and a thousand new queues soon hold ten million.
 """
 
 import gc
@@ -31,9 +31,8 @@ _QUIET_SECOND, _QUIET_MINUTE = 10, 600
 # After this many new objects, the next collection cannot wait for a quiet second or minute. The
 # second number is that of several busy minutes, since the pause is long.
 _MANY, _VERY_MANY = 12 * _YOUNG, 20_000 * _YOUNG
-# In a beat with more work (in seconds) than this the server is busy: then a collection, which keeps
-# its clients waiting, comes after this many new objects. Its survivors become exempt.
-_MUCH_S, _MANY_IN_A_BURST = 0.05, 4 * _YOUNG
+# A beat with more work (in seconds) than this is part of a burst.
+_MUCH_S = 0.05
 # In seconds. The survivors of a collection that takes longer become exempt.
 _LONG_S = 0.015
 # So do queues with this many new entries in all, which a collection takes 6 ms to look at.
@@ -80,19 +79,18 @@ class Collector:
         Args:
             queued: How many entries have been added to queues since the start.
         """
-        worked_s = self._worked_s()
-        is_quiet = worked_s - self._seen_s < _LITTLE_S
-        is_burst = worked_s - self._seen_s > _MUCH_S
-        many = _MANY_IN_A_BURST if is_burst else _MANY
-        self._seen_s = worked_s
-        self._quiet_beats = self._quiet_beats + 1 if is_quiet else 0
+        worked_s = self._worked_s() - self._seen_s
+        self._seen_s += worked_s
+        self._quiet_beats = self._quiet_beats + 1 if worked_s < _LITTLE_S else 0
         if self._is_exempting and self._is_due(self._whole_at, _QUIET_MINUTE, _VERY_MANY):
             gc.unfreeze()
             self._is_exempting = False
-            self._collect(queued, is_burst=is_burst)
+            self._collect(queued)
             self._whole_at = self._collected_at
-        elif self._has_many(queued) or self._is_due(self._collected_at, _QUIET_SECOND, many):
-            self._collect(queued, is_burst=is_burst)
+        elif worked_s > _MUCH_S:
+            self._exempt_all(queued)
+        elif self._has_many(queued) or self._is_due(self._collected_at, _QUIET_SECOND, _MANY):
+            self._collect(queued)
 
     def _is_due(self, last: int, quiet_beats: int, many: int) -> bool:
         made = self._made() - last
@@ -105,17 +103,26 @@ class Collector:
     def _has_many(self, queued: int) -> bool:
         return queued - self._queued >= _MANY_ENTRIES
 
-    def _collect(self, queued: int, *, is_burst: bool) -> None:
+    def _collect(self, queued: int) -> None:
         began_s = self._worked_s()
-        self._uncollected += gc.get_count()[0]
+        self._count_uncollected()
         gc.collect()
         # Its own work does not count as the server's.
         self._seen_s = self._worked_s()
         self._collected_at = self._made()
-        if is_burst or self._seen_s - began_s > _LONG_S or self._has_many(queued):
-            gc.freeze()
-            self._is_exempting = True
+        if self._seen_s - began_s > _LONG_S or self._has_many(queued):
+            self._exempt_all(queued)
         self._queued = queued
+
+    def _exempt_all(self, queued: int) -> None:
+        self._count_uncollected()
+        gc.freeze()
+        self._is_exempting = True
+        self._collected_at, self._queued = self._made(), queued
+
+    def _count_uncollected(self) -> None:
+        """Count the new objects that Python will not collect by itself."""
+        self._uncollected += gc.get_count()[0]
 
 
 def _times_young() -> int:

@@ -137,23 +137,25 @@ def test_a_server_that_is_never_quiet_finds_older_garbage_too(work: Work) -> Non
     assert lost() is None
 
 
-def test_a_burst_has_more_and_shorter_collections(work: Work) -> None:
-    collector = begun(work)
-    lost = left_when_no_longer_new()
-    look_at_new(2)
-    beat(collector, work, 1, worked_s=0.08)
-    assert lost() is not None
-    look_at_new(1)
-    beat(collector, work, 1, worked_s=0.08)
-    assert lost() is None
-
-
-def test_what_survives_a_collection_in_a_burst_becomes_exempt(work: Work) -> None:
+def test_in_a_burst_all_objects_become_exempt_without_a_collection(work: Work) -> None:
     collector = begun(work)
     kept: list[int] = []
-    look_at_new(4)
-    beat(collector, work, 1, worked_s=0.08)
+    lost = left_when_no_longer_new()
+    work.collection_s = 0.1
+    beat(collector, work, 10, worked_s=0.08)
+    assert work.s == pytest.approx(0.8)
     assert not is_looked_at(kept)
+    assert lost() is not None
+
+
+def test_garbage_of_a_burst_is_found_in_a_quiet_minute(work: Work) -> None:
+    collector = begun(work)
+    lost = left_when_no_longer_new()
+    beat(collector, work, 1, worked_s=0.08)
+    beat(collector, work, 599, worked_s=0.001)
+    assert lost() is not None
+    beat(collector, work, 1, worked_s=0.001)
+    assert lost() is None
 
 
 def test_a_quiet_server_with_few_new_objects_collects_no_garbage(work: Work) -> None:
