@@ -14,6 +14,8 @@ from holdfast.delivery.session_states import SessionInput, SessionState
 
 _HANDSHAKEN: Final = SessionState.HANDSHAKEN
 _VERDICT: Final = SettledBy.VERDICT
+# So many messages leave at once, whoever else waits.
+_FEW: Final = 10
 
 
 def connect(
@@ -99,6 +101,10 @@ def _hold_if_silent(
     ):
         pause_s = queue.pause_s() if timeout_s else 0.0
         if not pause_s and (queue.has_urgent() or session.is_late(now)):
+            if queue.count > _FEW and life.state.is_turn_over():
+                # The end of a turn gives each of those who wait their time.
+                life.hold_connect(session, exchange, timeout_s, now)
+                life.state.hub.make_ready(session)
             return
     if _crowds_browser(life.state, exchange):
         _send_away(life.state, reply)

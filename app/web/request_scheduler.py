@@ -45,7 +45,7 @@ def _ignore(refused: RequestRefused | None) -> None:
     pass
 
 
-@dataclass(slots=True)
+@dataclass
 class UnfinishedRequest:
     """A request that is not completely handled yet."""
 
@@ -129,7 +129,7 @@ class RequestScheduler:
         # Always call it: the first call of a turn starts the budget.
         is_late = self._turn.is_late()
         if is_late and self._turn.is_overdue():
-            self._end_turn_early()
+            self._answer_early()
         if is_late or self._small or self._connects:
             is_connect = _is_connect(body)
             if is_late or self._follows_others(exchange, is_connect=is_connect):
@@ -137,12 +137,15 @@ class RequestScheduler:
         rest = receive(self._bayeux, body, exchange, self._clock())
         return None if rest is None else self._go_on_with(UnfinishedRequest(exchange, 0, rest=rest))
 
-    def _end_turn_early(self) -> None:
-        """Answer others before more is read: it takes long if thousands send at the same time."""
+    def _answer_early(self) -> None:
+        """Answer before everything is read: that takes long if thousands send at the same time.
+
+        All else waits for the end of the turn: it would keep those waiting who are not read yet.
+        """
         self._turn.begin_anew(_SHARE_S)
         self._turn.is_spent()
         self._begin_small(connects=False)
-        self._turn.end_turn()
+        self._turn.send()
         # What else is read in this turn waits as before.
         self._turn.begin_late()
 

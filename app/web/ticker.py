@@ -25,8 +25,8 @@ class Ticker:
         self._loop = asyncio.get_running_loop()
         # The core's only clock.
         self.clock = RunningTime(self._loop.time)
-        self.turn_budget = TurnBudget(self.end_turn_soon, self._end_turn)
         self.coalescer = WriteCoalescer(self.end_turn_soon, self._record_hand_overs)
+        self.turn_budget = TurnBudget(self.end_turn_soon, self.coalescer.send)
         self.collector = Collector()
         self._bayeux: Bayeux | None = None
         self._beat: asyncio.TimerHandle | None = None

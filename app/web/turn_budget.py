@@ -9,9 +9,9 @@ from time import monotonic, thread_time
 _TURN_S = 0.005
 # Before a turn has taken this part of its budget, by the time of day, nobody reads the other clock.
 _FREE = 1 / 8
-# Small requests wait only beyond this: to let one wait costs half of handling it, and a thousand
-# clients that reconnect after a message should not have to.
-_LATE_S = 0.025
+# Small requests go on for so long after it: to let one wait costs half of handling it, and a
+# thousand clients that reconnect after a message should not have to.
+_PATIENCE_S = 0.020
 
 
 class TurnBudget:
@@ -22,17 +22,19 @@ class TurnBudget:
 
     Args:
         end_turn_soon: Asks for an end of the turn, which lets the budget begin anew.
-        end_turn: Ends the turn now, when what has arrived is not read yet.
+        send: Sends the replies so far, when not everything that has arrived is read yet.
     """
 
-    def __init__(self, end_turn_soon: Callable[[], None], end_turn: Callable[[], None]) -> None:
+    def __init__(self, end_turn_soon: Callable[[], None], send: Callable[[], None]) -> None:
         self._end_turn_soon = end_turn_soon
-        self.end_turn = end_turn
+        self.send = send
         # When somebody first asked in this turn, by the time of day.
         self._began_at: float | None = None
         # When the budget ends, by processor time; None until the turn has taken some time.
         self._ends_at: float | None = None
         self._turn_s = _TURN_S
+        # How long small requests go on after the budget of this turn.
+        self._patience_s = _PATIENCE_S
         # Whether everybody who asks must stop after the present step: many others wait.
         self.is_hurried = False
 
@@ -51,26 +53,33 @@ class TurnBudget:
         if took < self._turn_s * _FREE:
             return False
         if self._ends_at is None:
-            # Less may be left because of other programs alone; a budget below zero ended before.
-            self._ends_at = thread_time() + max(min(0.0, self._turn_s), self._turn_s - took)
+            # Less may be left because of other programs alone.
+            self._ends_at = thread_time() + max(0.0, self._turn_s - took)
         return took > self._turn_s and thread_time() >= self._ends_at
 
     def is_late(self) -> bool:
         """Return whether small requests must stop, too."""
-        return self.is_over() and self._has_gone_on_for(_LATE_S - _TURN_S)
+        if self._ends_at is None:
+            self.is_spent()
+        began_at = self._began_at
+        if began_at is None or monotonic() - began_at <= self._turn_s + self._patience_s:
+            return False
+        return self._has_gone_on_for(self._patience_s)
 
     def is_overdue(self) -> bool:
         """Return whether the turn goes on although everything new waits."""
-        return self._has_gone_on_for(_LATE_S)
+        return self._has_gone_on_for(self._patience_s + _TURN_S)
 
     def _has_gone_on_for(self, seconds: float) -> bool:
         return self._ends_at is not None and thread_time() >= self._ends_at + seconds
 
     def begin_late(self) -> None:
         """Let what is read from now on in this turn wait."""
-        self.begin_anew(_TURN_S - _LATE_S)
+        self.begin_anew(0.0)
+        self._patience_s = 0.0
 
     def begin_anew(self, turn_s: float = _TURN_S) -> None:
         """Give those who ask from now on the whole budget, or this part of it."""
         self._began_at = self._ends_at = None
         self._turn_s = turn_s
+        self._patience_s = _PATIENCE_S

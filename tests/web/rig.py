@@ -219,9 +219,9 @@ class Client:
 class FakeTurn:
     """A turn that is over when a test says so. The real one is compiled and has no subclasses."""
 
-    def __init__(self, is_over: Callable[[], bool], end_turn: Callable[[], None]) -> None:
+    def __init__(self, is_over: Callable[[], bool], send: Callable[[], None]) -> None:
         self.is_spent = is_over
-        self.end_turn = end_turn
+        self.send = send
         self.is_hurried = False
         self.is_long_over = False
 
@@ -256,7 +256,7 @@ class Rig:
         self.keeper = FakeKeeper()
         self._now = 0.0
         ids = count(1)
-        self.turn = FakeTurn(is_turn_over, self._end_turn)
+        self.turn = FakeTurn(is_turn_over, lambda: self.coalescer.send())
         web_options = replace(
             web_options or WebOptions(),
             fast_lane=front_end is FrontEnd.FAST_LANE,

@@ -247,6 +247,31 @@ def test_held_connects_of_sessions_with_many_messages_are_released_one_in_each_t
     assert all(asked.data == [*range(20)] for asked in waiting)
 
 
+@pytest.mark.parametrize("timeout", [0, 30_000])
+def test_connects_that_come_late_in_a_turn_get_many_messages_one_in_each_turn(timeout: int) -> None:
+    server = impatient()
+    readers = [server.connected() for _ in range(5)]
+    for reader in readers:
+        reader.subscribe("/a")
+    for number in range(20):
+        server.for_extensions.publish("/a", number)
+    server.turn()
+    waiting = [reader.connect(advice={"timeout": timeout}) for reader in readers]
+    assert all(asked.is_held for asked in waiting)
+    assert released(server, waiting) == [1, 2, 3, 4, 5]
+    assert all(asked.data == [*range(20)] for asked in waiting)
+
+
+def test_a_connect_that_comes_late_in_a_turn_gets_a_few_messages_at_once() -> None:
+    server = impatient()
+    reader = server.connected()
+    reader.subscribe("/a")
+    for number in range(10):
+        server.for_extensions.publish("/a", number)
+    server.turn()
+    assert reader.connect().data == [*range(10)]
+
+
 def test_replies_that_have_waited_for_the_store_leave_over_several_turns_in_their_order() -> None:
     server = RestartableServer(is_turn_over=lambda: True)
     clients = [named(server, name=f"joe/{number}") for number in range(1, 6)]

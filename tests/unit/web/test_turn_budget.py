@@ -129,6 +129,14 @@ def test_small_requests_wait_after_25_milliseconds_and_replies_leave_5_later(
     assert not turn.is_late()
 
 
+def test_a_turn_that_is_not_late_causes_one_question_for_processor_time(clocks: Clocks) -> None:
+    turn = budget()
+    for _ in range(24):
+        assert not turn.is_late()
+        clocks.work(0.001)
+    assert clocks.asked == 1
+
+
 def test_what_is_read_after_an_early_end_of_the_turn_waits(clocks: Clocks) -> None:
     turn = budget()
     turn.begin_late()
