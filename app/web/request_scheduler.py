@@ -27,8 +27,9 @@ from holdfast.web.turn_budget import TurnBudget
 
 log = logging.getLogger(__name__)
 
-# What goes on from earlier turns has this part of each turn.
-_SHARE_S = 0.003
+# What goes on from earlier turns has this part of each turn; and this much is handled early, while
+# others are not read yet.
+_SHARE_S, _EARLY_S = 0.003, 0.001
 # A step that takes longer than this has overrun its turn.
 _LONG_S = 0.007
 # The most requests of the aiohttp front end that begin together: each is a task that runs later.
@@ -142,7 +143,7 @@ class RequestScheduler:
 
         All else waits for the end of the turn: it would keep those waiting who are not read yet.
         """
-        self._turn.begin_anew(_SHARE_S)
+        self._turn.begin_anew(_EARLY_S)
         self._turn.is_spent()
         self._begin_small(connects=False)
         self._turn.send()
