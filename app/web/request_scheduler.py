@@ -46,7 +46,7 @@ def _ignore(refused: RequestRefused | None) -> None:
     pass
 
 
-@dataclass
+@dataclass(slots=True)
 class UnfinishedRequest:
     """A request that is not completely handled yet."""
 
