@@ -33,17 +33,19 @@ def latencies(life: pa.Table) -> pa.Table:
     """Return the histograms of these lives by hour of publish and channel: LATENCY.
 
     Earlier batches counted the lives that ended before; later ones will count those still open.
-    Replays do not count: an operator decided when they happened.
+    Replays do not count: an operator decided when they happened. Of a copy that moved after a
+    hand-over, the first one counts, and the ack with the hand-over to its receiver.
     """
     is_closed = pc.and_(pc.is_valid(life["handed_ts"]), pc.not_equal(life["state"], OPEN))
     first = life.filter(pc.and_(is_closed, pc.equal(life["generation"], 0)))
+    is_new = pc.equal(pc.coalesce(first["former"], 0), 0)
     published = pc.divide(first["msg"], NS_PER_US)
     handed, ended = (first[name].cast(pa.int64()) for name in ("handed_ts", "ended_ts"))
     hour = pc.multiply(pc.divide(published, _US_PER_HOUR), _US_PER_HOUR)
     deliveries = with_columns(first.select(["channel"]), {"hour": hour, **_took(published, handed)})
     answers = with_columns(first.select(["channel"]), {"hour": hour, **_took(handed, ended)})
     answers = answers.filter(pc.equal(first["state"], Kind.ACKED))
-    both = pa.concat_tables([_named(DELIVERY, deliveries), _named(ANSWER, answers)])
+    both = pa.concat_tables([_named(DELIVERY, deliveries.filter(is_new)), _named(ANSWER, answers)])
     return summed(both, _BY, {"n": ("n", "sum")}).cast(LATENCY)
 
 

@@ -1,4 +1,8 @@
-"""The lives of copies, from events and from the lives that were open before."""
+"""The lives of copies, from events and from the lives that were open before.
+
+A copy has one life in each queue that it is in: it ends there with a move, or for good. So a life
+never goes on after its end, and tables have the same lives however the events come in batches.
+"""
 
 from functools import reduce
 from typing import TYPE_CHECKING
@@ -20,21 +24,34 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 LIFE = arrow_of(schemas.LIFE)
-_LIFE = (*COPY, "generation")
+# A copy that returns to a queue in the same batch has a further life of the same generation.
+_STAY = "stay"
+_LIFE = (*COPY, "generation", _STAY)
+_KEPT = (*COPY, "generation")
 _HANDED = pa.array([Kind.HANDED, Kind.REDELIVERED, Kind.WRITTEN])
 _ENDS = pa.array(ENDS)
 # The number of bits for the kind of an end.
 _PLACE = 3
 # The order of events in the same microsecond.
 _RANK = pa.array(
-    [Kind.PUBLISHED, Kind.REPLAYED, Kind.HANDED, Kind.REDELIVERED, Kind.REFUSED, Kind.RETURNED]
+    [
+        Kind.PUBLISHED,
+        Kind.REPLAYED,
+        Kind.ENTERED,
+        Kind.HANDED,
+        Kind.REDELIVERED,
+        Kind.REFUSED,
+        Kind.RETURNED,
+    ]
 )
+_NO_REPLAY, _UNKNOWN = pa.scalar(0, pa.int32()), pa.scalar(None, pa.int32())
 _LAST = pa.scalar(len(_RANK), pa.int32())
 _ORDER = ("us", "rank", "seq", "pos")
-_COUNTS = ("attempts", "redelivered", "refused")
+_COUNTS = ("former", "attempts", "redelivered", "refused")
 _NUMBERS: Sums = {
     "handed_us": ("handed_us", "min"),
     "end": ("end", "max"),
+    "former": ("former", "max"),
     "attempts": ("attempts", "max"),
     "redelivered": ("redelivered", "sum"),
     "refused": ("refused", "sum"),
@@ -61,25 +78,32 @@ def lives(events: pa.Table, carried: pa.Table, known: pa.Table) -> pa.Table:
     happened = events.filter(pc.is_valid(events["receiver"]))
     both = [_parts(happened), _parts_of_open(carried)]
     parts = pa.concat_tables(both, promote_options="permissive")
-    parts = with_columns(parts, {"generation": pa.array(_generations(parts))})
+    parts = with_columns(parts, _turns(parts))
     whole = beside(summed(parts, _LIFE, _NUMBERS), _words(parts), _LIFE)
-    whole = beside(whole, known.select([*MESSAGE, "channel", "kept"]), MESSAGE)
-    return _ended(beside(whole, _replay_of(happened, carried), _LIFE))
+    whole = beside(whole, known.select([*MESSAGE, "channel", "copies", "kept"]), MESSAGE)
+    return _ended(beside(whole, _replay_of(parts, carried), _LIFE))
 
 
 def _parts(events: pa.Table) -> pa.Table:
     """Return the part of each event in its life."""
     kind, us = events["kind"], events["ts"].cast(pa.int64())
-    is_replay = pc.equal(kind, Kind.REPLAYED)
+    is_replay, is_entry = pc.equal(kind, Kind.REPLAYED), pc.equal(kind, Kind.ENTERED)
+    generation = pc.if_else(
+        is_entry, pc.coalesce(events["generation"], _NO_REPLAY), _replayed(events)
+    )
     return with_columns(
         events.select([*COPY, "over_us", "node", "epoch", "seq", "pos", "code", "fingerprint"]),
         {
             "us": us,
             "rank": pc.coalesce(pc.index_in(kind, _RANK), _LAST),
-            "generation": only_if(is_replay, _generation(events)),
+            "generation": only_if(pc.or_(is_replay, is_entry), generation),
+            "is_entry": is_entry,
+            "is_move": pc.equal(kind, Kind.MOVED),
+            "is_end": pc.is_in(kind, _ENDS),
             "handed_us": only_if(pc.is_in(kind, _HANDED), us),
             # Encodes the latest end and its kind in one number.
             "end": pc.add(pc.shift_left(us, _PLACE), pc.index_in(kind, _ENDS)),
+            "former": only_if(is_entry, events["attempt"]),
             "attempts": events["attempt"],
             "redelivered": pc.equal(kind, Kind.REDELIVERED).cast(pa.int64()),
             "refused": pc.equal(kind, Kind.REFUSED).cast(pa.int64()),
@@ -87,12 +111,13 @@ def _parts(events: pa.Table) -> pa.Table:
             "wording": only_if(pc.is_valid(events["code"]), pc.coalesce(events["wording"], "")),
             # A replay names the letter that it replays.
             "letter": only_if(pc.invert(is_replay), events["letter"]),
+            "replay_of": only_if(is_replay, events["letter"]),
         },
     )
 
 
-def _generation(events: pa.Table) -> pa.ChunkedArray:
-    """Return the generations; a replay without one is the first."""
+def _replayed(events: pa.Table) -> pa.ChunkedArray:
+    """Return the generations of replays; one without a number is the first."""
     return pc.coalesce(events["generation"], pa.scalar(1, pa.int32()))
 
 
@@ -100,7 +125,7 @@ def _parts_of_open(carried: pa.Table) -> pa.Table:
     """Return what earlier batches know of open lives; it comes before all events."""
     first = pa.array(np.zeros(len(carried), np.int32))
     return with_columns(
-        carried.select([*_LIFE, "over_us", *_COUNTS, *_WORDS]),
+        carried.select([*_KEPT, "over_us", *_COUNTS, *_WORDS]),
         {
             "handed_us": carried["handed_ts"].cast(pa.int64()),
             **dict.fromkeys(_ORDER, first),
@@ -110,22 +135,47 @@ def _parts_of_open(carried: pa.Table) -> pa.Table:
     )
 
 
-def _generations(parts: pa.Table) -> "NDArray[np.int32]":
-    """Return each event's generation: of the replay before it, else the open one, else the first.
+def _turns(parts: pa.Table) -> dict[str, pa.Array]:
+    """Return each event's generation and stay: those of the entry, replay or open life before it.
 
-    Few messages are replayed, so only their events are sorted.
+    Few messages are replayed or moved, so only their events are sorted.
     """
-    found = np.zeros(len(parts), np.int32)
-    replayed = pc.unique(parts["msg"].filter(pc.greater(parts["generation"], 0)))
-    if not len(replayed):
-        return found
-    rows = np.flatnonzero(pc.is_in(parts["msg"], replayed))
-    in_turn = _in_turn(with_columns(parts.take(rows), {"row": pa.array(rows)}))
-    generation = in_turn["generation"]
-    first = pc.coalesce(generation, pa.scalar(0, generation.type))
-    latest = pc.fill_null_forward(pc.if_else(_is_first(in_turn), first, generation))
-    found[in_turn["row"].to_numpy()] = latest.to_numpy()
-    return found
+    generations, stays = np.zeros(len(parts), np.int32), np.zeros(len(parts), np.int64)
+    is_turn = pc.or_(pc.or_(_is_so(parts, "is_move"), _is_so(parts, "is_entry")), _begun(parts))
+    turned = pc.unique(parts["msg"].filter(is_turn))
+    if len(turned):
+        rows = np.flatnonzero(pc.is_in(parts["msg"], turned))
+        in_turn = _in_turn(with_columns(parts.take(rows), {"row": pa.array(rows)}))
+        places = in_turn["row"].to_numpy()
+        generations[places], stays[places] = _numbered(in_turn)
+    return {"generation": pa.array(generations), _STAY: pa.array(stays)}
+
+
+def _begun(parts: pa.Table) -> pa.ChunkedArray:
+    return pc.greater(parts["generation"], 0).fill_null(False)
+
+
+def _is_so(parts: pa.Table, name: str) -> pa.ChunkedArray:
+    return parts[name].fill_null(False)
+
+
+def _numbered(in_turn: pa.Table) -> "tuple[NDArray[np.int32], NDArray[np.int64]]":
+    """Return the generation and the stay of each event, given in turn."""
+    is_first, given = _is_first(in_turn), in_turn["generation"]
+    is_moved, is_over = (_follows(in_turn, name, is_first) for name in ("is_move", "is_end"))
+    is_new = np.logical_or(is_first, is_moved)
+    generation = pc.coalesce(given, pc.if_else(pa.array(is_new), _NO_REPLAY, _UNKNOWN))
+    # A replay while the copy is open is part of the same life.
+    is_again = np.logical_and(is_over, pc.is_valid(in_turn["replay_of"]).to_numpy())
+    is_entry = _is_so(in_turn, "is_entry").to_numpy()
+    stays = np.cumsum(np.logical_or.reduce([is_moved, is_again, is_entry]))
+    return pc.fill_null_forward(generation).to_numpy(), stays
+
+
+def _follows(in_turn: pa.Table, name: str, is_first: "NDArray[np.bool_]") -> "NDArray[np.bool_]":
+    """Return whether the event before, of the same copy, is one of these."""
+    found: NDArray[np.bool_] = np.roll(_is_so(in_turn, name).to_numpy(), 1)
+    return found & ~is_first
 
 
 def _in_turn(parts: pa.Table) -> pa.Table:
@@ -139,12 +189,12 @@ def _in_turn(parts: pa.Table) -> pa.Table:
     return with_columns(parts, {"frame": frame}).sort_by(order)
 
 
-def _is_first(in_turn: pa.Table) -> pa.Array:
+def _is_first(in_turn: pa.Table) -> "NDArray[np.bool_]":
     """Return whether an event is the first of its copy."""
     is_first = np.ones(len(in_turn), bool)
     same = (pc.equal(in_turn[name][1:], in_turn[name][:-1]) for name in COPY)
     is_first[1:] = ~np.logical_and.reduce([each.fill_null(False).to_numpy() for each in same])
-    return pa.array(is_first)
+    return is_first
 
 
 def _words(parts: pa.Table) -> pa.Table:
@@ -154,15 +204,17 @@ def _words(parts: pa.Table) -> pa.Table:
     return summed(in_turn, _LIFE, _WORDS)
 
 
-def _replay_of(happened: pa.Table, carried: pa.Table) -> pa.Table:
+def _replay_of(parts: pa.Table, carried: pa.Table) -> pa.Table:
     """Return the letters that lives were replayed from; few lives have any."""
-    replays = happened.filter(pc.equal(happened["kind"], Kind.REPLAYED))
-    replays = with_columns(replays, {"generation": _generation(replays)})
+    replays = parts.filter(pc.is_valid(parts["replay_of"]))
     before = carried["replay_of"].combine_chunks()
-    carried = carried.select([*_LIFE]).take(pc.list_parent_indices(before))
-    letters = with_columns(carried, {"letter": pc.list_flatten(before)})
+    # The parts of open lives come last.
+    rows = parts.slice(len(parts) - len(carried)).select([*_LIFE])
+    letters = with_columns(
+        rows.take(pc.list_parent_indices(before)), {"replay_of": pc.list_flatten(before)}
+    )
     both = pa.concat_tables([replays.select(letters.column_names), letters])
-    return summed(both, _LIFE, {"replay_of": ("letter", "distinct")})
+    return summed(both, _LIFE, {"replay_of": ("replay_of", "distinct")})
 
 
 def _ended(lives: pa.Table) -> pa.Table:
@@ -185,4 +237,7 @@ def _ended(lives: pa.Table) -> pa.Table:
 
 def _is_passing(lives: pa.Table) -> pa.ChunkedArray:
     """Return whether the store lacks the copy; null if the publish of its message was trimmed."""
-    return pc.or_(pc.equal(lives["kept"], 0).fill_null(False), is_unnamed(lives["receiver"]))
+    has_passing = pc.less(lives["kept"], lives["copies"]).fill_null(True)
+    is_apart = pc.or_(has_passing, pc.is_valid(lives["replay_of"]))
+    is_passing = pc.and_(is_unnamed(lives["receiver"]), is_apart)
+    return pc.or_(pc.equal(lives["kept"], 0).fill_null(False), is_passing)

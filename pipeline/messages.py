@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 from holdfast.journal.schema import Kind
 from holdfast.pipeline import schemas
 from holdfast.pipeline.arrow import arrow_of
-from holdfast.pipeline.copies import ENDS, MESSAGE
+from holdfast.pipeline.copies import ENDS, MESSAGE, REPLIES, REPLY_CHANNELS
 from holdfast.pipeline.rows import Sums, beside, of_each_word, only_if, summed, with_columns
 from holdfast.pipeline.runs import NEVER, Runs, when
 
@@ -46,7 +46,7 @@ def _parts(events: pa.Table) -> pa.Table:
         events.select([*MESSAGE, "copies", "kept", "over_us"]),
         {
             # Acks have no channel.
-            "channel": only_if(pc.or_(is_begin, is_replay), events["channel"]),
+            "channel": only_if(pc.or_(is_begin, is_replay), together(events["channel"])),
             "published": is_begin,
             "replayed": is_replay,
             "ended": is_end,
@@ -57,6 +57,15 @@ def _parts(events: pa.Table) -> pa.Table:
     )
     schema = MESSAGES.append(pa.field("over_us", pa.int64()))
     return parts.select(schema.names).cast(schema)
+
+
+def together(channels: pa.ChunkedArray) -> pa.Array:
+    """Return the channels that tables have: there is a reply channel for each request."""
+
+    def ask(names: pa.Array) -> pa.Array:
+        return pc.if_else(pc.starts_with(names, REPLIES), REPLY_CHANNELS, names)
+
+    return of_each_word(channels, ask)
 
 
 def is_unnamed(receivers: pa.ChunkedArray) -> pa.Array:

@@ -11,12 +11,14 @@ FRAME = "epoch string, seq bigint, pos int"
 JOURNAL = f"{EVENT}, {FRAME}"
 
 
-# One copy of a message for one receiver. Each replay begins another life, which has the letters
-# that it was replayed from: several, if a message died of several receivers.
+# One copy of a message in one queue. Each replay begins another life, which has the letters that it
+# was replayed from: several, if a message died of several receivers. So does each move, which
+# brings the attempts along that the copy had before: `former`.
 LIFE = (
     "origin string, msg bigint, receiver string, generation int, channel string, state string, "
-    "handed_ts timestamp, ended_ts timestamp, attempts int, redelivered bigint, refused bigint, "
-    "code string, wording string, letter bigint, fingerprint string, replay_of array<bigint>"
+    "handed_ts timestamp, ended_ts timestamp, former int, attempts int, redelivered bigint, "
+    "refused bigint, code string, wording string, letter bigint, fingerprint string, "
+    "replay_of array<bigint>"
 )
 # A message, and the number of its copies with an end; those of unnamed receivers; and those lost
 # with their process.

@@ -15,7 +15,7 @@ _ANSWERED = ("refused", "returned", "acked")
 _ENDED = ("dead", "expired", "discarded")
 _STAGES = {kind: at for at, kinds in enumerate((_HANDED, _ANSWERED, _ENDED)) for kind in kinds}
 # The order of steps at one time; all others come behind these.
-_KINDS = ("published", "replayed", *_HANDED, "written", "refused", "returned")
+_KINDS = ("published", "replayed", "entered", *_HANDED, "written", "refused", "returned")
 _RANKS = {kind: rank for rank, kind in enumerate(_KINDS)}
 # The longest time between two readings of the clock in one turn.
 _TURN_US = 1_000_000
@@ -34,11 +34,11 @@ def in_order(steps: Iterable[Json]) -> list[Json]:
 
 def _settle(copy: Sequence[Json]) -> None:
     """Give each step the time of its cause, if all its possible causes came a little later."""
-    # Each replay begins another life.
+    # Each replay, and each return by a move, begins another life.
     life = 0
     lives: list[tuple[int, Json]] = []
     for step in sorted(copy, key=lambda step: int(step["at_us"])):
-        life += step["kind"] == "replayed"
+        life += step["kind"] in {"replayed", "entered"}
         lives.append((life, step))
     # The first time of each life, stage and attempt, and of any attempt.
     first: dict[tuple[int, int, int | None], int] = {}

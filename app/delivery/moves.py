@@ -14,7 +14,7 @@ class Move(NamedTuple):
     # The receiver whose queue it leaves, and those whose queues have it afterwards.
     source: str
     targets: Sequence[str]
-    # How many of the targets did not have it before.
+    # How many of the targets, the first ones, did not have it before.
     copies: int
     # How many of the targets, the first ones, remember the attempts that the message brings along.
     remembering: int

@@ -96,10 +96,10 @@ def refused(entries: "Iterable[Entry]", key: str, why: FailureDetails, at: int) 
 
 
 def moved(moves: "Sequence[Move]", at: int) -> DecodedNote:
-    """Return the new copies as publishes, and the rows of the copies that they replace."""
+    """Return the new copies as publishes, and the rows of the queues that have and had them."""
     copies: list[PublishRow] = []
     rows: list[Row] = []
-    for message, source, _, count, _ in moves:
+    for message, source, targets, count, _ in moves:
         if count:
             kept = count if message.is_durable else 0
             # The size was reported when the message was published.
@@ -107,6 +107,11 @@ def moved(moves: "Sequence[Move]", at: int) -> DecodedNote:
                 (message.id, count, kept, 0, message.priority, message.sender, message.channel)
             )
         rows.append((Kind.MOVED, [message.id], None, None, [source], [at]))
+        if count:
+            former, generation = message.former, message.generation
+            attempts = former.attempts if former is not None else None
+            why = FailureDetails(generation=generation) if generation else None
+            rows.append((Kind.ENTERED, [message.id], attempts, why, [*targets[:count]], [at]))
     return copies, rows
 
 

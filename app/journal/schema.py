@@ -23,7 +23,8 @@ NS_PER_US: Final = 1000
 class Kind:
     """Kinds of events: plain text, because an enum costs more than the rest of an event."""
 
-    # About a message: the number of its new copies, one for each receiver.
+    # About a message: the number of its new copies, one for each receiver. The receivers that a
+    # message enters by a move count as new ones here, and `moved` takes the one that it left away.
     PUBLISHED: Final = "published"
 
     # About a message and its receiver.
@@ -39,8 +40,10 @@ class Kind:
     DEAD: Final = "dead"
     EXPIRED: Final = "expired"
     DISCARDED: Final = "discarded"
-    # Moved to other queues, as new copies there.
+    # Moved to other queues: no longer in this one.
     MOVED: Final = "moved"
+    # Entered this queue by a move, with the attempts and the generation that it brought along.
+    ENTERED: Final = "entered"
     # A dead letter became one more copy, of the next generation.
     REPLAYED: Final = "replayed"
 
@@ -108,7 +111,7 @@ class Event(NamedTuple):
     # The dead letter that it became or, if replayed, was; and the fingerprint of the failure.
     letter: int | None = None
     fingerprint: str | None = None
-    # Only for `replayed`: how often it was replayed so far.
+    # Only for `replayed` and `entered`: how often it was replayed so far.
     generation: int | None = None
     # What exactly changed, and a number that belongs to it.
     what: str | None = None

@@ -14,6 +14,9 @@ _IS_END = f"kind in {words(*ENDS)}"
 _IS_REPLAY, _IS_OTHER = f"kind = '{Kind.REPLAYED}'", f"kind <> '{Kind.PUBLISHED}'"
 
 
+_HAND_OVERS = "(case when is_moved then firsts + repeats else firsts end)"
+
+
 class _Fault(NamedTuple):
     kind: str
     is_so: str
@@ -22,15 +25,16 @@ class _Fault(NamedTuple):
     text: str
 
 
-# A copy ends once, and its first hand-over happens once, before its ack and its end.
+# A copy ends once, and its first hand-over happens once, before its ack and its end. A copy that
+# moved brings its attempts along: there, the first hand-over may be a repeated one.
 _OF_COPIES = (
     _Fault("settled_twice", "ends > lives", "ends - lives", "more ends than lives"),
     _Fault("handed_twice", "firsts > lives", "firsts - lives", "more first hand-overs than lives"),
     _Fault("handed_after_end", "ends >= lives and is_later", "1", "handed over after its end"),
     _Fault(
         "never_handed",
-        "acks > firsts and not is_old",
-        "acks - firsts",
+        f"acks > {_HAND_OVERS} and not is_old",
+        f"acks - {_HAND_OVERS}",
         "acked, but never handed over",
     ),
 )
@@ -56,15 +60,18 @@ def _any(faults: Iterable[_Fault]) -> str:
 def examine(tables: Tables, name: str) -> bool:
     """Return whether messages and their copies have faults; materialize the faults as `name`.
 
-    Faults are rare: a first check of all messages treats the journal as complete, and a second one
-    examines only those with faults.
+    Faults are rare: a first check of all messages treats the journal as complete and every copy as
+    one that stays with its receiver, and a second one examines only those with faults.
     """
     # Spark then keeps the copies of a message together.
     tables.define(
         "events_of_messages",
         "select /*+ repartition(msg, origin) */ * from {events} where msg is not null",
     )
-    tables.define("copies", f"select *, false as is_old from ({_copies('events_of_messages')})")
+    tables.define(
+        "copies",
+        f"select *, false as is_old, false as is_moved from ({_copies('events_of_messages')})",
+    )
     of_messages = f"select msg from ({_messages('copies')}) where is_faulty or {_any(_OF_MESSAGES)}"
     tables.materialize("suspects", of_messages)
     if not _is_there(tables, "suspects"):
@@ -76,7 +83,8 @@ def examine(tables: Tables, name: str) -> bool:
     )
     tables.materialize(
         "suspect_copies",
-        "select copies.*, coalesce(msg < begin_us * 1000, false) as is_old "
+        "select copies.*, coalesce(msg < begin_us * 1000, false) as is_old, "
+        "max(moves) over (partition by msg, origin) > 0 as is_moved "
         f"from ({_copies('events_of_suspects')}) copies left join {{reach}} using (origin)",
     )
     tables.materialize("suspect_messages", _messages("suspect_copies"))
@@ -104,6 +112,8 @@ def _copies(events: str) -> str:
         count(case when {_IS_REPLAY} then 1 end) as replayed,
         1 + count(case when kind in {words(Kind.REPLAYED, Kind.MOVED)} then 1 end) as lives,
         count(case when kind = '{Kind.HANDED}' then 1 end) as firsts,
+        count(case when kind = '{Kind.REDELIVERED}' then 1 end) as repeats,
+        count(case when kind = '{Kind.MOVED}' then 1 end) as moves,
         count(case when kind = '{Kind.ACKED}' then 1 end) as acks,
         count(case when {_IS_END} then 1 end) as ends,
         coalesce(max(case when {_IS_HANDED} then ts end) > max(case when {_IS_END} then ts end)

@@ -6,9 +6,11 @@ from holdfast.pipeline.reports.sums import COUNTS
 _ENDS = ", ".join(map(repr, ENDS))
 
 _COUNTS = ", ".join(f"cast(coalesce(sum({name}), 0) as bigint) as {name}" for name in COUNTS)
-# By channel: publishes, copies, and the number of each end. `lost` copies were in the memory of a
-# process that ended. Messages from before the journal are omitted, because their ends may be known
-# but not their copies. If frames are missing, there may be more ends than copies.
+# By channel: publishes, copies, and the number of each end. A copy is one message for one receiver,
+# or for a work queue; that it moves to another worker or session makes no other copy. `lost` copies
+# were in the memory of a process that ended. Messages from before the journal are omitted, because
+# their ends may be known but not their copies. If frames are missing, there may be more ends than
+# copies.
 FUNNEL = f"""
     with counted as (
         select channel, {_COUNTS}, cast(coalesce(sum(n), 0) as bigint) as lost
@@ -18,25 +20,32 @@ FUNNEL = f"""
             select channel, {", ".join(f"0 as {name}" for name in COUNTS)}, n from {{lost}}
         ) group by channel
     )
-    select channel, published, copies, replayed, handed, acked, dead, expired, discarded, lost,
+    select channel, published, copies, replayed, moves, handed, acked, dead, expired, discarded,
+        lost,
         greatest(copies + replayed - ended - lost, in_flight) as open,
         round(try_divide(acked, copies + replayed), 4) as share
     from counted order by copies desc, channel
 """
 
 # By minute and node, the newest first. A message that is stored for some of its receivers only is
-# published twice; only the first event has its size.
+# published twice; only the first event has its size. A copy that moves is published again for the
+# minute of its publish; its move takes that back.
 THROUGHPUT = """
+    with happened as (
+        select kind, node, size, copies, case when kind <> 'moved' then ts
+            else least(ts, timestamp_micros(cast((msg - msg % 1000) / 1000 as bigint))) end as ts
+        from {events} where msg is not null
+    )
     select date_trunc('minute', ts) as minute, node,
         count(case when kind = 'published' and size > 0 then 1 end) as published,
-        cast(coalesce(sum(copies), 0) as bigint) as copies,
+        cast(coalesce(sum(copies), 0) - count(case when kind = 'moved' then 1 end) as bigint)
+            as copies,
         cast(coalesce(sum(size), 0) as bigint) as bytes,
         count(case when kind in ('handed', 'redelivered', 'written') then 1 end) as handed,
         count(case when kind in
-            ('acked', 'written', 'dead', 'expired', 'discarded', 'moved') then 1 end) as ended,
+            ('acked', 'written', 'dead', 'expired', 'discarded') then 1 end) as ended,
         count(case when kind = 'dead' then 1 end) as dead
-    from {events} where msg is not null
-    group by date_trunc('minute', ts), node order by minute desc, node
+    from happened group by date_trunc('minute', ts), node order by minute desc, node
 """
 
 # By hour, the newest first: the copies that began and ended, the maximum that was open at the end
@@ -45,11 +54,12 @@ BACKLOG = f"""
     with known as (
         select timestamp_micros(cast((msg - msg % 1000) / 1000 as bigint)) as ts, copies as came,
             0 as went, msg, origin
-        from {{publishes}}
+        from {{begun}}
         union all
         select ts, case when kind = 'replayed' then 1 else 0 end as came,
             case when kind = 'replayed' then 0 else 1 end as went, msg, origin
-        from {{events}} where kind = 'replayed' or kind in ({_ENDS})
+        from {{events}}
+        where kind = 'replayed' or kind in ({_ENDS}) and kind <> 'moved'
     ),
     changes as (
         select ts, came, went from known left join {{begins}} using (origin)
@@ -73,11 +83,22 @@ BACKLOG = f"""
 # By publishing session, those with the most bytes first: its messages, their copies, and its
 # busiest minute. The server publishes without a session.
 PUBLISHERS = """
-    with minutes as (
+    with moves as (
+        select msg, origin, count(*) as moves from {events} where kind = 'moved'
+        group by msg, origin
+    ),
+    sent as (
+        select sender, ts, size, copies, 0 as moves from {events} where kind = 'published'
+        union all
+        select sender, ts, 0 as size, 0 as copies, moves.moves
+        from {events} event join moves using (msg, origin)
+        where kind = 'published' and size > 0
+    ),
+    minutes as (
         select sender, date_trunc('minute', ts) as minute,
             count(case when size > 0 then 1 end) as published,
-            cast(sum(copies) as bigint) as copies, cast(sum(size) as bigint) as bytes
-        from {events} where kind = 'published' group by sender, date_trunc('minute', ts)
+            cast(sum(copies) - sum(moves) as bigint) as copies, cast(sum(size) as bigint) as bytes
+        from sent group by sender, date_trunc('minute', ts)
     )
     select sender, cast(sum(published) as bigint) as published,
         cast(sum(copies) as bigint) as copies, cast(sum(bytes) as bigint) as bytes,

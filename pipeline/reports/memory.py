@@ -19,7 +19,7 @@ from holdfast.pipeline.lake import Lake
 from holdfast.pipeline.reports.tables import Tables
 
 # Increased by every change of what is remembered.
-_VERSION = "2"
+_VERSION = "3"
 
 
 class Memory:

@@ -36,14 +36,15 @@ FLAPPING = """
 # By channel: the success of later hand-overs, and advice on the delay and the retries. The delay is
 # the time in which nine of ten successful messages got through, divided by their attempts; the
 # retries are the attempts that sufficed for 99 of 100. A message that is held back after a refusal
-# may be handed over again without a new attempt.
+# may be handed over again without a new attempt. Messages that returned because another one failed
+# did not fail.
 HOLDBACK_ADVICE = """
     with tried as (
         select channel, attempts, state in ('acked', 'written') as is_through,
             unix_micros(ended_ts) - unix_micros(handed_ts) as took,
-            greatest(attempts - 1, 1) as extra
-        from {life} where state <> 'open'
-            and (attempts > 1 or state in ('acked', 'written') and refused > 0)
+            greatest(attempts - coalesce(former, 0) - 1, 1) as extra
+        from {life} where state not in ('open', 'moved') and refused > 0
+            and (attempts > 1 or state in ('acked', 'written'))
     ),
     counts as (
         select channel, count(*) as retried, count(case when is_through then 1 end) as succeeded,

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
+from holdfast.pipeline.copies import REPLIES, REPLY_CHANNELS
 from holdfast.pipeline.lake import EVENTS, OPEN, TABLES, Lake
 from holdfast.pipeline.reports.memory import Memory, by_day, keep, place_of
 from holdfast.pipeline.reports.tables import Tables
@@ -17,23 +18,29 @@ from holdfast.pipeline.reports.tables import Tables
 _US = 86_400_000_000
 _NS = 1000 * _US
 _DAY = f"cast((msg - msg % {_NS}) / {_NS} as bigint)"
+# Tables have one name for all reply channels, but not events.
+CHANNEL = f"case when channel like '{REPLIES}%' then '{REPLY_CHANNELS}' else channel end"
 _OF_PUBLISHES = {
     "published": "count(case when size > 0 then 1 end)",
     "copies": "cast(sum(copies) as bigint)",
 }
+# The journal counts the receiver that a copy moved to as another copy.
 _OF_LIVES = {
-    "replayed": "count(case when generation > 0 then 1 end)",
-    "handed": "count(handed_ts)",
+    "copies": "cast(-count(case when state = 'moved' then 1 end) as bigint)",
+    "moves": "count(case when state = 'moved' then 1 end)",
+    "replayed": "count(replay_of)",
+    "handed": "count(case when state <> 'moved' and (handed_ts is not null or attempts > 0) "
+    "then 1 end)",
     "acked": "count(case when state in ('acked', 'written') then 1 end)",
     "dead": "count(case when state = 'dead' then 1 end)",
     "expired": "count(case when state = 'expired' then 1 end)",
     "discarded": "count(case when state = 'discarded' then 1 end)",
-    "ended": "count(case when state not in ('open', 'lost_with_process') then 1 end)",
+    "ended": "count(case when state not in ('open', 'lost_with_process', 'moved') then 1 end)",
     "in_flight": "count(case when state = 'open' then 1 end)",
 }
 # All files have the same types.
 _NONE = "cast(0 as bigint)"
-COUNTS = (*_OF_PUBLISHES, *_OF_LIVES)
+COUNTS = tuple({**_OF_PUBLISHES, **_OF_LIVES})
 _COUNTED, _BEGUN = "sums", "begins"
 _NUMBERS = ", ".join(f"{name} bigint" for name in COUNTS)
 
@@ -42,8 +49,8 @@ def _counts(found: Mapping[str, str], rows: str, condition: str) -> str:
     """Return the question for counts by channel, node and day of publish."""
     numbers = ", ".join(f"{found.get(name, _NONE)} as {name}" for name in COUNTS)
     return (
-        f"select channel, origin, {_DAY} as day, {numbers} from {rows} "
-        f"where {condition} group by channel, origin, {_DAY}"
+        f"select {CHANNEL} as channel, origin, {_DAY} as day, {numbers} from {rows} "
+        f"where {condition} group by {CHANNEL}, origin, {_DAY}"
     )
 
 

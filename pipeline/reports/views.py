@@ -1,7 +1,8 @@
 """The tables that reports read, as views of the lake's tables, narrowed to a scope."""
 
+from holdfast.pipeline.copies import REPLIES, REPLY_CHANNELS
 from holdfast.pipeline.lake import OPEN
-from holdfast.pipeline.reports.sums import SUMS
+from holdfast.pipeline.reports.sums import CHANNEL, SUMS
 from holdfast.pipeline.reports.tables import Tables
 from holdfast.pipeline.schemas import ANSWER, DELIVERY
 from holdfast.pipeline.scope import Scope
@@ -13,16 +14,27 @@ PARTS = {
     "all_latency": ("latency",),
     "all_lost": ("lost",),
 }
-_PUBLISHES = "select msg, origin, channel, size, copies from {events} where kind = 'published'"
-# For one receiver, each message is one copy.
-_PUBLISHES_TO_ONE = (
-    "select msg, origin, channel, 1 as size, 1 as copies from {life} where generation = 0"
+_PUBLISHES = (
+    f"select msg, origin, {CHANNEL} as channel, size, copies from {{events}} "
+    "where kind = 'published'"
 )
+# For one receiver, each message is one copy.
+_PUBLISHES_TO_ONE = """
+    select msg, origin, channel, case when state = 'moved' then 0 else 1 end as size, 1 as copies
+    from {life} where replay_of is null
+"""
+# The copies that began, by the time of publish: the receiver that a copy moved to is no other one.
+_BEGUN = """
+    select msg, origin, channel, size, copies from {publishes}
+    union all
+    select msg, origin, channel, 0 as size, -1 as copies from {life} where state = 'moved'
+"""
 # The rows of `latency` for a scope: the table itself has neither receivers nor minutes.
 _LATENCY = f"""
     select date_trunc('hour', timestamp_micros(published_us)) as hour, channel,
         '{DELIVERY}' as what, greatest(unix_micros(handed_ts) - published_us, 0) as us, 1 as n
     from {{life}} where handed_ts is not null and generation = 0 and state <> 'open'
+        and coalesce(former, 0) = 0
     union all
     select date_trunc('hour', timestamp_micros(published_us)) as hour, channel,
         '{ANSWER}' as what,
@@ -38,11 +50,15 @@ _BEGINS = """
 
 def narrow(tables: Tables, scope: Scope) -> None:
     """Define the tables that reports read, from all rows: `all_events` and so on."""
-    tables.add("scope", "channel string, receiver string", [(scope.channel, scope.receiver)])
+    channel = scope.channel
+    if channel is not None and channel.startswith(REPLIES):
+        channel = REPLY_CHANNELS
+    tables.add("scope", "channel string, receiver string", [(channel, scope.receiver)])
     tables.define("life", _life(scope))
     tables.define("events", _events(scope))
     tables.define("begins", _BEGINS)
     tables.define("publishes", _PUBLISHES if scope.receiver is None else _PUBLISHES_TO_ONE)
+    tables.define("begun", _BEGUN)
     tables.define("latency", "select * from {all_latency}" if scope.is_everything else _LATENCY)
     tables.define("lost", _lost(scope))
     tables.define("sums", SUMS)
@@ -88,7 +104,9 @@ def _events(scope: Scope) -> str:
 
 def _on_channel(scope: Scope) -> str:
     where = _where(
-        scope.messages, "kind in ('published', 'replayed')", *_conditions(scope, "channel")
+        scope.messages,
+        "kind in ('published', 'replayed')",
+        f"{CHANNEL} = (select channel from {{scope}})",
     )
     return f"select msg, origin from {{all_events}} where {where}"
 

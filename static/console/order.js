@@ -4,7 +4,8 @@ const HANDED = {handed: 0, redelivered: 0};
 const ANSWERED = {refused: 1, returned: 1, acked: 1};
 const ENDED = {dead: 2, expired: 2, discarded: 2};
 const STAGES = new Map(Object.entries({...HANDED, ...ANSWERED, ...ENDED}));
-const RANKS = ["published", "replayed", "handed", "redelivered", "written", "refused", "returned"];
+const RANKS = ["published", "replayed", "entered", "handed", "redelivered", "written", "refused",
+    "returned"];
 // The longest time between two clock readings of one turn.
 const TURN_US = 1_000_000;
 
@@ -28,8 +29,8 @@ function settle(copy) {
     let life = 0;
     const byTime = copy.toSorted((a, b) => a.at - b.at);
     for (const each of byTime) {
-        // Each replay begins another life.
-        life += each.step.kind === "replayed" ? 1 : 0;
+        // Each replay, and each return by a move, begins another life.
+        life += ["replayed", "entered"].includes(each.step.kind) ? 1 : 0;
         each.life = life;
     }
     const first = new Map();

@@ -30,12 +30,52 @@ def more() -> list[Event]:
     for who in ("a/1", "b/1", "c/1"):
         told += [handed(40.1, 40, who), *died(40.2, 40, who, "user.update.internalError")]
     told += [handed(50 + 2 * n, 50, "joe/1", n + 1) for n in range(3)]
+    lost = {"receiver": "joe/1", "code": "communication.noConnection"}
+    told += [event("refused", 51 + 2 * n, 50, attempt=n + 1, **lost) for n in range(2)]
     told.append(acked(56, 50, "joe/1"))
     told += [event("dispatcher", 60 + n, receiver="joe/1", what="polling") for n in range(3)]
     told.append(event("session", 64, receiver="joe/1", what="resumed", number=0))
     # Of this copy the journal has only the end.
     told.append(acked(1, -5, "joe/1"))
     return told
+
+
+def moved(after_s: float, msg: int, source: str, target: str, attempt: int = 0) -> list[Event]:
+    """A copy leaves one queue for another, with the attempts that it had."""
+    again = {"channel": "/jobs", "copies": 1, "kept": 1, "size": 0, "sender": "pub/1"}
+    return [
+        event("published", msg, msg, **again),
+        event("moved", after_s, msg, receiver=source),
+        event("entered", after_s, msg, receiver=target, attempt=attempt or None),
+    ]
+
+
+def work(count: int, *, dead: int) -> list[Event]:
+    """A work queue; two workers refuse its first items, `dead` of them.
+
+    Of the others, one refuses every third, which the other one acks.
+    """
+    queue, told = "work:/jobs/0", list[Event]()
+    for msg in range(count):
+        at = msg + 0.1
+        told.append(published(msg, 1, "/jobs"))
+        told += [*moved(at, msg, queue, "ann/1"), handed(at, msg, "ann/1")]
+        if msg >= dead and msg % 3:
+            told.append(acked(at + 1, msg, "ann/1"))
+            continue
+        told += [refused(at + 1, msg, "ann/1"), *moved(at + 1, msg, "ann/1", queue, 1)]
+        told += [*moved(at + 2, msg, queue, "bob/1", 1), handed(at + 2, msg, "bob/1", 2)]
+        if msg >= dead:
+            told.append(acked(at + 3, msg, "bob/1"))
+            continue
+        told += [refused(at + 3, msg, "bob/1", 2), *moved(at + 3, msg, "bob/1", queue, 2)]
+        told += died(at + 4, msg, queue)[1:]
+    return told
+
+
+def refused(after_s: float, msg: int, receiver: str, attempt: int = 1) -> Event:
+    why = {"attempt": attempt, "code": "user.update.error"}
+    return event("refused", after_s, msg, receiver=receiver, **why)
 
 
 def refusals() -> Iterator[Event]:

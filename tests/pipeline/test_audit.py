@@ -197,6 +197,37 @@ def set_back(told: list[Event], first: int) -> list[Event]:
     return told[:first] + back
 
 
+def again() -> list[Event]:
+    return [handed(2, 1, "ann/1"), handed(3, 1, "ann/1", 2), acked(4, 1, "ann/1")]
+
+
+def moved(after_s: float, msg: int, receiver: str) -> list[Event]:
+    """The copy leaves the queue of this receiver for that of another one."""
+    return [published(msg, 1, size=0), delivery("moved", after_s, msg, receiver)]
+
+
+def returned_work() -> list[Event]:
+    """Ann refuses an item of a work queue, and bob acks it; the journal counts on for bob."""
+    refused = delivery("refused", 1.2, 1, "ann/1", attempt=1, code="user.update.error")
+    return [
+        start(0),
+        published(1, 1),
+        *moved(1.1, 1, "work:/a/0"),
+        *(handed(1.1, 1, "ann/1"), refused, *moved(1.3, 1, "ann/1")),
+        *(*moved(1.4, 1, "work:/a/0"), handed(1.5, 1, "bob/1", 2), acked(1.6, 1, "bob/1")),
+    ]
+
+
+def returned_to_its_subject() -> list[Event]:
+    """The session of joe ends with a message for joe, and his next one acks it."""
+    return [
+        start(0),
+        published(1, 1),
+        *(handed(1.1, 1, "joe/1"), *moved(1.3, 1, "joe/1")),
+        *(*moved(1.4, 1, "joe/0"), handed(1.5, 1, "joe/2", 2), acked(1.6, 1, "joe/2")),
+    ]
+
+
 # Each case is a node of its own, so that one audit checks all of them.
 CASES: dict[str, tuple[list[Event], Found]] = {
     "a sound journal": (changed(lambda told: told), []),
@@ -207,6 +238,16 @@ CASES: dict[str, tuple[list[Event], Found]] = {
     "a message of which a part was removed with its day": (
         [start(100), published(99, 1)._replace(ts=START_US + 101 * SECOND), *twice_acked(102, 99)],
         [],
+    ),
+    "an item of a work queue that one refused and another acked": (returned_work(), []),
+    "a message that returned to its subject": (returned_to_its_subject(), []),
+    "an ack of returned work that was not handed over": (
+        without("redelivered")(returned_work()),
+        [("never_handed", "bob/1", 1)],
+    ),
+    "an ack after a second hand-over without a first one": (
+        without("handed")([*start_of_run(0, 0), published(1, 1), *again()]),
+        [("never_handed", "ann/1", 1)],
     ),
     "a message of a node that has no journal": (
         [start(0), handed(1, 1, "ann/1")._replace(origin="g")],

@@ -17,7 +17,7 @@ from holdfast.pipeline.messages import LOST
 from holdfast.pipeline.on_duckdb import of_lake, opened
 from holdfast.pipeline.replay import CONDITIONS, PLAN, SUMMARY, parts, plan
 from holdfast.pipeline.reports.dead import DEAD, POISON
-from holdfast.pipeline.reports.flow import FUNNEL, PUBLISHERS, THROUGHPUT
+from holdfast.pipeline.reports.flow import BACKLOG, FUNNEL, PUBLISHERS, THROUGHPUT
 from holdfast.pipeline.reports.latency import LATENCY
 from holdfast.pipeline.reports.receivers import (
     FLAPPING,
@@ -26,11 +26,12 @@ from holdfast.pipeline.reports.receivers import (
     SLOW_RECEIVERS,
 )
 from holdfast.pipeline.reports.tables import Answer, Tables
+from holdfast.pipeline.reports.trends import DAYS
 from holdfast.pipeline.results import find_out
 from holdfast.pipeline.scope import EVERYTHING, Scope
 from holdfast.store.letter_filter import LetterFilter, letter_id
 from tests.pipeline.stored import LIFE, store, store_events
-from tests.pipeline.tales import more
+from tests.pipeline.tales import more, refused, work
 from tests.unit.pipeline.events import START_US, event, published
 from tests.unit.pipeline.framed_events import made_of, one_run
 from tests.unit.pipeline.stories import acked, died, handed, the_story
@@ -80,6 +81,42 @@ def test_the_funnel_accounts_for_every_copy(tables: Tables) -> None:
     ]
 
 
+def test_a_copy_of_a_work_queue_that_moves_to_other_workers_is_one_copy(
+    tmp_path: Path, shelf: Shelf
+) -> None:
+    tables = shelf(store_events(tmp_path, one_run(work(100, dead=10))))
+    [funnel] = tables.ask(FUNNEL).by_name()
+    # Each is taken once; every third returns, and each dead letter returns from both.
+    moves = 100 + 2 * 30 + 2 * 10 + 10
+    assert funnel == {
+        "channel": "/jobs",
+        "published": 100,
+        "copies": 100,
+        "replayed": 0,
+        "moves": moves,
+        "handed": 100,
+        "acked": 90,
+        "dead": 10,
+        "expired": 0,
+        "discarded": 0,
+        "lost": 0,
+        "open": 0,
+        "share": 0.9,
+    }
+    assert [row["waiting"] for row in tables.ask(BACKLOG).by_name()] == [0]
+    assert [row["came"] for row in tables.ask(BACKLOG).by_name()] == [100]
+    for report in (DAYS, PUBLISHERS):
+        [row] = tables.ask(report).by_name()
+        assert (row["published"], row["copies"]) == (100, 100)
+    minutes = tables.ask(THROUGHPUT).by_name()
+    names = ("published", "copies", "handed", "ended", "dead")
+    counts = [sum(row[name] for row in minutes) for name in names]
+    assert counts == [100, 100, 100 + 30 + 10, 100, 10]
+    assert all(row["published"] == row["copies"] for row in minutes)
+    [latency] = tables.ask(LATENCY).by_name()
+    assert (latency["n"], latency["acked"]) == (100, 90)
+
+
 def test_deaths_with_the_same_code_and_channel_are_one_row(tables: Tables) -> None:
     assert rows(tables.ask(DEAD), "code", "channel", "dead", "receivers") == [
         ("user.update.internalError", "/poison", 3, 3),
@@ -111,7 +148,7 @@ def test_results_for_the_console_have_the_times_and_ids_of_the_administration(
     found = find_out(tables)
     assert {name: len(value["rows"]) for name, value in found.items()} == {
         "dead": 3,
-        "causes": 2,
+        "causes": 3,
         "latency": 4,
         "poison": 1,
         "holdback-advice": 1,
@@ -314,6 +351,31 @@ def test_the_advised_backoff_is_the_one_after_which_retries_succeeded(tables: Ta
     columns = ("channel", "retried", "succeeded", "backoff", "max_attempts", "share")
     # Copies that died at their first attempt say nothing about retries.
     assert rows(tables.ask(HOLDBACK_ADVICE), *columns) == [("/slow", 1, 1, 3000.0, 3, 1.0)]
+
+
+def test_messages_that_returned_because_another_one_failed_are_no_retries(
+    tmp_path: Path, shelf: Shelf
+) -> None:
+    told = [published(1, 1), published(2, 1), refused(3, 1, "ann/1")]
+    for msg in (1, 2):
+        told += [handed(2, msg, "ann/1"), event("returned", 3, msg, receiver="ann/1")]
+        told += [handed(4, msg, "ann/1", 2), acked(5, msg, "ann/1")]
+    tables = shelf(store_events(tmp_path, one_run(told)))
+    assert rows(tables.ask(HOLDBACK_ADVICE), "retried", "succeeded", "backoff") == [(1, 1, 3000)]
+
+
+def test_all_reply_channels_are_one_row_of_each_report(tmp_path: Path, shelf: Shelf) -> None:
+    channels = [f"/ret/client/{n}" for n in range(3)]
+    told = [published(n, 1, channel) for n, channel in enumerate(channels)]
+    told += [handed(9, n, "ann/1") for n in range(3)] + died(10, 0, "ann/1")
+    lake = store_events(tmp_path, one_run(told))
+    tables = shelf(lake)
+    for report in (FUNNEL, DEAD, LATENCY):
+        assert rows(tables.ask(report), "channel") == [("/ret/*",)]
+    assert rows(tables.ask(FUNNEL), "copies", "dead", "open") == [(3, 1, 2)]
+    for channel in ("/ret/*", channels[1]):
+        of_replies = shelf(lake, Scope(channel=channel)).ask(FUNNEL)
+        assert rows(of_replies, "copies", "dead", "open") == [(3, 1, 2)]
 
 
 def test_throughput_sums_up_each_minute(tables: Tables) -> None:

@@ -11,7 +11,7 @@ from holdfast.pipeline.reports import memory, sums
 from holdfast.pipeline.reports.flow import FUNNEL
 from holdfast.pipeline.upkeep import Cut, forget
 from tests.pipeline.stored import add_events, store_events
-from tests.pipeline.tales import DAY, a_week, more
+from tests.pipeline.tales import DAY, a_week, more, work
 from tests.unit.pipeline.events import published
 from tests.unit.pipeline.framed_events import one_run, table_of
 from tests.unit.pipeline.stories import acked, handed, the_story
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 def lake(tmp_path: Path) -> "Lake":
     """A week; on its first day there are messages from before the journal, too."""
     told = [*the_story(), *more(), *a_week()]
+    told += [*work(9, dead=2), published(100, 1, "/ret/ann/1"), published(101, 1, "/ret/ann/2")]
     told += [acked(2 * DAY, -5, "ann/1"), handed(3, -DAY, "ann/1"), acked(DAY, -DAY, "ann/1")]
     return store_events(tmp_path, one_run(told))
 

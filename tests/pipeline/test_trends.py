@@ -122,6 +122,21 @@ def test_refusals_with_the_same_code_and_wording_are_one_cause_on_all_channels(
     ]
 
 
+def test_refusals_of_a_copy_that_became_no_letter_are_causes_each_with_its_code(
+    tmp_path: Path,
+) -> None:
+    why = (("user.update.error", "no stock"), ("user.update.illegalArgument", "no *"))
+    refused = [
+        event("refused", 2 + n, 1, receiver="ann/1", attempt=n + 1, code=code, wording=wording)
+        for n, (code, wording) in enumerate(why)
+    ]
+    end = event("discarded", 4, 1, receiver="ann/1", code="no_letter")
+    told = [published(1, 1), handed(1, 1, "ann/1"), *refused, end]
+    assert causes(store_events(tmp_path, one_run(told))) == [
+        (code, wording, 1, 0, 1, 1, "/a") for code, wording in why
+    ]
+
+
 @pytest.fixture
 def asked(tmp_path: Path) -> Lake:
     return store_events(tmp_path, one_run(requests()))

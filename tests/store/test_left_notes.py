@@ -108,6 +108,7 @@ async def test_the_next_process_reports_a_move_from_its_note(shared_valkey: Valk
         ("published", None, 1, len(message(1).wire)),
         ("published", None, 1, 0),
         ("moved", "joe/0", None, None),
+        ("entered", "joe/1", None, None),
     ]
 
 

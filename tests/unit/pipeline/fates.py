@@ -10,11 +10,12 @@ from tests.unit.pipeline.framed_events import FramedEvent
 
 _CODES = ("user.update.error", "user.update.internalError")
 _NAMES = ("ann/1", "bob/2", "anonymous/-1", "eve/x/-2")
+_QUEUE = "work:/a/0"
 
 
 @dataclass
 class _Copy:
-    """One life of a copy; `letter` is what it died with."""
+    """One life of a copy, in one queue; `letter` is what it died with."""
 
     msg: int
     receiver: str
@@ -58,7 +59,8 @@ class Fates:
             if copy.state == "dead":
                 self._replay(copy)
             else:
-                (self._hand, self._hand, self._refuse, self._die, self._end)[what % 5](copy, dice)
+                ways = (self._hand, self._hand, self._refuse, self._die, self._end, self._move)
+                ways[what % 6](copy, dice)
 
     def _publish(self, dice: int) -> None:
         dice, count = divmod(dice, 4)
@@ -85,10 +87,10 @@ class Fates:
         return self._report(event(kind, 0, copy.msg, receiver=copy.receiver, **more))
 
     def _hand(self, copy: _Copy, dice: int) -> None:
-        kind = "handed" if copy.handed is None else "redelivered"
         copy.attempts = (copy.attempts or 0) + 1
+        kind = "handed" if copy.attempts == 1 else "redelivered"
         us = self._report_of(copy, kind, attempt=copy.attempts)
-        copy.redelivered += copy.handed is not None
+        copy.redelivered += copy.attempts > 1
         copy.handed = us if copy.handed is None else copy.handed
 
     def _refuse(self, copy: _Copy, dice: int) -> None:
@@ -107,11 +109,34 @@ class Fates:
         if copy.state == "written" and copy.handed is None:
             copy.handed = copy.ended
 
+    def _move(self, copy: _Copy, dice: int) -> None:
+        """Move a stored copy to a queue that has no other one of the message."""
+        if copy.receiver == _QUEUE or not self._kept[copy.msg] or "/-" in copy.receiver:
+            target = _NAMES[dice % 2]
+        else:
+            target = _QUEUE
+        others = [each for each in self._copies if each.msg == copy.msg and each is not copy]
+        is_there = any(each.receiver == target and each.state != "moved" for each in others)
+        if is_there or target == copy.receiver or "/-" in copy.receiver:
+            return
+        kept = 1 if self._kept[copy.msg] else 0
+        self._report(event("published", 0, copy.msg, copies=1, kept=kept, size=0))
+        copy.state, copy.ended = "moved", self._report_of(copy, "moved")
+        again = _Copy(copy.msg, target, copy.generation, attempts=copy.attempts)
+        self._copies.append(again)
+        generation = copy.generation or None
+        self._report_of(again, "entered", attempt=copy.attempts, generation=generation)
+
     def _replay(self, copy: _Copy) -> None:
         """Replay a letter, once, if the journal shows whether its receiver is stored."""
         assert copy.letter is not None
         is_known = self._kept[copy.msg] or "/-" in copy.receiver
         if not is_known or any(copy.letter in other.replay_of for other in self._copies):
+            return
+        if any(
+            (each.msg, each.receiver, each.state) == (copy.msg, copy.receiver, "open")
+            for each in self._copies
+        ):
             return
         again = _Copy(copy.msg, copy.receiver, copy.generation + 1, [copy.letter])
         self._copies.append(again)
