@@ -218,8 +218,10 @@ class Lake:
         try:
             version = self._version.read_text("utf-8")
         except FileNotFoundError:
-            # A killed process began to create them.
-            return VERSION if self.open(EVENTS).exists else 0
+            # They are being made for the first time, or a killed process began to make them.
+            if self.open(EVENTS).exists:
+                return VERSION
+            return None if self._id.exists() else 0
         return int(version) if version.isdecimal() else 0
 
     def commit(

@@ -15,7 +15,7 @@ MOST_EVENTS: Final = 1_000_000
 # How long events may wait, in seconds: as much as an ordinary store loses if its machine fails.
 LONGEST_WAIT_S = 1.0
 # How often the books are written.
-BOOKS_S = 60.0
+BOOKS_S = 10.0
 # Message ids are nanoseconds, times are microseconds.
 NS_PER_US: Final = 1000
 

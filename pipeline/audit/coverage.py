@@ -9,7 +9,7 @@ from itertools import groupby, pairwise
 from operator import attrgetter
 from typing import NamedTuple
 
-from holdfast.journal.schema import BOOKS_S, FULL, LONGEST_WAIT_S, Kind
+from holdfast.journal.schema import FULL, LONGEST_WAIT_S, Kind
 from holdfast.pipeline.epochs import parts
 
 # The kinds of unknowns: a run was killed; has no books; has not ended; has not ended and is silent;
@@ -18,7 +18,8 @@ UNCLEAN, UNBOOKED, OPEN = "run.unclean", "run.unbooked", "run.open"
 SILENT, CUT = "run.silent", "run.cut"
 # In these times, violations could be hidden.
 UNCERTAIN = (UNCLEAN, UNBOOKED, SILENT)
-_BOOKS_US = int(BOOKS_S * 1e6)
+# A server with nothing to do is heard of every minute.
+_LONG_US = 120_000_000
 _US_PER_MS = 1000
 _IS_NODE = f"kind = '{Kind.NODE}'"
 _LOSS = (
@@ -140,7 +141,7 @@ def _of_run(
         yield Unknown(CUT, run.node, run.first_us, run.last_us, text)
     # An idle server writes no books, so the time before its next event is known.
     since = run.start_us or run.first_us if run.booked_us is None else run.unbooked_us
-    if since is not None and run.last_us - since > 2 * _BOOKS_US:
+    if since is not None and run.last_us - since > _LONG_US:
         text = "it wrote no books to compare these events with"
         yield Unknown(UNBOOKED, run.node, since, run.last_us, text)
 
@@ -148,7 +149,7 @@ def _of_run(
 def _of_last(run: Stretch, heard_us: int, now_us: int) -> Unknown:
     """Return the unknown of a run that may go on; while it does, it is heard of every minute."""
     silent_us = now_us - heard_us
-    if silent_us <= 2 * _BOOKS_US:
+    if silent_us <= _LONG_US:
         text = "it has not stopped: it is running, or was killed; nothing later is known"
         return Unknown(OPEN, run.node, heard_us, None, text)
     text = (

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from holdfast.journal.schema import Event
+from holdfast.pipeline.delta import Table
 from holdfast.pipeline.failures import PipelineFailed
 from holdfast.pipeline.heard import remembered
 from holdfast.pipeline.ingest import IngestProgress, Source, go_on, take_what_is_there
@@ -180,6 +181,24 @@ def test_reading_a_lake_without_tables_fails_and_names_the_ingest(
 ) -> None:
     with pytest.raises(PipelineFailed, match="ingest first"):
         lake.table(spark, "events")
+
+
+def test_a_reader_during_the_first_ingest_is_told_that_there_are_no_tables_yet(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create, told = Table.create, set[str]()
+
+    def look_and_create(table: Table) -> None:
+        # Files are written before the log that makes them a table.
+        (lake.root / "events").mkdir(exist_ok=True)
+        with pytest.raises(PipelineFailed) as failed:
+            lake.newest()
+        told.add(str(failed.value))
+        create(table)
+
+    monkeypatch.setattr(Table, "create", look_and_create)
+    lake.sign()
+    assert told == {f"{lake.root} has no tables yet: run holdfast pipeline ingest first"}
 
 
 def test_tables_of_another_version_are_neither_read_nor_extended(lake: Lake) -> None:
