@@ -7,6 +7,7 @@ from typing import Any
 from holdfast.pipeline.failures import PipelineFailed
 from holdfast.pipeline.incidents import Incident
 from holdfast.pipeline.source.outline import (
+    BEGIN,
     Finding,
     Position,
     StreamEntry,
@@ -63,13 +64,19 @@ class Planner:
         share = None if most is None else max(1, most // max(1, len(goal)))
         for node, upto in goal.items():
             at = Position.of(start.get(node))
-            if _order(at.id) < _order(upto):
-                end[node] = self._walk(node, at, upto, share).as_json()
+            after = self._after(node, at)
+            if _order(after) < _order(upto):
+                end[node] = self._walk(node, at, after, upto, share).as_json()
         return end
 
-    def _walk(self, node: str, at: Position, upto: str, most: int | None) -> Position:
+    def _after(self, node: str, at: Position) -> str:
+        """Return the id behind which to read on: the ids of an emptied store may be lower ones."""
+        is_emptied = at.id != BEGIN and at.seed not in self._journals.seeds(node)
+        return BEGIN if is_emptied else at.id
+
+    def _walk(self, node: str, at: Position, after: str, upto: str, most: int | None) -> Position:
         events = 0
-        for seen in stream_entries(self._journals.redis, self._journals.stream(node), at.id, upto):
+        for seen in stream_entries(self._journals.redis, self._journals.stream(node), after, upto):
             if most is not None and events and events + seen.events > most:
                 break
             at, _ = self._advance(node, at, seen)
@@ -97,26 +104,30 @@ class Planner:
 
     def pieces(self, start: Offset, end: Offset) -> list[Piece]:
         """Divide the frames between the offsets into pieces."""
-        walks = {
-            node: self._steps(node, Position.of(start.get(node)), Position.of(given))
+        begins = {
+            node: Position.of(start.get(node))
             for node, given in end.items()
-            if Position.of(start.get(node)).id != given["id"]
+            if start.get(node) != given
+        }
+        afters = {node: self._after(node, at) for node, at in begins.items()}
+        walks = {
+            node: self._steps(node, at, afters[node], Position.of(end[node]))
+            for node, at in begins.items()
         }
         events = sum(seen.events for steps in walks.values() for seen, _ in steps)
         size = max(_SMALLEST, -(-events // max(1, self._cores)))
         return [
             piece
             for node, steps in walks.items()
-            for piece in self._cut(node, Position.of(start.get(node)).id, steps, size)
+            for piece in self._cut(node, afters[node], steps, size)
         ]
 
     def _steps(
-        self, node: str, at: Position, end: Position
+        self, node: str, at: Position, after: str, end: Position
     ) -> list[tuple[StreamEntry, Finding | None]]:
         steps = []
-        for seen in stream_entries(
-            self._journals.redis, self._journals.stream(node), at.id, end.id
-        ):
+        stream = self._journals.stream(node)
+        for seen in stream_entries(self._journals.redis, stream, after, end.id):
             at, finding = self._advance(node, at, seen)
             steps.append((seen, finding))
         if at.id != end.id:

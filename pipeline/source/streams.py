@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
+from holdfast.pipeline.epochs import seed_of
 from holdfast.pipeline.failures import PipelineFailed
 
 if TYPE_CHECKING:
@@ -70,6 +71,14 @@ class Journals:
         """Return the id of the newest frame; None if there is none left."""
         found: Any = self.redis.xrevrange(self.stream(node), count=1)
         return found[0][0].decode() if found else None
+
+    def seeds(self, node: str) -> set[str]:
+        """Return the seeds of the oldest and the newest frame."""
+        stream = self.stream(node)
+        oldest: Any = self.redis.xrange(stream, count=1)
+        newest: Any = self.redis.xrevrange(stream, count=1)
+        epochs = [entry.get(b"epoch", b"") for _, entry in (*oldest, *newest)]
+        return {seed_of(epoch.decode("utf-8", "replace")) for epoch in epochs}
 
     def ends(self, node: str) -> Ends:
         """Return the ends of a node's journal."""

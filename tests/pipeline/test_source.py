@@ -43,14 +43,23 @@ def some_events(first: int, last: int) -> list[Event]:
 
 def taken(store: ValkeyServer, *, accepts_loss: bool = False) -> list[dict[str, Any]]:
     """The rows that an ingest would read."""
+    return taken_from(store, {}, accepts_loss=accepts_loss)[0]
+
+
+def taken_from(
+    store: ValkeyServer, start: Offset, *, most: int | None = None, accepts_loss: bool = False
+) -> tuple[list[dict[str, Any]], Offset]:
+    """The rows of the next batch, and where it ends."""
     journals = Journals(store.url, "holdfast")
     planner = Planner(journals, cores=1, accepts_loss=accepts_loss)
-    return [
+    end = planner.advance(start, planner.newest(), most)
+    rows = [
         row
-        for piece in planner.pieces({}, planner.advance({}, planner.newest(), None))
+        for piece in planner.pieces(start, end)
         for table in read_piece(journals, piece, accepts_loss=accepts_loss)
         for row in table.to_pylist()
     ]
+    return rows, end
 
 
 def incidents(rows: list[dict[str, Any]]) -> list[tuple[str, int, int]]:
@@ -138,6 +147,28 @@ def test_frame_numbers_may_begin_again_in_an_emptied_store(store: ValkeyServer) 
     writer.epoch = "other-1"
     writer.append(1, frame_of(some_events(7, 8)))
     assert incidents(taken(store)) == [("frame.restart", 1, 1)]
+
+
+@pytest.mark.parametrize("most", [None, 3])
+def test_an_emptied_store_is_read_from_its_beginning_even_if_its_clock_is_behind(
+    store: ValkeyServer, most: int | None
+) -> None:
+    writer = Writer(store)
+    writer.write_all(some_events(0, 3), each=3)
+    read, at = taken_from(store, {})
+    store.ask("FLUSHALL")
+    store.ask("HSET", RedisKeys("holdfast").meta, writer.stream, 3)
+    for seq in (1, 2, 3):
+        # The last id is above those that were read, the others are below.
+        id = f"{seq}-0" if seq < 3 else f"{10**14}-0"
+        frame = frame_of(some_events(seq + 6, seq + 7))
+        store.ask("XADD", writer.stream, id, "epoch", "other-1", "seq", seq, "frame", frame)
+    rows: list[dict[str, Any]] = []
+    for _ in range(4):
+        more, at = taken_from(store, at, most=most, accepts_loss=True)
+        rows += more
+    assert (acks(read), acks(rows)) == (3, 3)
+    assert incidents(rows) == [("frame.restart", 1, 1)]
 
 
 def test_few_frames_wait_for_others_and_many_are_taken_at_once() -> None:
