@@ -171,11 +171,12 @@ class Answers:
                 self._answer_former(exchange, session, now)
             elif session.is_gone:
                 self._send_goodbye(exchange, session, now)
-            elif session.authorized_at == authorized_at:
+            elif session.authorized_at == authorized_at and _flows(session, now):
                 session.queue.leave_late(batch, now)
                 self._send(exchange, session, batch, now)
             else:
-                # The session may have lost rights to some of these; what is left is redelivered.
+                # The session was held back, or may have lost rights to some of these; what is left
+                # is redelivered.
                 self._send(exchange, session, NO_BATCH, now)
                 self._not_written(session, batch, now)
 
@@ -288,8 +289,7 @@ class Answers:
         if session.has_newest_only:
             drop_outdated(session, self._undelivered)
         limit = self._most_of_reply(session)
-        dispatcher = session.dispatcher
-        if dispatcher is not None and not (dispatcher.is_calm or dispatcher.flows(now)):
+        if not _flows(session, now):
             limit = 0
         batch = self._hand_overs.hand_over(session, limit, now)
         if batch.set_aside:
@@ -340,10 +340,7 @@ class Answers:
 
     def may_take(self, session: Session, now: float) -> bool:
         """Return whether anything may be handed over now; durable queues wait for the store."""
-        dispatcher = session.dispatcher
-        if dispatcher is not None and not (dispatcher.is_calm or dispatcher.flows(now)):
-            return False
-        return self.counts_batches(session)
+        return _flows(session, now) and self.counts_batches(session)
 
     def counts_batches(self, session: Session) -> bool:
         """Return whether a reply to a connect is a batch now, perhaps an empty one.
@@ -447,3 +444,9 @@ class Answers:
             # The connection is about to close, so nothing more is sent on it.
             self._hand_overs.not_written(session, batch, now)
             self._message_expiry.watch(session)
+
+
+def _flows(session: Session, now: float) -> bool:
+    """Return whether the dispatcher lets messages flow."""
+    dispatcher = session.dispatcher
+    return dispatcher is None or dispatcher.is_calm or dispatcher.flows(now)

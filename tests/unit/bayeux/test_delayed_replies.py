@@ -275,3 +275,20 @@ def test_hand_overs_wait_while_replies_with_very_many_messages_wait_for_the_stor
     server.turn()
     assert all(each.data == [*range(300)] for each in asked)
     assert server.balances()
+
+
+def test_a_reply_that_waits_for_the_store_brings_nothing_once_its_session_is_held_back() -> None:
+    server = server_of()
+    client = named(server)
+    publish(server, 1, 2)
+    server.keeper.is_prompt = False
+    asked = client.connect(ext={"ack": 1})
+    server.bayeux.life.hold_back(client.session, "lunch", "ops", server.now)
+    server.turn()
+    assert (asked.data, asked.reply["successful"]) == ([], True)
+    server.keeper.is_prompt = True
+    server.bayeux.life.resume(client.session, server.now)
+    again = client.connect(ext={"ack": asked.reply["ext"]["ack"]})
+    server.turn()
+    assert again.data == [1, 2]
+    assert redelivered(again) == [0, 0]
