@@ -171,7 +171,7 @@ class Answers:
                 self._answer_former(exchange, session, now)
             elif session.is_gone:
                 self._send_goodbye(exchange, session, now)
-            elif session.authorized_at == authorized_at and _flows(session, now):
+            elif session.authorized_at == authorized_at and session.flows(now):
                 session.queue.leave_late(batch, now)
                 self._send(exchange, session, batch, now)
             else:
@@ -289,7 +289,7 @@ class Answers:
         if session.has_newest_only:
             drop_outdated(session, self._undelivered)
         limit = self._most_of_reply(session)
-        if not _flows(session, now):
+        if not session.flows(now):
             limit = 0
         batch = self._hand_overs.hand_over(session, limit, now)
         if batch.set_aside:
@@ -340,7 +340,7 @@ class Answers:
 
     def may_take(self, session: Session, now: float) -> bool:
         """Return whether anything may be handed over now; durable queues wait for the store."""
-        return _flows(session, now) and self.counts_batches(session)
+        return session.flows(now) and self.counts_batches(session)
 
     def counts_batches(self, session: Session) -> bool:
         """Return whether a reply to a connect is a batch now, perhaps an empty one.
@@ -444,9 +444,3 @@ class Answers:
             # The connection is about to close, so nothing more is sent on it.
             self._hand_overs.not_written(session, batch, now)
             self._message_expiry.watch(session)
-
-
-def _flows(session: Session, now: float) -> bool:
-    """Return whether the dispatcher lets messages flow."""
-    dispatcher = session.dispatcher
-    return dispatcher is None or dispatcher.is_calm or dispatcher.flows(now)

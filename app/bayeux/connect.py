@@ -14,7 +14,7 @@ from holdfast.delivery.session_states import SessionInput, SessionState
 
 _HANDSHAKEN: Final = SessionState.HANDSHAKEN
 _VERDICT: Final = SettledBy.VERDICT
-# So many messages leave at once, whoever else waits.
+# A connect gets up to this many messages at once, even if the turn is over.
 _FEW: Final = 10
 
 
@@ -102,7 +102,7 @@ def _hold_if_silent(
         pause_s = queue.pause_s() if timeout_s else 0.0
         if not pause_s and (queue.has_urgent() or session.is_late(now)):
             if queue.count > _FEW and life.state.is_turn_over():
-                # The end of a turn gives each of those who wait their time.
+                # The end of the turn serves waiting sessions one by one, within its budget.
                 life.hold_connect(session, exchange, timeout_s, now)
                 life.state.hub.make_ready(session)
             return
