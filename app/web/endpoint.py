@@ -23,7 +23,7 @@ from holdfast.web.intake import Intake
 from holdfast.web.origins import Origins, OriginTrust, only_value, shown_origin
 from holdfast.web.peers import Peers
 from holdfast.web.request_scheduler import RequestScheduler
-from holdfast.web.turn_budget import TurnBudget
+from holdfast.web.turn_budget import Turn
 from holdfast.web.write_coalescer import WriteCoalescer
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ class Endpoint:
     options: WebOptions
     clock: Callable[[], float]
     coalescer: WriteCoalescer
-    turn: TurnBudget
+    turn: Turn
     intake: Intake = field(default_factory=Intake)
     scheduler: RequestScheduler = field(init=False)
     endings: Endings = field(default_factory=Endings)

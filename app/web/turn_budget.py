@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from time import monotonic, thread_time
+from typing import Protocol
 
 # Beyond this, others are served. Reading and sending each have this budget; what goes on from
 # earlier turns, and the store, have a share. It counts processor time, so that other programs on a
@@ -12,6 +13,37 @@ _FREE = 1 / 8
 # Small requests go on for so long after it: to let one wait costs half of handling it, and a
 # thousand clients that reconnect after a message should not have to.
 _PATIENCE_S = 0.020
+
+
+class Turn(Protocol):
+    """What those who divide work into turns ask a budget. Tests decide about the answers."""
+
+    # Whether everybody who asks must stop after the present step: many others wait.
+    is_hurried: bool
+
+    def is_spent(self) -> bool:
+        """Return whether the time of this turn is over."""
+        ...
+
+    def is_late(self) -> bool:
+        """Return whether small requests must stop, too."""
+        ...
+
+    def is_overdue(self) -> bool:
+        """Return whether the turn goes on although everything new waits."""
+        ...
+
+    def begin_late(self) -> None:
+        """Let what is read from now on in this turn wait."""
+        ...
+
+    def begin_anew(self, turn_s: float = _TURN_S) -> None:
+        """Give those who ask from now on the whole budget, or this part of it."""
+        ...
+
+    def send(self) -> None:
+        """Send the replies so far."""
+        ...
 
 
 class TurnBudget:
@@ -27,7 +59,7 @@ class TurnBudget:
 
     def __init__(self, end_turn_soon: Callable[[], None], send: Callable[[], None]) -> None:
         self._end_turn_soon = end_turn_soon
-        self.send = send
+        self._send = send
         # When somebody first asked in this turn, by the time of day.
         self._began_at: float | None = None
         # When the budget ends, by processor time; None until the turn has taken some time.
@@ -35,7 +67,6 @@ class TurnBudget:
         self._turn_s = _TURN_S
         # How long small requests go on after the budget of this turn.
         self._patience_s = _PATIENCE_S
-        # Whether everybody who asks must stop after the present step: many others wait.
         self.is_hurried = False
 
     def is_over(self) -> bool:
@@ -83,3 +114,7 @@ class TurnBudget:
         self._began_at = self._ends_at = None
         self._turn_s = turn_s
         self._patience_s = _PATIENCE_S
+
+    def send(self) -> None:
+        """Send the replies so far."""
+        self._send()

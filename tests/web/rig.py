@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from itertools import count
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any
 
 from aiohttp import web
 
@@ -31,9 +31,6 @@ from holdfast.web.websocket import WebSocketFrontEnd
 from holdfast.web.write_coalescer import WriteCoalescer
 from tests.serving import ROOT
 from tests.unit.delivery.fake_keeper import FakeKeeper
-
-if TYPE_CHECKING:
-    from holdfast.web.turn_budget import TurnBudget
 
 # Turns of the event loop that are enough for aiohttp to answer a request, with some to spare.
 TURNS = 24
@@ -286,7 +283,7 @@ class Rig:
             web_options,
             self._clock,
             self.coalescer,
-            cast("TurnBudget", self.turn),
+            self.turn,
         )
         self.room = ConnectionLimit(10_000)
         self.sockets = WebSocketFrontEnd(self.endpoint)

@@ -1,6 +1,6 @@
 """A fault of the server is logged, and ends only the request in which it happened."""
 
-from collections.abc import Callable
+from typing import NoReturn
 from urllib.parse import quote
 
 import pytest
@@ -33,33 +33,27 @@ UPGRADE = (
 BUSY = b'[{"successful":false,"error":"503::server_busy"}]'
 FAILED_FRAME = b"\x88\x12" + (1011).to_bytes(2, "big") + b"503::server_busy"
 
-Fail = Callable[[str], None]
 
-
-@pytest.fixture
-def fail(monkeypatch: pytest.MonkeyPatch) -> Fail:
+def fail(rig: Rig, when: str) -> None:
     """Let all requests fail from now on, before or after the core has handled them."""
 
-    def start(when: str) -> None:
-        def receive(bayeux: Bayeux, body: bytes, exchange: Exchange, now: float) -> None:
-            if when == "after":
-                exchanges.receive(bayeux, body, exchange, now)
-            raise RuntimeError("on purpose")
+    def handle(bayeux: Bayeux, body: bytes, exchange: Exchange, now: float) -> NoReturn:
+        if when == "after":
+            exchanges.receive(bayeux, body, exchange, now)
+        raise RuntimeError("on purpose")
 
-        monkeypatch.setattr("holdfast.web.request_scheduler.receive", receive)
-
-    return start
+    rig.endpoint.scheduler.handle = handle
 
 
 @pytest.mark.parametrize("front_end", FrontEnd)
 @pytest.mark.parametrize("request_", [SAY, SAY_BY_SCRIPT])
 async def test_a_request_that_fails_is_refused(
-    front_end: FrontEnd, request_: bytes, fail: Fail, caplog: pytest.LogCaptureFixture
+    front_end: FrontEnd, request_: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with Rig(front_end=front_end, web_options=OPTIONS) as rig:
         client = rig.connect()
         await client.send(HELLO)
-        fail("before")
+        fail(rig, "before")
         await client.send(request_, request_)
         responses = client.heard().responses[1:]
         assert [(each.status, each.body) for each in responses] == [(503, BUSY)] * 2
@@ -68,23 +62,21 @@ async def test_a_request_that_fails_is_refused(
 
 
 @pytest.mark.parametrize("front_end", FrontEnd)
-async def test_a_fault_after_an_answer_causes_no_second_answer(
-    front_end: FrontEnd, fail: Fail
-) -> None:
+async def test_a_fault_after_an_answer_causes_no_second_answer(front_end: FrontEnd) -> None:
     async with Rig(front_end=front_end) as rig:
         client = rig.connect()
         await client.send(HELLO)
-        fail("after")
+        fail(rig, "after")
         await client.send(SAY, SAY)
         assert [each.status for each in client.heard().responses] == [200, 200, 200]
 
 
 @pytest.mark.parametrize("front_end", FrontEnd)
-async def test_a_connect_that_fails_is_not_held(front_end: FrontEnd, fail: Fail) -> None:
+async def test_a_connect_that_fails_is_not_held(front_end: FrontEnd) -> None:
     async with Rig(front_end=front_end) as rig:
         client = rig.connect()
         await client.send(HELLO, HOLD)
-        fail("after")
+        fail(rig, "after")
         await client.send(HOLD)
         rig.pass_time(LONG_S)
         await client.settle()
@@ -92,22 +84,20 @@ async def test_a_connect_that_fails_is_not_held(front_end: FrontEnd, fail: Fail)
 
 
 @pytest.mark.parametrize("front_end", FrontEnd)
-async def test_a_frame_that_fails_closes_its_socket(front_end: FrontEnd, fail: Fail) -> None:
+async def test_a_frame_that_fails_closes_its_socket(front_end: FrontEnd) -> None:
     async with Rig(front_end=front_end) as rig:
         client = rig.connect()
-        fail("before")
+        fail(rig, "before")
         await client.send(UPGRADE, frame(encode(PUBLISH)))
         assert client.transport.written.endswith(FAILED_FRAME)
 
 
 @pytest.mark.parametrize("front_end", FrontEnd)
-async def test_a_fault_before_a_pending_answer_causes_no_second_answer(
-    front_end: FrontEnd, fail: Fail
-) -> None:
+async def test_a_fault_before_a_pending_answer_causes_no_second_answer(front_end: FrontEnd) -> None:
     async with Rig(front_end=front_end) as rig:
         client = rig.connect()
         await client.send(HELLO)
-        fail("after")
+        fail(rig, "after")
         await client.send(post_messages({**PUBLISH, "ext": {"delivery": {"key": "once"}}}))
         rig.keeper.turn()
         await client.settle()

@@ -11,6 +11,7 @@ import pytest
 
 from holdfast.bayeux.exchanges import RemainingMessages, receive
 from holdfast.bayeux.server import Bayeux
+from holdfast.bayeux.sessions import Exchange
 from holdfast.web import request_scheduler
 from holdfast.web.fast_lane import FastLane
 from holdfast.web.intake import SMALL, Intake
@@ -116,16 +117,15 @@ async def test_a_fault_in_the_middle_of_a_request_fails_the_request(
 class Handled:
     """Counts the requests that were handled."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, rig: Rig) -> None:
         self.count = 0
         self.bodies: list[bytes] = []
-        self._receive = receive
-        monkeypatch.setattr(request_scheduler, "receive", self)
+        rig.endpoint.scheduler.handle = self._handle
 
-    def __call__(self, *args: Any) -> Any:
+    def _handle(self, bayeux: Bayeux, body: bytes, exchange: Exchange, now: float) -> Any:
         self.count += 1
-        self.bodies.append(args[1])
-        return self._receive(*args)
+        self.bodies.append(body)
+        return receive(bayeux, body, exchange, now)
 
     async def most_in_a_turn(self, client: Client, count: int) -> int:
         """Return how many were handled in one turn at most, until so many are."""
@@ -137,17 +137,11 @@ class Handled:
         return max(after - before for before, after in pairwise([0, *counts]))
 
 
-@pytest.fixture
-def handled(monkeypatch: pytest.MonkeyPatch) -> Handled:
-    return Handled(monkeypatch)
-
-
 @pytest.mark.parametrize("front_end", FrontEnd)
-async def test_a_turn_that_is_over_handles_one_small_request(
-    front_end: FrontEnd, handled: Handled
-) -> None:
+async def test_a_turn_that_is_over_handles_one_small_request(front_end: FrontEnd) -> None:
     with without_faults():
         async with Rig(front_end=front_end, is_turn_over=lambda: True) as rig:
+            handled = Handled(rig)
             clients = [rig.connect() for _ in range(20)]
             for client in clients:
                 client.send_now(SAY)
@@ -173,9 +167,10 @@ async def test_others_are_answered_before_everything_is_read_that_thousands_send
             assert all(len(each.heard().responses) == 1 for each in [one, *many])
 
 
-async def test_a_connect_does_not_overtake_those_that_wait(handled: Handled) -> None:
+async def test_a_connect_does_not_overtake_those_that_wait() -> None:
     is_over = True
     async with Rig(is_turn_over=lambda: is_over) as rig:
+        handled = Handled(rig)
         first, second, other = [rig.connect() for _ in range(3)]
         first.send_now(post_messages({**CONNECT, "id": "first"}, cookie="BAYEUX_BROWSER=a"))
         is_over = False
@@ -187,11 +182,10 @@ async def test_a_connect_does_not_overtake_those_that_wait(handled: Handled) -> 
         assert ids[1:] == ["first", "second"]
 
 
-async def test_small_requests_of_a_browser_over_several_connections_keep_their_order(
-    handled: Handled,
-) -> None:
+async def test_small_requests_of_a_browser_over_several_connections_keep_their_order() -> None:
     is_over = False
     async with Rig(is_turn_over=lambda: is_over) as rig:
+        handled = Handled(rig)
         first, second, another = [rig.connect() for _ in range(3)]
         is_over = True
         first.send_now(post_messages({**PUBLISH, "data": "first"}))
@@ -207,8 +201,9 @@ async def test_small_requests_of_a_browser_over_several_connections_keep_their_o
         ]
 
 
-async def test_a_message_that_comes_with_a_connect_keeps_its_order(handled: Handled) -> None:
+async def test_a_message_that_comes_with_a_connect_keeps_its_order() -> None:
     async with Rig(is_turn_over=lambda: True) as rig:
+        handled = Handled(rig)
         first, second = rig.connect(), rig.connect()
         first.send_now(post_messages({**PUBLISH, "data": "first"}, CONNECT))
         second.send_now(post_messages({**PUBLISH, "data": "second"}))
@@ -216,9 +211,10 @@ async def test_a_message_that_comes_with_a_connect_keeps_its_order(handled: Hand
         assert [b"first" in each for each in handled.bodies] == [True, False]
 
 
-async def test_requests_of_the_aiohttp_front_end_keep_their_order(handled: Handled) -> None:
+async def test_requests_of_the_aiohttp_front_end_keep_their_order() -> None:
     is_over = True
     async with Rig(front_end=FrontEnd.PLAIN_AIOHTTP, is_turn_over=lambda: is_over) as rig:
+        handled = Handled(rig)
         first, second = rig.connect(), rig.connect()
         first.send_now(post_messages({**PUBLISH, "data": "first"}))
         while not rig.endpoint.scheduler._beginning:
@@ -230,8 +226,9 @@ async def test_requests_of_the_aiohttp_front_end_keep_their_order(handled: Handl
         assert handled.bodies == [encode({**PUBLISH, "data": each}) for each in ("first", "second")]
 
 
-async def test_a_turn_that_is_over_handles_one_pipelined_request(handled: Handled) -> None:
+async def test_a_turn_that_is_over_handles_one_pipelined_request() -> None:
     async with Rig(is_turn_over=lambda: True) as rig:
+        handled = Handled(rig)
         client = rig.connect()
         client.send_now(SAY * 20)
         assert await handled.most_in_a_turn(client, 20) == 1
@@ -271,8 +268,9 @@ async def test_a_request_whose_client_goes_before_its_turn_keeps_nobody_waiting(
         assert len(other.heard().responses) == 1
 
 
-async def test_a_turn_that_is_over_handles_one_frame(handled: Handled) -> None:
+async def test_a_turn_that_is_over_handles_one_frame() -> None:
     async with Rig(is_turn_over=lambda: True) as rig:
+        handled = Handled(rig)
         clients = [rig.connect() for _ in range(5)]
         for client in clients:
             await client.send(UPGRADE)
@@ -281,9 +279,10 @@ async def test_a_turn_that_is_over_handles_one_frame(handled: Handled) -> None:
         assert await handled.most_in_a_turn(client, 20) == 1
 
 
-async def test_a_small_request_goes_ahead_of_requests_that_go_on(handled: Handled) -> None:
+async def test_a_small_request_goes_ahead_of_requests_that_go_on() -> None:
     is_over = False
     async with Rig(is_turn_over=lambda: is_over) as rig:
+        handled = Handled(rig)
         *busy, other = [rig.connect() for _ in range(20)]
         await other.send(HELLO)
         is_over = True
@@ -296,8 +295,9 @@ async def test_a_small_request_goes_ahead_of_requests_that_go_on(handled: Handle
         assert sum(len(each.heard().responses) for each in busy) < len(busy)
 
 
-async def test_other_small_requests_go_ahead_of_connects(handled: Handled) -> None:
+async def test_other_small_requests_go_ahead_of_connects() -> None:
     async with Rig(is_turn_over=lambda: True) as rig:
+        handled = Handled(rig)
         clients = [rig.connect() for _ in range(20)]
         for client in clients:
             client.send_now(post_messages(CONNECT))
@@ -465,15 +465,11 @@ async def test_a_socket_whose_message_finds_no_place_is_closed_to_come_again() -
         assert b"\x03\xf3503::server_busy" in bytes(client.transport.written)
 
 
-async def test_a_large_request_that_is_refused_or_fails_in_its_turn_gives_its_place_back(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_a_large_request_that_is_refused_or_fails_in_its_turn_gives_its_place_back() -> None:
     async with Rig(is_turn_over=lambda: True) as rig:
         client = rig.connect()
         await client.send(HELLO, post(b"[" + b" " * 5000))
-        monkeypatch.setattr(
-            request_scheduler, "receive", Mock(side_effect=RuntimeError("a fault of ours"))
-        )
+        rig.endpoint.scheduler.handle = Mock(side_effect=RuntimeError("a fault of ours"))
         await client.send(post_messages(LARGE))
         assert [each.status for each in client.heard().responses] == [200, 400, 503]
         assert rig.endpoint.intake.used == 0
