@@ -12,6 +12,31 @@ class PipelineFailed(Exception):
     """The pipeline cannot work; the text is for users."""
 
 
+class JournalFailed(PipelineFailed):
+    """A journal cannot be read on; an ingest has another remedy than other readers."""
+
+    remedy = ""
+
+    @property
+    def reason(self) -> str:
+        return super().__str__()
+
+    def __str__(self) -> str:
+        return f"{self.reason}. {self.remedy}"
+
+
+class FramesGone(JournalFailed):
+    """Frames are missing, and loss is not accepted."""
+
+    remedy = "Use --accept-loss to continue without them; the audit keeps reporting it"
+
+
+class JournalTrimmed(JournalFailed):
+    """The frames of a planned batch were trimmed before they were read."""
+
+    remedy = "--accept-loss cannot help; ingest into a new --lake"
+
+
 _FULL = "the disk is full: make room, then run the command again"
 _NO_MEMORY = "Spark has too little memory: try --conf spark.driver.memory=4g"
 _ENDED = (

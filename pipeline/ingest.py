@@ -14,7 +14,6 @@ import pyarrow as pa
 
 from holdfast.pipeline import heard, lacking
 from holdfast.pipeline.census import Group
-from holdfast.pipeline.epochs import seed_of
 from holdfast.pipeline.failures import PipelineFailed
 from holdfast.pipeline.incidents import INCIDENTS
 from holdfast.pipeline.lake import CARRIED, EVENTS, Lake, NewFile
@@ -223,9 +222,8 @@ def check_store(journals: Journals, lake: Lake, *, accepts_loss: bool) -> None:
     Raises:
         PipelineFailed: The tables are of another store, or of this one before it was emptied.
     """
-    seed = seed_of(journals.epoch())
     known = {at.seed for at in lake.positions().values()}
-    if seed and known and seed not in known and not accepts_loss:
+    if not accepts_loss and journals.is_of_others(known):
         raise PipelineFailed(
             f"{lake.root} has the events of another store: name another --lake. If this store is "
             "the same, but was emptied, use --accept-loss; the audit keeps reporting it"

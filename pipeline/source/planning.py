@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
-from holdfast.pipeline.failures import PipelineFailed
+from holdfast.pipeline.failures import FramesGone, JournalTrimmed
 from holdfast.pipeline.incidents import Incident
 from holdfast.pipeline.source.outline import (
     BEGIN,
@@ -24,6 +24,14 @@ Offset = dict[str, dict[str, Any]]
 # The least number of events in a piece: smaller ones cost more to start than they save.
 _SMALLEST = 100_000
 _FATAL = (Incident.GAP, Incident.REWIND)
+
+
+class _Step(NamedTuple):
+    """A frame, how far the stream is read with it, and the incident there, if any."""
+
+    seen: StreamEntry
+    position: Position
+    finding: Finding | None
 
 
 class Planner:
@@ -58,7 +66,7 @@ class Planner:
         """Return the end of a batch that begins at `start`: the goal, or after `most` events.
 
         Raises:
-            PipelineFailed: Frames are missing, and loss is not accepted.
+            FramesGone: Loss is not accepted.
         """
         end = dict(start)
         share = None if most is None else max(1, most // max(1, len(goal)))
@@ -97,10 +105,7 @@ class Planner:
 
     def _check(self, node: str, finding: Finding | None) -> None:
         if finding is not None and finding.kind in _FATAL and not self._accepts_loss:
-            raise PipelineFailed(
-                f"the journal of node {node}: {finding.text}. Use --accept-loss to continue "
-                "without them; the audit keeps reporting it"
-            )
+            raise FramesGone(f"the journal of node {node}: {finding.text}")
 
     def pieces(self, start: Offset, end: Offset) -> list[Piece]:
         """Divide the frames between the offsets into pieces."""
@@ -114,7 +119,7 @@ class Planner:
             node: self._steps(node, at, afters[node], Position.of(end[node]))
             for node, at in begins.items()
         }
-        events = sum(seen.events for steps in walks.values() for seen, _ in steps)
+        events = sum(step.seen.events for steps in walks.values() for step in steps)
         size = max(_SMALLEST, -(-events // max(1, self._cores)))
         return [
             piece
@@ -122,41 +127,49 @@ class Planner:
             for piece in self._cut(node, afters[node], steps, size)
         ]
 
-    def _steps(
-        self, node: str, at: Position, after: str, end: Position
-    ) -> list[tuple[StreamEntry, Finding | None]]:
+    def _steps(self, node: str, at: Position, after: str, end: Position) -> list[_Step]:
         steps = []
         stream = self._journals.stream(node)
         for seen in stream_entries(self._journals.redis, stream, after, end.id):
             at, finding = self._advance(node, at, seen)
-            steps.append((seen, finding))
+            steps.append(_Step(seen, at, finding))
         if at.id != end.id:
-            raise PipelineFailed(
+            raise JournalTrimmed(
                 f"the journal of node {node} no longer reaches back to {end.id}: it was trimmed "
-                "before it was read. --accept-loss cannot help; ingest into a new --lake"
+                "before it was read"
             )
         if at.digest != end.digest:
-            newest, finding = steps[-1]
-            steps[-1] = newest, finding or altered(at, newest)
+            newest = steps[-1]
+            found = newest.finding or altered(at, newest.seen)
+            steps[-1] = newest._replace(position=end, finding=found)
         return steps
 
-    def _cut(
-        self, node: str, after: str, steps: Sequence[tuple[StreamEntry, Finding | None]], size: int
-    ) -> list[Piece]:
+    def _cut(self, node: str, after: str, steps: Sequence[_Step], size: int) -> list[Piece]:
         ends, events = [0], 0
-        for number, (seen, _) in enumerate(steps, 1):
-            events += seen.events
+        for number, step in enumerate(steps, 1):
+            events += step.seen.events
             if events >= size or number == len(steps):
                 ends.append(number)
                 events = 0
-        stream = self._journals.stream(node)
         pieces = []
         for first, last in pairwise(ends):
-            findings = tuple(found for _, found in steps[first:last] if found is not None)
-            upto = steps[last - 1][0].id
-            pieces.append(Piece(node, stream, after, upto, findings))
-            after = upto
+            pieces.append(_piece(node, self._journals.stream(node), after, steps[first:last]))
+            after = pieces[-1].last
         return pieces
+
+
+def _piece(node: str, stream: str, after: str, steps: Sequence[_Step]) -> Piece:
+    return Piece(
+        node,
+        stream,
+        after,
+        first=steps[0].seen.id,
+        last=steps[-1].seen.id,
+        frames=len(steps),
+        events=sum(step.seen.events for step in steps),
+        position=steps[-1].position,
+        findings=tuple(step.finding for step in steps if step.finding is not None),
+    )
 
 
 def _order(id: str) -> tuple[int, int]:

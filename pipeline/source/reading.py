@@ -11,7 +11,7 @@ from holdfast.journal.schema import VERSION
 from holdfast.pipeline.arrow import batch
 from holdfast.pipeline.failures import PipelineFailed
 from holdfast.pipeline.incidents import Incident
-from holdfast.pipeline.source.outline import BEGIN, Finding
+from holdfast.pipeline.source.outline import Finding, Position
 from holdfast.pipeline.source.streams import Journals
 from holdfast.pipeline.source.table import NumberedFrame, tables
 
@@ -26,12 +26,19 @@ _PASSED = (Incident.REPEAT, Incident.UNREADABLE)
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """The frames after one id, up to another, and the incidents among them."""
+    """Frames of a stream, one after the other, and the incidents among them."""
 
     node: str
     stream: str
+    # The ids of the frame before them, of the first and of the last.
     after: str
-    upto: str
+    first: str
+    last: str
+    frames: int
+    # As many as the frames say they have.
+    events: int
+    # How far the stream is read with these.
+    position: Position
     findings: tuple[Finding, ...] = ()
 
 
@@ -47,33 +54,33 @@ def read_piece(journals: Journals, piece: Piece, *, accepts_loss: bool) -> Itera
     """Yield the events of a piece, and a row for each incident."""
     findings = [*piece.findings]
     passed = {each.id for each in findings if each.kind in _PASSED}
-    last = piece.after
+    frames = 0
     for page in _pages(journals.redis, piece):
-        last = page[-1].id
+        frames += len(page)
         fresh = [entry for entry in page if entry.id not in passed]
         made, unreadable = _unfold(fresh, piece.node, accepts_loss=accepts_loss)
         yield from made
         findings += unreadable
-    if last != piece.upto:
+    if frames != piece.frames:
         raise PipelineFailed(
-            f"the journal of node {piece.node} was trimmed while it was read, after {last}: "
-            "run the command again"
+            f"the journal of node {piece.node} was trimmed while it was read: "
+            f"{piece.frames - frames} of the frames up to {piece.last} are gone. "
+            "Run it again; if frames are missing then, it says which"
         )
     if findings:
         yield _rows(piece.node, findings)
 
 
 def _pages(redis: "Redis", piece: Piece) -> Iterator[list[_Entry]]:
-    after = piece.after
+    begin = piece.first
     while True:
-        begin = "-" if after == BEGIN else f"({after}"
-        found: Any = redis.xrange(piece.stream, begin, piece.upto, count=_PAGE)
+        found: Any = redis.xrange(piece.stream, begin, piece.last, count=_PAGE)
         if not found:
             return
         yield [_entry(id, fields) for id, fields in found]
         if len(found) < _PAGE:
             return
-        after = found[-1][0].decode()
+        begin = f"({found[-1][0].decode()}"
 
 
 def _entry(id: bytes, fields: dict[bytes, bytes]) -> _Entry:

@@ -1,6 +1,6 @@
 """The journals in a store, one stream for each node."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
@@ -66,6 +66,11 @@ class Journals:
         """Return the epoch of the store; empty if no server has used it."""
         found = cast("bytes | None", self.redis.hget(self._meta, "epoch"))
         return (found or b"").decode()
+
+    def is_of_others(self, seeds: Collection[str]) -> bool:
+        """Return whether the store is not one of these: another one, or one that was emptied."""
+        seed = seed_of(self.epoch())
+        return bool(seed and seeds and seed not in seeds)
 
     def newest(self, node: str) -> str | None:
         """Return the id of the newest frame; None if there is none left."""

@@ -1,0 +1,49 @@
+"""Pieces as rows: what one task would read, without the events."""
+
+import json
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from holdfast.pipeline.arrow import arrow_of
+from holdfast.pipeline.incidents import Incident
+from holdfast.pipeline.source.outline import Finding, Position
+from holdfast.pipeline.source.reading import Piece
+
+if TYPE_CHECKING:
+    from holdfast.pipeline.source.streams import Journals
+
+# The epoch is that of the last frame. The position is that of the node in an offset that ends
+# here, and incidents are those that the planner found; both are JSON.
+RANGE = (
+    "node string, epoch string, after string, first string, last string, frames bigint, "
+    "events bigint, position string, incidents string"
+)
+_RANGE = arrow_of(RANGE)
+
+
+def range_of(piece: Piece) -> pa.RecordBatch:
+    """Return a piece as a row: RANGE."""
+    position = piece.position
+    row = {
+        **{name: getattr(piece, name) for name in _SAME},
+        "epoch": position.epoch,
+        "position": json.dumps(position.as_json()),
+        "incidents": json.dumps([asdict(finding) for finding in piece.findings]),
+    }
+    return pa.RecordBatch.from_pylist([row], _RANGE)
+
+
+def piece_of(row: dict[str, Any], journals: "Journals") -> Piece:
+    """Return the piece of a row."""
+    findings = json.loads(row["incidents"])
+    return Piece(
+        stream=journals.stream(row["node"]),
+        position=Position.of(json.loads(row["position"])),
+        findings=tuple(Finding(**{**found, "kind": Incident(found["kind"])}) for found in findings),
+        **{name: row[name] for name in _SAME},
+    )
+
+
+_SAME = ("node", "after", "first", "last", "frames", "events")
