@@ -10,6 +10,7 @@ from pathlib import Path
 from unittest.mock import Mock
 
 import orjson
+from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from holdfast.bayeux.errors import ErrorReply
@@ -22,8 +23,9 @@ from holdfast.delivery.node import Node
 from holdfast.delivery.store_port import StorePort
 from holdfast.journal.journal_writer import JournalWriter
 from holdfast.settings import SECTIONS
-from holdfast.settings.section import Section
 from holdfast.units import unit_of
+from holdfast.web.admin.alert_limits import AlertLimits
+from holdfast.web.admin.alerts import Alerts
 from holdfast.web.connection_limit import ConnectionLimit
 from holdfast.web.metric_families import BayeuxCollector
 
@@ -148,7 +150,12 @@ def settings() -> str:
     )
 
 
-def _rows(section: type[Section]) -> Iterator[str]:
+def alerts() -> str:
+    """The table of alerts: the keys of their file."""
+    return _table(("Key", "Default", "Meaning"), _rows(AlertLimits))
+
+
+def _rows(section: type[BaseModel]) -> Iterator[str]:
     for name, field in section.model_fields.items():
         yield _row(f"`{name}`", _default(field), field.description or "")
 
@@ -181,7 +188,7 @@ def error_codes() -> str:
 def metrics() -> str:
     """The table of the server's metrics; prometheus-client adds those of the process."""
     rows = []
-    for metric in BayeuxCollector(_silent_server(), _limits()).collect():
+    for metric in BayeuxCollector(_silent_server(), _limits(), Alerts()).collect():
         suffix = "_total" if metric.type == "counter" else ""
         labels = {name: None for sample in metric.samples for name in sample.labels}
         values = [value for sample in metric.samples for value in sample.labels.values()]
@@ -226,6 +233,7 @@ TABLES = {
     "errors": (DOCS / "protocol.md", errors),
     "error codes": (DOCS / "error-codes.md", error_codes),
     "metrics": (DOCS / "operations.md", metrics),
+    "alerts": (DOCS / "operations.md", alerts),
 }
 
 

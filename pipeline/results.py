@@ -44,6 +44,13 @@ def find_out(tables: Tables) -> dict[str, dict[str, Any]]:
     return found
 
 
+def of_audit(counts: Mapping[str, int]) -> dict[str, Any]:
+    """Return the violations that an audit found, by kind, in the form to be written."""
+    rows = [{"kind": kind, "number": number} for kind, number in sorted(counts.items())]
+    at = time.time_ns() // 1_000_000
+    return {"result": "audit", "at": at, "since": None, "until": None, "rows": rows}
+
+
 def _fields_of(row: Mapping[str, Any]) -> dict[str, Any]:
     """Return a row as in the admin API: times are ms since 1970, messages have one name."""
     fields = {

@@ -34,6 +34,16 @@ class JournalPlace:
             raise typer.BadParameter("--redis needs --lake, the folder of the tables")
         return self.known_lake
 
+    @property
+    def present_store(self) -> str | None:
+        """The URL of the store; None if it is an embedded one that is not running."""
+        if self.redis is not None:
+            return self.redis
+        from holdfast.store.home import Home
+
+        home = Home(self.data)
+        return home.url if _answers(home.socket) else None
+
     @contextmanager
     def store(self) -> Iterator[str]:
         """The URL of the store; an embedded store without a server is started meanwhile."""

@@ -1,6 +1,7 @@
 """`holdfast now`: says once what is stuck, since when, and for whom."""
 
 import sys
+from operator import itemgetter
 from typing import Annotated
 
 import typer
@@ -60,6 +61,7 @@ _LISTS: dict[str, tuple[str, Columns]] = {
         ),
     ),
 }
+_ALERTS: Columns = ("alert", age("since", FOR), "reason", ("WHAT TO DO", itemgetter("next")))
 _WORKERS: Columns = (
     "channel",
     "receiver",
@@ -88,6 +90,7 @@ def now(
         return
     sys.stdout.write(visible(found["sentence"]) + "\n\n")
     print_facts({name: found[name] for name in ("store", "waiting", "in_flight")})
+    _print_list("Alerts", _ALERTS, found["alerts"], 0)
     for name, (title, columns) in _LISTS.items():
         _print_list(title, columns, found[name]["items"], found[name]["more"])
     for queue in found["work_queues"]["items"]:

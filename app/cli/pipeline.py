@@ -308,9 +308,11 @@ def audit(
         counts: dict[str, int] = dict(tables.ask(COUNTS).rows)
     if result.rows or as_json:
         print_rows(*result, as_json=as_json)
-    violations = sum(counts[kind] for kind in counts if not kind.startswith("run."))
+    violations = {kind: n for kind, n in counts.items() if not kind.startswith("run.")}
+    if scope.is_everything:
+        results.write_audit(violations, journal)
     if violations:
-        complain(counted(violations, "violation"))
+        complain(counted(sum(violations.values()), "violation"))
         raise typer.Exit(Exit.FAILED)
     note("No violations")
     times = sum(counts.get(kind, 0) for kind in UNCERTAIN)

@@ -2,17 +2,18 @@
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 from holdfast.cli import spark
-from holdfast.cli.journal_place import AtJournal
+from holdfast.cli.journal_place import AtJournal, JournalPlace
 from holdfast.cli.options import AsJson
-from holdfast.cli.output import print_items, spinner, time_of
+from holdfast.cli.output import complain, print_items, spinner, time_of
 from holdfast.cli.spark import ChosenEngine, failing
+from holdfast.pipeline.failures import PipelineFailed
 from holdfast.pipeline.lake import Lake
 
 if TYPE_CHECKING:
@@ -51,6 +52,19 @@ def write_present(lake: Lake, session: "SparkSession | None", url: str, namespac
     """Compute all results from the present tables."""
     with spark.answering(lake, session) as tables:
         write(tables, url, namespace)
+
+
+def write_audit(violations: Mapping[str, int], journal: JournalPlace) -> None:
+    """Tell the server what an audit found, if its store is there."""
+    url = journal.present_store
+    if url is None:
+        return
+    from holdfast.pipeline.results import of_audit, write_back
+
+    try:
+        write_back({"audit": of_audit(violations)}, url, journal.namespace)
+    except PipelineFailed as failed:
+        complain(f"the server does not learn what this audit found: {failed}")
 
 
 @contextmanager

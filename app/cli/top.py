@@ -33,10 +33,10 @@ _MS_PER_S = 1000
 _COUNTS = ("published", "accepted", "acked", "dead", "redelivered", "expired", "discarded", "moved")
 _VALUES = (
     "waiting", "in_flight", "oldest_ms", "unaccounted", "sessions", "connected", "polling",
-    "held_back", "channels", "channels_held_back", "letters", "letters_lately",
+    "held_back", "channels", "channels_held_back", "letters", "letters_lately", "alerts",
 )  # fmt: skip
 # Any value but zero is a fault.
-_FAULTS = frozenset({"unaccounted", "letters_lately"})
+_FAULTS = frozenset({"unaccounted", "letters_lately", "alerts"})
 
 
 @program.command()

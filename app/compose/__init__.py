@@ -98,7 +98,9 @@ async def serving(settings: Settings) -> AsyncIterator[str]:
         _warn(settings, addresses)
         _start(ticker, bayeux, storage, stack)
         parts = ServedApplications(
-            endpoint, websockets, heads, readiness, administration.application
+            *(endpoint, websockets, heads, readiness),
+            administration.application,
+            administration.alerts,
         )
         ticker.collector.exempt()
         listener, url = await open_listeners(settings, addresses, parts, stack)

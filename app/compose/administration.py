@@ -13,6 +13,7 @@ from holdfast.bayeux.api import ServerApi
 from holdfast.bayeux.command_scope import CommandScope, Process
 from holdfast.bayeux.commands import carry_out
 from holdfast.bayeux.replaying import Replaying
+from holdfast.compose.alerts import alert_limits
 from holdfast.compose.storage import Storage
 from holdfast.compose.token_watch import TokenWatch
 from holdfast.extensions.operators import Operators
@@ -24,6 +25,8 @@ from holdfast.store.letters import Letters
 from holdfast.store.pipeline_results import PipelineResults
 from holdfast.store.reader import Reader
 from holdfast.store.replays import Replays
+from holdfast.web.admin.alert_watch import AlertWatch
+from holdfast.web.admin.alerts import Alerts
 from holdfast.web.admin.application import OpenRequests, make_admin
 from holdfast.web.admin.changes import RunningServer
 from holdfast.web.admin.feed import Feed
@@ -54,6 +57,7 @@ class Administration:
 
     application: "web.Application"
     replays: Replays
+    alerts: Alerts
 
 
 def make_administration(
@@ -85,12 +89,14 @@ def make_administration(
     stack.push_async_callback(replays.close)
     waits = QueueWaits(state.sessions, clock)
     stack.push_async_callback(waits.close)
+    alerts = Alerts()
     figures = LiveFigures(
         state.hub,
         state.sessions,
         state.waiting_places,
         state.guard,
         node,
+        alerts=alerts,
         clock=clock,
         version=scope.process.version,
         letters=letters.search.statistics,
@@ -103,17 +109,23 @@ def make_administration(
     running = RunningServer(
         scope, audit, letter_age_ms=settings.dead_letter_age, keeps_journal=settings.journal
     )
+    now = LiveNow(running, figures, letters.search, alerts)
+    results, frames = PipelineResults(reader, store.keys), JournalFrames(reader, store.keys)
+    alert_watch = AlertWatch(
+        running, now, alerts, alert_limits(settings), results=results, frames=frames
+    )
+    stack.push_async_callback(cancel, asyncio.create_task(alert_watch.run()))
     resources = (
         SessionResource(running, letters.search),
         SharedQueueResource(running),
         TopicResource(running),
         LetterResource(running, letters, replays),
-        MessageResource(running, letters.search, JournalFrames(reader, store.keys)),
+        MessageResource(running, letters.search, frames),
         SystemResource(
             running,
             figures=figures,
-            now=LiveNow(running, figures, letters.search),
-            results=PipelineResults(reader, store.keys),
+            now=now,
+            results=results,
             queue_waits=waits,
         ),
     )
@@ -122,7 +134,7 @@ def make_administration(
     admin = make_admin(resources, tokens, clock, _feed_of(endpoint), by_login, opened)
     tokens_watch = TokenWatch(settings.data, tokens, server, opened.end_invalid)
     stack.push_async_callback(cancel, asyncio.create_task(tokens_watch.run()))
-    return Administration(admin, replays)
+    return Administration(admin, replays, alerts)
 
 
 def _operators(

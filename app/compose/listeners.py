@@ -15,6 +15,7 @@ from holdfast.compose.listen_addresses import ListenAddresses, log_where_admin_i
 from holdfast.compose.options import hosts_of
 from holdfast.settings import Settings
 from holdfast.web.addresses import Address
+from holdfast.web.admin.alerts import Alerts
 from holdfast.web.application import Readiness, make_administration_apart, make_application
 from holdfast.web.endpoint import Endpoint
 from holdfast.web.heads import Heads
@@ -38,6 +39,7 @@ class ServedApplications:
     heads: Heads
     readiness: Readiness
     admin: "web.Application"
+    alerts: Alerts
 
 
 async def open_listeners(
@@ -56,7 +58,7 @@ async def open_listeners(
         with _naming(addresses.admin, "admin"):
             admin_url = await apart.open(endpoint, parts.heads, has_bayeux=False)
         log_where_admin_is(addresses.admin, admin_url, settings.data)
-    metrics = Metrics(endpoint.bayeux, limits.named())
+    metrics = Metrics(endpoint.bayeux, limits.named(), parts.alerts)
     application = make_application(
         *(endpoint, parts.websockets, metrics, parts.readiness, files),
         parts.admin if addresses.has_admin_on_main else None,

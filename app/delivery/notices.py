@@ -53,6 +53,9 @@ LOGIN_ENDED = _kind(logging.INFO, "the login of session %s ended: %s")
 MISDIRECTED = _kind(logging.INFO, "a request for the host %s was refused: %s")
 FOREIGN = _kind(logging.INFO, "a request from the origin %s was refused: %s")
 
+ALERT_RAISED = _kind(logging.WARNING, "alert %s is raised: %s")
+ALERT_CLEARED = _kind(logging.WARNING, "alert %s is cleared; it said: %s")
+
 _OTHERS = "(others)"
 
 

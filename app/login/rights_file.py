@@ -4,7 +4,6 @@ In the file, `[[rule]]` says who may do what, `[administration]` who may adminis
 `[revoked]` whose logins are void.
 """
 
-import tomllib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -23,6 +22,7 @@ from holdfast.delivery.channels import Channels
 from holdfast.delivery.receivers import NOBODY
 from holdfast.login.failures import Unusable
 from holdfast.login.rules import EVERYBODY, GROUP, PLACEHOLDER, Rule, RuleSource, is_among
+from holdfast.login.toml_file import first_fault, read_toml
 
 _MOST_RULES = 10_000
 # In the claim of one token.
@@ -132,14 +132,6 @@ _ALWAYS = _built_in(
 EVERYTHING = RightsFile((_built_in(Operation, "/**"),))
 
 
-# Plain words for faults of keys and tables.
-_FAULTS = {
-    "extra_forbidden": "there is no such key",
-    "missing": "this key is missing",
-    "model_type": "this must be a table with keys",
-}
-
-
 def without_file(*, has_claims: bool) -> RightsFile:
     """Return the rights without a file: everything is allowed, unless tokens bring rights."""
     return RightsFile((_ALWAYS,)) if has_claims else EVERYTHING
@@ -147,14 +139,7 @@ def without_file(*, has_claims: bool) -> RightsFile:
 
 def read_rights(text: bytes) -> RightsFile:
     """Read the file. Raises `Unusable`, with the place of the error."""
-    try:
-        given = _Given.model_validate(tomllib.loads(text.decode()))
-    except UnicodeDecodeError:
-        raise Unusable("not UTF-8") from None
-    except tomllib.TOMLDecodeError as error:
-        raise Unusable(f"not TOML: {error}") from None
-    except ValidationError as error:
-        raise Unusable(_first(error)) from None
+    given = read_toml(text, _Given)
     rules = tuple(_rule(number, each) for number, each in enumerate(given.rule, 1))
     return RightsFile((_ALWAYS, *rules), _revoked(given.revoked), _roles(given.administration))
 
@@ -164,15 +149,8 @@ def read_claim(given: object) -> tuple[Right, ...]:
     try:
         found = _CLAIM.validate_python(given)
     except ValidationError as error:
-        raise Unusable(_first(error)) from None
+        raise Unusable(first_fault(error)) from None
     return tuple(_right(str(number), each) for number, each in enumerate(found, 1))
-
-
-def _first(error: ValidationError) -> str:
-    found = error.errors()[0]
-    place = ".".join(str(each + 1 if isinstance(each, int) else each) for each in found["loc"])
-    text = _FAULTS.get(found["type"], found["msg"])
-    return f"{place}: {text}" if place else text
 
 
 def _roles(given: _AdministrationGiven) -> Roles:

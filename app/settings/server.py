@@ -84,6 +84,9 @@ class ServerSettings(Section):
         description="Time for which a client may stop reading before its connection is closed.",
     )
     shutdown_timeout: Milliseconds = Field(5_000, description="Maximum time for an orderly stop.")
+    alerts: Path | None = Field(
+        None, description="File with the limits of alerts; it is read again when it has changed."
+    )
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         "info", description="Lowest level that is logged."
     )

@@ -1,7 +1,19 @@
 """Reads the journal of one node for operators, page by page from a moment on."""
 
+import re
+from typing import NamedTuple
+
 from holdfast.store.keys import RedisKeys
 from holdfast.store.reader import Reader, fields_of
+
+_ID = re.compile(rb"([0-9]+)-([0-9]+)")
+
+
+class UnreadFrames(NamedTuple):
+    """The tables that are furthest behind, and when the first frame was written that they lack."""
+
+    lake: str
+    since: int
 
 
 class JournalFrames:
@@ -19,6 +31,22 @@ class JournalFrames:
         first = f"{ms}-0" if cursor is None else f"({cursor}"
         found = await self._reader.ask("XRANGE", journal, first, "+", "COUNT", most)
         return [(id.decode(), fields_of(each)[b"frame"]) for id, each in found]
+
+    async def unread(self, node: str) -> UnreadFrames | None:
+        """Return what is unread; None if all tables have everything, or if there are none."""
+        found = await self._reader.ask("HGETALL", self._keys.journal_read(node))
+        # A lake that was dropped meanwhile has no place.
+        places = {
+            (int(place[1]), int(place[2])): lake.decode("utf-8", "replace")
+            for lake, id in found.items()
+            if (place := _ID.fullmatch(id))
+        }
+        if not places:
+            return None
+        last = min(places)
+        after = f"({last[0]}-{last[1]}"
+        unread = await self._reader.ask("XRANGE", self._keys.journal(node), after, "+", "COUNT", 1)
+        return UnreadFrames(places[last], int(unread[0][0].partition(b"-")[0])) if unread else None
 
     async def lakes(self) -> list[str]:
         """Return the machines and folders of the tables that the journal is read into."""

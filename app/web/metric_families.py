@@ -20,6 +20,8 @@ from holdfast.delivery.error_codes import CODES
 from holdfast.delivery.request_states import ReplyFault, RequestEnd
 from holdfast.delivery.session_states import SessionInput
 from holdfast.delivery.topic_states import TopicState
+from holdfast.web.admin.alert_limits import Alert
+from holdfast.web.admin.alerts import Alerts
 from holdfast.web.census import Census
 from holdfast.web.connection_limit import ConnectionLimit
 
@@ -29,9 +31,12 @@ FAMILIES = sorted({code.family for code in CODES.values()})
 class BayeuxCollector(Collector):
     """Reads the core's counters on request, at no cost to hot paths."""
 
-    def __init__(self, bayeux: Bayeux, limits: Mapping[str, ConnectionLimit]) -> None:
+    def __init__(
+        self, bayeux: Bayeux, limits: Mapping[str, ConnectionLimit], alerts: Alerts
+    ) -> None:
         self._bayeux = bayeux
         self._limits = limits
+        self._alerts = alerts
 
     def collect(self) -> Iterator[Metric]:
         yield from self._publishes()
@@ -44,6 +49,7 @@ class BayeuxCollector(Collector):
         yield from self._journal()
         yield from self._sessions()
         yield from self._connections()
+        yield from self._alert_states()
 
     def _publishes(self) -> Iterator[Metric]:
         counters = self._bayeux.state.counters
@@ -346,15 +352,28 @@ class BayeuxCollector(Collector):
         living.add_metric(["lost"], census.lost)
         yield living
 
+    def _alert_states(self) -> Iterator[Metric]:
+        raised = GaugeMetricFamily(
+            "holdfast_alert_raised", "Whether the alert is raised: 1 or 0.", labels=["alert"]
+        )
+        times = CounterMetricFamily("holdfast_alerts", "Alerts raised.", labels=["alert"])
+        for alert in Alert:
+            raised.add_metric([alert.value], self._alerts.is_raised(alert))
+            times.add_metric([alert.value], self._alerts.times[alert])
+        yield raised
+        yield times
+
 
 class MetricFamilies:
     """All metrics of a server and its process, as texts in Prometheus' format."""
 
     content_type = CONTENT_TYPE_LATEST
 
-    def __init__(self, bayeux: Bayeux, limits: Mapping[str, ConnectionLimit]) -> None:
+    def __init__(
+        self, bayeux: Bayeux, limits: Mapping[str, ConnectionLimit], alerts: Alerts
+    ) -> None:
         self.server = CollectorRegistry()
-        self.server.register(BayeuxCollector(bayeux, limits))
+        self.server.register(BayeuxCollector(bayeux, limits, alerts))
         self._process = CollectorRegistry()
         ProcessCollector(registry=self._process)
         PlatformCollector(registry=self._process)

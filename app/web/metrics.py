@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from holdfast.bayeux.server import Bayeux
+from holdfast.web.admin.alerts import Alerts
 from holdfast.web.connection_limit import ConnectionLimit
 
 if TYPE_CHECKING:
@@ -19,9 +20,12 @@ _PAUSES = 10
 class Metrics:
     """All metrics of this server and its process."""
 
-    def __init__(self, bayeux: Bayeux, limits: Mapping[str, ConnectionLimit]) -> None:
+    def __init__(
+        self, bayeux: Bayeux, limits: Mapping[str, ConnectionLimit], alerts: Alerts
+    ) -> None:
         self._bayeux = bayeux
         self._limits = limits
+        self._alerts = alerts
         self._families: MetricFamilies | None = None
         self._turn = asyncio.Lock()
         self._text = b""
@@ -50,4 +54,4 @@ class Metrics:
         # Servers that nobody measures need not load Prometheus' client.
         from holdfast.web.metric_families import MetricFamilies
 
-        return MetricFamilies(self._bayeux, self._limits)
+        return MetricFamilies(self._bayeux, self._limits, self._alerts)

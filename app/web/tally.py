@@ -138,6 +138,9 @@ class Tally:
         self._most = most
         self.waiting = self.in_flight = 0
         self.oldest: Largest[QueueTally] = Largest(most)
+        # The queues with the oldest entry: of those who ought to take it now, and of others.
+        self.oldest_here: QueueTally | None = None
+        self.oldest_absent: QueueTally | None = None
         self.fullest: Largest[QueueTally] = Largest(most)
         self.held_back: Largest[QueueTally] = Largest(most)
         self.out_of_reach: Largest[QueueTally] = Largest(most)
@@ -184,6 +187,10 @@ class Tally:
             self.fullest.add(count, found)
         if found.oldest is not None:
             self.oldest.add(-found.oldest.id, found)
+            if _is_absent(receiver):
+                self.oldest_absent = _older(self.oldest_absent, found)
+            else:
+                self.oldest_here = _older(self.oldest_here, found)
         if hold_of(receiver) is not None:
             self.held_back.add(count, found)
         if receiver.connection_state in OUT_OF_REACH:
@@ -288,6 +295,18 @@ def _note_oldest(found: QueueTally, messages: Sequence[Message], *, is_in_flight
     if found.oldest is None or first.id < found.oldest.id:
         found.oldest, found.is_oldest_in_flight = first, is_in_flight
     return True
+
+
+def _is_absent(receiver: Session) -> bool:
+    """Return whether a client would have to come first; work waits for any receiver."""
+    is_away = receiver.is_absent or receiver.is_away
+    return is_away and not receiver.subject.startswith(PREFIX)
+
+
+def _older(known: QueueTally | None, found: QueueTally) -> QueueTally:
+    if known is None or known.oldest is None or found.oldest is None:
+        return found
+    return found if found.oldest.id < known.oldest.id else known
 
 
 def _has_age(message: Message) -> bool:

@@ -137,8 +137,8 @@ class App {
         return this.show();
     }
 
-    #warn({kind, channel, reason}) {
-        const text = `${kind}: ${channel}, ${reason}`;
+    #warn({kind, channel, alert, reason}) {
+        const text = `${kind}: ${channel ?? alert}, ${reason}`;
         this.alerts = [{at: Date.now(), text}, ...this.alerts].slice(0, ALERTS);
         this.tell(text, "bad");
     }

@@ -17,6 +17,7 @@ export async function show(app) {
 
 const drawn = (now) => [
     h("p", {class: `card panel state ${mood(now)}`, role: "status"}, now.sentence),
+    now.alerts.length > 0 && sheet("Alerts", ALERT, now.alerts, ""),
     card(null, facts([
         ["store", now.store],
         ["waiting", count(now.waiting)],
@@ -66,6 +67,12 @@ function receiver({receiver: key}) {
 /** Queues of subjects and of work have no client. */
 const state = ({receiver: key, state: its}) => (key.endsWith("/0") ? "–" : badge(its, MOODS.get(its) ?? ""));
 
+const ALERT = [
+    ["Alert", (each) => badge(each.alert, "bad")],
+    ["Since", ({since}) => when(since)],
+    ["Why", ({reason}) => reason],
+    ["What to do", ({next}) => next],
+];
 const CHANNEL = ["Channel", ({channel}) => (channel.endsWith("*") ? mono(channel) : link(channel, "channels", channel))];
 const WAITING = [
     ["Waiting", ({waiting}) => count(waiting), "number"],

@@ -33,6 +33,7 @@ function verdict(now, before) {
     const problems = [
         !now.store_available && ["bad", "The store is unavailable: durable messages are refused.", null],
         now.unaccounted !== 0 && ["bad", `${many(now.unaccounted, "entry is", "entries are")} not accounted for.`, null],
+        now.alerts > 0 && ["bad", `${many(now.alerts, "alert is", "alerts are")} raised.`, ["now"]],
         now.channels_held_back > 0 &&
             ["bad", `${many(now.channels_held_back, "channel is", "channels are")} held back.`, ["channels"]],
         dying(now, before),

@@ -3,6 +3,8 @@
 import json
 
 from holdfast.delivery.dispatcher import DispatcherState
+from holdfast.web.admin.alert_limits import Alert
+from holdfast.web.admin.alerts import RaisedAlert
 from holdfast.web.admin.now_views import (
     CodeNow,
     FirstItems,
@@ -51,6 +53,17 @@ def test_what_is_stuck_is_named_first_and_listed_with_how_many_more(shell: Shell
     assert "holdfast-7" in done.stdout
     assert "\nand 3 more\n" in done.stdout
     assert "\nand 2 letters with other codes\n" in done.stdout
+
+
+def test_raised_alerts_are_listed_with_what_to_do(shell: Shell) -> None:
+    alert = RaisedAlert(Alert.AUDIT, NOW_MS, "the audit found 3 violations", "run it again")
+    shell.operations.standing = nothing_waits(alerts=[alert])
+    told = shell.run("now").stdout
+    assert "\nAlerts\n" in told
+    assert "the audit found 3 violations" in told
+    assert "run it again" in told
+    [shown] = json.loads(shell.run("now", "--json").stdout)["alerts"]
+    assert (shown["alert"], shown["since"]) == ("audit", NOW_MS)
 
 
 def test_workers_are_listed_below_their_queue(shell: Shell) -> None:

@@ -5,6 +5,7 @@ import logging
 import signal
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, cast
@@ -117,6 +118,13 @@ def test_a_journal_with_gaps_is_ingested_reported_on_and_audited(
         "run.silent",
     }
     assert {*kinds} == found
+    # The server learns of violations, and not of what is unknown.
+    audited = orjson.loads(store.ask("GET", "{holdfast}:pipeline:audit"))
+    violations = Counter(kind for kind in kinds if not kind.startswith("run."))
+    assert {row["kind"]: row["number"] for row in audited["rows"]} == violations
+    store.ask("DEL", "{holdfast}:pipeline:audit")
+    run("audit", "--channel", "/orders", *place)
+    assert store.ask("EXISTS", "{holdfast}:pipeline:audit") == 0
     parquet = tmp_path / "throughput"
     table = run("report", "throughput", "--parquet", str(parquet), *place).stdout.splitlines()
     assert table[0].split("\t")[:4] == ["MINUTE", "NODE", "PUBLISHED", "COPIES"]

@@ -15,7 +15,9 @@ from docs import generate
 from holdfast.cli import main
 from holdfast.cli.main import COMMANDS
 from holdfast.login.rights_file import read_rights
+from holdfast.login.toml_file import read_toml
 from holdfast.settings import ChannelSettings, Settings
+from holdfast.web.admin.alert_limits import AlertLimits
 from holdfast.web.admin.routes import ROUTES
 from tests.pages import ROOT, Block, anchors, blocks, links, pages
 
@@ -165,6 +167,8 @@ def test_settings_in_examples_are_accepted() -> None:
     for block in examples:
         if "[[rule]]" in block.text or "[administration]" in block.text:
             assert read_rights(block.text.encode()).rules
+        elif block.text.startswith("# alerts.toml"):
+            assert read_toml(block.text.encode(), AlertLimits) != AlertLimits()
         else:
             Settings(**tomllib.loads(block.text))
 

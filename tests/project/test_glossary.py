@@ -35,7 +35,7 @@ PYTHON = """
 # or what others have named so: formats, protocols, programs, units.
 FOREIGN = """
     arrow bayeux cli cookie deflate delta duck duckdb gzip host html http java json ms n
-    ndjson openapi p python resp socket spark url websocket xmsg
+    ndjson openapi p python resp socket spark toml url websocket xmsg
 """
 
 # It makes other forms of a word: letters, held, refusal, journaling.

@@ -178,6 +178,7 @@ def nothing_waits(**changes: Any) -> Now:
         "sentence": "nothing waits",
         "time": NOW_MS,
         "store": "available",
+        "alerts": [],
         "waiting": 0,
         "in_flight": 0,
         "oldest": None,

@@ -18,6 +18,9 @@ from holdfast.store.letter_filter import LetterFilter
 from holdfast.store.letters import Letters
 from holdfast.store.pipeline_results import PipelineResults
 from holdfast.store.replays import Replays
+from holdfast.web.admin.alert_limits import AlertLimits
+from holdfast.web.admin.alert_watch import AlertWatch
+from holdfast.web.admin.alerts import Alerts
 from holdfast.web.admin.changes import RunningServer
 from holdfast.web.admin.faults import RequestFailed
 from holdfast.web.admin.figures import LiveFigures
@@ -79,27 +82,40 @@ class LiveServer(Server):
         scope = CommandScope(self.bayeux.life, Process("1.2", 0), lambda: self.now)
         server = RunningServer(scope, self.audit, LETTER_AGE_MS, keeps_journal=True)
         search, keys, state = self.letters.search, here.store.keys, self.bayeux.state
+        self.alerts = Alerts()
         figures = LiveFigures(
             state.hub,
             state.sessions,
             state.waiting_places,
             state.guard,
             state.node,
+            alerts=self.alerts,
             clock=lambda: self.now,
             version="1.2",
             letters=self.letters.search.statistics,
+        )
+        now = LiveNow(server, figures, search, self.alerts)
+        self.results, frames = PipelineResults(reader, keys), JournalFrames(reader, keys)
+        self.alert_limits = AlertLimits()
+        self.alert_watch = AlertWatch(
+            server,
+            now,
+            self.alerts,
+            lambda: self.alert_limits,
+            results=self.results,
+            frames=frames,
         )
         self.api = Api(
             SessionResource(server, search),
             SharedQueueResource(server),
             TopicResource(server),
             LetterResource(server, self.letters, self.replays),
-            MessageResource(server, search, JournalFrames(reader, keys)),
+            MessageResource(server, search, frames),
             SystemResource(
                 server,
                 figures=figures,
-                now=LiveNow(server, figures, search),
-                results=PipelineResults(reader, keys),
+                now=now,
+                results=self.results,
                 queue_waits=QueueWaits(state.sessions, lambda: self.now),
             ),
         )

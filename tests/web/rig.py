@@ -18,6 +18,7 @@ from holdfast.bayeux.server import Bayeux
 from holdfast.bayeux.server_state import ServerState
 from holdfast.delivery.node import Node
 from holdfast.web.addresses import Address
+from holdfast.web.admin.alerts import Alerts
 from holdfast.web.application import make_application
 from holdfast.web.connection_limit import ConnectionLimit
 from holdfast.web.endpoint import Endpoint, WebOptions
@@ -288,7 +289,7 @@ class Rig:
         self.room = ConnectionLimit(10_000)
         self.sockets = WebSocketFrontEnd(self.endpoint)
         application = make_application(
-            self.endpoint, self.sockets, Metrics(self.bayeux, {}), _is_ready, PAGES
+            self.endpoint, self.sockets, Metrics(self.bayeux, {}, Alerts()), _is_ready, PAGES
         )
         self._listener = Listener(
             application, Address("127.0.0.1", 0), self.room, shutdown_timeout_s=0.0

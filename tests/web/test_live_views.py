@@ -15,6 +15,7 @@ from holdfast.journal.builder import FrameBuilder
 from holdfast.journal.schema import Kind
 from holdfast.store.connection import StoreUnavailable
 from holdfast.web.admin import messages
+from holdfast.web.admin.alerts import Alerts
 from holdfast.web.admin.faults import RequestFailed
 from holdfast.web.admin.feed import CHANNEL, Feed
 from holdfast.web.admin.figures import LiveFigures
@@ -35,6 +36,7 @@ def figures_of(server: LiveServer, letters: Any = None) -> LiveFigures:
         state.waiting_places,
         state.guard,
         state.node,
+        alerts=Alerts(),
         clock=lambda: server.now,
         version="1",
         letters=letters or server.letters.search.statistics,

@@ -49,7 +49,7 @@ HoldEnd = Annotated[
     Ms | None,
     Field(title="Until (optional)", description="Time at which delivery resumes by itself."),
 ]
-ResultName = Literal["dead", "causes", "latency", "poison", "holdback-advice"]
+ResultName = Literal["dead", "causes", "latency", "poison", "holdback-advice", "audit"]
 
 _FROM_THE_PART_BEFORE = "The `cursor` of the previous part."
 Cursor = Annotated[

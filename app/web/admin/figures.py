@@ -13,6 +13,7 @@ from holdfast.delivery.session_states import SessionInput, SessionState
 from holdfast.delivery.waiting_places import WaitingPlaces
 from holdfast.store.connection import StoreUnavailable
 from holdfast.store.letter_search import LetterStatistics
+from holdfast.web.admin.alerts import Alerts
 from holdfast.web.admin.system_views import Figures, Latency
 from holdfast.web.admin.views import view_of
 from holdfast.web.census import Census
@@ -37,6 +38,7 @@ class LiveFigures:
         guard: Guard,
         node: Node,
         *,
+        alerts: Alerts,
         clock: Callable[[], float],
         version: str,
         letters: Callable[[], Awaitable[LetterStatistics]],
@@ -46,6 +48,7 @@ class LiveFigures:
         self._waiting_places = waiting_places
         self._guard = guard
         self._node = node
+        self._alerts = alerts
         self._clock = clock
         self._version = version
         self._letters = letters
@@ -106,5 +109,6 @@ class LiveFigures:
             channels=len(hub.routes),
             channels_held_back=len(self._guard.held),
             store_available=hub.store.takes_messages,
+            alerts=len(self._alerts.raised()),
             latency=None if times is None else Latency(*times),
         )

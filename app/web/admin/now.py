@@ -13,6 +13,7 @@ from holdfast.store.connection import StoreUnavailable
 from holdfast.store.letter_filter import LetterFilter
 from holdfast.store.letter_search import LetterSearch
 from holdfast.web.admin import now_views as views
+from holdfast.web.admin.alerts import Alerts, RaisedAlert
 from holdfast.web.admin.changes import RunningServer
 from holdfast.web.admin.figures import LiveFigures
 from holdfast.web.admin.now_sentence import sentence
@@ -46,10 +47,13 @@ _SAMPLES = 400
 class LiveNow:
     """Takes readings, which all callers share."""
 
-    def __init__(self, server: RunningServer, figures: LiveFigures, letters: LetterSearch) -> None:
+    def __init__(
+        self, server: RunningServer, figures: LiveFigures, letters: LetterSearch, alerts: Alerts
+    ) -> None:
         self._server = server
         self._figures = figures
         self._letters = letters
+        self._alerts = alerts
         self._latest: views.Now | None = None
         self._good_until = 0.0
         # Whoever comes while a reading is taken waits for that one.
@@ -62,16 +66,21 @@ class LiveNow:
                 self._latest = await self._take()
             return _first_of(self._latest, limit)
 
+    async def count(self) -> tuple[Tally, float]:
+        """Count what waits; return the processor time that this took, too."""
+        async with self._taking:
+            return await self._count()
+
     async def _take(self) -> views.Now:
         figures = await self._figures.read()
         letters = await self._codes(figures)
         tally, spent_s = await self._count()
-        found = _Reading(self._server.life, self._server.clock(), tally).view(figures, letters)
+        reading = _Reading(self._server.life, self._server.clock(), tally)
+        found = reading.view(figures, letters, self._alerts.raised())
         self._good_until = self._server.clock() + max(_FRESH_S, spent_s / _SHARE)
         return found
 
     async def _count(self) -> tuple[Tally, float]:
-        """Count in steps; return the processor time that they took, too."""
         state = self._server.life.state
         has_work = state.work.is_used
         tally = Tally(state.sessions, state.waiting_places, has_work=has_work, most=MOST)
@@ -110,7 +119,9 @@ class _Reading:
         self._node = life.state.node
         self._tally = tally
 
-    def view(self, figures: Figures, letters: views.LettersNow | None) -> views.Now:
+    def view(
+        self, figures: Figures, letters: views.LettersNow | None, alerts: list[RaisedAlert]
+    ) -> views.Now:
         tally, guard = self._tally, self._state.guard
         channels, work = tally.channels(), tally.work()
         longest = sorted(guard.held, key=lambda channel: guard.held[channel].since)
@@ -119,6 +130,7 @@ class _Reading:
             sentence="",
             time=self._node.now_ms(),
             store=self._store(),
+            alerts=alerts,
             waiting=tally.waiting,
             in_flight=tally.in_flight,
             oldest=self._oldest(tally.oldest.first()),

@@ -48,7 +48,7 @@ def _but(now: Now, text: str, since: Callable[[int | None], str]) -> str:
     oldest = now.oldest
     if oldest is not None and now.time - oldest.published >= _LATE_MS:
         return f", but {oldest.receiver} has not acknowledged a message{since(oldest.published)}"
-    return ""
+    return f", but {now.alerts[0].reason}" if now.alerts else ""
 
 
 def _stuck(now: Now, since: Callable[[int | None], str]) -> Iterator[tuple[int, str]]:

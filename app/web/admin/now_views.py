@@ -6,6 +6,7 @@ from typing import Annotated, Generic, Literal, TypeVar
 from pydantic import Field
 
 from holdfast.store.fields import Count, Ms
+from holdfast.web.admin.alerts import RaisedAlert
 from holdfast.web.admin.session_filter import AnyDispatcherState
 from holdfast.web.admin.session_views import HeldChannel, Hold
 from holdfast.web.admin.system_views import Figures
@@ -127,6 +128,7 @@ class Now:
         StoreState,
         Field(description="`full` if too many changes wait until it is available."),
     ]
+    alerts: Annotated[list[RaisedAlert], Field(description="The alerts that are raised.")]
     waiting: _Waiting
     in_flight: _InFlight
     oldest: OldestEntry | None

@@ -109,6 +109,7 @@ class Figures:
     channels: Annotated[int, Field(ge=0, description="Channels and patterns with subscribers.")]
     channels_held_back: Count
     store_available: bool
+    alerts: Annotated[int, Field(ge=0, description="Alerts that are raised.")]
     letters: Annotated[
         int | None, Field(description="Dead letters; null while the store is unavailable.")
     ]

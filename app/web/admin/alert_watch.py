@@ -1,0 +1,129 @@
+"""Measures what operators are alerted of, and alerts them: on `/sys/alert` and in the log."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterator
+
+from holdfast.bayeux.channel_holds import ALERT
+from holdfast.delivery.notices import ALERT_CLEARED, ALERT_RAISED
+from holdfast.store.connection import StoreUnavailable
+from holdfast.store.journal_frames import JournalFrames
+from holdfast.store.pipeline_results import PipelineResults
+from holdfast.web.admin.alert_limits import Alert, AlertLimits
+from holdfast.web.admin.alerts import Alerts, Measured, RaisedAlert
+from holdfast.web.admin.changes import RunningServer
+from holdfast.web.admin.count_window import CountWindow
+from holdfast.web.admin.measurements import (
+    of_audit,
+    of_ingest,
+    of_letters,
+    of_oldest,
+    of_refused,
+)
+from holdfast.web.admin.now import LiveNow
+
+log = logging.getLogger(__name__)
+
+_EVERY_S = 10.0
+# At most this part of the processor is spent on counting, with millions of entries too.
+_SHARE = 0.01
+# What the pipeline writes changes seldom.
+_PIPELINE_EVERY_S = 60.0
+
+_Found = Iterator[tuple[Alert, Measured]]
+
+
+class AlertWatch:
+    """Looks every ten seconds; the pipeline's results once a minute.
+
+    Args:
+        limits: Returns the limits that are in force.
+    """
+
+    def __init__(
+        self,
+        server: RunningServer,
+        now: LiveNow,
+        alerts: Alerts,
+        limits: Callable[[], AlertLimits],
+        *,
+        results: PipelineResults,
+        frames: JournalFrames,
+    ) -> None:
+        self._server = server
+        self._state = server.life.state
+        self._now = now
+        self._alerts = alerts
+        self._limits = limits
+        self._results = results
+        self._frames = frames
+        self._counts = CountWindow(self._state.counters, server.clock())
+        self._pipeline_due = 0.0
+
+    async def run(self) -> None:
+        spent_s = 0.0
+        while True:
+            await asyncio.sleep(max(_EVERY_S, spent_s / _SHARE))
+            try:
+                spent_s = await self.look()
+            except Exception:
+                log.exception("the alerts could not be checked")
+
+    async def look(self) -> float:
+        """Measure everything that is due; return the processor time of counting."""
+        limits, spent_s = self._limits(), 0.0
+        self._judge(self._of_counters(limits), limits)
+        if self._needs_tally(limits):
+            tally, spent_s = await self._now.count()
+            measured = of_oldest(tally, self._state.node)
+            self._judge(iter(measured.items()), limits)
+        if self._server.keeps_journal and self._server.clock() >= self._pipeline_due:
+            self._pipeline_due = self._server.clock() + _PIPELINE_EVERY_S
+            try:
+                found = await self._of_pipeline()
+            except StoreUnavailable:
+                # Nobody knows: what is raised stays so.
+                return spent_s
+            self._judge(iter(found), limits)
+        return spent_s
+
+    def _needs_tally(self, limits: AlertLimits) -> bool:
+        queues = (Alert.OLDEST, Alert.ABSENT)
+        return any(limits.of(each) or self._alerts.is_raised(each) for each in queues)
+
+    def _of_counters(self, limits: AlertLimits) -> _Found:
+        self._counts.note(self._server.clock())
+        yield Alert.LETTERS, of_letters(self._counts)
+        yield Alert.REFUSED, of_refused(self._counts, limits.refused_at_least)
+
+    async def _of_pipeline(self) -> list[tuple[Alert, Measured]]:
+        node = self._state.node
+        unread = await self._frames.unread(node.name)
+        audit = await self._results.get("audit")
+        return [
+            (Alert.INGEST, of_ingest(unread, node.now_ms())),
+            (Alert.AUDIT, of_audit(audit, node.now_ms())),
+        ]
+
+    def _judge(self, found: _Found, limits: AlertLimits) -> None:
+        for alert, measured in found:
+            now, now_ms = self._server.clock(), self._state.node.now_ms()
+            changed = self._alerts.judge(alert, measured, limits, now, now_ms)
+            if changed is not None:
+                self._report(changed, is_raised=self._alerts.is_raised(alert))
+
+    def _report(self, alert: RaisedAlert, *, is_raised: bool) -> None:
+        data = {
+            "kind": "alert raised" if is_raised else "alert cleared",
+            "alert": alert.alert.value,
+            "since": alert.since,
+            "reason": alert.reason,
+        }
+        text = alert.reason
+        if is_raised:
+            data["next"] = alert.next
+            text = f"{text}; {alert.next}"
+        self._state.notices.report(
+            ALERT_RAISED if is_raised else ALERT_CLEARED, alert.alert.value, text
+        )
+        self._state.system_events.publish({"channel": ALERT, "data": data})
