@@ -9,7 +9,7 @@ import os
 import shutil
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 from uuid import uuid4
 
 from holdfast.pipeline.census import census
@@ -18,9 +18,7 @@ from holdfast.pipeline.ingest import write_lives
 from holdfast.pipeline.lake import EVENTS, MADE, Lake, NewFile, write_down
 from holdfast.pipeline.runs import runs_of
 from holdfast.pipeline.spans import footer
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from holdfast.pipeline.tasks import Tasks
 
 _PLACE = "_backfill"
 
@@ -50,13 +48,13 @@ class Backfill:
         state = self._scratch.state()
         return 0 if state is None else state + 1
 
-    def run(self, spark: "SparkSession", report: Callable[[int], None]) -> None:
+    def run(self, tasks: Tasks, report: Callable[[int], None]) -> None:
         """Do the remaining steps; `report` is called with the number of complete ones."""
-        self._do(spark, report)
+        self._do(tasks, report)
         with self._lake.changing():
             # An ingest may have added events meanwhile.
             self._add_steps()
-            self._do(spark, report)
+            self._do(tasks, report)
             self._put_in_place()
         shutil.rmtree(self._scratch.root)
 
@@ -100,15 +98,15 @@ class Backfill:
         for path in self._lake.files(EVENTS, at=self._lake.state()):
             yield str(path.relative_to(base)), path.parent.name.partition("=")[2]
 
-    def _do(self, spark: "SparkSession", report: Callable[[int], None]) -> None:
+    def _do(self, tasks: Tasks, report: Callable[[int], None]) -> None:
         for step in self.steps[self.done :]:
             files = [self._lake.root / EVENTS / file for file in step.files]
             for file in files:
                 footer(file)
-            runs = runs_of(census(spark, files))
+            runs = runs_of(census(tasks, files))
             # A step that was killed while it ended leaves lives behind.
             with self._scratch.changing():
-                self._scratch.commit(write_lives(spark, files, self._scratch, runs), {})
+                self._scratch.commit(write_lives(tasks, files, self._scratch, runs), {})
             report(self.done)
 
     def _put_in_place(self) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -10,10 +10,7 @@ import pyarrow.compute as pc
 from holdfast.journal.schema import Kind
 from holdfast.pipeline.arrow import ARROW, arrow_of, opened
 from holdfast.pipeline.rows import Sums, only_if, summed
-from holdfast.pipeline.tasks import in_tasks
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from holdfast.pipeline.tasks import Tasks
 
 GROUP = (
     "node string, epoch string, kind string, n bigint, number bigint, since_us bigint, "
@@ -62,12 +59,11 @@ def add_up(counts: Iterable[pa.Table]) -> pa.Table:
     return summed(pa.concat_tables(counts), _BY, _SUMS).combine_chunks()
 
 
-def census(spark: "SparkSession", files: Sequence[Path]) -> list[Group]:
+def census(tasks: Tasks, files: Sequence[Path]) -> list[Group]:
     """Return the groups of the events in these files, from receipts where there are any."""
-    cores = spark.sparkContext.defaultParallelism
+    cores = tasks.cores
     shares = [files[number::cores] for number in range(min(cores, len(files)))]
-    groups = in_tasks(spark, _count_all, shares, GROUP)
-    return [Group(*row) for row in groups.collect()]
+    return [Group(*row) for row in tasks.run(_count_all, shares, GROUP)]
 
 
 def _count_all(files: Sequence[Path]) -> Iterator[pa.Table]:

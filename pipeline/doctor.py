@@ -94,5 +94,5 @@ def _archive(java: Java) -> Check:
         return Check(_ARCHIVE, True, str(place))
     if not java.can_archive:
         return Check(_ARCHIVE, None, "this Java cannot create one: Spark starts more slowly")
-    text = "none yet: create it with holdfast doctor --prepare"
+    text = "none, and none is needed; --prepare makes one where Spark starts often"
     return Check(_ARCHIVE, None, text)

@@ -1,14 +1,14 @@
 """Reads the journal into the tables: every event exactly once, even if processes are killed."""
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from socket import gethostname
 from threading import Event
 from time import monotonic
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
 
@@ -24,18 +24,22 @@ from holdfast.pipeline.source.planning import Planner
 from holdfast.pipeline.source.readers import Readers
 from holdfast.pipeline.source.reading import Piece, read_piece
 from holdfast.pipeline.source.streams import Journals, answering
-from holdfast.pipeline.tasks import in_tasks
+from holdfast.pipeline.tasks import LocalTasks, Tasks, tasks_of
 from holdfast.pipeline.upkeep import tidy
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+# Spark, or processes of this machine.
+Engine: TypeAlias = "SparkSession | LocalTasks"
 # The maximum of a batch, which limits the memory.
 MOST_EVENTS = 5_000_000
 # Seconds between two looks at the journal.
 _PAUSE_S = 5.0
 # This number of frames is worth a batch at once; each batch costs time, and makes files.
 _ENOUGH = 200
+# Less of the journal does not tell whether a machine is too slow for it.
+_WORTH_S = 60.0
 
 
 @dataclass(slots=True)
@@ -47,6 +51,18 @@ class IngestProgress:
     incidents: dict[str, int] = field(default_factory=dict)
     # By node: the number of frames that were written after the last one read, but are missing.
     lacking: dict[str, int] = field(default_factory=dict)
+    # The time that batches took, and the time in which their frames were written.
+    worked_s: float = field(default=0.0, compare=False)
+    covered_s: float = field(default=0.0, compare=False)
+
+    @property
+    def is_outgrown(self) -> bool:
+        """Whether the work takes most of the time in which the journal grows."""
+        return self.covered_s >= _WORTH_S and self.worked_s * 2 > self.covered_s
+
+    def as_json(self) -> dict[str, Any]:
+        names = ("batches", "events", "incidents", "lacking")
+        return {name: getattr(self, name) for name in names}
 
     def add(self, groups: Iterable[Group]) -> None:
         """Count a batch."""
@@ -94,20 +110,20 @@ class _Ingest:
 
     def __init__(
         self,
-        spark: "SparkSession",
+        tasks: Tasks,
         source: Source,
         lake: Lake,
         report: Callable[[IngestProgress], None],
     ) -> None:
         self.progress = IngestProgress()
-        self._spark = spark
+        self._tasks = tasks
         self._source = source
         self._lake = lake
         self._report = report
         self._journals = source.journals()
         self._planner = Planner(
             self._journals,
-            cores=spark.sparkContext.defaultParallelism,
+            cores=tasks.cores,
             accepts_loss=source.accepts_loss,
         )
 
@@ -147,6 +163,7 @@ class _Ingest:
 
     def take(self, goal: Mapping[str, str]) -> bool:
         """Ingest a batch of the frames up to these; return whether there were any."""
+        begin = monotonic()
         with self._lake.changing():
             start = self._lake.offset()
             with answering(self._source.url):
@@ -157,11 +174,13 @@ class _Ingest:
             if not pieces:
                 return False
             work = partial(write_piece, self._source, self._lake.root / EVENTS)
-            receipts = in_tasks(self._spark, work, pieces, RECEIPT).collect()
+            receipts = self._tasks.run(work, pieces, RECEIPT)
             groups = [Group(*row[1:]) for row in receipts]
-            write_batch(self._spark, {row.file for row in receipts}, groups, self._lake, end)
+            write_batch(self._tasks, {row[0] for row in receipts}, groups, self._lake, end)
         self._report_read()
         self.progress.add(groups)
+        self.progress.worked_s += monotonic() - begin
+        self.progress.covered_s += covered_s(pieces)
         self._report(self.progress)
         tidy(self._lake)
         return True
@@ -174,7 +193,7 @@ class _Ingest:
 
 
 def take_what_is_there(
-    spark: "SparkSession", source: Source, lake: Lake, report: Callable[[IngestProgress], None]
+    engine: Engine, source: Source, lake: Lake, report: Callable[[IngestProgress], None]
 ) -> IngestProgress:
     """Ingest everything that is in the journal now; `report` is called for each batch.
 
@@ -182,11 +201,17 @@ def take_what_is_there(
         PipelineFailed: The journal lacks something, or cannot be read; what is in the tables stays.
     """
     with lake.alone("ingest"):
-        ingest = _Ingest(spark, source, lake, report)
+        ingest = _Ingest(tasks_of(engine), source, lake, report)
         ingest.open()
         ingest.take_all()
         ingest.look()
     return ingest.progress
+
+
+def covered_s(pieces: Sequence[Piece]) -> float:
+    """Return the time in which the store got these frames."""
+    ms = [int(id.partition("-")[0]) for piece in pieces for id in (piece.first, piece.last)]
+    return (max(ms) - min(ms)) / 1000
 
 
 def _lacking(numbered: Mapping[str, int], lake: Lake) -> dict[str, int]:
@@ -196,7 +221,7 @@ def _lacking(numbered: Mapping[str, int], lake: Lake) -> dict[str, int]:
 
 
 def go_on(
-    spark: "SparkSession",
+    engine: Engine,
     source: Source,
     lake: Lake,
     report: Callable[[IngestProgress], None],
@@ -208,7 +233,7 @@ def go_on(
         PipelineFailed: The journal lacks something, or cannot be read; what is in the tables stays.
     """
     with lake.alone("ingest"):
-        ingest, pace = _Ingest(spark, source, lake, report), Pace(source.every_s)
+        ingest, pace = _Ingest(tasks_of(engine), source, lake, report), Pace(source.every_s)
         ingest.open()
         while not is_over.is_set():
             if pace.is_due(ingest.look(), monotonic()):
@@ -239,7 +264,7 @@ def write_piece(source: Source, into: Path, piece: Piece) -> Iterator[pa.Table]:
 
 
 def write_batch(
-    spark: "SparkSession",
+    tasks: Tasks,
     files: Iterable[str],
     groups: Iterable[Group],
     lake: Lake,
@@ -248,13 +273,11 @@ def write_batch(
     """Make the next state of the tables from new files of events."""
     events = [NewFile(EVENTS, file) for file in files]
     paths = [lake.root / each.table / each.file for each in events]
-    lake.commit([*events, *write_lives(spark, paths, lake, runs_of(groups))], offset)
+    lake.commit([*events, *write_lives(tasks, paths, lake, runs_of(groups))], offset)
 
 
-def write_lives(
-    spark: "SparkSession", events: Iterable[Path], lake: Lake, runs: Runs
-) -> list[NewFile]:
+def write_lives(tasks: Tasks, events: Iterable[Path], lake: Lake, runs: Runs) -> list[NewFile]:
     """Write files of the tables that derive from events and from the carried tables."""
     is_first = lake.state() is None
     carried = {table: [] if is_first else lake.files(table) for table in CARRIED}
-    return make_tables(spark, {EVENTS: events, **carried}, runs, lake.root)
+    return make_tables(tasks, {EVENTS: events, **carried}, runs, lake.root)

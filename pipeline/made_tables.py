@@ -1,12 +1,12 @@
 """Makes lives and messages from events: each task handles a span of messages and writes its files.
 
-Spark only receives receipts, as for events: see `holdfast.pipeline.source.event_files`.
+The engine only receives receipts, as for events: see `holdfast.pipeline.source.event_files`.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 from uuid import uuid4
 
 import pyarrow as pa
@@ -21,10 +21,7 @@ from holdfast.pipeline.messages import MESSAGES, known, lost, messages, still_un
 from holdfast.pipeline.runs import Runs, carried_with_runs, with_runs
 from holdfast.pipeline.source.event_files import PACKED, packing
 from holdfast.pipeline.spans import Span, parts, read, spans
-from holdfast.pipeline.tasks import in_tasks
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from holdfast.pipeline.tasks import Tasks
 
 _RECEIPT = "table string, file string"
 # The columns of events that lives and messages do not need are omitted.
@@ -42,7 +39,7 @@ class Settled(NamedTuple):
 
 
 def make_tables(
-    spark: "SparkSession", tables: Mapping[str, Iterable[Path]], runs: Runs, into: Path
+    tasks: Tasks, tables: Mapping[str, Iterable[Path]], runs: Runs, into: Path
 ) -> list[NewFile]:
     """Make the tables from these files of events and from what was carried.
 
@@ -50,9 +47,9 @@ def make_tables(
         tables: Files of `events`, and of `messages` and open lives.
         into: The folder of the tables.
     """
-    found = spans(tables, spark.sparkContext.defaultParallelism)
-    receipts = in_tasks(spark, partial(_receipts, runs, into), found, _RECEIPT)
-    return [NewFile(*row) for row in receipts.collect()]
+    found = spans(tables, tasks.cores)
+    receipts = tasks.run(partial(_receipts, runs, into), found, _RECEIPT)
+    return [NewFile(*row) for row in receipts]
 
 
 def _receipts(runs: Runs, into: Path, span: Span) -> Iterator[pa.Table]:

@@ -20,7 +20,7 @@ from holdfast.pipeline.reports.catalogue import REPORTS
 from holdfast.pipeline.scope import EVERYTHING
 from holdfast.pipeline.session import Engine, open_session
 from holdfast.pipeline.source.event_files import RECEIPT, write_events
-from holdfast.pipeline.tasks import in_tasks
+from holdfast.pipeline.tasks import SparkTasks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -47,10 +47,10 @@ def _work(spark: "SparkSession", place: Path) -> None:
     """Turn a few events into tables and reports."""
     lake = Lake(place / "lake")
     lake.sign()
-    receipts = in_tasks(spark, partial(_write, lake.root / EVENTS), [None], RECEIPT).collect()
-    write_batch(
-        spark, {row.file for row in receipts}, [Group(*row[1:]) for row in receipts], lake, {}
-    )
+    tasks = SparkTasks(spark)
+    receipts = tasks.run(partial(_write, lake.root / EVENTS), [None], RECEIPT)
+    groups = [Group(*row[1:]) for row in receipts]
+    write_batch(tasks, {row[0] for row in receipts}, groups, lake, {})
     tables = of_lake(lake, spark)
     for question in REPORTS.values():
         tables.ask(question, 1)

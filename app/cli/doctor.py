@@ -32,7 +32,7 @@ def doctor(
         bool,
         typer.Option(
             "--prepare",
-            help="Make later starts of Spark faster; takes a minute, once; implies --pipeline.",
+            help="Make an archive that saves a second at starts of Spark; implies --pipeline.",
         ),
     ] = False,
     as_json: AsJson = False,

@@ -2,10 +2,9 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
@@ -29,9 +28,11 @@ from holdfast.cli.pipeline_upkeep import backfill, compact, retain
 from holdfast.cli.program import group_of_commands
 from holdfast.cli.spark import (
     ChosenEngine,
+    ChosenWorker,
     Parquet,
+    Worker,
+    WorkerOptions,
     failing,
-    refuse_remote,
     until_ctrl_c,
 )
 from holdfast.pipeline.lake import Lake
@@ -39,6 +40,8 @@ from holdfast.pipeline.scope import Scope
 from holdfast.units import counted
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from holdfast.pipeline.ingest import IngestProgress
     from holdfast.pipeline.reports.catalogue import Result
     from holdfast.pipeline.source.streams import Journals
@@ -101,32 +104,32 @@ def ingest(
     every: Annotated[float, _EVERY] = 60.0,
     as_json: AsJson = False,
     journal: AtJournal,
-    engine: ChosenEngine,
+    work: ChosenWorker,
 ) -> None:
     """Copy events from the journal into the tables, each exactly once."""
     from holdfast.pipeline.source.streams import Journals
 
-    refuse_remote(engine(False), "ingest")
     lake = Lake(journal.lake)
     with (
         failing(),
         journal.store() as url,
-        spark.session(engine(once and Journals(url, journal.namespace).are_small())) as session,
+        work.workers(Journals(url, journal.namespace).are_small, ends=once) as engine,
     ):
         from holdfast.pipeline.ingest import Source, go_on, take_what_is_there
 
         source = Source(url, journal.namespace, max_events, accept_loss, every)
-        asked = session if engine.are_given else None
+        # Whoever asks for a cluster wants answers from there, too.
+        asked = cast("SparkSession", engine) if work.spark.are_given else None
         if not once:
             with (
                 results.keeping(lake, asked, url, journal.namespace),
                 until_ctrl_c() as is_over,
                 _progress_of_events() as report,
             ):
-                go_on(session, source, lake, report, is_over)
+                go_on(engine, source, lake, _warning(report, work), is_over)
             return
         with _progress_of_frames(source.journals(), lake) as report:
-            done = take_what_is_there(session, source, lake, report)
+            done = take_what_is_there(engine, source, lake, _warning(report, work))
         if done.batches:
             results.write_present(lake, asked, url, journal.namespace)
     print_progress(done, as_json=as_json)
@@ -136,6 +139,25 @@ def ingest(
             "--namespace names another, and a server whose setting journal is on writes one"
         )
         raise typer.Exit(Exit.FAILED)
+
+
+def _warning(
+    report: "Callable[[IngestProgress], None]", work: WorkerOptions
+) -> "Callable[[IngestProgress], None]":
+    """Warn, once, if one machine is no longer enough."""
+    is_warned = work.worker is not Worker.LOCAL
+
+    def also_warn(done: "IngestProgress") -> None:
+        nonlocal is_warned
+        report(done)
+        if done.is_outgrown and not is_warned:
+            is_warned = True
+            complain(
+                f"this machine works for {done.worked_s:.0f} s on {done.covered_s:.0f} s of the "
+                "journal: --engine local is outgrown. Use --engine spark, and a cluster"
+            )
+
+    return also_warn
 
 
 @contextmanager
@@ -162,7 +184,7 @@ def _progress_of_frames(
 
 def print_progress(done: "IngestProgress", *, as_json: bool) -> None:
     if as_json:
-        print_json(asdict(done), is_line=True)
+        print_json(done.as_json(), is_line=True)
     else:
         note(f"{counted(done.events, 'event')} in {counted(done.batches, 'batch', 'batches')}")
         for kind, frames in sorted(done.incidents.items()):

@@ -5,11 +5,10 @@ from typing import Annotated
 
 import typer
 
-from holdfast.cli import spark
 from holdfast.cli.journal_place import AtJournal
 from holdfast.cli.options import AsJson, DryRun, Yes, confirm
 from holdfast.cli.output import note, print_json, print_rows, progress, spinner
-from holdfast.cli.spark import ChosenEngine, failing, refuse_remote
+from holdfast.cli.spark import ChosenWorker, failing
 from holdfast.pipeline.lake import OLDEST, VERSION, Lake
 from holdfast.units import counted
 
@@ -86,18 +85,18 @@ def backfill(
     accept_loss: Annotated[bool, _LOSS] = False,
     as_json: AsJson = False,
     journal: AtJournal,
-    engine: ChosenEngine,
+    worker: ChosenWorker,
 ) -> None:
     """Rebuild all tables that are derived from events, day by day.
 
     If interrupted, the next run continues after the last complete day. This also
     converts tables of an older version.
     """
-    refuse_remote(engine(False), "backfill")
     lake = Lake(journal.lake)
     with failing(), lake.alone_with_tables(oldest=OLDEST):
         from holdfast.pipeline.backfill import Backfill
         from holdfast.pipeline.migration import clean_up, take_over
+        from holdfast.pipeline.tasks import tasks_of
         from holdfast.pipeline.upkeep import give_up_lost
 
         is_older = lake.version() != VERSION
@@ -106,10 +105,10 @@ def backfill(
         if accept_loss:
             note(f"{counted(give_up_lost(lake), 'file')} of events given up")
         work = Backfill(lake)
-        with spark.session(engine(False)) as session, progress() as bar:
+        with worker.workers(lambda: False) as engine, progress() as bar:
             done = work.done
             task = bar.add_task("Days", total=len(work.steps), completed=done)
-            work.run(session, lambda done: bar.update(task, completed=done))
+            work.run(tasks_of(engine), lambda done: bar.update(task, completed=done))
         if is_older:
             clean_up(lake)
     days = sorted({step.day for step in work.steps})

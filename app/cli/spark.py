@@ -2,9 +2,10 @@
 
 import logging
 import signal
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from threading import Event
 from types import FrameType
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from holdfast.pipeline.reports.tables import Tables
+    from holdfast.pipeline.tasks import LocalTasks
 
 _MASTER = typer.Option(
     "--master", metavar="URL", help="Where Spark runs: local[2], spark://HOST:7077, k8s://URL."
@@ -55,6 +57,10 @@ def engine(
     conf: Annotated[list[str] | None, _CONF] = None,
 ) -> SparkOptions:
     """Check the options of Spark."""
+    return _spark_options(master, remote, conf)
+
+
+def _spark_options(master: str | None, remote: str | None, conf: list[str] | None) -> SparkOptions:
     options = SparkOptions(master, remote, dict(_setting(word) for word in conf or []))
     try:
         options(True)
@@ -66,10 +72,65 @@ def engine(
 ChosenEngine = Annotated[SparkOptions, engine]
 
 
-def refuse_remote(engine: Engine, who: str) -> None:
-    """Refuse Spark Connect for work whose tasks write files themselves."""
-    if engine.remote is not None:
-        raise typer.BadParameter(f"{who} writes the tables itself: use --master")
+class Worker(StrEnum):
+    """What does the work that makes tables."""
+
+    SPARK = "spark"
+    # Processes of this machine, without Java.
+    LOCAL = "local"
+
+
+_WORKER = typer.Option(
+    "--engine",
+    help="What does the work: Spark, or processes of this machine without Java, for small tables.",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerOptions:
+    """What does the work, and where Spark runs."""
+
+    worker: Worker
+    spark: SparkOptions
+
+    @contextmanager
+    def workers(
+        self, is_small: Callable[[], bool], *, ends: bool = True
+    ) -> "Iterator[SparkSession | LocalTasks]":
+        """Yield what does the work, given how to find out whether there is little to begin with.
+
+        Args:
+            ends: Whether the work is over when this is done.
+        """
+        if self.worker is Worker.SPARK:
+            with session(self.spark(ends and is_small())) as spark:
+                yield spark
+            return
+        from holdfast.pipeline.tasks import local_tasks
+
+        # For a little, it takes longer to start other processes than to do it.
+        with silent_ctrl_c(), local_tasks(1 if is_small() else None) as tasks:
+            yield tasks
+
+
+def worker(
+    engine: Annotated[Worker, _WORKER] = Worker.SPARK,
+    master: Annotated[str | None, _MASTER] = None,
+    remote: Annotated[str | None, _REMOTE] = None,
+    conf: Annotated[list[str] | None, _CONF] = None,
+) -> WorkerOptions:
+    """Check the options of work that makes tables."""
+    options = _spark_options(master, remote, conf)
+    if engine is Worker.LOCAL and options.are_given:
+        raise typer.BadParameter(
+            "--engine local works without Spark: leave out --master, --remote and --conf"
+        )
+    if options.remote is not None:
+        raise typer.BadParameter("the work writes the tables itself: use --master")
+    return WorkerOptions(engine, options)
+
+
+ChosenWorker = Annotated[WorkerOptions, worker]
 
 
 def _setting(word: str) -> tuple[str, str]:

@@ -33,7 +33,7 @@ from holdfast.pipeline.source.event_files import RECEIPT
 from holdfast.pipeline.source.planning import Planner
 from holdfast.pipeline.source.reading import Piece, read_piece
 from holdfast.pipeline.source.streams import Journals
-from holdfast.pipeline.tasks import in_tasks
+from holdfast.pipeline.tasks import SparkTasks
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -76,7 +76,7 @@ def source(url: str, lake: Lake) -> Found:
         pieces = planner.pieces({}, planner.advance({}, planner.newest(), None))
 
         def read(work: Callable[[Piece], Iterator[pa.Table]]) -> None:
-            in_tasks(spark, work, pieces, RECEIPT).collect()
+            SparkTasks(spark).run(work, pieces, RECEIPT)
 
         def pass_by() -> None:
             read(partial(_pass_by, url))
@@ -109,7 +109,8 @@ def spark(url: str, lake: Lake) -> Found:
         made.sign()
 
         def make() -> None:
-            lives = write_lives(spark, files, made, runs_of(census(spark, files)))
+            tasks = SparkTasks(spark)
+            lives = write_lives(tasks, files, made, runs_of(census(tasks, files)))
             made.commit(lives, {})
 
         took = {"lives": _seconds(make)}

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import date
 from fcntl import LOCK_EX, LOCK_NB, flock
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import orjson
 import pyarrow as pa
@@ -21,12 +21,12 @@ from holdfast.pipeline import upkeep
 from holdfast.pipeline.arrow import ARROW
 from holdfast.pipeline.delta import File, Table
 from holdfast.pipeline.failures import PipelineFailed
+from holdfast.pipeline.ingest import write_lives
 from holdfast.pipeline.lake import CARRIED, EVENTS, TABLES, Lake, NewFile
-from holdfast.pipeline.made_tables import make_tables_of
 from holdfast.pipeline.runs import Runs
 from holdfast.pipeline.scope import EVERYTHING, Scope
 from holdfast.pipeline.source.event_files import write_events
-from holdfast.pipeline.spans import spans
+from holdfast.pipeline.tasks import LocalTasks
 from tests.pipeline.audited import findings_of
 from tests.pipeline.deaths import Killed, kill_at
 from tests.pipeline.losses import miss_each_file
@@ -66,7 +66,7 @@ def ingested(lake: Lake, batch: int, events: list[Event]) -> None:
     made = written(lake, batch, events)
     with lake.changing():
         paths = [lake.root / EVENTS / each.file for each in made]
-        lake.commit([*made, *write_lives(None, paths, lake, Runs({}, {}, {}))], {})
+        lake.commit([*made, *write_lives(LocalTasks(1), paths, lake, Runs({}, {}, {}))], {})
 
 
 @pytest.fixture
@@ -157,8 +157,6 @@ def test_a_backfill_begins_again_when_its_files_were_merged(
 def test_a_step_of_a_backfill_that_is_killed_at_its_end_takes_effect_once(
     lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(backfills, "census", lambda *_: [])
-    monkeypatch.setattr(backfills, "write_lives", write_lives)
     real = Table.commit
 
     def commit(table: Table, names: list[str], number: int, *, is_all: bool) -> None:
@@ -167,20 +165,12 @@ def test_a_step_of_a_backfill_that_is_killed_at_its_end_takes_effect_once(
             raise Killed
         real(table, names, number, is_all=is_all)
 
-    spark = cast("SparkSession", None)
     with monkeypatch.context() as fate:
         fate.setattr(Table, "commit", commit)
         with pytest.raises(Killed):
-            backfills.Backfill(lake).run(spark, lambda done: None)
-    backfills.Backfill(lake).run(spark, lambda done: None)
+            backfills.Backfill(lake).run(LocalTasks(1), lambda done: None)
+    backfills.Backfill(lake).run(LocalTasks(1), lambda done: None)
     assert len(rows(lake, "life")) == 41
-
-
-def write_lives(spark: object, events: list[Path], into: Lake, runs: Runs) -> list[NewFile]:
-    """As an ingest does it with Spark."""
-    is_first = into.state() is None
-    files = {EVENTS: events, **{name: [] if is_first else into.files(name) for name in CARRIED}}
-    return [made for span in spans(files, 1) for made in make_tables_of(span, runs, into.root)]
 
 
 def test_a_backfill_proceeds_without_lost_events_only_with_accept_loss(

@@ -24,7 +24,7 @@ ENGLISH = """
     longest look made main making manual match max measure model moment monitor newest next
     number oldest on only out part person process progress protocol range read reason
     received remote respond rest row sample search seen send sent serve since sort statistic
-    suggestion take taken task text then title total two unit unreachable until unusable
+    suggestion take taken text then title total two unit unreachable until unusable
     value version way who
 """
 # what they mean to anybody who writes Python,

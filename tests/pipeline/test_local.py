@@ -1,0 +1,174 @@
+"""Tables are made without Spark, too: by the same functions, in processes of this machine."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import orjson
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+from typer.testing import CliRunner
+
+from holdfast.cli.main import program
+from holdfast.pipeline.failures import PipelineFailed
+from holdfast.pipeline.ingest import Engine, IngestProgress, Source, take_what_is_there
+from holdfast.pipeline.lake import TABLES, Lake
+from holdfast.pipeline.tasks import local_tasks
+from tests.pipeline.journals import Writer
+from tests.pipeline.tales import a_week, more, refusals, requests
+from tests.serving import ROOT
+from tests.store.servers import ValkeyServer
+from tests.unit.pipeline.stories import start, the_story
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def write(store: ValkeyServer) -> None:
+    """A journal of two nodes, each with two runs, with every kind of fate."""
+    told = [*the_story(), *more(), *requests(), *refusals(), *a_week()]
+    told.sort(key=lambda each: each.ts)
+    for node in ("n1", "n2"):
+        writer = Writer(store, node)
+        own = [each._replace(node=node, origin=each.origin and node) for each in told]
+        for run in (1, 2):
+            writer.epoch = f"seed-{run}"
+            half = own[: len(own) // 2] if run == 1 else own[len(own) // 2 :]
+            begin = start(half[0].ts / 1e6)._replace(node=node, ts=half[0].ts)
+            writer.write_all([begin, *half], each=7)
+
+
+def ingested(engine: Engine, store: ValkeyServer, place: Path) -> dict[str, list[str]]:
+    """All rows of all tables after an ingest in several batches."""
+    source = Source(store.url, most=400)
+    done = take_what_is_there(engine, source, Lake(place), lambda taken: None)
+    assert done.batches > 2
+    return {name: rows(place / name) for name in TABLES}
+
+
+def rows(table: Path) -> list[str]:
+    return sorted(map(repr, DeltaTable(table).to_pyarrow_table().to_pylist()))
+
+
+def test_both_engines_make_the_same_tables_row_by_row(
+    spark: "SparkSession", store: ValkeyServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Several tasks, even for a few events.
+    monkeypatch.setattr("holdfast.pipeline.source.planning._SMALLEST", 50)
+    monkeypatch.setattr("holdfast.pipeline.spans._FEWEST", 50)
+    write(store)
+    with local_tasks(2) as tasks:
+        local = ingested(tasks, store, tmp_path / "local")
+        # It did not do the work alone.
+        assert tasks._processes is not None
+    on_spark = ingested(spark, store, tmp_path / "spark")
+    assert all(on_spark.values())
+    assert local == on_spark
+
+
+def test_the_command_ingests_without_loading_spark(store: ValkeyServer, tmp_path: Path) -> None:
+    Writer(store).write_all(the_story(), each=6)
+    words = ["ingest", "--once", "--json", "--engine", "local", "--redis", store.url]
+    words += ["--lake", str(tmp_path / "lake")]
+    ask = f"main.program(['pipeline', *{words}])"
+    check = (
+        f"import sys, holdfast.cli.main as main\ntry: {ask}\n"
+        "except SystemExit: sys.exit(str({'pyspark', 'py4j'} & {*sys.modules} or ''))"
+    )
+    done = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, cwd=ROOT)
+    assert orjson.loads(done.stdout)["events"] == len(the_story())
+    assert "pyspark" not in done.stderr
+    said = CliRunner().invoke(program, ["pipeline", "backfill", "--engine", "local", *words[-2:]])
+    assert "1 day rebuilt" in said.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--engine", "local", "--master", "local[2]"], "--engine local works without Spark"),
+        (["--remote", "sc://127.0.0.1:1"], "writes the tables itself: use --master"),
+    ],
+)
+def test_options_that_do_not_go_together_are_refused(words: list[str], said: str) -> None:
+    done = CliRunner().invoke(program, ["pipeline", "ingest", *words], env={"COLUMNS": "200"})
+    assert done.exit_code == 2
+    assert said in done.stderr
+
+
+def die(share: int) -> Iterator[pa.Table]:
+    if share == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    yield pa.table({"share": [share]})
+
+
+def count(share: int) -> Iterator[pa.Table]:
+    yield pa.table({"share": [share, share]})
+
+
+def test_work_goes_on_after_a_process_of_it_has_died() -> None:
+    with local_tasks(2) as tasks:
+        with pytest.raises(PipelineFailed, match=r"part of the work died.* nothing is lost"):
+            tasks.run(die, [0, 1, 2], "share int")
+        assert sorted(tasks.run(count, [1, 2], "share int")) == [(1,), (1,), (2,), (2,)]
+
+
+def fail(share: int) -> Iterator[pa.Table]:
+    raise PipelineFailed(f"share {share}")
+    yield
+
+
+def test_a_failure_in_a_process_keeps_its_words() -> None:
+    for cores in (1, 2):
+        with local_tasks(cores) as tasks, pytest.raises(PipelineFailed, match=r"^share 7$"):
+            tasks.run(fail, [7, 7], "share int")
+
+
+def say_who(share: int) -> Iterator[pa.Table]:
+    sys.stdout.write(f"{os.getpid()}\n")
+    sys.stdout.flush()
+    signal.pause()
+    yield pa.table({})
+
+
+def test_processes_end_with_the_one_that_gave_them_work() -> None:
+    program = (
+        "from tests.pipeline.test_local import local_tasks, say_who\n"
+        "with local_tasks(2) as tasks: tasks.run(say_who, [1, 2], 'share int')"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", program], stdout=subprocess.PIPE, cwd=ROOT
+    ) as giver:
+        assert giver.stdout is not None
+        assert giver.stdout.readline()
+        giver.kill()
+        # It ends when no process has it open any more.
+        giver.stdout.read()
+
+
+@pytest.mark.parametrize(
+    ("worked_s", "covered_s", "is_outgrown"),
+    [(40, 70, True), (30, 70, False), (40, 50, False), (0, 0, False)],
+)
+def test_one_machine_is_outgrown_if_it_works_most_of_the_time(
+    worked_s: float, covered_s: float, is_outgrown: bool
+) -> None:
+    done = IngestProgress(worked_s=worked_s, covered_s=covered_s)
+    assert done.is_outgrown == is_outgrown
+
+
+def test_the_command_says_when_one_machine_is_outgrown(
+    store: ValkeyServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Writer(store).write_all(the_story(), each=6)
+    place = ["--redis", store.url, "--lake", str(tmp_path / "lake")]
+    monkeypatch.setattr("holdfast.pipeline.ingest.covered_s", lambda pieces: 70.0)
+    monkeypatch.setattr(IngestProgress, "is_outgrown", property(lambda done: True))
+    words: list[Any] = ["pipeline", "ingest", "--once", "--engine", "local", *place]
+    said = CliRunner().invoke(program, words)
+    assert said.exit_code == 0
+    assert "s on 70 s of the journal: --engine local is outgrown. Use --engine spark" in said.stderr
