@@ -4,20 +4,19 @@ A step builds tables as an ingest would. After a kill, a backfill continues afte
 step; readers never see incomplete tables.
 """
 
-import json
 import os
 import shutil
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import NamedTuple
-from uuid import uuid4
 
 from holdfast.pipeline.census import census
+from holdfast.pipeline.digests import another_name, read_sealed, write_sealed
 from holdfast.pipeline.failures import PipelineFailed
 from holdfast.pipeline.ingest import write_lives
-from holdfast.pipeline.lake import EVENTS, MADE, Lake, NewFile, write_down
+from holdfast.pipeline.lake import EVENTS, MADE, Lake, NewFile, check
 from holdfast.pipeline.runs import runs_of
-from holdfast.pipeline.spans import footer
+from holdfast.pipeline.spans import first_of, footer
 from holdfast.pipeline.tasks import Tasks
 
 _PLACE = "_backfill"
@@ -61,7 +60,7 @@ class Backfill:
     def _planned(self) -> list[Step]:
         """Return the steps of an earlier run, if the files are still those of the table."""
         try:
-            planned = json.loads(self._plan.read_bytes())
+            planned = read_sealed(self._plan)
         except FileNotFoundError:
             return []
         steps = [Step(day, tuple(files)) for day, files in planned]
@@ -89,18 +88,19 @@ class Backfill:
                 by_day.setdefault(day, []).append(file)
         self.steps += [Step(day, tuple(files)) for day, files in sorted(by_day.items())]
         self._scratch.sign()
-        write_down(self._plan, self.steps)
+        write_sealed(self._plan, self.steps)
 
     def _events(self) -> Iterable[tuple[str, str]]:
         """Yield the files of events in their table, and their days."""
         base = self._lake.root / EVENTS
         # Tables of an older version have a state that other readers refuse.
-        for path in self._lake.files(EVENTS, at=self._lake.state()):
+        for path in self._lake.listed(EVENTS, at=self._lake.state()):
             yield str(path.relative_to(base)), path.parent.name.partition("=")[2]
 
     def _do(self, tasks: Tasks, report: Callable[[int], None]) -> None:
         for step in self.steps[self.done :]:
             files = [self._lake.root / EVENTS / file for file in step.files]
+            check(files)
             for file in files:
                 footer(file)
             runs = runs_of(census(tasks, files))
@@ -114,7 +114,7 @@ class Backfill:
         for table in MADE:
             for file in self._scratch.files(table):
                 # Each attempt uses a new name: a killed run may have made the file already.
-                made.append(NewFile(table, f"{uuid4().hex}.parquet"))
+                made.append(NewFile(table, another_name(file)))
                 os.link(file, self._lake.root / table / made[-1].file)
         self._lake.commit(made, self._lake.offset(), anew=MADE)
 
@@ -135,11 +135,5 @@ def check_reach(lives: Iterable[Path], first: str) -> None:
 
 def _oldest(lives: Path) -> str | None:
     """Return the day of the first end in a file."""
-    metadata = footer(lives)
-    column = metadata.schema.names.index("ended_ts")
-    groups = (
-        metadata.row_group(number).column(column) for number in range(metadata.num_row_groups)
-    )
-    found = [each.statistics.min for each in groups if each.statistics is not None]
-    days = [str(moment.date()) for moment in found if moment is not None]
-    return min(days, default=None)
+    first = first_of(footer(lives), "ended_ts")
+    return None if first is None else str(first.date())

@@ -7,7 +7,7 @@ Each commit carries the number of the lake's state that it belongs to: see
 import json
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import unquote
@@ -18,13 +18,15 @@ from deltalake import (
     Field,
     Schema,
     Transaction,
-    WriterProperties,
 )
+from deltalake.exceptions import DeltaError
 from deltalake.schema import ArrayType, PrimitiveType
 from deltalake.transaction import AddAction, RemoveAction
 
+from holdfast.pipeline.digests import ALTERED, altered_files
 from holdfast.pipeline.durable import sync
-from holdfast.pipeline.failures import PipelineFailed
+from holdfast.pipeline.failures import PipelineFailed, in_words
+from holdfast.pipeline.log_digests import LogDigests
 
 # The application that counts the states in the logs.
 _WHO = "holdfast"
@@ -41,10 +43,6 @@ _TYPES: dict[str, PrimitiveType | ArrayType] = {
     "timestamp": PrimitiveType("timestamp"),
     "array<bigint>": ArrayType(PrimitiveType("long"), contains_null=True),
 }
-# The size of merged files: some million events. Files of less than half this size are merged.
-_MERGED = 32 * 1024**2
-SMALL = _MERGED // 2
-_PACKING = WriterProperties(compression="ZSTD", compression_level=1, max_row_group_size=65_536)
 
 
 class File(NamedTuple):
@@ -65,6 +63,14 @@ class File(NamedTuple):
         return None if size == self.size else "is incomplete"
 
 
+def flaws(files: Iterable[File]) -> dict[Path, str]:
+    """Return what happened to the files of these that are not as they were written."""
+    known = {file.path: file.fault for file in files}
+    found = {path: fault for path, fault in known.items() if fault is not None}
+    whole = (path for path, fault in known.items() if fault is None)
+    return found | dict.fromkeys(altered_files(whole), ALTERED)
+
+
 class Table:
     """The table in one folder.
 
@@ -77,6 +83,7 @@ class Table:
         self._place = place
         self._schema = _schema(", ".join(filter(None, (columns, by))))
         self._by = by.split()[:1]
+        self._digests = LogDigests(place)
 
     @property
     def exists(self) -> bool:
@@ -84,16 +91,12 @@ class Table:
 
     def create(self) -> None:
         """Begin the table, unless it exists."""
+        if self.exists:
+            return
         DeltaTable.create(
-            str(self._place),
-            self._schema,
-            mode="ignore",
-            partition_by=self._by,
-            configuration=_SETTINGS,
+            str(self._place), self._schema, partition_by=self._by, configuration=_SETTINGS
         )
-        with suppress(FileNotFoundError):
-            # Old entries of a log are deleted after some time.
-            sync(self._place / "_delta_log" / f"{0:020d}.json")
+        self._settle(0, 0)
 
     def lacking(self) -> list[Field]:
         """Return the columns that the table lacks because an older version began it."""
@@ -106,7 +109,20 @@ class Table:
             newest.alter.add_columns(self.lacking())
 
     def newest(self) -> DeltaTable:
-        return DeltaTable(str(self._place))
+        """Return the table at its newest version.
+
+        Raises:
+            PipelineFailed: Its log is not as it was written.
+        """
+        self._digests.check()
+        try:
+            return DeltaTable(str(self._place))
+        except DeltaError as error:
+            raise PipelineFailed(f"{self._place / '_delta_log'}: {in_words(error)}") from None
+
+    def altered_log(self) -> Iterable[Path]:
+        """Yield the files of its log that are not as they were written."""
+        return self._digests.altered()
 
     def at(self, number: int) -> DeltaTable:
         """Return the table at a state; its newest version may be some commits ahead."""
@@ -144,24 +160,18 @@ class Table:
             with self._settling() as newest:
                 newest.restore(self.at(number).version(), commit_properties=_of(number))
 
-    def merge(self, day: str | None) -> None:
-        """Merge small files: those of a day, if the table has a folder for each."""
-        where = None if day is None else [(self._by[0], "=", day)]
-        with self._settling() as newest:
-            newest.optimize.compact(
-                where, _MERGED, max_concurrent_tasks=1, writer_properties=_PACKING
-            )
+    def exchange(self, files: Iterable[File], names: Iterable[str], *, is_same: bool) -> None:
+        """Replace these files by others in its folder.
 
-    def delete(self, condition: str) -> None:
-        """Remove the rows for which this holds."""
-        with self._settling() as newest:
-            newest.delete(condition, _PACKING)
-
-    def exchange(self, files: Iterable[File], names: Iterable[str]) -> None:
-        """Replace these files by others in its folder."""
+        Args:
+            is_same: Whether the others have the same rows, so that who follows the table reads
+                none again.
+        """
         ms = time.time_ns() // 10**6
-        changes: list[AddAction | RemoveAction] = [self._removed(file, ms) for file in files]
-        changes += map(self._added, names)
+        changes: list[AddAction | RemoveAction] = [
+            self._removed(file, ms, is_change=not is_same) for file in files
+        ]
+        changes += (self._added(name, is_change=not is_same) for name in names)
         with self._settling() as newest:
             newest.create_write_transaction(changes, "append", self._schema, self._by)
 
@@ -171,13 +181,14 @@ class Table:
         Args:
             is_whole: Delete those that never belonged to it, too, which killed processes left.
         """
-        self.newest().vacuum(hours, dry_run=False, enforce_retention_duration=False, full=is_whole)
+        with self._settling() as newest:
+            newest.vacuum(hours, dry_run=False, enforce_retention_duration=False, full=is_whole)
 
-    def _removed(self, file: File, ms: int) -> RemoveAction:
+    def _removed(self, file: File, ms: int, *, is_change: bool) -> RemoveAction:
         name = str(file.path.relative_to(self._place))
-        return RemoveAction(name, True, ms, file.size, self._parts(name))
+        return RemoveAction(name, is_change, ms, file.size, self._parts(name))
 
-    def _added(self, name: str) -> AddAction:
+    def _added(self, name: str, *, is_change: bool = True) -> AddAction:
         # Readers do not need it.
         from pyarrow.parquet import read_metadata
 
@@ -193,7 +204,7 @@ class Table:
         footer = read_metadata(path)
         stats = json.dumps({"numRecords": footer.num_rows})
         ms = int(stat.st_mtime * 1000)
-        return AddAction(name, stat.st_size, self._parts(name), ms, True, stats)
+        return AddAction(name, stat.st_size, self._parts(name), ms, is_change, stats)
 
     def _parts(self, name: str) -> dict[str, str | None]:
         words = (part.partition("=") for part in Path(name).parts[:-1])
@@ -205,13 +216,17 @@ class Table:
         newest = self.newest()
         before = newest.version()
         yield newest
+        self._settle(before + 1, self.newest().version())
+
+    def _settle(self, first: int, last: int) -> None:
         # Others may have committed meanwhile; to readers, an empty commit is one without files.
-        for version in range(before + 1, self.newest().version() + 1):
+        for version in range(first, last + 1):
             log = self._place / "_delta_log" / f"{version:020d}.json"
             for action in map(json.loads, log.read_text("utf-8").splitlines()):
                 if "add" in action:
                     sync(self._place / unquote(action["add"]["path"]))
             sync(log)
+        self._digests.add(first, last)
 
 
 def _schema(columns: str) -> Schema:

@@ -276,7 +276,7 @@ def write_batch(
     lake.commit([*events, *write_lives(tasks, paths, lake, runs_of(groups))], offset)
 
 
-def write_lives(tasks: Tasks, events: Iterable[Path], lake: Lake, runs: Runs) -> list[NewFile]:
+def write_lives(tasks: Tasks, events: Sequence[Path], lake: Lake, runs: Runs) -> list[NewFile]:
     """Write files of the tables that derive from events and from the carried tables."""
     is_first = lake.state() is None
     carried = {table: [] if is_first else lake.files(table) for table in CARRIED}

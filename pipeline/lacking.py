@@ -4,10 +4,10 @@ Once later frames arrive, the events show a gap. Until then only the store's cou
 the loss, so it is kept beside the tables.
 """
 
-import json
 from collections.abc import Mapping
 
-from holdfast.pipeline.lake import Lake, write_down
+from holdfast.pipeline.digests import read_sealed, write_sealed
+from holdfast.pipeline.lake import Lake
 from holdfast.pipeline.source.outline import Position
 
 _NAME = "_lacking.json"
@@ -17,7 +17,7 @@ def remember(lake: Lake, lacking: Mapping[str, int]) -> None:
     """Store the number of missing frames of each node, replacing earlier numbers."""
     numbers = {node: _read(lake, node) + frames for node, frames in lacking.items()}
     if numbers != _numbers(lake):
-        write_down(lake.root / _NAME, numbers)
+        write_sealed(lake.root / _NAME, numbers)
 
 
 def remembered(lake: Lake) -> dict[str, int]:
@@ -29,7 +29,7 @@ def remembered(lake: Lake) -> dict[str, int]:
 def _numbers(lake: Lake) -> dict[str, int]:
     """Return the number of the last frame that each node wrote, where it was missing."""
     try:
-        numbers: dict[str, int] = json.loads((lake.root / _NAME).read_bytes())
+        numbers: dict[str, int] = read_sealed(lake.root / _NAME)
     except FileNotFoundError:
         return {}
     return numbers

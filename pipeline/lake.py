@@ -5,7 +5,6 @@ commits them: to `events` last, which is when the state begins. Earlier commits 
 are undone. Readers read all tables at the state of `events`.
 """
 
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import date
@@ -15,6 +14,7 @@ from secrets import token_hex
 from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 
 from holdfast.pipeline import schemas
+from holdfast.pipeline.digests import ALTERED, altered_files, read_sealed, write_sealed
 from holdfast.pipeline.durable import write_text
 from holdfast.pipeline.failures import INSTALL, PipelineFailed
 from holdfast.pipeline.source.outline import Position
@@ -149,7 +149,7 @@ class Lake:
         if number is None:
             return {}
         try:
-            offset: dict[str, Any] = json.loads((self._offsets / str(number)).read_bytes())
+            offset: dict[str, Any] = read_sealed(self._offsets / str(number))
         except FileNotFoundError as error:
             raise PipelineFailed(
                 f"{error.filename}, which says how far the journal was read, is missing: name "
@@ -164,7 +164,7 @@ class Lake:
     @property
     def id(self) -> str:
         """The name of these tables at the server, which knows how far they are."""
-        return self._id.read_text("utf-8")
+        return self._id.read_text("utf-8", "replace")
 
     def sign(self) -> None:
         """Create tables that are missing; record their version, and their id, which they keep."""
@@ -216,7 +216,7 @@ class Lake:
         if not (self.root / EVENTS).exists():
             return None
         try:
-            version = self._version.read_text("utf-8")
+            version = self._version.read_text("utf-8", "replace")
         except FileNotFoundError:
             # They are being made for the first time, or a killed process began to make them.
             if self.open(EVENTS).exists:
@@ -236,7 +236,7 @@ class Lake:
         last = self.state()
         number = 0 if last is None else last + 1
         self._offsets.mkdir(exist_ok=True)
-        write_down(self._offsets / str(number), offset)
+        write_sealed(self._offsets / str(number), offset)
         files: dict[str, list[str]] = {name: [] for name in (*anew, EVENTS)}
         for table, file in made:
             files.setdefault(table, []).append(file)
@@ -245,12 +245,23 @@ class Lake:
         (self._offsets / str(number - 2)).unlink(missing_ok=True)
 
     def files(self, table: str, since: date | None = None, *, at: int | None = None) -> list[Path]:
-        """Return the files of a table.
+        """Return the files of a table, which are as they were written.
 
-        Every reader gets them here. The files of events are those of the days from `since` on.
+        Every reader gets them here, or checks what is `listed`. The files of events are those of
+        the days from `since` on.
 
         Args:
             at: The number of the state; default: the newest.
+
+        Raises:
+            PipelineFailed: There are no tables, or a file is missing, incomplete or changed.
+        """
+        found = self.listed(table, since, at=at)
+        check(found)
+        return found
+
+    def listed(self, table: str, since: date | None = None, *, at: int | None = None) -> list[Path]:
+        """Return the same files, without reading them.
 
         Raises:
             PipelineFailed: There are no tables, or a file is missing or incomplete, as after a
@@ -271,8 +282,8 @@ class Lake:
         *,
         at: int | None = None,
     ) -> "DataFrame":
-        """Return the rows of these days as in `files`."""
-        files = self.files(table, since, at=at)
+        """Return the rows of these days; who reads them checks the files that are `listed`."""
+        files = self.listed(table, since, at=at)
         schema = ", ".join(filter(None, TABLES[table]))
         return _read(spark, schema, self.root / table, files)
 
@@ -288,6 +299,15 @@ class Lake:
             raise PipelineFailed(f"the pipeline needs deltalake: {INSTALL}") from None
         columns, by = TABLES[table]
         return Table(self.root / table, columns, by)
+
+
+def check(files: Iterable[Path]) -> None:
+    """Refuse files that are not as they were written.
+
+    Raises:
+        PipelineFailed: A file was changed.
+    """
+    refuse(dict.fromkeys(altered_files(files), ALTERED))
 
 
 def refuse(lost: Mapping[Path, str]) -> None:
@@ -307,11 +327,6 @@ def refuse(lost: Mapping[Path, str]) -> None:
             "holdfast pipeline backfill --accept-loss"
         )
     raise PipelineFailed(f"{first} {how}{more}: its rows are lost; {anew}")
-
-
-def write_down(place: Path, value: object) -> None:
-    """Write JSON; a kill leaves the earlier file intact."""
-    write_text(place, json.dumps(value))
 
 
 def _is_wanted(day: str | None, since: date | None) -> bool:

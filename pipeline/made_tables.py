@@ -3,7 +3,7 @@
 The engine only receives receipts, as for events: see `holdfast.pipeline.source.event_files`.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -14,7 +14,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from holdfast.pipeline.arrow import ARROW, arrow_of
-from holdfast.pipeline.lake import OPEN, NewFile
+from holdfast.pipeline.digests import name_with_digest
+from holdfast.pipeline.lake import OPEN, NewFile, check
 from holdfast.pipeline.latencies import latencies
 from holdfast.pipeline.lives import LIFE, lives
 from holdfast.pipeline.messages import MESSAGES, known, lost, messages, still_unsettled
@@ -39,7 +40,7 @@ class Settled(NamedTuple):
 
 
 def make_tables(
-    tasks: Tasks, tables: Mapping[str, Iterable[Path]], runs: Runs, into: Path
+    tasks: Tasks, tables: Mapping[str, Sequence[Path]], runs: Runs, into: Path
 ) -> list[NewFile]:
     """Make the tables from these files of events and from what was carried.
 
@@ -47,6 +48,8 @@ def make_tables(
         tables: Files of `events`, and of `messages` and open lives.
         into: The folder of the tables.
     """
+    for files in tables.values():
+        check(files)
     found = spans(tables, tasks.cores)
     receipts = tasks.run(partial(_receipts, runs, into), found, _RECEIPT)
     return [NewFile(*row) for row in receipts]
@@ -87,6 +90,6 @@ def settle(events: pa.Table, copies: pa.Table, unsettled: pa.Table, runs: Runs) 
 
 
 def _written(rows: pa.Table, into: Path) -> str:
-    name = f"{uuid4().hex}.parquet"
-    pq.write_table(rows, into / name, row_group_size=PACKED, **packing(rows.schema))
-    return name
+    draft = into / f"{uuid4().hex}.parquet"
+    pq.write_table(rows, draft, row_group_size=PACKED, **packing(rows.schema))
+    return name_with_digest(draft)

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from holdfast.pipeline.backfill import check_reach
+from holdfast.pipeline.digests import another_name
 from holdfast.pipeline.failures import PipelineFailed
 from holdfast.pipeline.lake import EVENTS, MADE, TABLES, Lake, NewFile, refuse
 
@@ -42,12 +43,12 @@ def take_over(lake: Lake) -> None:
     lake.note_narrow()
     made = []
     for file in files:
-        name = f"{file.parent.name}/{file.name}"
+        # Whatever happened to the file before, from now on it is known.
+        name = f"{file.parent.name}/{another_name(file)}"
         made.append(NewFile(EVENTS, name))
         aim = lake.root / EVENTS / name
         aim.parent.mkdir(exist_ok=True)
-        if not aim.exists():
-            os.link(file, aim)
+        os.link(file, aim)
     offset = (lake.root / "_checkpoint/offsets" / str(newest)).read_text("utf-8").splitlines()[-1]
     lake.commit(made, json.loads(offset), anew=MADE)
 

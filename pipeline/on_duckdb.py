@@ -1,14 +1,14 @@
 """Answers questions with DuckDB: on one machine, at once, and without Java."""
 
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from holdfast.pipeline.failures import INSTALL, PipelineFailed
-from holdfast.pipeline.lake import TABLES, Lake
-from holdfast.pipeline.reports.tables import Answer
+from holdfast.pipeline.lake import TABLES, Lake, check
+from holdfast.pipeline.reports.tables import Answer, names_in
 from holdfast.pipeline.reports.views import PARTS, narrow
 from holdfast.pipeline.scope import EVERYTHING, Scope
 
@@ -52,42 +52,75 @@ class DuckTables:
     def __init__(self, base: "DuckDBPyConnection", *, is_mixed: bool) -> None:
         self._base = base
         self._is_mixed = is_mixed
+        # The tables that no question has needed yet.
+        self._waiting: dict[str, Callable[[], None]] = {}
+        # The tables that each view reads.
+        self._needs: dict[str, set[str]] = {}
         for name, value in _SETTINGS.items():
             base.execute(f"set {name} = '{value}'")
         for function in _FUNCTIONS:
             base.execute(f"create temp macro {function}")
 
     def ask(self, question: str, most: int | None = None) -> Answer:
-        text = question if most is None else f"{question} limit {most}"
-        found = self._base.execute(_plain(text))
+        text = self._ready(question if most is None else f"{question} limit {most}")
+        found = self._base.execute(text)
         return Answer([name for name, *_ in found.description or []], found.fetchall())
 
     def define(self, name: str, question: str) -> None:
-        self._base.execute(f"create or replace temp view {name} as {_plain(question)}")
+        def make() -> None:
+            self._base.execute(f"create or replace temp view {name} as {_plain(question)}")
+
+        self._set(name, make, names_in(question))
 
     def materialize(self, name: str, question: str) -> None:
-        self._base.execute(f"create or replace temp table {name} as {_plain(question)}")
+        text = self._ready(question)
+        self._set(name)
+        self._base.execute(f"create or replace temp table {name} as {text}")
 
     def add(self, name: str, schema: str, rows: Sequence[tuple[Any, ...]]) -> None:
+        self._set(name)
         self._base.execute(f"create or replace temp table {name} ({_types(schema)})")
         for row in rows:
             self._base.execute(f"insert into {name} values ({', '.join('?' * len(row))})", row)
 
     def add_files(self, name: str, files: Sequence[Path], schema: str) -> None:
-        if files:
+        def make() -> None:
+            check(files)
             found = self._base.read_parquet(
                 [*map(str, files)], hive_partitioning=True, union_by_name=self._is_mixed
             )
             found.project(", ".join(["*", *_lacking(found.columns, schema)])).create_view(name)
+
+        if files:
+            self._set(name, make)
         else:
             self.add(name, schema, [])
 
     def keep(self, question: str, place: Path) -> None:
+        text = self._ready(question)
         place.mkdir()
         file = str(place / "part.parquet").replace("'", "''")
-        self._base.execute(
-            f"copy ({_plain(question)}) to '{file}' (format parquet, compression zstd)"
-        )
+        self._base.execute(f"copy ({text}) to '{file}' (format parquet, compression zstd)")
+
+    def _set(
+        self, name: str, make: Callable[[], None] | None = None, needs: Iterable[str] = ()
+    ) -> None:
+        self._waiting.pop(name, None)
+        if make is not None:
+            self._waiting[name] = make
+        self._needs[name] = {*needs}
+
+    def _ready(self, question: str) -> str:
+        """Make the tables that a question needs; return it with DuckDB's names of them."""
+        for name in names_in(question):
+            self._make(name)
+        return _plain(question)
+
+    def _make(self, name: str) -> None:
+        for needed in self._needs.get(name, ()):
+            self._make(needed)
+        if (make := self._waiting.pop(name, None)) is not None:
+            make()
 
 
 def _lacking(found: Sequence[str], schema: str) -> list[str]:
@@ -120,7 +153,7 @@ def of_lake(lake: Lake, scope: Scope = EVERYTHING) -> Iterator[DuckTables]:
         tables.state = number
         for name, parts in PARTS.items():
             files = [
-                file for part in parts for file in lake.files(part, scope.first_day, at=number)
+                file for part in parts for file in lake.listed(part, scope.first_day, at=number)
             ]
             tables.add_files(name, files, ", ".join(filter(None, TABLES[parts[0]])))
         narrow(tables, scope)

@@ -5,6 +5,7 @@ tasks read little of each other's rows.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
@@ -82,6 +83,14 @@ def footer(file: Path) -> pq.FileMetaData:
     except pa.ArrowException:
         refuse({file: "cannot be read"})
         raise
+
+
+def first_of(metadata: pq.FileMetaData, column: str) -> datetime | None:
+    """Return the first time in a column of a file; None if there is none."""
+    place = metadata.schema.names.index(column)
+    groups = (metadata.row_group(number).column(place) for number in range(metadata.num_row_groups))
+    known = [each.statistics.min for each in groups if each.statistics is not None]
+    return min((first for first in known if first is not None), default=None)
 
 
 def _ends(parts: Sequence[_Part], cores: int) -> Iterator[int]:

@@ -23,7 +23,7 @@ _BEFORE = timedelta(days=1)
 _STEPS = """
     select epoch_us(ts) as at_us, node, kind, receiver, channel, attempt, code,
         lpad(cast(letter as varchar), 19, '0') as letter, copies, sender
-    from events where msg = (select msg from wanted) and origin = (select origin from wanted)
+    from {events} where msg = (select msg from {wanted}) and origin = (select origin from {wanted})
     order by ts, seq, pos
 """
 
@@ -35,7 +35,7 @@ def steps(lake: Lake, origin: str, ns: int) -> list[dict[str, Any]]:
         PipelineFailed: There are no tables, or they cannot be read.
     """
     published = datetime.fromtimestamp(ns // _NS_PER_S, UTC) - _BEFORE
-    files = lake.files(EVENTS, published.date())
+    files = lake.listed(EVENTS, published.date())
     with opened(is_mixed=lake.is_mixed) as tables:
         tables.add_files("events", files, ", ".join(TABLES[EVENTS]))
         tables.add("wanted", "origin string, msg bigint", [(origin, ns)])

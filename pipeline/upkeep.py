@@ -12,16 +12,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake.exceptions import DeltaError
 
-from holdfast.pipeline.arrow import batch, opened
-from holdfast.pipeline.delta import SMALL, File
+from holdfast.pipeline.arrow import arrow_of, batch, opened
+from holdfast.pipeline.delta import File, flaws
 from holdfast.pipeline.failures import PipelineFailed
 from holdfast.pipeline.incidents import Incident
-from holdfast.pipeline.lake import CARRIED, EVENTS, TABLES, Lake, refuse
+from holdfast.pipeline.lake import CARRIED, EVENTS, TABLES, Lake, check, refuse
+from holdfast.pipeline.rewriting import SMALL, bins, rewrite
 from holdfast.pipeline.source.event_files import write_events
-from holdfast.pipeline.spans import footer
+from holdfast.pipeline.spans import first_of, footer
 
 # Growing tables, each with the column of a row's time.
 _TIMES = {EVENTS: "d", "life": "ended_ts", "latency": "hour", "lost": "found_ts"}
+# The most merges in a commit: many commits are slow to read, and of a killed process one is lost.
+_TOGETHER = 50
 # An ingest merges this many small files, and cleans up after this many batches: those of an hour,
 # at a batch a minute.
 _MANY = 60
@@ -67,14 +70,53 @@ def compact(lake: Lake, merges: Sequence[Merge], report: Callable[[], None]) -> 
         PipelineFailed: Files are lost; all days without such files are done.
     """
     lost: dict[Path, str] = {}
-    for merge, faults in _examined(lake, merges):
-        if faults:
-            lost |= faults
-            continue
-        _merge(lake, merge)
-        report()
+    for table, its_merges in groupby(merges, attrgetter("table")):
+        of_days = _small_files(lake, table, {merge.day for merge in its_merges})
+        for few in _dozens(of_days):
+            lost |= _merge(lake, table, few, report)
     clean(lake)
     refuse(lost)
+
+
+def _small_files(lake: Lake, table: str, days: Iterable[str | None]) -> list[list[File]]:
+    """Return the files of these days that are to be merged."""
+    files = [file for file in lake.open(table).files(lake.newest()) if file.size < SMALL]
+    return [[file for file in files if file.day == day] for day in sorted(days, key=str)]
+
+
+def _dozens(of_days: Sequence[list[File]]) -> Iterator[Sequence[list[File]]]:
+    for first in range(0, len(of_days), _TOGETHER):
+        yield of_days[first : first + _TOGETHER]
+
+
+def _merge(
+    lake: Lake, table: str, of_days: Iterable[Sequence[File]], report: Callable[[], None]
+) -> dict[Path, str]:
+    """Merge the files of each day, in one commit; return what is wrong with days that stay."""
+    lost: dict[Path, str] = {}
+    merged, names = list[File](), list[str]()
+    for files in of_days:
+        if faults := flaws(files):
+            lost |= faults
+            continue
+        for together in bins(files):
+            merged += together
+            names += _rewritten(lake, table, together)
+        report()
+    if merged:
+        # First undo what a killed process did: if two processes undo it together, one fails.
+        with lake.changing():
+            lake.open(table).exchange(merged, names, is_same=True)
+    return lost
+
+
+def _rewritten(
+    lake: Lake, table: str, files: Sequence[File], kept: pc.Expression | None = None
+) -> list[str]:
+    """Write these files of one folder as one; return its name in the table, if it has rows."""
+    folder, paths = files[0].path.parent, [file.path for file in files]
+    name = rewrite(paths, arrow_of(TABLES[table][0]), folder, kept)
+    return [] if name is None else [str((folder / name).relative_to(lake.root / table))]
 
 
 def clean(lake: Lake) -> None:
@@ -89,33 +131,15 @@ def clean(lake: Lake) -> None:
 
 def tidy(lake: Lake) -> None:
     """Merge the small files of one table and day if there are many; clean up now and then."""
-    # Files may be lost, which readers report; the others are merged.
-    examined = _examined(lake, to_compact(lake, _MANY))
-    merge = next((merge for merge, faults in examined if not faults), None)
     # Another process may be doing this: an ingest continues.
     with suppress(PipelineFailed, DeltaError, OSError), lake.alone("upkeep"):
         if lake.newest() % _MANY == 0:
             clean(lake)
-        if merge is not None:
-            _merge(lake, merge)
-
-
-def _merge(lake: Lake, merge: Merge) -> None:
-    # First undo what a killed process did: if two processes undo it together, one fails.
-    with lake.changing():
-        lake.open(merge.table).merge(merge.day)
-
-
-def _examined(lake: Lake, merges: Iterable[Merge]) -> Iterator[tuple[Merge, dict[Path, str]]]:
-    """Yield merges with the lost files of their table and day, and what happened to each.
-
-    The merges of a table come one after another, so its files are listed once.
-    """
-    for table, its_merges in groupby(merges, attrgetter("table")):
-        files = [*lake.open(table).files(lake.newest())]
-        for merge in its_merges:
-            found = {file.path: file.fault for file in files if file.day == merge.day}
-            yield merge, {path: fault for path, fault in found.items() if fault is not None}
+        for merge in to_compact(lake, _MANY):
+            files = _small_files(lake, merge.table, [merge.day])
+            # Files may be lost, which readers report; the others are merged.
+            if not _merge(lake, merge.table, files, lambda: None):
+                return
 
 
 def to_forget(lake: Lake, *, before: date, events_before: date) -> list[Cut]:
@@ -132,22 +156,48 @@ def to_forget(lake: Lake, *, before: date, events_before: date) -> list[Cut]:
 def _rows(lake: Lake, table: str, column: str, before: date) -> int:
     """Count the rows before a day."""
     if table == EVENTS:
-        number = lake.newest()
-        found = lake.open(table).files(number)
-        old = [file.path for file in found if file.day is not None and file.day < str(before)]
-        return sum(footer(file).num_rows for file in old)
-    moment = pa.scalar(before).cast(pa.timestamp("us", "UTC"))
+        return sum(file.rows for file in _of_older_days(lake, before))
+    moment = _moment(before)
     times = pa.schema([(column, moment.type)])
     rows: int = opened(lake.files(table), times).count_rows(filter=pc.field(column) < moment)
     return rows
 
 
+def _of_older_days(lake: Lake, before: date) -> list[File]:
+    files = lake.open(EVENTS).files(lake.newest())
+    return [file for file in files if file.day is not None and file.day < str(before)]
+
+
 def forget(lake: Lake, cuts: Sequence[Cut]) -> None:
-    """Remove these rows, first those of events, which the other tables derive from."""
+    """Remove these rows, first those of events, which the other tables derive from.
+
+    Readers that have begun still find the files that they know.
+    """
     with lake.changing():
         for table, before, _ in cuts:
-            lake.open(table).delete(f"{_TIMES[table]} < {_literal(table, before)}")
+            if table == EVENTS:
+                old, names = _of_older_days(lake, before), list[str]()
+            else:
+                old, names = _without_old_rows(lake, table, _moment(before))
+            lake.open(table).exchange(old, names, is_same=False)
     clean(lake)
+
+
+def _without_old_rows(lake: Lake, table: str, moment: pa.Scalar) -> tuple[list[File], list[str]]:
+    """Return the files that have rows from before, and the names of files with their other rows."""
+    time = pc.field(_TIMES[table])
+    old, names = list[File](), list[str]()
+    for file in lake.open(table).files(lake.newest()):
+        check([file.path])
+        first = first_of(footer(file.path), _TIMES[table])
+        if first is not None and first < moment.as_py():
+            old.append(file)
+            names += _rewritten(lake, table, [file], (time >= moment) | time.is_null())
+    return old, names
+
+
+def _moment(day: date) -> pa.Scalar:
+    return pa.scalar(day).cast(pa.timestamp("us", "UTC"))
 
 
 def give_up_lost(lake: Lake) -> int:
@@ -155,11 +205,13 @@ def give_up_lost(lake: Lake) -> int:
     lake.widen()
     events = lake.open(EVENTS)
     with lake.changing():
-        lost = [file for file in events.files(lake.newest()) if file.fault is not None]
+        files = [*events.files(lake.newest())]
+        known = flaws(files)
+        lost = [file for file in files if file.path in known]
         if lost:
             receipts = write_events(_given_up(lost), lake.root / EVENTS)
             names = {name for receipt in receipts for name in receipt.column("file").to_pylist()}
-            events.exchange(lost, names)
+            events.exchange(lost, names, is_same=False)
     return len(lost)
 
 
@@ -178,8 +230,3 @@ def _given_up(lost: Sequence[File]) -> Iterator[pa.RecordBatch]:
             "pos": pa.repeat(-1, 2),
         }
         yield batch(columns, 2)
-
-
-def _literal(table: str, day: date) -> str:
-    text = f"'{day}'"
-    return text if table == EVENTS else f"""arrow_cast({text}, 'Timestamp(us, "UTC")')"""

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from holdfast.pipeline.audit.ledger import ledger_where
-from holdfast.pipeline.lake import Lake, write_down
+from holdfast.pipeline.lake import Lake
 from holdfast.pipeline.reports.memory import Memory, by_day, keep, place_of
 from holdfast.pipeline.reports.tables import Tables
 
@@ -26,7 +26,7 @@ class AuditMemory(Memory):
             keep(tables, ledger_where(is_of_day), draft / _LEDGER)
             question = f"select distinct {_MESSAGE_DAY} from {{all_events}}"
             days = tables.ask(f"{question} where msg is not null and {is_of_day}").rows
-            write_down(draft / _DAYS, [found for (found,) in days])
+            (draft / _DAYS).write_text(json.dumps([found for (found,) in days]))
 
     def ledgers(self) -> list[Path]:
         """Return the files of all ledgers."""
@@ -51,6 +51,6 @@ def remembering(lake: Lake) -> Iterator[AuditMemory]:
         PipelineFailed: There are no tables.
     """
     with place_of(lake, "_audit") as place:
-        memory = AuditMemory(place, by_day(lake.files("events")))
+        memory = AuditMemory(place, by_day(lake.listed("events")))
         yield memory
         memory.forget_others(memory.days().values())

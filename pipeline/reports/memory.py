@@ -13,13 +13,15 @@ from hashlib import blake2b
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from holdfast.pipeline.durable import sync
+from holdfast.pipeline.digests import altered, digest_of, read_sealed, write_sealed
 from holdfast.pipeline.failures import PipelineFailed
 from holdfast.pipeline.lake import Lake
 from holdfast.pipeline.reports.tables import Tables
 
 # Increased by every change of what is remembered.
-_VERSION = "3"
+_VERSION = "4"
+# The digests of a part's files. A part that a disk or a power cut has changed is found out again.
+_DIGESTS = "digests"
 
 
 class Memory:
@@ -37,7 +39,7 @@ class Memory:
     @property
     def unread(self) -> list[str]:
         """Return the groups whose present files were not read yet."""
-        return [group for group, part in self.parts.items() if not part.exists()]
+        return [group for group, part in self.parts.items() if not _is_whole(part)]
 
     @contextmanager
     def writing(self, group: str) -> Iterator[Path]:
@@ -46,8 +48,10 @@ class Memory:
         shutil.rmtree(draft, ignore_errors=True)
         draft.mkdir()
         yield draft
-        for file in draft.rglob("*.parquet"):
-            sync(file)
+        files = [file for file in draft.rglob("*") if file.is_file()]
+        digests = {str(file.relative_to(draft)): digest_of(file) for file in files}
+        write_sealed(draft / _DIGESTS, digests)
+        shutil.rmtree(self.parts[group], ignore_errors=True)
         draft.rename(self.parts[group])
 
     def files(self, pattern: str) -> list[Path]:
@@ -105,6 +109,15 @@ def by_day(events: Iterable[Path]) -> dict[str, list[Path]]:
     for file in events:
         days.setdefault(file.parent.name.partition("=")[2], []).append(file)
     return days
+
+
+def _is_whole(part: Path) -> bool:
+    """Return whether the results are there as they were written."""
+    try:
+        digests = {part / name: digest for name, digest in read_sealed(part / _DIGESTS).items()}
+    except (FileNotFoundError, PipelineFailed):
+        return False
+    return all(file.exists() for file in digests) and not [*altered(digests)]
 
 
 def _named(file: Path) -> str:

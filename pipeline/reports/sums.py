@@ -68,7 +68,7 @@ def recall(tables: Tables, lake: Lake) -> None:
     """Define `sums` of all messages of a lake from what is remembered about its files."""
     with place_of(lake, "_sums") as place:
         # Events that arrived after the tables were opened do not count.
-        files = {table: lake.files(table, at=tables.state) for table in (EVENTS, "life", OPEN)}
+        files = {table: lake.listed(table, at=tables.state) for table in (EVENTS, "life", OPEN)}
         groups = {(EVENTS, day): group for day, group in by_day(files[EVENTS]).items()}
         groups |= {("life", day): group for day, group in _by_writing(files["life"]).items()}
         memory = Memory(place, {"-".join(name): group for name, group in groups.items()})

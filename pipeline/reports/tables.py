@@ -4,9 +4,17 @@ A question is one text of SQL with the same meaning for all engines; the names o
 braces. The module of an engine defines what the engine lacks.
 """
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
+
+_NAME = re.compile(r"\{(\w+)\}")
+
+
+def names_in(question: str) -> set[str]:
+    """Return the names of tables in a question."""
+    return {*_NAME.findall(question)}
 
 
 class Answer(NamedTuple):
@@ -43,7 +51,7 @@ class Tables(Protocol):
         ...
 
     def add_files(self, name: str, files: Sequence[Path], schema: str) -> None:
-        """Give the rows of these files a name for later questions."""
+        """Give the rows of these files a name; the first question that needs them checks them."""
         ...
 
     def keep(self, question: str, place: Path) -> None:

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 
 from holdfast.pipeline.arrow import ARROW
 from holdfast.pipeline.census import GROUP, add_up, count
+from holdfast.pipeline.digests import name_with_digest
 
 if TYPE_CHECKING:
     import numpy as np
@@ -25,7 +26,7 @@ RECEIPT = f"file string, {GROUP}"
 _US_PER_DAY = 86_400_000_000
 # The number of rows that are sorted by message together, and the number in a part of the file.
 # Readers of a few messages find them in few parts.
-_TOGETHER, PACKED = 524_288, 65_536
+TOGETHER, PACKED = 524_288, 65_536
 # If clocks are wrong, events are of many days: beyond this number of open files, some are closed.
 _MOST_OPEN = 16
 
@@ -54,7 +55,7 @@ def write_events(tables: Iterator[pa.RecordBatch], folder: Path) -> Iterator[pa.
                     yield days.pop(next(iter(days))).close()
                 days[day] = _DayFile(folder, day)
             days[day].add(rows)
-            if sum(file.waiting for file in days.values()) >= _TOGETHER:
+            if sum(file.waiting for file in days.values()) >= TOGETHER:
                 max(days.values(), key=attrgetter("waiting")).write()
     for file in days.values():
         yield file.close()
@@ -75,9 +76,10 @@ class _DayFile:
     """A file with the events of a day, and the content of its receipt."""
 
     def __init__(self, folder: Path, day: int) -> None:
-        self._name = f"d={pa.scalar(day, pa.date32())}/{uuid4().hex}.parquet"
-        (folder / self._name).parent.mkdir(parents=True, exist_ok=True)
-        self._writer = pq.ParquetWriter(folder / self._name, ARROW, **packing(ARROW))
+        self._folder = f"d={pa.scalar(day, pa.date32())}"
+        self._draft = folder / self._folder / f"{uuid4().hex}.parquet"
+        self._draft.parent.mkdir(parents=True, exist_ok=True)
+        self._writer = pq.ParquetWriter(self._draft, ARROW, **packing(ARROW))
         self._waiting: list[pa.RecordBatch] = []
         # The number of rows.
         self.waiting = 0
@@ -99,7 +101,8 @@ class _DayFile:
         if self._waiting:
             self.write()
         self._writer.close()
+        name = f"{self._folder}/{name_with_digest(self._draft)}"
         receipt = add_up(self._counts)
-        receipt = receipt.add_column(0, "file", pa.repeat(self._name, len(receipt)))
+        receipt = receipt.add_column(0, "file", pa.repeat(name, len(receipt)))
         [batch] = receipt.to_batches()
         return batch

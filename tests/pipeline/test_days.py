@@ -52,5 +52,5 @@ def test_events_of_earlier_days_are_not_opened(lake: Lake, first: int) -> None:
 
 
 def test_all_days_are_opened_for_a_report_on_everything(lake: Lake) -> None:
-    with pytest.raises(duckdb.Error, match="No magic bytes"), of_lake(lake, EVERYTHING):
-        pass
+    with of_lake(lake, EVERYTHING) as tables, pytest.raises(duckdb.Error, match="No magic bytes"):
+        tables.ask(FUNNEL)

@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 from holdfast.pipeline import on_spark
+from holdfast.pipeline.failures import PipelineFailed
 from holdfast.pipeline.lake import Lake
 from holdfast.pipeline.messages import LOST
 from holdfast.pipeline.on_duckdb import of_lake
@@ -14,6 +15,7 @@ from holdfast.pipeline.reports.catalogue import REPORTS
 from holdfast.pipeline.reports.flow import FUNNEL
 from holdfast.pipeline.reports.sums import recall
 from holdfast.pipeline.scope import EVERYTHING, Scope
+from holdfast.pipeline.verification import add_digests
 from tests.pipeline.stored import store_events
 from tests.pipeline.tales import DAY, a_week, more, refusals, requests
 from tests.unit.pipeline.events import START_US
@@ -51,6 +53,20 @@ def test_a_cluster_gives_the_same_answers_as_one_machine(
                 found = tables.ask(REPORTS[name])
                 assert found.rows or scope != EVERYTHING, name
                 assert on_cluster.ask(REPORTS[name]) == found, name
+
+
+@pytest.mark.beside
+def test_a_cluster_reads_no_file_that_was_changed(spark: "SparkSession", tmp_path: Path) -> None:
+    lake = store_everything(tmp_path)
+    add_digests(lake)
+    on_cluster = on_spark.of_lake(lake, spark)
+    [file] = lake.files("life")
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 1
+    file.write_bytes(content)
+    assert on_cluster.ask(REPORTS["throughput"]).rows
+    with pytest.raises(PipelineFailed, match=f"{file} was changed after it was written"):
+        on_cluster.ask(REPORTS["funnel"])
 
 
 @pytest.mark.beside

@@ -220,22 +220,23 @@ def test_merging_small_files_preserves_all_rows(small: Lake) -> None:
     assert len(rows(small, "open")) == len(before["open"]) - 1
 
 
-def test_the_tables_are_locked_while_files_are_merged(
+def test_the_tables_are_locked_while_merged_files_are_committed(
     small: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Otherwise, undoing what a killed process has left would fail."""
-    merged: list[str | None] = []
-    real = Table.merge
+    merged: list[int] = []
+    real = Table.exchange
 
-    def merge(table: Table, day: str | None) -> None:
+    def exchange(table: Table, files: list[File], names: list[str], *, is_same: bool) -> None:
         with (small.root / "_change").open("a") as file, pytest.raises(BlockingIOError):
             flock(file, LOCK_EX | LOCK_NB)
-        real(table, day)
-        merged.append(day)
+        real(table, files, names, is_same=is_same)
+        merged.append(len(names))
 
-    monkeypatch.setattr(Table, "merge", merge)
+    monkeypatch.setattr(Table, "exchange", exchange)
     upkeep.compact(small, [*upkeep.to_compact(small)], lambda: None)
-    assert merged == ["2025-11-20", "2025-11-23", None, None]
+    # Both days of events, in one commit.
+    assert merged == [2, 1, 1]
 
 
 def test_the_files_of_a_table_are_listed_once_for_all_its_days(
@@ -373,6 +374,7 @@ def _age(log: Path) -> None:
         if "remove" in action:
             action["remove"]["deletionTimestamp"] -= 2 * 3_600_000
     log.write_bytes(b"\n".join(map(orjson.dumps, told)))
+    (log.parent.parent / "_digests").unlink(missing_ok=True)
 
 
 def test_old_rows_are_removed_but_open_copies_stay(small: Lake) -> None:
@@ -405,13 +407,13 @@ def test_a_backfill_that_would_lose_lives_without_events_is_refused(small: Lake)
     assert (said.exit_code, "2025-11-20" in said.stderr) == (1, True)
 
 
-def test_an_unreadable_file_of_events_stops_a_backfill_and_is_named(
+def test_an_overwritten_file_of_events_stops_a_backfill_and_is_named(
     spark: "SparkSession", lent: None, lake: Lake
 ) -> None:
     [file, *_] = lake.files(EVENTS)
     file.write_bytes(b"x" * file.stat().st_size)
     said = run(lake, "backfill")
-    assert (said.exit_code, f"{file} cannot be read" in said.stderr) == (1, True)
+    assert (said.exit_code, f"{file} was changed after" in said.stderr) == (1, True)
 
 
 def test_events_cannot_be_kept_longer_than_lives(tmp_path: Path) -> None:

@@ -1,0 +1,74 @@
+"""Verifies that the files of all tables are as they were written."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from holdfast.pipeline.delta import File, flaws
+from holdfast.pipeline.digests import ALTERED, another_name, given
+from holdfast.pipeline.lake import TABLES, Lake
+
+
+class Flaw(NamedTuple):
+    """A file that is not as it was written, and what happened to it."""
+
+    table: str
+    file: str
+    what: str
+
+
+class FoundFlaws(NamedTuple):
+    """What was found, and the number of files, and of those among them without a digest."""
+
+    flaws: list[Flaw]
+    files: int
+    unknown: int
+
+
+def verify(lake: Lake, report: Callable[[int, int], None]) -> FoundFlaws:
+    """Read all files of the newest state; `report` is called with those done, and all.
+
+    Raises:
+        PipelineFailed: There are no tables, or what is beside them is not as it was written.
+    """
+    found = [
+        Flaw(table, str(file), ALTERED)
+        for table in TABLES
+        for file in lake.open(table).altered_log()
+    ]
+    if found:
+        # Which files belong to that table is not known.
+        return FoundFlaws(found, 0, 0)
+    number = lake.newest()
+    lake.offset()
+    files = [(table, file) for table in TABLES for file in lake.open(table).files(number)]
+    for done, (table, file) in enumerate(files):
+        report(done, len(files))
+        found += (Flaw(table, str(path), what) for path, what in flaws([file]).items())
+    return FoundFlaws(found, len(files), len([*filter(_is_unknown, (file for _, file in files))]))
+
+
+def _is_unknown(file: File) -> bool:
+    return given(file.path.name) is None
+
+
+def add_digests(lake: Lake) -> int:
+    """Give files without a digest that of what they contain now; return their number."""
+    added = 0
+    with lake.changing():
+        number = lake.newest()
+        for table in TABLES:
+            files = [*filter(_is_unknown, lake.open(table).files(number))]
+            if files:
+                names = [_linked(file.path, lake.root / table) for file in files]
+                lake.open(table).exchange(files, names, is_same=True)
+            added += len(files)
+    return added
+
+
+def _linked(file: Path, table: Path) -> str:
+    """Return another name of the file, with its digest; readers still find the old one."""
+    link = file.with_name(another_name(file))
+    os.link(file, link)
+    return str(link.relative_to(table))
