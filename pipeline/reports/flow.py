@@ -102,6 +102,7 @@ PUBLISHERS = """
     )
     select sender, cast(sum(published) as bigint) as published,
         cast(sum(copies) as bigint) as copies, cast(sum(bytes) as bigint) as bytes,
-        max(published) as most_per_minute, max_by(minute, published) as busiest
+        max(published) as most_per_minute,
+        max_by(minute, (published, -unix_micros(minute))) as busiest
     from minutes group by sender order by bytes desc, published desc, sender
 """
