@@ -1,4 +1,4 @@
-"""Times from publish to hand-over, and from there to the ack, as histograms.
+"""Times from publish to hand-over, from there to the ack, and of both together, as histograms.
 
 The histogram of a channel has a row for each time that copies took, and their number. Times are
 rounded so that they stay few; readers add up rows with the same time.
@@ -16,7 +16,7 @@ from holdfast.pipeline import schemas
 from holdfast.pipeline.arrow import arrow_of
 from holdfast.pipeline.lake import OPEN
 from holdfast.pipeline.rows import summed, with_columns
-from holdfast.pipeline.schemas import ANSWER, DELIVERY
+from holdfast.pipeline.schemas import ANSWER, CRITICAL, DELIVERY
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -42,11 +42,18 @@ def latencies(life: pa.Table) -> pa.Table:
     published = pc.divide(first["msg"], NS_PER_US)
     handed, ended = (first[name].cast(pa.int64()) for name in ("handed_ts", "ended_ts"))
     hour = pc.multiply(pc.divide(published, _US_PER_HOUR), _US_PER_HOUR)
-    deliveries = with_columns(first.select(["channel"]), {"hour": hour, **_took(published, handed)})
-    answers = with_columns(first.select(["channel"]), {"hour": hour, **_took(handed, ended)})
-    answers = answers.filter(pc.equal(first["state"], Kind.ACKED))
-    both = pa.concat_tables([_named(DELIVERY, deliveries.filter(is_new)), _named(ANSWER, answers)])
-    return summed(both, _BY, {"n": ("n", "sum")}).cast(LATENCY)
+    is_acked = pc.equal(first["state"], Kind.ACKED)
+
+    def timed(what: str, is_meant: pa.ChunkedArray, begin: pa.Array, end: pa.Array) -> pa.Table:
+        took = with_columns(first.select(["channel"]), {"hour": hour, **_took(begin, end)})
+        return _named(what, took.filter(is_meant))
+
+    parts = [
+        timed(DELIVERY, is_new, published, handed),
+        timed(ANSWER, is_acked, handed, ended),
+        timed(CRITICAL, is_acked, published, ended),
+    ]
+    return summed(pa.concat_tables(parts), _BY, {"n": ("n", "sum")}).cast(LATENCY)
 
 
 def _took(begin: pa.ChunkedArray, end: pa.ChunkedArray) -> dict[str, pa.Array]:

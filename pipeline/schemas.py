@@ -29,8 +29,9 @@ MESSAGE = (
 # The passing copies of a process at its end.
 LOST = "origin string, channel string, n bigint, found_ts timestamp"
 # The number of copies, by hour of publish, that took this many microseconds until their hand-over
-# (DELIVERY), or from there to their ack (ANSWER): see holdfast.pipeline.latencies.
-DELIVERY, ANSWER = "delivery", "answer"
+# (DELIVERY), from there to their ack (ANSWER), or from their publish to their ack (CRITICAL): see
+# holdfast.pipeline.latencies.
+DELIVERY, ANSWER, CRITICAL = "delivery", "answer", "critical"
 LATENCY = "hour timestamp, channel string, what string, us bigint, n bigint"
 
 

@@ -78,9 +78,13 @@ class ErrorReply(Enum):
     def code(self) -> int:
         return self.value[0]
 
+    @property
+    def reason(self) -> str:
+        return self.value[1]
+
     def wire(self, *args: str) -> str:
         """The error as it is sent."""
-        return f"{self.code}:{','.join(args)}:{self.value[1]}"
+        return f"{self.code}:{','.join(args)}:{self.reason}"
 
 
 class Refused(Exception):

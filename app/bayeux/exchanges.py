@@ -106,7 +106,7 @@ class RemainingMessages:
             self._place += 1
             if self._begins_with_handshake:
                 # In this turn: the reply to the handshake has counted the messages that follow it.
-                _refuse_companions(messages[1:], exchange)
+                _refuse_companions(bayeux, messages[1:], exchange)
                 return True
             if self._place < len(messages) and bayeux.state.is_turn_over():
                 return False
@@ -229,7 +229,7 @@ def _is_within_budget(
         return True
     for message in messages:
         reply = skeleton(message)
-        _refuse(bayeux, refused, exchange, reply)
+        _refuse(bayeux, refused, exchange, message, reply)
         exchange.replies.append(encode_reply(reply))
     return False
 
@@ -289,11 +289,12 @@ def _handshake_first(messages: Sequence[Json]) -> Sequence[Json]:
     return [handshake, *(message for message in messages if message is not handshake)]
 
 
-def _refuse_companions(messages: Sequence[Json], exchange: Exchange) -> None:
+def _refuse_companions(bayeux: Bayeux, messages: Sequence[Json], exchange: Exchange) -> None:
     refused = Refused(ErrorReply.HANDSHAKE_BATCHED)
     for message in messages:
         reply = skeleton(message)
         refused.fill(reply)
+        bayeux.state.note_refused(message, refused.error)
         exchange.replies.append(encode_reply(reply))
 
 
@@ -309,7 +310,7 @@ def _handle(bayeux: Bayeux, message: Json, exchange: Exchange) -> bool:
     except TurnOver:
         return False
     except Refused as refused:
-        _refuse(bayeux, refused, exchange, reply)
+        _refuse(bayeux, refused, exchange, message, reply)
         is_complete = True
     except BaseException:
         # Operators' services and policies may fail, or try to end the program; nobody else must
@@ -325,8 +326,11 @@ def _handle(bayeux: Bayeux, message: Json, exchange: Exchange) -> bool:
     return True
 
 
-def _refuse(bayeux: Bayeux, refused: Refused, exchange: Exchange, reply: Json) -> None:
+def _refuse(
+    bayeux: Bayeux, refused: Refused, exchange: Exchange, message: Json, reply: Json
+) -> None:
     refused.fill(reply)
+    bayeux.state.note_refused(message, refused.error)
     session = exchange.session
     if refused.advice and session is not None:
         reply["advice"] = {**session_advice(session, bayeux.state.options), **refused.advice}

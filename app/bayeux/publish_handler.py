@@ -356,6 +356,7 @@ class _ClientPublish:
             self._fill(outcome)
         except Refused as refused:
             refused.fill(self._reply)
+            state.note_refused(self._message, refused.error)
         state.backlog.at_turn_end(self._finish)
 
     def _finish(self, now: float) -> None:

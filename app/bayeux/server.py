@@ -130,6 +130,7 @@ class Bayeux:
         state.requests.tick(now)
         state.notices.beat(now)
         state.admission.beat(now)
+        state.refused_publishes.tick(now)
         state.journal.beat(now)
 
     def abort(self, exchange: Exchange, now: float) -> None:
@@ -155,6 +156,7 @@ class Bayeux:
         """
         self.state.is_stopping = True
         self.state.notices.end_window()
+        self.state.refused_publishes.flush()
         holding = [each for each in self.state.sessions if each.held_connect is not None]
         dismissing = Works([partial(self._dismiss_next, deque(holding))], done)
         self.state.backlog.begin(dismissing.go_on, now)

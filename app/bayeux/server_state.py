@@ -9,8 +9,10 @@ from holdfast.bayeux.admission import Admission
 from holdfast.bayeux.backlog import Backlog, Step
 from holdfast.bayeux.budgets import Budgets
 from holdfast.bayeux.channel_rules import ChannelRules
+from holdfast.bayeux.codec import Json
 from holdfast.bayeux.cursors import CursorForm
 from holdfast.bayeux.error_handlers import ErrorHandlers
+from holdfast.bayeux.errors import ErrorReply
 from holdfast.bayeux.extension import SessionExtension
 from holdfast.bayeux.installed import InstalledExtensions
 from holdfast.bayeux.options import Options
@@ -23,7 +25,7 @@ from holdfast.bayeux.sessions import Session
 from holdfast.bayeux.shared_queue_sessions import SharedQueueSessions
 from holdfast.bayeux.subscriptions import Subscriptions
 from holdfast.bayeux.system_events import SystemEvents
-from holdfast.delivery.channels import Channels
+from holdfast.delivery.channels import Channels, Kind
 from holdfast.delivery.delivery_journal import NO_JOURNAL, DeliveryJournal
 from holdfast.delivery.guard import Guard
 from holdfast.delivery.hub import Hub
@@ -33,6 +35,7 @@ from holdfast.delivery.messages import Message
 from holdfast.delivery.node import Node
 from holdfast.delivery.notices import Notices
 from holdfast.delivery.presence import Presence
+from holdfast.delivery.refused_publishes import RefusedPublishes
 from holdfast.delivery.requests import Requests
 from holdfast.delivery.senders import Senders
 from holdfast.delivery.store_port import StorePort
@@ -96,7 +99,7 @@ class ServerState:
         self.channels = Channels(options.channel_limits)
         self.rules = ChannelRules(self.channels, options.channels)
         self.guard = Guard(self.rules.is_guarded, options.guard)
-        self.notices = Notices()
+        self.notices, self.refused_publishes = Notices(), RefusedPublishes(journal)
         # Sessions with a lazy message of this turn, and its delay in seconds.
         self.lingering: list[tuple[Session, float]] = []
         self.store, self.ledger = store, Ledger(store, journal)
@@ -183,6 +186,15 @@ class ServerState:
     def cursor_form(self, *, has_replay_ids: bool) -> CursorForm:
         """Return the form in which sessions have their cursors."""
         return self._replay_ids if has_replay_ids else self._plain_cursors
+
+    def note_refused(self, message: Json, error: ErrorReply) -> None:
+        """Count a message that was refused, if it is a publish."""
+        name = message.get("channel")
+        channel = self.channels.get(name) if type(name) is str else None
+        if channel is None:
+            self.refused_publishes.note(error.reason, "")
+        elif channel.kind is not Kind.META:
+            self.refused_publishes.note(error.reason, channel.name)
 
     def log_fault(self, session: Session) -> None:
         """Log that serving a session failed; call it in an `except` clause."""

@@ -206,7 +206,9 @@ class Report(StrEnum):
     PUBLISHERS = "publishers"
     FUNNEL = "funnel"
     BACKLOG = "backlog"
+    TREND = "trend"
     LATENCY = "latency"
+    LAG = "lag"
     SLOW_RECEIVERS = "slow-receivers"
     CAUSES = "causes"
     DEAD = "dead"
@@ -215,6 +217,7 @@ class Report(StrEnum):
     FLAPPING = "flapping"
     HOLDBACK_ADVICE = "holdback-advice"
     REQUESTS = "requests"
+    REFUSED_PUBLISHES = "refused-publishes"
     ALL = "all"
 
 

@@ -129,6 +129,9 @@ class DeliveryJournal:
     ) -> None:
         """Note that a queue or channel was released."""
 
+    def publishes_refused(self, reason: str, channel: str, count: int) -> None:
+        """Note how many publishes were refused; without a channel, on any."""
+
     # Live: requests and their replies
 
     def asked(self, requester: "Receiver", channel: str, timeout_ms: int) -> None:

@@ -173,6 +173,9 @@ class JournalWriter(DeliveryJournal):
     ) -> None:
         self.changed(Kind.RELEASED, who, name=receiver, channel=channel)
 
+    def publishes_refused(self, reason: str, channel: str, count: int) -> None:
+        self.changed(Kind.PUBLISHES_REFUSED, reason, channel=channel or None, number=count)
+
     def asked(self, requester: Receiver, channel: str, timeout_ms: int) -> None:
         self.changed(Kind.REQUEST, "asked", name=requester.key, channel=channel, number=timeout_ms)
 

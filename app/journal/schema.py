@@ -58,6 +58,9 @@ class Kind:
     # the request. The receiver is the session that replied; a denied reply has no channel.
     REPLY: Final = "reply"
     RELEASED: Final = "released"
+    # The number of publishes that were refused on a channel within a minute; `what` is the reason:
+    # the name of the error. Without a channel, they had none that exists, or there were too many.
+    PUBLISHES_REFUSED: Final = "publishes_refused"
     NODE: Final = "node"
     # One of the node's own counters, to be compared with the sum of its events in earlier frames.
     BOOKS: Final = "books"

@@ -51,6 +51,42 @@ def _backlog_found(result: Result) -> str:
     return f"At most {number(max(most))} waited, in the hour of {hour} UTC, and {left} at the end."
 
 
+def _trend_found(result: Result) -> str:
+    waiting, channel = numbers(result, "waiting"), words(result, "channel")[0]
+    if not waiting[0]:
+        return "Nothing waits."
+    came, went = (numbers(result, name)[0] for name in ("came", "went"))
+    how = "grew" if came > went else "shrank" if went > came else "did not change"
+    return f"{number(waiting[0])} wait on {channel}; in the last hour they {how}."
+
+
+def _lag(result: Result) -> str:
+    """Draw the largest lag of each receiver."""
+    most: dict[str, float] = {}
+    for receiver, lag in zip(words(result, "receiver"), numbers(result, "lag_p95"), strict=True):
+        most[receiver] = max(most.get(receiver, 0), lag)
+    worst = sorted(most.items(), key=lambda pair: -pair[1])
+    return bars([pair for pair in worst if pair[1] > 0], unit=" ms")
+
+
+def _lag_found(result: Result) -> str:
+    lags, receivers, hours = (
+        numbers(result, "lag_p95"),
+        words(result, "receiver"),
+        words(result, "hour"),
+    )
+    place = lags.index(max(lags))
+    hour = hours[place][:16].replace("T", " at ")
+    lag = with_unit(lags[place], " ms")
+    return f"{receivers[place]} was furthest behind, in the hour of {hour} UTC: p95 was {lag}."
+
+
+def _refused_publishes_found(result: Result) -> str:
+    refused, reason = numbers(result, "refused"), words(result, "reason")[0]
+    channel = words(result, "channel", missing="(none)")[0]
+    return f"{number(refused[0])} of {number(sum(refused))} are {reason} on {channel}."
+
+
 def _days_found(result: Result) -> str:
     copies, days = numbers(result, "copies"), words(result, "day")
     busiest = days[copies.index(max(copies))][:10]
@@ -207,6 +243,28 @@ SECTIONS = {
         "No message was published.",
         _backlog_found,
         _backlog,
+    ),
+    "trend": Section(
+        "Trend of the backlog",
+        "Copies by channel that are open at the time of the newest event. The table has those an "
+        "hour and a day before, and when none will be left if the last hour goes on.",
+        "No message was published.",
+        _trend_found,
+        _bars("waiting", "channel"),
+    ),
+    "lag": Section(
+        "Lag",
+        "Time from publish to the ack, by receiver: the largest p95 of all hours.",
+        "No receiver acked anything.",
+        _lag_found,
+        _lag,
+    ),
+    "refused-publishes": Section(
+        "Refused publishes",
+        "Publishes that the server refused, by reason and channel.",
+        "No publish was refused.",
+        _refused_publishes_found,
+        _bars("refused", "reason", "channel", colour=BAD),
     ),
     "latency": Section(
         "Latency",

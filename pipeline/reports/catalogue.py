@@ -4,14 +4,16 @@ from datetime import datetime
 from typing import NamedTuple
 
 from holdfast.pipeline.reports.dead import CAUSES, DEAD, POISON
-from holdfast.pipeline.reports.flow import BACKLOG, FUNNEL, PUBLISHERS, THROUGHPUT
+from holdfast.pipeline.reports.flow import BACKLOG, FUNNEL, PUBLISHERS, THROUGHPUT, TREND
 from holdfast.pipeline.reports.latency import LATENCY
 from holdfast.pipeline.reports.receivers import (
     FLAPPING,
     HOLDBACK_ADVICE,
+    LAG,
     REDELIVERY,
     SLOW_RECEIVERS,
 )
+from holdfast.pipeline.reports.refused_publishes import REFUSED_PUBLISHES
 from holdfast.pipeline.reports.requests import REQUESTS
 from holdfast.pipeline.reports.tables import Answer
 from holdfast.pipeline.reports.trends import DAYS, UNUSUAL
@@ -28,6 +30,9 @@ REPORTS = {
     "publishers": PUBLISHERS,
     "slow-receivers": SLOW_RECEIVERS,
     "backlog": BACKLOG,
+    "trend": TREND,
+    "lag": LAG,
+    "refused-publishes": REFUSED_PUBLISHES,
     "days": DAYS,
     "unusual": UNUSUAL,
     "causes": CAUSES,

@@ -106,3 +106,47 @@ PUBLISHERS = """
         max_by(minute, (published, -unix_micros(minute))) as busiest
     from minutes group by sender order by bytes desc, published desc, sender
 """
+
+_HOUR_US = 3_600_000_000
+_PUBLISHED_US = "cast((msg - msg % 1000) / 1000 as bigint)"
+_OF_COPIES = ", ".join(repr(end) for end in ENDS if end != "moved")
+# By channel, the most waiting first: the copies that are open at the time of the newest event, an
+# hour before and a day before; those that came and went in the last hour; and when none will be
+# left if that goes on. Messages from before the journal are omitted.
+TREND = f"""
+    with replayed as (
+        select distinct msg, origin, channel from {{life}} where replay_of is not null
+    ),
+    known as (
+        select channel, {_PUBLISHED_US} as us, copies as came, 0 as went, msg, origin from {{begun}}
+        union all
+        select replayed.channel, unix_micros(ts) as us, 1 as came, 0 as went, msg, origin
+        from (select msg, origin, ts from {{events}} where kind = 'replayed') event
+            join replayed using (msg, origin)
+        union all
+        select channel, unix_micros(ended_ts) as us, 0 as came, 1 as went, msg, origin
+        from {{life}} where state in ({_OF_COPIES})
+    ),
+    changes as (
+        select channel, us, came, went from known left join {{begins}} using (origin)
+        where begin_us is null or msg >= begin_us * 1000
+        union all
+        select channel, unix_micros(found_ts) as us, 0 as came, n as went from {{lost}}
+    ),
+    newest as (select max(unix_micros(ts)) as last_us from {{events}}),
+    levels as (
+        select channel, last_us, cast(sum(came - went) as bigint) as waiting,
+            cast(sum(case when us <= last_us - {_HOUR_US} then came - went else 0 end) as bigint)
+                as hour_before,
+            cast(sum(case when us <= last_us - 24 * {_HOUR_US} then came - went else 0 end)
+                as bigint) as day_before,
+            cast(sum(case when us > last_us - {_HOUR_US} then came else 0 end) as bigint) as came,
+            cast(sum(case when us > last_us - {_HOUR_US} then went else 0 end) as bigint) as went
+        from changes cross join newest group by channel, last_us
+    )
+    select channel, waiting, hour_before, day_before, came, went,
+        case when waiting > 0 and went > came then timestamp_micros(last_us
+            + cast(floor(waiting * {_HOUR_US} / (went - came)) as bigint)) end as empty
+    from levels where waiting <> 0 or hour_before <> 0 or day_before <> 0 or came > 0 or went > 0
+    order by waiting desc, channel
+"""

@@ -73,3 +73,18 @@ SLOW_RECEIVERS = """
     from answers group by receiver having count(*) >= 10
     order by ack_p95 desc, receiver
 """
+
+# By hour, the newest first, and receiver: how far behind it was when it acked messages, from the
+# publish of each. Replays do not count: an operator decided when they happened.
+LAG = """
+    with ended as (
+        select date_trunc('hour', ended_ts) as hour, receiver,
+            greatest(unix_micros(ended_ts) - published_us, 0) / 1000 as ms
+        from {life} where state in ('acked', 'written') and generation = 0
+    )
+    select hour, receiver, count(*) as acked,
+        round(percentile_cont(0.5) within group (order by ms), 3) as lag_p50,
+        round(percentile_cont(0.95) within group (order by ms), 3) as lag_p95,
+        round(max(ms), 3) as lag_max
+    from ended group by hour, receiver order by hour desc, lag_p95 desc, receiver
+"""

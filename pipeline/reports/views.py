@@ -4,7 +4,7 @@ from holdfast.pipeline.copies import REPLIES, REPLY_CHANNELS
 from holdfast.pipeline.lake import OPEN
 from holdfast.pipeline.reports.sums import CHANNEL, SUMS
 from holdfast.pipeline.reports.tables import Tables
-from holdfast.pipeline.schemas import ANSWER, DELIVERY
+from holdfast.pipeline.schemas import ANSWER, CRITICAL, DELIVERY
 from holdfast.pipeline.scope import Scope
 
 # The views of all rows, and the tables of the lake that have them; copies in `open` have no end.
@@ -39,6 +39,10 @@ _LATENCY = f"""
     select date_trunc('hour', timestamp_micros(published_us)) as hour, channel,
         '{ANSWER}' as what,
         greatest(unix_micros(ended_ts) - unix_micros(handed_ts), 0) as us, 1 as n
+    from {{life}} where handed_ts is not null and generation = 0 and state = 'acked'
+    union all
+    select date_trunc('hour', timestamp_micros(published_us)) as hour, channel,
+        '{CRITICAL}' as what, greatest(unix_micros(ended_ts) - published_us, 0) as us, 1 as n
     from {{life}} where handed_ts is not null and generation = 0 and state = 'acked'
 """
 # The time of the first events of each node: older messages may be known only in part.

@@ -20,7 +20,7 @@ from tests.pipeline.stored import store_events
 from tests.pipeline.tales import DAY, a_week, more, refusals, requests
 from tests.unit.pipeline.events import START_US
 from tests.unit.pipeline.framed_events import one_run
-from tests.unit.pipeline.stories import acked, handed, the_story
+from tests.unit.pipeline.stories import acked, handed, refused_publishes, the_story
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -36,6 +36,7 @@ def store_everything(place: Path) -> Lake:
     told = [*the_story(), *more(), *requests(), *refusals(), *a_week()]
     for n in range(10):
         told += [handed(n + 0.5, n, "eve/1"), acked(n + 0.7, n, "eve/1")]
+    told += [refused_publishes(30, "publish_denied", "/orders", 3)]
     lost = {"origin": "n1", "channel": "/poison", "n": 1, "found_ts": START_US}
     return store_events(place, one_run(told), pa.Table.from_pylist([lost], LOST))
 

@@ -1,22 +1,20 @@
 """Reports that compare hours and days, find what fails alike, and follow requests."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
+from holdfast.journal.schema import Event
 from holdfast.pipeline.lake import Lake
 from holdfast.pipeline.on_duckdb import of_lake
 from holdfast.pipeline.reports.catalogue import REPORTS
 from holdfast.pipeline.scope import EVERYTHING, Scope
 from tests.pipeline.stored import store_events
-from tests.pipeline.tales import DAY, HOUR, USUAL, a_week, refusals, requests
+from tests.pipeline.tales import DAY, HOUR, USUAL, a_week, more, refusals, requests, work
 from tests.unit.pipeline.events import START_US, event, published
 from tests.unit.pipeline.framed_events import one_run
-from tests.unit.pipeline.stories import acked, died, handed
-
-if TYPE_CHECKING:
-    from holdfast.journal.schema import Event
+from tests.unit.pipeline.stories import acked, died, handed, refused_publishes
 
 
 def ask(lake: Lake, name: str, scope: Scope = EVERYTHING) -> list[dict[str, Any]]:
@@ -159,3 +157,87 @@ def test_requests_can_be_limited_to_a_channel_or_a_session(asked: Lake) -> None:
     assert [row["asked"] for row in ask(asked, "requests", Scope(channel="/other"))] == [1]
     found = ask(asked, "requests", Scope(receiver="bob/1"))
     assert [(row["asked"], row["late"]) for row in found] == [(0, 2)]
+
+
+# What needs history of channels, receivers and refusals
+
+
+def told_of_an_hour() -> list[Event]:
+    """Four messages a quarter of an hour on each channel, of which ann falls ever more behind."""
+    told: list[Event] = []
+    for n in range(16):
+        at = n * HOUR // 16
+        told += [published(at, 1, "/shrinks"), published(at + 1, 1, "/grows")]
+        told += [handed(at + 2, at, "bob/1"), acked(at + 3, at, "bob/1")]
+        if n < 8:
+            took = 10 * (n + 1)
+            told += [handed(at + 3, at + 1, "ann/1"), acked(at + 1 + took, at + 1, "ann/1")]
+    return told
+
+
+def test_the_trend_has_what_waits_now_and_what_came_and_went(tmp_path: Path) -> None:
+    told = [published(n, 1, "/old") for n in range(40)]
+    told += [acked(DAY + HOUR + n, n, "ann/1") for n in range(30)]
+    told += [published(DAY + HOUR + 100 + n, 2, "/new") for n in range(5)]
+    told += [event("session", DAY + HOUR + HOUR / 2, receiver="ann/1", what="opened")]
+    names = ("channel", "waiting", "hour_before", "day_before", "came", "went")
+    rows = ask(store_events(tmp_path, one_run(told)), "trend")
+    assert [tuple(row[name] for name in names) for row in rows] == [
+        ("/new", 10, 0, 0, 10, 0),
+        ("/old", 10, 40, 40, 0, 30),
+    ]
+    # Thirty went within an hour, so ten need a third of an hour more.
+    assert rows[0]["empty"] is None
+    assert after_start(rows[1], "empty", 1) == pytest.approx(DAY + HOUR + HOUR / 2 + HOUR / 3)
+
+
+def test_the_trend_agrees_with_the_backlog_whatever_ends_moves_and_replays(
+    tmp_path: Path,
+) -> None:
+    told = [*work(30, dead=5), *more()]
+    told += [event("replayed", 400, 1, receiver="ann/1", letter=1, generation=1)]
+    lake = store_events(tmp_path, one_run(told))
+    backlog, trend = ask(lake, "backlog"), ask(lake, "trend")
+    assert sum(row["waiting"] for row in trend) == backlog[0]["waiting"]
+    assert all(row["waiting"] >= 0 for row in trend)
+
+
+def test_the_lag_of_a_receiver_is_the_time_from_publish_to_ack_by_hour(tmp_path: Path) -> None:
+    told = [*told_of_an_hour(), published(2 * HOUR, 1), handed(2 * HOUR + 1, 2 * HOUR, "ann/1")]
+    told += [acked(2 * HOUR + 5, 2 * HOUR, "ann/1")]
+    # Operators decide when replays happen.
+    told += died(2 * HOUR + 6, 2 * HOUR, "bob/1")
+    told += [event("replayed", 3 * HOUR, 2 * HOUR, receiver="bob/1", letter=1, generation=1)]
+    told += [acked(3 * HOUR + 1, 2 * HOUR, "bob/1")]
+    found = [
+        (after_start(row, "hour", HOUR), row["receiver"], row["acked"], row["lag_max"])
+        for row in ask(store_events(tmp_path, one_run(told)), "lag")
+    ]
+    assert found == [(2, "ann/1", 1, 5_000), (0, "ann/1", 8, 80_000), (0, "bob/1", 16, 3_000)]
+
+
+def test_critical_time_goes_from_publish_to_ack_beside_the_first_hand_over(tmp_path: Path) -> None:
+    lake = store_events(tmp_path, one_run(told_of_an_hour()))
+    for scope in (EVERYTHING, Scope(channel="/grows")):
+        [row] = [row for row in ask(lake, "latency", scope) if row["channel"] == "/grows"]
+        times = [row[name] for name in ("delivery_p50", "answer_max", "critical_max")]
+        assert times == pytest.approx([2_000, 78_000, 80_000], rel=0.01)
+        assert row["critical_p50"] == pytest.approx(40_000, rel=0.01)
+
+
+def test_refused_publishes_are_added_up_by_reason_and_channel(tmp_path: Path) -> None:
+    told = [published(0, 1), refused_publishes(60, "publish_denied", "/orders", 3)]
+    told += [refused_publishes(120, "publish_denied", "/orders", 4)]
+    told += [refused_publishes(120, "data_missing", None, 1)]
+    told += [refused_publishes(120, "late_reply", "/ret/*", 2)]
+    lake = store_events(tmp_path, one_run(told))
+    rows = ask(lake, "refused-publishes")
+    assert [(row["reason"], row["channel"], row["refused"]) for row in rows] == [
+        ("publish_denied", "/orders", 7),
+        ("late_reply", "/ret/*", 2),
+        ("data_missing", None, 1),
+    ]
+    assert after_start(rows[0], "first", 60) == 1
+    assert after_start(rows[0], "last", 60) == 2
+    of_orders = ask(lake, "refused-publishes", Scope(channel="/orders"))
+    assert [row["refused"] for row in of_orders] == [7]

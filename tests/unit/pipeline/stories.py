@@ -52,3 +52,7 @@ def books(after_s: float, **counts: int) -> list[Event]:
 
 def start(after_s: float) -> Event:
     return event("node", after_s, what="start", number=0)
+
+
+def refused_publishes(after_s: float, reason: str, channel: str | None, number: int) -> Event:
+    return event("publishes_refused", after_s, what=reason, channel=channel, number=number)

@@ -53,6 +53,11 @@ RESULTS = {
         ],
         [[EVIL, 4, 3, 0, 1, 0, 0, 0]],
     ),
+    "trend": Result(["channel", "waiting", "came", "went"], [[EVIL, 5, 3, 2]]),
+    "lag": Result(
+        ["hour", "receiver", "lag_p95"], [["2025-11-20T10:00:00.000Z", EVIL, 12.5], [None, "a", 1]]
+    ),
+    "refused-publishes": Result(["reason", "channel", "refused"], [["data_missing", EVIL, 3]]),
     "throughput": Result(
         ["minute", "node", "published", "handed", "dead"],
         [[f"2025-11-20T10:{n:02}:00.000Z", "n1", n, 2 * n, 0] for n in range(60)],

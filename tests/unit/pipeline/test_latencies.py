@@ -55,12 +55,14 @@ def test_latencies_are_counted_by_hour_and_channel_without_replays() -> None:
         (row["hour"].hour, row["channel"], row["what"], row["us"]): row["n"]
         for row in table.to_pylist()
     }
-    ten_ms, forty_ms = rounded(np.array([10_000, 40_000])).tolist()
+    ten_ms, forty_ms, fifty_ms = rounded(np.array([10_000, 40_000, 50_000])).tolist()
     assert found == {
         (10, "/a", "delivery", ten_ms): 2,
         (10, "/a", "answer", forty_ms): 1,
+        (10, "/a", "critical", fifty_ms): 1,
         (11, "/a", "delivery", 0): 1,
         (11, "/a", "answer", 0): 1,
+        (11, "/a", "critical", 0): 1,
     }
 
 
