@@ -24,7 +24,7 @@ from holdfast.web.admin.now import LiveNow
 
 log = logging.getLogger(__name__)
 
-_EVERY_S = 10.0
+EVERY_S = 10.0
 # At most this part of the processor is spent on counting, with millions of entries too.
 _SHARE = 0.01
 # What the pipeline writes changes seldom.
@@ -63,7 +63,7 @@ class AlertWatch:
     async def run(self) -> None:
         spent_s = 0.0
         while True:
-            await asyncio.sleep(max(_EVERY_S, spent_s / _SHARE))
+            await asyncio.sleep(max(EVERY_S, spent_s / _SHARE))
             try:
                 spent_s = await self.look()
             except Exception:
