@@ -168,6 +168,19 @@ class FastLane(RequestHandler):
     # Incoming bytes
 
     def data_received(self, data: bytes) -> None:
+        if self._endpoint.scheduler.puts_off(data) and self._is_free():
+            self._put_aside(data)
+            self._endpoint.scheduler.read_later(self._take_up)
+        else:
+            if self._set_aside and not self._is_taken():
+                # This may be the rest of what has been put off.
+                self._take_up()
+            self._read(data)
+
+    def _is_free(self) -> bool:
+        return not (self._set_aside or self._ordinary or self._is_taken() or self._upgraded)
+
+    def _read(self, data: bytes) -> None:
         if self._force_close or self._close:
             return
         if self._is_between and self._exchange is None and not self._paused and not self._set_aside:
@@ -219,7 +232,7 @@ class FastLane(RequestHandler):
             pieces, self._set_aside = self._set_aside, None
             first = pieces.popleft()
             self._size_aside -= len(first) + _PIECE
-            self.data_received(first)
+            self._read(first)
             self._set_aside = pieces or None
 
     def _parse(self, data: bytes) -> None:

@@ -93,6 +93,8 @@ class RequestScheduler:
         # Small ones with a connect alone, which may bring much with its reply, and can wait.
         self._connects: deque[UnfinishedRequest] = deque()
         self._waiting: deque[UnfinishedRequest] = deque()
+        # Connections whose bytes came too late in a turn to be read, each with the time.
+        self._unheard: deque[tuple[float, Callable[[], None]]] = deque()
         # How many small requests of each browser wait.
         self._browsers: Counter[str] = Counter()
         # Requests of the aiohttp front end whose turn is to come; and how many of them have not
@@ -180,9 +182,23 @@ class RequestScheduler:
                 self._leave(request)
         return None if is_over else self._go_on_with(request)
 
+    def puts_off(self, data: bytes) -> bool:
+        """Return whether bytes of a connection should be read in a later turn.
+
+        When thousands of clients come back, reading them all takes longer than others may wait.
+        Connects can wait, and bring most of the work.
+        """
+        return self._turn.is_behind and len(data) <= SMALL and _is_connect(data)
+
+    def read_later(self, read: Callable[[], None]) -> None:
+        """Let a connection read in a later turn what it has put aside."""
+        self._unheard.append((self._clock(), read))
+        self._go_on_soon()
+
     def unread_since(self) -> float:
         """Return when the oldest request came that nobody has read yet."""
-        return next(iter(self._unread.values()), inf)
+        unread = next(iter(self._unread.values()), inf)
+        return min(unread, self._unheard[0][0]) if self._unheard else unread
 
     def _go_on_with(self, request: UnfinishedRequest) -> UnfinishedRequest:
         if not request.is_read:
@@ -194,7 +210,10 @@ class RequestScheduler:
     @property
     def is_busy(self) -> bool:
         """Whether requests wait for a later turn."""
-        return bool(self._small or self._connects or self._going or self._waiting)
+        return bool(self._has_small() or self._going or self._waiting)
+
+    def _has_small(self) -> bool:
+        return bool(self._small or self._connects or self._unheard)
 
     def fail(self, exchange: Exchange) -> RequestRefused:
         """Abort an exchange after a server fault; call in `except`. Returns what to send."""
@@ -224,8 +243,7 @@ class RequestScheduler:
         has_next = self._handle_until_over(self._next, begun)
         # Those who are read next must not suffer for these.
         self._turn.begin_anew()
-        has_small = bool(self._small or self._connects)
-        if has_small or self._beginning or (has_next and (self._going or self._waiting)):
+        if self._has_small() or self._beginning or (has_next and (self._going or self._waiting)):
             self._go_on_soon()
 
     def _begin_small(self, *, connects: bool) -> None:
@@ -234,8 +252,18 @@ class RequestScheduler:
         try:
             for kind in (self._small, self._connects) if connects else (self._small,):
                 self._handle_until_over(partial(self._next_of, kind), len(kind))
+            if connects:
+                self._let_read()
         finally:
             self._turn.is_hurried = False
+
+    def _let_read(self) -> None:
+        """Let connections read what came too late in an earlier turn; at least one of them."""
+        for _ in range(len(self._unheard)):
+            _, read = self._unheard.popleft()
+            read()
+            if self._turn.is_spent():
+                break
 
     def _let_begin(self) -> None:
         for _ in range(min(_MOST_BEGINNING, len(self._beginning))):
@@ -333,6 +361,6 @@ class RequestScheduler:
         return request.rest is None
 
 
-def _is_connect(body: bytes) -> bool:
+def _is_connect(data: bytes) -> bool:
     """Return whether a request is a connect, without a message whose order counts."""
-    return body.count(b'"channel"') == 1 and _CONNECT.search(body) is not None
+    return data.count(b'"channel"') == 1 and _CONNECT.search(data) is not None

@@ -20,6 +20,8 @@ class Turn(Protocol):
 
     # Whether everybody who asks must stop after the present step: many others wait.
     is_hurried: bool
+    # Whether small requests have had to wait in this turn: connects are not even read any more.
+    is_behind: bool
 
     def is_spent(self) -> bool:
         """Return whether the time of this turn is over."""
@@ -68,6 +70,7 @@ class TurnBudget:
         # How long small requests go on after the budget of this turn.
         self._patience_s = _PATIENCE_S
         self.is_hurried = False
+        self.is_behind = False
 
     def is_over(self) -> bool:
         """Return whether whoever asks must stop."""
@@ -95,7 +98,8 @@ class TurnBudget:
         began_at = self._began_at
         if began_at is None or monotonic() - began_at <= self._turn_s + self._patience_s:
             return False
-        return self._has_gone_on_for(self._patience_s)
+        self.is_behind = self._has_gone_on_for(self._patience_s)
+        return self.is_behind
 
     def is_overdue(self) -> bool:
         """Return whether the turn goes on although everything new waits."""
@@ -108,12 +112,14 @@ class TurnBudget:
         """Let what is read from now on in this turn wait."""
         self.begin_anew(0.0)
         self._patience_s = 0.0
+        self.is_behind = True
 
     def begin_anew(self, turn_s: float = _TURN_S) -> None:
         """Give those who ask from now on the whole budget, or this part of it."""
         self._began_at = self._ends_at = None
         self._turn_s = turn_s
         self._patience_s = _PATIENCE_S
+        self.is_behind = False
 
     def send(self) -> None:
         """Send the replies so far."""

@@ -221,6 +221,7 @@ class FakeTurn:
         self.is_spent = is_over
         self.send = send
         self.is_hurried = False
+        self.is_behind = False
         self.is_long_over = False
 
     def is_over(self) -> bool:

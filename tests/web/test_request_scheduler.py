@@ -211,6 +211,58 @@ async def test_a_message_that_comes_with_a_connect_keeps_its_order() -> None:
         assert [b"first" in each for each in handled.bodies] == [True, False]
 
 
+async def test_a_connect_that_comes_when_small_requests_wait_is_read_later() -> None:
+    async with Rig() as rig:
+        handled = Handled(rig)
+        returning, other = rig.connect(), rig.connect()
+        await returning.send(HELLO)
+        rig.turn.is_behind = True
+        returning.send_now(post_messages(CONNECT))
+        other.send_now(HELLO)
+        assert handled.bodies[1:] == [encode(HANDSHAKE)]
+        assert isinstance(returning.protocol, FastLane)
+        assert returning.protocol.has_unread()
+        assert rig.endpoint.scheduler.unread_since() < inf
+        await returning.settle()
+        assert len(returning.heard().responses) == 2
+        assert not returning.protocol.has_unread()
+        assert rig.endpoint.scheduler.unread_since() == inf
+
+
+async def test_the_rest_of_a_request_comes_after_what_has_been_put_off() -> None:
+    async with Rig() as rig:
+        client = rig.connect()
+        await client.send(HELLO)
+        request = post_messages(CONNECT)
+        rig.turn.is_behind = True
+        client.send_now(request[:-1])
+        client.send_now(request[-1:] + SAY)
+        await client.settle()
+        assert [each.status for each in client.heard().responses] == [200, 200, 200]
+        assert b'"/meta/connect"' in client.heard().responses[1].body
+
+
+async def test_a_message_that_comes_with_a_connect_is_never_put_off() -> None:
+    async with Rig() as rig:
+        handled = Handled(rig)
+        client = rig.connect()
+        rig.turn.is_behind = True
+        client.send_now(post_messages(PUBLISH, CONNECT))
+        assert len(handled.bodies) == 1
+
+
+async def test_a_connection_may_be_lost_before_it_is_read() -> None:
+    async with Rig() as rig:
+        handled = Handled(rig)
+        client, other = rig.connect(), rig.connect()
+        await client.send(HELLO)
+        rig.turn.is_behind = True
+        client.send_now(post_messages(CONNECT))
+        client.protocol.connection_lost(None)
+        await other.send(HELLO)
+        assert [each == encode(HANDSHAKE) for each in handled.bodies] == [True, True]
+
+
 async def test_requests_of_the_aiohttp_front_end_keep_their_order() -> None:
     is_over = True
     async with Rig(front_end=FrontEnd.PLAIN_AIOHTTP, is_turn_over=lambda: is_over) as rig:

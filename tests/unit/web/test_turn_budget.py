@@ -121,11 +121,14 @@ def test_small_requests_wait_after_25_milliseconds_and_replies_leave_5_later(
     assert turn.is_over()
     assert not turn.is_late()
     clocks.work(0.001)
+    assert not turn.is_behind
     assert turn.is_late()
+    assert turn.is_behind
     assert not turn.is_overdue()
     clocks.work(0.005)
     assert turn.is_overdue()
     turn.begin_anew()
+    assert not turn.is_behind
     assert not turn.is_late()
 
 
