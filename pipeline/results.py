@@ -12,6 +12,7 @@ from typing import Any
 import orjson
 
 from holdfast.pipeline.reports.dead import CAUSES, DEAD, POISON
+from holdfast.pipeline.reports.forms import message_name
 from holdfast.pipeline.reports.latency import BY_HOUR
 from holdfast.pipeline.reports.receivers import HOLDBACK_ADVICE
 from holdfast.pipeline.reports.tables import Tables
@@ -58,7 +59,7 @@ def _fields_of(row: Mapping[str, Any]) -> dict[str, Any]:
         for name, value in row.items()
     }
     if "msg" in fields:
-        fields = {"message": f"{fields.pop('origin')}-{fields.pop('msg'):019d}", **fields}
+        fields = {"message": message_name(fields.pop("origin"), fields.pop("msg")), **fields}
     return fields
 
 

@@ -18,12 +18,12 @@ from holdfast.cli.output import (
     complain,
     note,
     print_json,
-    print_rows,
     progress,
     spinner,
 )
 from holdfast.cli.pipeline_lakes import program as lakes
 from holdfast.cli.pipeline_replay import replay
+from holdfast.cli.pipeline_tables import explain, print_result
 from holdfast.cli.pipeline_upkeep import backfill, compact, retain
 from holdfast.cli.pipeline_verify import verify
 from holdfast.cli.program import group_of_commands
@@ -95,6 +95,8 @@ _RECEIVER = typer.Option("--receiver", metavar="SESSION", help="Copies for this 
 _HTML = typer.Option(
     "--html", metavar="FILE", callback=_in_a_folder, help="Write a page with charts instead."
 )
+
+_COLUMNS = typer.Option("--columns", help="Only say what each column means.")
 
 
 @program.command("ingest")
@@ -245,11 +247,15 @@ def report(
     limit: Limit = 50,
     parquet: Parquet = None,
     html: Annotated[Path | None, _HTML] = None,
+    columns: Annotated[bool, _COLUMNS] = False,
     as_json: AsJson = False,
     journal: AtJournal,
     engine: ChosenEngine,
 ) -> None:
     """Show one report on all ingested events or some, or write all reports to a page."""
+    if columns and name is not Report.ALL:
+        explain(name, as_json=as_json)
+        return
     if name is Report.ALL and (html is None or parquet is not None or as_json):
         raise typer.BadParameter(
             "the report all needs --html FILE, and takes neither --parquet nor --json"
@@ -271,7 +277,7 @@ def report(
     if html is not None:
         _write_page(found_by, html, journal)
         return
-    print_rows(*found_by[name], as_json=as_json)
+    print_result(name, found_by[name], as_json=as_json)
     if len(found_by[name].rows) == limit:
         note(f"Showing {limit}; there may be more: use --limit")
 
@@ -303,6 +309,7 @@ def audit(
     scope: Annotated[Scope, _scope],
     limit: Limit = 50,
     parquet: Parquet = None,
+    columns: Annotated[bool, _COLUMNS] = False,
     as_json: AsJson = False,
     journal: AtJournal,
     engine: ChosenEngine,
@@ -312,6 +319,9 @@ def audit(
     It also shows times of which not everything is known. The exit code is 1 if there is a
     violation, and 5 if there is none, but a server was killed, wrote no books, or is silent.
     """
+    if columns:
+        explain("audit", as_json=as_json)
+        return
     from holdfast.pipeline import heard
     from holdfast.pipeline.audit.coverage import UNCERTAIN
     from holdfast.pipeline.audit.findings import COUNTS, FINDINGS, find
@@ -334,7 +344,7 @@ def audit(
         result = result_of(tables.ask(FINDINGS, limit))
         counts: dict[str, int] = dict(tables.ask(COUNTS).rows)
     if result.rows or as_json:
-        print_rows(*result, as_json=as_json)
+        print_result("audit", result, as_json=as_json)
     _note_unknown(lake)
     violations = {kind: n for kind, n in counts.items() if not kind.startswith("run.")}
     if scope.is_everything:

@@ -7,6 +7,8 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 
+from holdfast.pipeline.reports.forms import number, with_unit
+
 _MOST = 12
 _WIDTH, _HEIGHT = 1000, 180
 _LEAST_MS = 0.01
@@ -98,26 +100,6 @@ def _points(values: Sequence[float], highest: float) -> str:
         f"{place * step:.1f},{_HEIGHT - value / highest * room:.1f}"
         for place, value in enumerate(drawn)
     )
-
-
-def number(value: float) -> str:
-    """Format a number for readers: 1,234 or 0.25."""
-    if value == int(value) or abs(value) >= 1000:
-        return f"{round(value):,}"
-    return f"{value:.3g}"
-
-
-def counted(count: float, thing: str) -> str:
-    """Format a count for readers: 1 receiver, 2 receivers."""
-    return f"{number(count)} {thing}" if count == 1 else f"{number(count)} {thing}s"
-
-
-def with_unit(value: float, unit: str = "") -> str:
-    """Format a number with its unit; many milliseconds become seconds or minutes."""
-    if unit != " ms" or value < 1000:
-        return f"{number(value)}{unit}"
-    seconds = value / 1000
-    return f"{number(round(seconds, 1))} s" if seconds < 120 else f"{number(seconds // 60)} min"
 
 
 def _rows(parts: Iterable[str]) -> str:

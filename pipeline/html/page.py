@@ -1,14 +1,15 @@
 """A report page with charts and tables; self-contained, so that it can be mailed."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from html import escape
 from importlib.resources import files
 
-from holdfast.pipeline.html.charts import number
 from holdfast.pipeline.html.sections import SECTIONS
 from holdfast.pipeline.html.tiles import tiles
 from holdfast.pipeline.reports.catalogue import Result
+from holdfast.pipeline.reports.columns import COLUMNS, Column
+from holdfast.pipeline.reports.forms import NUMBERS, written
 
 # The number of colours in the style sheet.
 _COLOURS = 6
@@ -49,29 +50,33 @@ def _section(name: str, result: Result) -> str:
         return f"{head}<p>{escape(section.empty)}</p></section>"
     finding = f'<p class="finding">{escape(section.finding(result))}</p>'
     text = f'<p class="faint">{escape(section.text)}</p>'
-    return f"{head}{finding}{text}{section.picture(result)}{_table(result)}</section>"
-
-
-def _table(result: Result) -> str:
-    shown = result.rows[:_MOST]
-    counts = {
-        place
-        for place in range(len(result.columns))
-        if any(isinstance(row[place], (int, float)) for row in shown)
-    }
-    heads = "".join(
-        f"<th{' class=n' if place in counts else ''}>{escape(column.replace('_', ' '))}</th>"
-        for place, column in enumerate(result.columns)
+    return (
+        f"{head}{finding}{text}{section.picture(result)}{_table(result, COLUMNS[name])}</section>"
     )
-    rows = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in shown)
+
+
+def _table(result: Result, columns: Sequence[Column]) -> str:
+    known = {column.name: column for column in columns}
+    shown, drawn = result.rows[:_MOST], [known[name] for name in result.columns]
+    heads = "".join(
+        f"<th{_kind(column)}>{escape(column.name.replace('_', ' '))}</th>" for column in drawn
+    )
+    rows = "".join(f"<tr>{''.join(map(_cell, row, drawn))}</tr>" for row in shown)
     of = f" of {len(result.rows):,}" if len(result.rows) > len(shown) else ""
+    meanings = "".join(
+        f"<dt>{escape(column.name.replace('_', ' '))}</dt><dd>{escape(column.meaning)}</dd>"
+        for column in drawn
+    )
     return (
         f"<details><summary>Table: {len(shown)}{of}</summary>"
-        f'<div class="scroll"><table><tr>{heads}</tr>{rows}</table></div></details>'
+        f'<div class="scroll"><table><tr>{heads}</tr>{rows}</table></div>'
+        f"<dl>{meanings}</dl></details>"
     )
 
 
-def _cell(value: object) -> str:
-    if isinstance(value, (int, float)):
-        return f'<td class="n">{number(value)}</td>'
-    return f"<td>{escape('' if value is None else str(value))}</td>"
+def _kind(column: Column) -> str:
+    return ' class="n"' if column.form in NUMBERS else ""
+
+
+def _cell(value: object, column: Column) -> str:
+    return f"<td{_kind(column)}>{escape(written(value, column.form))}</td>"

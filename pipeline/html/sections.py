@@ -4,10 +4,11 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from holdfast.pipeline.html import throughput
-from holdfast.pipeline.html.charts import bars, counted, lines, number, ranges, stacked, with_unit
+from holdfast.pipeline.html.charts import bars, lines, ranges, stacked
 from holdfast.pipeline.html.columns import numbers, words
 from holdfast.pipeline.html.throughput import BAD
 from holdfast.pipeline.reports.catalogue import Result
+from holdfast.pipeline.reports.forms import counted, number, with_unit
 
 _ANSWERS = ("answered", "no_responders", "timeout", "refused", "abandoned", "unsent")
 _MEASURES = {"published": "messages", "dead": "dead letters", "delivery_p95": "p95"}
@@ -28,7 +29,7 @@ def _bars(value: str, *labels: str, unit: str = "", colour: int = 0) -> Callable
     """Return a function that draws bars of the values above zero."""
 
     def draw(result: Result) -> str:
-        columns = [words(result, label) for label in labels]
+        columns = [_labels(result, label) for label in labels]
         named = map(" · ".join, zip(*columns, strict=True))
         pairs = zip(named, numbers(result, value), strict=True)
         return bars(
@@ -36,6 +37,11 @@ def _bars(value: str, *labels: str, unit: str = "", colour: int = 0) -> Callable
         )
 
     return draw
+
+
+def _labels(result: Result, name: str) -> list[str]:
+    found = words(result, name)
+    return [each[:10] for each in found] if name == "day" else found
 
 
 def _backlog(result: Result) -> str:
@@ -300,7 +306,7 @@ SECTIONS = {
         "Messages that became dead letters for nearly all of their receivers.",
         "No poison messages.",
         _poison_found,
-        _bars("dead", "channel", "msg", colour=BAD),
+        _bars("dead", "channel", "message", colour=BAD),
     ),
     "redelivery": Section(
         "Redelivery",

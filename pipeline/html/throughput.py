@@ -2,9 +2,10 @@
 
 from datetime import UTC, datetime, timedelta
 
-from holdfast.pipeline.html.charts import lines, number
+from holdfast.pipeline.html.charts import lines
 from holdfast.pipeline.html.columns import numbers, words
 from holdfast.pipeline.reports.catalogue import Result
+from holdfast.pipeline.reports.forms import number
 
 _FLOWS = ("handed", "published", "dead")
 # The number of points; more do not make a line look smoother.

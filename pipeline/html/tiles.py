@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Mapping
 from html import escape
 
-from holdfast.pipeline.html.charts import number, with_unit
 from holdfast.pipeline.html.columns import numbers
 from holdfast.pipeline.reports.catalogue import Result
+from holdfast.pipeline.reports.forms import number, with_unit
 
 
 def tiles(results: Mapping[str, Result]) -> str:

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from holdfast.pipeline.reports.dead import CAUSES, DEAD, POISON
 from holdfast.pipeline.reports.flow import BACKLOG, FUNNEL, PUBLISHERS, THROUGHPUT, TREND
+from holdfast.pipeline.reports.forms import message_name
 from holdfast.pipeline.reports.latency import LATENCY
 from holdfast.pipeline.reports.receivers import (
     FLAPPING,
@@ -48,8 +49,22 @@ class Result(NamedTuple):
 
 
 def result_of(answer: Answer) -> Result:
-    """Return the rows to be shown."""
-    return Result(answer.columns, [[*map(_shown, row)] for row in answer.rows])
+    """Return the rows to be shown, with one name for each message."""
+    names = [*answer.columns]
+    rows = [[*map(_shown, row)] for row in answer.rows]
+    if "msg" in names:
+        msg = names.index("msg")
+        # Findings of the audit have the origin as their node.
+        origin = names.index("origin" if "origin" in names else "node")
+        for row in rows:
+            number = row[msg]
+            row[msg] = message_name(row[origin], number) if isinstance(number, int) else None
+        names[msg] = "message"
+        if names[origin] == "origin":
+            del names[origin]
+            for row in rows:
+                del row[origin]
+    return Result(names, rows)
 
 
 def _shown(value: object) -> object:

@@ -22,10 +22,12 @@ from holdfast.cli.main import program
 from holdfast.cli.pipeline import print_progress
 from holdfast.pipeline.ingest import IngestProgress
 from holdfast.pipeline.lake import Lake
+from holdfast.pipeline.reports.columns import COLUMNS
 from holdfast.store.embedded import Durability, EmbeddedValkey
 from tests.pipeline.journals import Writer
 from tests.pipeline.stored import store_events
 from tests.store.servers import ValkeyServer
+from tests.unit.pipeline.events import START_US
 from tests.unit.pipeline.framed_events import one_run
 from tests.unit.pipeline.stories import acked, start, the_story
 
@@ -118,6 +120,9 @@ def test_a_journal_with_gaps_is_ingested_reported_on_and_audited(
         "run.silent",
     }
     assert {*kinds} == found
+    assert [*lines(audit)[0]] == [column.name for column in COLUMNS["audit"]]
+    messages = [row["message"] for row in lines(audit) if row["kind"] == "never_handed"]
+    assert messages == [f"n1-{START_US * 1000 + 10**9}"]
     # The server learns of violations, and not of what is unknown.
     audited = orjson.loads(store.ask("GET", "{holdfast}:pipeline:audit"))
     violations = Counter(kind for kind in kinds if not kind.startswith("run."))
@@ -130,6 +135,16 @@ def test_a_journal_with_gaps_is_ingested_reported_on_and_audited(
     assert table[0].split("\t")[:4] == ["MINUTE", "NODE", "PUBLISHED", "COPIES"]
     assert table[1].split("\t")[:4] == ["2025-11-20T10:00:00.000Z", "n1", "8", "16"]
     assert [*parquet.glob("*.parquet")]
+
+
+@pytest.mark.parametrize("words", [["report", "trend"], ["audit"]])
+def test_columns_are_explained_without_tables(words: list[str], tmp_path: Path) -> None:
+    said = run(*words, "--columns", "--json", "--lake", str(tmp_path / "lake"))
+    assert said.exit_code == 0
+    assert {row["column"]: row["meaning"] for row in lines(said)} == {
+        column.name: column.meaning for column in COLUMNS[words[-1]]
+    }
+    assert run(*words, "--columns").stdout.startswith("COLUMN\tMEANING\n")
 
 
 def test_what_an_ingest_has_read_is_told_in_the_right_number(

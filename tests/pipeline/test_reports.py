@@ -16,9 +16,11 @@ from holdfast.pipeline.lake import OPEN, Lake
 from holdfast.pipeline.messages import LOST
 from holdfast.pipeline.on_duckdb import of_lake, opened
 from holdfast.pipeline.replay import CONDITIONS, PLAN, SUMMARY, parts, plan
+from holdfast.pipeline.reports.catalogue import REPORTS, result_of
+from holdfast.pipeline.reports.columns import COLUMNS
 from holdfast.pipeline.reports.dead import DEAD, POISON
 from holdfast.pipeline.reports.flow import BACKLOG, FUNNEL, PUBLISHERS, THROUGHPUT
-from holdfast.pipeline.reports.latency import LATENCY
+from holdfast.pipeline.reports.latency import BY_HOUR, LATENCY
 from holdfast.pipeline.reports.receivers import (
     FLAPPING,
     HOLDBACK_ADVICE,
@@ -129,6 +131,14 @@ def test_a_message_that_dies_for_most_receivers_is_poison(tables: Tables) -> Non
     assert rows(tables.ask(POISON), "channel", "receivers", "dead", "share", "code") == [
         ("/poison", 3, 3, 1.0, "user.update.internalError")
     ]
+
+
+def test_every_column_of_every_table_is_explained_once_and_in_order(tables: Tables) -> None:
+    questions = {**REPORTS, "latency-by-hour": BY_HOUR}
+    found = {name: result_of(tables.ask(each, 1)).columns for name, each in questions.items()}
+    # The columns of findings are tested with the audit.
+    explained = {name: [column.name for column in each] for name, each in COLUMNS.items()}
+    assert found == {name: each for name, each in explained.items() if name != "audit"}
 
 
 def test_latencies_are_in_milliseconds(tables: Tables) -> None:

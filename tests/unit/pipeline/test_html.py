@@ -6,10 +6,11 @@ import pytest
 
 from holdfast.cli.pipeline import Report
 from holdfast.pipeline.html import throughput
-from holdfast.pipeline.html.charts import lines, number, ranges, stacked, with_unit
+from holdfast.pipeline.html.charts import lines, ranges, stacked
 from holdfast.pipeline.html.page import page
 from holdfast.pipeline.html.sections import SECTIONS
 from holdfast.pipeline.reports.catalogue import REPORTS, Result
+from holdfast.pipeline.reports.forms import number, with_unit
 
 EVIL = "<script>alert('x')</script>"
 RESULTS = {
@@ -18,7 +19,7 @@ RESULTS = {
         [[EVIL, 3, 0.0, 12.5, 100.0], [None, 1, 1.0, 1.0, 1.0]],
     ),
     "dead": Result(["code", "channel", "dead"], [["user.update.error", EVIL, 3]]),
-    "poison": Result(["msg", "dead"], []),
+    "poison": Result(["message", "dead"], []),
     "redelivery": Result(["receiver", "channel", "redeliveries"], [[EVIL, "/a", 2]]),
     "funnel": Result(
         ["channel", "copies", "acked", "open", "dead", "expired", "discarded", "lost"],
@@ -95,6 +96,21 @@ def test_the_page_states_the_main_findings_of_reports(whole: str) -> None:
     assert "3 of 4 refusals are" in whole
     assert "3 of 4 requests were answered" in whole
     assert "is the slowest: p95 is 12.5 ms" in whole
+
+
+def test_tables_have_times_and_shares_as_people_write_them_and_explain_every_column() -> None:
+    rows = [["n1-1763632840000000000", "/a", 4, 3, "user.update.error", 0.75]]
+    columns = ["message", "channel", "receivers", "dead", "code", "share"]
+    shown = page({"poison": Result(columns, [*rows])}, source="")
+    assert "<td>n1-1763632840000000000</td>" in shown
+    assert '<td class="n">75 %</td>' in shown
+    assert "<dt>share</dt><dd>DEAD as a part of all receivers.</dd>" in shown
+    assert shown.count("<dt>") == len(columns)
+    lag = Result(["hour", "receiver", "lag_p95"], [["2025-11-20T10:00:00.000Z", "a/1", 2500.0]])
+    shown = page({"lag": lag}, source="")
+    days = Result(["day", "copies"], [["2025-11-21T00:00:00.000Z", 3]])
+    assert 'title="2025-11-21">2025-11-21</span>' in page({"days": days}, source="")
+    assert '<td>2025-11-20 10:00 UTC</td><td>a/1</td><td class="n">2.5 s</td>' in shown
 
 
 def test_a_time_is_written_in_a_suitable_unit() -> None:
