@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
-from urllib.parse import unquote
 
 from deltalake import (
     CommitProperties,
@@ -212,7 +211,7 @@ class Table:
 
     @contextmanager
     def _settling(self) -> Iterator[DeltaTable]:
-        """Make all commits of the block, and the files that they name, survive a power cut."""
+        """Make all commits of the block survive a power cut, as the files that they name do."""
         newest = self.newest()
         before = newest.version()
         yield newest
@@ -221,11 +220,7 @@ class Table:
     def _settle(self, first: int, last: int) -> None:
         # Others may have committed meanwhile; to readers, an empty commit is one without files.
         for version in range(first, last + 1):
-            log = self._place / "_delta_log" / f"{version:020d}.json"
-            for action in map(json.loads, log.read_text("utf-8").splitlines()):
-                if "add" in action:
-                    sync(self._place / unquote(action["add"]["path"]))
-            sync(log)
+            sync(self._place / "_delta_log" / f"{version:020d}.json")
         self._digests.add(first, last)
 
 

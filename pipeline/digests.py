@@ -74,8 +74,13 @@ def altered_files(files: Iterable[Path]) -> Iterable[Path]:
 
 def write_sealed(place: Path, value: object) -> None:
     """Write JSON with its digest; a kill leaves the earlier file intact."""
+    write_text(place, sealed(value))
+
+
+def sealed(value: object) -> str:
+    """Return JSON and, in another line, its digest."""
     text = json.dumps(value)
-    write_text(place, f"{text}\n{_digest(text)}\n")
+    return f"{text}\n{_digest(text)}\n"
 
 
 def read_sealed(place: Path) -> Any:  # noqa: ANN401 - JSON enters here

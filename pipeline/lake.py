@@ -22,7 +22,7 @@ from holdfast.pipeline.source.outline import Position
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from holdfast.pipeline.delta import Table
+    from holdfast.pipeline.delta import File, Table
 
 EVENTS = "events"
 # The copies that have not ended.
@@ -267,12 +267,18 @@ class Lake:
             PipelineFailed: There are no tables, or a file is missing or incomplete, as after a
                 power cut.
         """
+        return sorted(file.path for file in self.found(table, since, at=at))
+
+    def found(
+        self, table: str, since: date | None = None, *, at: int | None = None
+    ) -> "list[File]":
+        """Return the same files, with what their commits say of them."""
         number = self.newest() if at is None else at
         found = [*self.open(table).files(number)]
         if table == EVENTS:
             found = [file for file in found if _is_wanted(file.day, since)]
-        refuse({file.path: file.fault for file in found if file.fault is not None})
-        return sorted(file.path for file in found)
+        refuse({file.path: fault for file in found if (fault := file.fault) is not None})
+        return found
 
     def table(
         self,

@@ -102,6 +102,14 @@ class DuckTables:
         file = str(place / "part.parquet").replace("'", "''")
         self._base.execute(f"copy ({text}) to '{file}' (format parquet, compression zstd)")
 
+    def keep_by(self, column: str, question: str, place: Path) -> None:
+        place.mkdir()
+        text, folder = self._ready(question), str(place).replace("'", "''")
+        self._base.execute(
+            f"copy ({text}) to '{folder}' (format parquet, compression zstd, "
+            f"partition_by ({column}))"
+        )
+
     def _set(
         self, name: str, make: Callable[[], None] | None = None, needs: Iterable[str] = ()
     ) -> None:

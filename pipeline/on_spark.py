@@ -48,7 +48,12 @@ class SparkTables:
     def add_files(self, name: str, files: Sequence[Path], schema: str) -> None:
         if files:
             urls = [f"file://{file}" for file in files]
-            self.add_frame(name, self._spark.read.schema(schema).parquet(*urls), files)
+            # The names of folders of days are a column.
+            base = next((file.parent.parent for file in files if "=" in file.parent.name), None)
+            reader = self._spark.read.schema(schema)
+            if base is not None:
+                reader = reader.option("basePath", f"file://{base}")
+            self.add_frame(name, reader.parquet(*urls), files)
         else:
             self.add(name, schema, [])
 
@@ -59,6 +64,10 @@ class SparkTables:
 
     def keep(self, question: str, place: Path) -> None:
         self._checked(question).write.mode("error").parquet(f"file://{place.resolve()}")
+
+    def keep_by(self, column: str, question: str, place: Path) -> None:
+        writer = self._checked(question).write.mode("error").partitionBy(column)
+        writer.parquet(f"file://{place.resolve()}")
 
     def _checked(self, question: str) -> "DataFrame":
         """Return the answer; its files are as they were written."""

@@ -5,14 +5,13 @@ shortage, and a text. Open copies are no violation. `coverage` finds what cannot
 messages of a day are checked together, and again only when there are new events about them.
 """
 
-from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from holdfast.journal.schema import Kind
 from holdfast.pipeline.audit.books import UNBALANCED
 from holdfast.pipeline.audit.coverage import STRETCHES, Stretch, Unknown, unknowns_of
 from holdfast.pipeline.audit.ledger import SCHEMA, words
-from holdfast.pipeline.audit.memory import AuditMemory
+from holdfast.pipeline.audit.memory import MESSAGE_DAY, AuditMemory, MessageDays
 from holdfast.pipeline.audit.messages import examine
 from holdfast.pipeline.incidents import LOSSES
 from holdfast.pipeline.reports.tables import Tables
@@ -43,42 +42,55 @@ def find(
         lacking: By node, the number of missing frames after the last one.
         heard: By node, when its server was last heard of, in ms since 1970.
     """
-    unread = memory.unread
-    for done, day in enumerate(unread):
+    done, unread = 0, len(memory.unread)
+    for days in memory.read(tables):
         # About as many days remain to be checked.
-        report(done, 2 * len(unread))
-        memory.read(tables, day)
+        report(done, 2 * unread)
+        done += days
     tables.add_files("ledger", memory.ledgers(), SCHEMA)
     tables.define("reach", _REACH)
     stretches = [Stretch(*row) for row in tables.ask(STRETCHES).rows]
     unknowns = [*_lacking(lacking), *map(_row, unknowns_of(stretches, heard, now_us))]
     tables.add("unknowns", _UNKNOWN, unknowns)
     parts = [f"select * from ({_OF_JOURNAL}) where {scope.overlap}"]
-    spans = _spans(memory, scope)
-    for done, (span, clean) in enumerate(spans, len(unread)):
-        report(done, len(unread) + len(spans))
-        faults = f"faults_{done}"
-        narrow(tables, span)
-        if examine(tables, faults):
+    whole, others = _spans(memory.days(), scope)
+    total = done + len(whole) + len(others)
+    for checked, faults in _check(tables, memory.days(), whole, others):
+        done += checked
+        report(done, total)
+        if faults is not None:
             parts.append(f"select * from {{{faults}}}")
-        elif clean is not None:
-            clean.touch()
     tables.materialize("findings", " union all ".join(parts))
 
 
-def _spans(memory: AuditMemory, scope: Scope) -> list[tuple[Scope, Path | None]]:
-    """Return the scopes to check; whole days with the file that marks them as clean."""
+def _spans(days: MessageDays, scope: Scope) -> tuple[list[int], list[Scope]]:
+    """Return the whole days to check, and the scopes of parts of days, or of some messages."""
     if scope.has_names:
-        return [(scope, None)]
-    spans: list[tuple[Scope, Path | None]] = []
-    for day, clean in memory.days().items():
-        whole = Scope.of_day(day)
-        part = scope.within(whole)
-        if part == whole and not clean.exists():
-            spans.append((whole, clean))
-        elif part is not None and part != whole:
-            spans.append((part, None))
-    return spans
+        return [], [scope]
+    parts = {day: scope.within(Scope.of_day(day)) for day in days}
+    whole = [day for day, part in parts.items() if part == Scope.of_day(day)]
+    others = [part for day, part in parts.items() if part is not None and day not in {*whole}]
+    return [day for day in whole if not days.clean[day].exists()], others
+
+
+def _check(
+    tables: Tables, days: MessageDays, whole: Iterable[int], others: Iterable[Scope]
+) -> Iterator[tuple[int, str | None]]:
+    """Check messages; yield the number of days, and the table of their faults if there are any."""
+    for few in days.together(whole):
+        faults = f"faults_of_{few[0]}"
+        days.add_events(tables, "events_about", few)
+        found = examine(tables, faults, "events_about")
+        yield len(few), faults if found else None
+        faulty = (
+            tables.ask(f"select distinct {MESSAGE_DAY} from {{{faults}}}").rows if found else ()
+        )
+        for day in {*few} - {day for (day,) in faulty}:
+            days.clean[day].touch()
+    for number, part in enumerate(others):
+        narrow(tables, part)
+        faults = f"faults_{number}"
+        yield 1, faults if examine(tables, faults, "events") else None
 
 
 def _row(unknown: Unknown) -> tuple[object, ...]:

@@ -20,18 +20,22 @@ SCHEMA = (
 _IS_SINGLE = f"kind in {words(Kind.NODE, Kind.BOOKS, Kind.DROPPED, *INCIDENTS)}"
 
 
-def ledger_where(condition: str) -> str:
-    """Return the question for the ledger of some events, in an order that compresses well."""
+def ledger_of(table: str, part: str) -> str:
+    """Return the question for the ledger of some events, in an order that compresses well.
+
+    Args:
+        part: What says which part of the ledger an event belongs to.
+    """
     return f"""
     with chosen as (
-        select node, epoch, seq, kind, ts, copies, number,
+        select {part} as part, node, epoch, seq, kind, ts, copies, number,
             case when {_IS_SINGLE} then pos else 0 end as pos,
             case when {_IS_SINGLE} then what end as what
-        from {{all_events}} where {condition}
+        from {{{table}}}
     )
-    select node, epoch, seq, kind, pos, what, min(ts) as since, max(ts) as until,
+    select part, node, epoch, seq, kind, pos, what, min(ts) as since, max(ts) as until,
         count(*) as events, cast(sum(copies) as bigint) as copies,
         cast(sum(number) as bigint) as number
-    from chosen group by node, epoch, seq, kind, pos, what
-    order by node, epoch, seq, pos, kind
+    from chosen group by part, node, epoch, seq, kind, pos, what
+    order by part, node, epoch, seq, pos, kind
     """

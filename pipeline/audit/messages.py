@@ -57,7 +57,7 @@ def _any(faults: Iterable[_Fault]) -> str:
     return " or ".join(f"({fault.is_so})" for fault in faults)
 
 
-def examine(tables: Tables, name: str) -> bool:
+def examine(tables: Tables, name: str, events: str) -> bool:
     """Return whether messages and their copies have faults; materialize the faults as `name`.
 
     Faults are rare: a first check of all messages treats the journal as complete and every copy as
@@ -66,7 +66,7 @@ def examine(tables: Tables, name: str) -> bool:
     # Spark then keeps the copies of a message together.
     tables.define(
         "events_of_messages",
-        "select /*+ repartition(msg, origin) */ * from {events} where msg is not null",
+        f"select /*+ repartition(msg, origin) */ * from {{{events}}} where msg is not null",
     )
     tables.define(
         "copies",

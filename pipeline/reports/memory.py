@@ -12,8 +12,10 @@ from fcntl import LOCK_EX, flock
 from hashlib import blake2b
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import TypeVar
 
-from holdfast.pipeline.digests import altered, digest_of, read_sealed, write_sealed
+from holdfast.pipeline.delta import File
+from holdfast.pipeline.digests import altered, digest_of, read_sealed, sealed
 from holdfast.pipeline.failures import PipelineFailed
 from holdfast.pipeline.lake import Lake
 from holdfast.pipeline.reports.tables import Tables
@@ -22,6 +24,12 @@ from holdfast.pipeline.reports.tables import Tables
 _VERSION = "4"
 # The digests of a part's files. A part that a disk or a power cut has changed is found out again.
 _DIGESTS = "digests"
+
+# The rows of a question, unless one group has more: each question costs time, and rows cost memory.
+_MOST_ROWS = 1_000_000
+# The day of an event, as the name of its folder spells it; Spark's name for no day.
+EVENT_DAY = "coalesce(cast(d as string), '__HIVE_DEFAULT_PARTITION__')"
+Group = TypeVar("Group")
 
 
 class Memory:
@@ -42,17 +50,21 @@ class Memory:
         return [group for group, part in self.parts.items() if not _is_whole(part)]
 
     @contextmanager
-    def writing(self, group: str) -> Iterator[Path]:
-        """Yield a new folder for the results of a group; it becomes the group's part at the end."""
+    def writing(self, groups: Iterable[str]) -> Iterator[dict[str, Path]]:
+        """Yield a new folder for the results of each group; they become its part at the end."""
         draft = self._place / "draft"
         shutil.rmtree(draft, ignore_errors=True)
-        draft.mkdir()
-        yield draft
-        files = [file for file in draft.rglob("*") if file.is_file()]
-        digests = {str(file.relative_to(draft)): digest_of(file) for file in files}
-        write_sealed(draft / _DIGESTS, digests)
-        shutil.rmtree(self.parts[group], ignore_errors=True)
-        draft.rename(self.parts[group])
+        drafts = {group: draft / group for group in groups}
+        for place in drafts.values():
+            place.mkdir(parents=True)
+        yield drafts
+        for group, place in drafts.items():
+            files = [file for file in place.rglob("*") if file.is_file()]
+            digests = {str(file.relative_to(place)): digest_of(file) for file in files}
+            # A power cut may leave anything here, which its readers find out.
+            (place / _DIGESTS).write_text(sealed(digests))
+            shutil.rmtree(self.parts[group], ignore_errors=True)
+            place.rename(self.parts[group])
 
     def files(self, pattern: str) -> list[Path]:
         """Return the files in all parts; all groups must have been read."""
@@ -89,26 +101,47 @@ def place_of(lake: Lake, name: str) -> Iterator[Path]:
         yield place
 
 
-def keep(tables: Tables, question: str, place: Path) -> None:
-    """Write an answer to a new folder.
+def keep_each(tables: Tables, question: str, name: str, drafts: Mapping[str, Path]) -> None:
+    """Write an answer in parts, each to a folder of this name in the draft of its group.
+
+    Args:
+        question: Its column `part` has the group of each row.
 
     Raises:
         PipelineFailed: A cluster has written it to a place that this machine cannot read.
     """
-    tables.keep(question, place)
-    if not place.is_dir():
+    whole = next(iter(drafts.values())).parent / name
+    tables.keep_by("part", question, whole)
+    if not whole.is_dir():
         raise PipelineFailed(
-            f"{place} was written on another machine: all machines of a cluster must see the "
+            f"{whole} was written on another machine: all machines of a cluster must see the "
             "tables in one folder"
         )
+    for group, draft in drafts.items():
+        if (part := whole / f"part={group}").is_dir():
+            part.rename(draft / name)
 
 
-def by_day(events: Iterable[Path]) -> dict[str, list[Path]]:
-    """Group files of events by day."""
-    days: dict[str, list[Path]] = {}
+def together(groups: Mapping[Group, int]) -> Iterator[list[Group]]:
+    """Divide groups, each with its number of rows, into those of one question."""
+    few: list[Group] = []
+    sum_of_few = 0
+    for group, rows in groups.items():
+        if few and sum_of_few + rows > _MOST_ROWS:
+            yield few
+            few, sum_of_few = [], 0
+        few.append(group)
+        sum_of_few += rows
+    if few:
+        yield few
+
+
+def by_day(events: Iterable[File]) -> dict[str, list[File]]:
+    """Group files of events by day, as the names of their folders spell it."""
+    days: dict[str, list[File]] = {}
     for file in events:
-        days.setdefault(file.parent.name.partition("=")[2], []).append(file)
-    return days
+        days.setdefault(file.path.parent.name.partition("=")[2], []).append(file)
+    return dict(sorted(days.items()))
 
 
 def _is_whole(part: Path) -> bool:

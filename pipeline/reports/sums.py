@@ -11,8 +11,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from holdfast.pipeline.copies import REPLIES, REPLY_CHANNELS
+from holdfast.pipeline.delta import File
 from holdfast.pipeline.lake import EVENTS, OPEN, TABLES, Lake
-from holdfast.pipeline.reports.memory import Memory, by_day, keep, place_of
+from holdfast.pipeline.reports.memory import (
+    EVENT_DAY,
+    Memory,
+    by_day,
+    keep_each,
+    place_of,
+    together,
+)
 from holdfast.pipeline.reports.tables import Tables
 
 _US = 86_400_000_000
@@ -45,12 +53,13 @@ _COUNTED, _BEGUN = "sums", "begins"
 _NUMBERS = ", ".join(f"{name} bigint" for name in COUNTS)
 
 
-def _counts(found: Mapping[str, str], rows: str, condition: str) -> str:
-    """Return the question for counts by channel, node and day of publish."""
+def _counts(found: Mapping[str, str], rows: str, condition: str, part: str | None = None) -> str:
+    """Return the question for counts by channel, node and day of publish, and by part."""
     numbers = ", ".join(f"{found.get(name, _NONE)} as {name}" for name in COUNTS)
+    first, last = ("", "") if part is None else (f"{part} as part, ", f", {part}")
     return (
-        f"select {CHANNEL} as channel, origin, {_DAY} as day, {numbers} from {rows} "
-        f"where {condition} group by {CHANNEL}, origin, {_DAY}"
+        f"select {first}{CHANNEL} as channel, origin, {_DAY} as day, {numbers} from {rows} "
+        f"where {condition} group by {CHANNEL}, origin, {_DAY}{last}"
     )
 
 
@@ -66,44 +75,61 @@ SUMS = (
 
 def recall(tables: Tables, lake: Lake) -> None:
     """Define `sums` of all messages of a lake from what is remembered about its files."""
+    # Events that arrived after the tables were opened do not count.
+    files = {table: lake.found(table, at=tables.state) for table in (EVENTS, "life", OPEN)}
+    days = {f"{EVENTS}-{day}": group for day, group in by_day(files[EVENTS]).items()}
+    written = {f"life-{day}": group for day, group in _by_writing(files["life"]).items()}
+    groups = {name: _paths(group) for name, group in {**days, **written}.items()}
     with place_of(lake, "_sums") as place:
-        # Events that arrived after the tables were opened do not count.
-        files = {table: lake.listed(table, at=tables.state) for table in (EVENTS, "life", OPEN)}
-        groups = {(EVENTS, day): group for day, group in by_day(files[EVENTS]).items()}
-        groups |= {("life", day): group for day, group in _by_writing(files["life"]).items()}
-        memory = Memory(place, {"-".join(name): group for name, group in groups.items()})
-        for (table, day), group in groups.items():
-            if (name := f"{table}-{day}") in memory.unread:
-                with memory.writing(name) as draft:
-                    _find_out(tables, table, group, draft)
+        memory = Memory(place, groups)
+        unread = [*memory.unread]
+        new = {name: sum(file.rows for file in days[name]) for name in days if name in unread}
+        for few in together(new):
+            its_files = [path for name in few for path in groups[name]]
+            with memory.writing(few) as drafts:
+                _find_out(tables, EVENTS, its_files, drafts)
+        for name in written:
+            if name in unread:
+                with memory.writing([name]) as drafts:
+                    _find_out(tables, "life", groups[name], drafts)
         memory.forget_others()
         _add(tables, memory)
     for table, found in files.items():
-        tables.add_files(f"known_{table}", found, ", ".join(filter(None, TABLES[table])))
+        tables.add_files(f"known_{table}", _paths(found), ", ".join(filter(None, TABLES[table])))
     tables.materialize("known_sums", " union all ".join(_known_parts(tables)))
     tables.define("sums", "select * from {known_sums}")
 
 
-def _by_writing(files: Iterable[Path]) -> dict[str, list[Path]]:
-    days: dict[str, list[Path]] = {}
+def _by_writing(files: Iterable[File]) -> dict[str, list[File]]:
+    days: dict[str, list[File]] = {}
     for file in files:
-        written = datetime.fromtimestamp(file.stat().st_mtime, UTC)
+        written = datetime.fromtimestamp(file.path.stat().st_mtime, UTC)
         days.setdefault(f"{written:%Y-%m-%d}", []).append(file)
     return days
 
 
-def _find_out(tables: Tables, table: str, files: Sequence[Path], draft: Path) -> None:
+def _paths(files: Iterable[File]) -> list[Path]:
+    return [file.path for file in files]
+
+
+def _find_out(
+    tables: Tables, table: str, files: Sequence[Path], drafts: Mapping[str, Path]
+) -> None:
     tables.add_files("group_rows", files, ", ".join(filter(None, TABLES[table])))
     if table == EVENTS:
-        keep(tables, _counts(_OF_PUBLISHES, "{group_rows}", _IS_PUBLISH), draft / _COUNTED)
-        keep(tables, _BEGINS, draft / _BEGUN)
+        part = f"concat('{EVENTS}-', {EVENT_DAY})"
+        counts = _counts(_OF_PUBLISHES, "{group_rows}", _IS_PUBLISH, part)
+        keep_each(tables, counts, _COUNTED, drafts)
+        keep_each(tables, _BEGINS.format(part=part), _BEGUN, drafts)
     else:
-        keep(tables, _counts(_OF_LIVES, "{group_rows}", "true"), draft / _COUNTED)
+        [part] = (f"'{name}'" for name in drafts)
+        counts = _counts(_OF_LIVES, "{group_rows}", "true", part)
+        keep_each(tables, counts, _COUNTED, drafts)
 
 
 _BEGINS = """
-    select node as origin, min(unix_micros(ts)) as begin_us
-    from {group_rows} where seq is not null group by node
+    select {part} as part, node as origin, min(unix_micros(ts)) as begin_us
+    from {{group_rows}} where seq is not null group by {part}, node
 """
 
 

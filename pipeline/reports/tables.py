@@ -57,3 +57,7 @@ class Tables(Protocol):
     def keep(self, question: str, place: Path) -> None:
         """Write the whole answer to a new folder, as Parquet."""
         ...
+
+    def keep_by(self, column: str, question: str, place: Path) -> None:
+        """Write the answer to a new folder that has one for each value: `COLUMN=VALUE`."""
+        ...

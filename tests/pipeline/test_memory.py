@@ -2,25 +2,30 @@
 
 import os
 import shutil
+from collections.abc import Iterator, Mapping
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from holdfast.journal.schema import Event
+from holdfast.pipeline.audit import memory as audits
 from holdfast.pipeline.audit.findings import COUNTS, find
 from holdfast.pipeline.audit.memory import remembering
 from holdfast.pipeline.failures import PipelineFailed
 from holdfast.pipeline.lake import Lake
 from holdfast.pipeline.on_duckdb import DuckTables, of_lake
+from holdfast.pipeline.reports import memory as memories
 from holdfast.pipeline.scope import EVERYTHING, Scope
 from holdfast.pipeline.upkeep import Cut, forget
 from tests.pipeline.stored import add_events, store_events
-from tests.unit.pipeline.events import START_US
+from tests.unit.pipeline.events import START_US, published
 from tests.unit.pipeline.framed_events import one_run, table_of
-from tests.unit.pipeline.stories import acked, start, the_story
+from tests.unit.pipeline.stories import acked, handed, start, the_story
 
 DAY_S = 86_400
+SENT = [published(1, 1), handed(2, 1, "ann/1"), acked(3, 1, "ann/1")]
 
 
 def on_day(number: int, events: list[Event]) -> list[Event]:
@@ -45,7 +50,9 @@ class Auditor:
         with remembering(self._lake) as memory, of_lake(self._lake) as tables:
             find(tables, memory, scope, {}, {}, 0, lambda done, total: steps.append(done))
             counts = dict(tables.ask(COUNTS).rows)
-        return len(steps), {kind: n for kind, n in counts.items() if not kind.startswith("run.")}
+        return max(steps, default=0), {
+            kind: n for kind, n in counts.items() if not kind.startswith("run.")
+        }
 
 
 @pytest.fixture(scope="module")
@@ -67,6 +74,54 @@ def lake(audited: Lake, tmp_path: Path) -> Lake:
 @pytest.fixture
 def audit(lake: Lake) -> Auditor:
     return Auditor(lake)
+
+
+def asked(lake: Lake, days: range) -> int:
+    """The number of questions in an audit of clean days like those of the story."""
+    add_events(lake, 1, table_of(one_run([each for day in days for each in on_day(day, SENT)])))
+    with pytest.MonkeyPatch.context() as patch, of_lake(lake) as tables:
+        asked: list[str] = []
+        real = DuckTables._ready
+
+        def ready(tables: DuckTables, question: str) -> str:
+            asked.append(question)
+            return real(tables, question)
+
+        patch.setattr(DuckTables, "_ready", ready)
+        with remembering(lake) as memory:
+            find(tables, memory, EVERYTHING, {}, {}, 0, lambda done, total: None)
+        assert all(kind.startswith("run.") for kind, _ in tables.ask(COUNTS).rows)
+    return len(asked)
+
+
+def test_many_days_take_no_more_questions_than_one(tmp_path: Path) -> None:
+    one = store_events(tmp_path / "one", [])
+    many = store_events(tmp_path / "many", [])
+    assert asked(one, range(1)) == asked(many, range(30))
+
+
+@pytest.mark.parametrize("most", [1, 100, 10**6])
+def test_days_are_read_together_as_far_as_memory_allows(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    add_events(lake, 1, table_of(one_run([acked(2 * DAY_S + 60, 0, "ann/1")])))
+    shutil.rmtree(lake.root / "_audit")
+    monkeypatch.setattr(memories, "_MOST_ROWS", most)
+    rows: list[int] = []
+    real = memories.together
+
+    def together(groups: Mapping[Any, int]) -> Iterator[list[Any]]:
+        for few in real(groups):
+            rows.append(sum(groups[each] for each in few))
+            assert rows[-1] <= most or len(few) == 1
+            yield few
+
+    monkeypatch.setattr(audits, "together", together)
+    audit = Auditor(lake)
+    assert audit() == (6, {"settled_twice": 1, "never_handed": 1, "too_many_ends": 1})
+    # Only the day with the fault is checked again.
+    assert audit() == (1, {"settled_twice": 1, "never_handed": 1, "too_many_ends": 1})
+    assert len(rows) == {1: 7, 100: 7, 10**6: 3}[most]
 
 
 def test_clean_days_are_not_checked_again(audit: Auditor) -> None:
@@ -130,6 +185,6 @@ def test_an_audit_whose_memory_was_written_elsewhere_fails(
     lake: Lake, audit: Auditor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shutil.rmtree(lake.root / "_audit")
-    monkeypatch.setattr(DuckTables, "keep", lambda *given: None)
+    monkeypatch.setattr(DuckTables, "keep_by", lambda *given: None)
     with pytest.raises(PipelineFailed, match="all machines of a cluster"):
         audit()

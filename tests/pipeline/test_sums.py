@@ -32,13 +32,13 @@ def lake(tmp_path: Path) -> "Lake":
 
 @pytest.fixture
 def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The tables whose files were read."""
+    """For each day that was read, its table."""
     found: list[str] = []
     find_out = sums._find_out
 
-    def note(tables: "Tables", table: str, files: list[Path], draft: Path) -> None:
-        found.append(table)
-        find_out(tables, table, files, draft)
+    def note(tables: "Tables", table: str, files: list[Path], drafts: dict[str, Path]) -> None:
+        found.extend([table] * len(drafts))
+        find_out(tables, table, files, drafts)
 
     monkeypatch.setattr(sums, "_find_out", note)
     return found

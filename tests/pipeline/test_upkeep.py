@@ -23,6 +23,8 @@ from holdfast.pipeline.delta import File, Table
 from holdfast.pipeline.failures import PipelineFailed
 from holdfast.pipeline.ingest import write_lives
 from holdfast.pipeline.lake import CARRIED, EVENTS, TABLES, Lake, NewFile
+from holdfast.pipeline.on_duckdb import of_lake
+from holdfast.pipeline.reports.catalogue import REPORTS
 from holdfast.pipeline.runs import Runs
 from holdfast.pipeline.scope import EVERYTHING, Scope
 from holdfast.pipeline.source.event_files import write_events
@@ -390,6 +392,21 @@ def test_old_rows_are_removed_but_open_copies_stay(small: Lake) -> None:
     assert rows(small, "open") == waiting
     miss_each_file(small)
     assert lines(run(small, "retain", "--days", "1", "--yes")) == []
+
+
+def test_a_reader_that_has_begun_still_finds_the_days_that_are_removed(small: Lake) -> None:
+    for table in (EVENTS, "life", "latency"):
+        for file in small.files(table):
+            # Old days have old files.
+            os.utime(file, (0, 0))
+    with of_lake(small) as tables, of_lake(small) as late:
+        before = [tables.ask(REPORTS[name]) for name in ("funnel", "throughput", "latency")]
+        assert run(small, "retain", "--days", "1", "--yes").exit_code == 0
+        assert run(small, "compact").exit_code == 0
+        again = [tables.ask(REPORTS[name]) for name in ("funnel", "throughput", "latency")]
+        first = [late.ask(REPORTS[name]) for name in ("funnel", "throughput", "latency")]
+    assert before == again == first
+    assert [len(found.rows) > 0 for found in before] == [True] * 3
 
 
 def test_only_rows_before_the_given_day_are_removed(small: Lake) -> None:
