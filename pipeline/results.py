@@ -11,22 +11,31 @@ from typing import Any
 
 import orjson
 
+from holdfast.pipeline.reports.columns import COLUMNS, TITLES, Column, Form
 from holdfast.pipeline.reports.dead import CAUSES, DEAD, POISON
+from holdfast.pipeline.reports.flow import TREND
 from holdfast.pipeline.reports.forms import message_name
 from holdfast.pipeline.reports.latency import BY_HOUR
-from holdfast.pipeline.reports.receivers import HOLDBACK_ADVICE
+from holdfast.pipeline.reports.receivers import HOLDBACK_ADVICE, LAG
+from holdfast.pipeline.reports.refused_publishes import REFUSED_PUBLISHES
 from holdfast.pipeline.reports.tables import Tables
 from holdfast.pipeline.source.streams import answering, connect
 
-VERSION = 1
-# Each result with its maximum number of rows; there are more hours than kinds of death.
+VERSION = 2
+# Each result with its question and its maximum number of rows; there are more hours than kinds of
+# death.
 _RESULTS = {
     "dead": (DEAD, 200),
     "causes": (CAUSES, 200),
     "latency": (BY_HOUR, 1000),
     "poison": (POISON, 200),
     "holdback-advice": (HOLDBACK_ADVICE, 200),
+    "trend": (TREND, 200),
+    "lag": (LAG, 200),
+    "refused-publishes": (REFUSED_PUBLISHES, 200),
 }
+# The tables of results that have another name.
+_TABLES = {"latency": "latency-by-hour"}
 _SPAN = """
     select cast(floor(min(unix_micros(ts)) / 1000) as bigint) as since,
         cast(floor(max(unix_micros(ts)) / 1000) as bigint) as until
@@ -41,15 +50,27 @@ def find_out(tables: Tables) -> dict[str, dict[str, Any]]:
     for name, (question, most) in _RESULTS.items():
         rows = [_fields_of(row) for row in tables.ask(question, most).by_name()]
         at = time.time_ns() // 1_000_000
-        found[name] = {"result": name, "at": at, **span, "rows": rows}
+        found[name] = {"result": name, "at": at, **span, **_about(name), "rows": rows}
     return found
+
+
+def _about(name: str) -> dict[str, Any]:
+    """Return the title and the columns of a result."""
+    table = _TABLES.get(name, name)
+    columns = [column._asdict() for column in COLUMNS[table]]
+    return {"title": TITLES[table], "columns": columns}
 
 
 def of_audit(counts: Mapping[str, int]) -> dict[str, Any]:
     """Return the violations that an audit found, by kind, in the form to be written."""
     rows = [{"kind": kind, "number": number} for kind, number in sorted(counts.items())]
+    columns = [
+        Column("kind", Form.TEXT, "The kind of violation.")._asdict(),
+        Column("number", Form.COUNT, "How many there are.")._asdict(),
+    ]
+    about = {"title": TITLES["audit"], "columns": columns}
     at = time.time_ns() // 1_000_000
-    return {"result": "audit", "at": at, "since": None, "until": None, "rows": rows}
+    return {"result": "audit", "at": at, "since": None, "until": None, **about, "rows": rows}
 
 
 def _fields_of(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import orjson
 from holdfast.store.keys import RedisKeys
 from holdfast.store.reader import Reader
 
-VERSION = 1
+VERSION = 2
 
 
 class PipelineResults:

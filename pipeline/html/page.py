@@ -8,7 +8,7 @@ from importlib.resources import files
 from holdfast.pipeline.html.sections import SECTIONS
 from holdfast.pipeline.html.tiles import tiles
 from holdfast.pipeline.reports.catalogue import Result
-from holdfast.pipeline.reports.columns import COLUMNS, Column
+from holdfast.pipeline.reports.columns import COLUMNS, TITLES, Column
 from holdfast.pipeline.reports.forms import NUMBERS, written
 
 # The number of colours in the style sheet.
@@ -20,7 +20,7 @@ _MOST = 200
 def page(results: Mapping[str, Result], *, source: str) -> str:
     """Return the page; `results` by report name, `source` describes the data."""
     now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
-    links = "".join(f'<a href="#{name}">{escape(SECTIONS[name].title)}</a>' for name in results)
+    links = "".join(f'<a href="#{name}">{escape(TITLES[name])}</a>' for name in results)
     parts = "".join(_section(name, result) for name, result in results.items())
     style = files("holdfast.pipeline.html").joinpath("page.css").read_text("utf-8")
     nav = f"<nav>{links}</nav>" if len(results) > 1 else ""
@@ -45,7 +45,7 @@ def _paint() -> str:
 
 def _section(name: str, result: Result) -> str:
     section = SECTIONS[name]
-    head = f'<section id="{name}"><h2>{escape(section.title)}</h2>'
+    head = f'<section id="{name}"><h2>{escape(TITLES[name])}</h2>'
     if not result.rows:
         return f"{head}<p>{escape(section.empty)}</p></section>"
     finding = f'<p class="finding">{escape(section.finding(result))}</p>'

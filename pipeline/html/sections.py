@@ -18,7 +18,6 @@ _ENDS = ("acked", "open", "dead", "expired", "discarded", "lost")
 class Section(NamedTuple):
     """A report on the page; `finding` summarises its rows, `empty` replaces it without rows."""
 
-    title: str
     text: str
     empty: str
     finding: Callable[[Result], str]
@@ -209,49 +208,42 @@ def _advice_found(result: Result) -> str:
 
 SECTIONS = {
     "throughput": Section(
-        "Throughput",
         "Messages per minute, all nodes together.",
         "No message was published.",
         throughput.finding,
         throughput.picture,
     ),
     "days": Section(
-        "Days",
         "Copies by day of publish. The newest day may not be over.",
         "No message was published.",
         _days_found,
         _bars("copies", "day"),
     ),
     "unusual": Section(
-        "Unusual hours",
         "Hours that are unlike the same hour of other days, with their distance in usual spreads.",
         "No unusual hours, or fewer than five days of events.",
         _unusual_found,
         _unusual,
     ),
     "publishers": Section(
-        "Publishers",
         "Bytes of messages by publishing session; the server itself has no session.",
         "No message was published.",
         _publishers_found,
         _bars("bytes", "sender"),
     ),
     "funnel": Section(
-        "Outcomes",
         "Copies of messages for receivers, by channel and outcome.",
         "No message was published.",
         _funnel_found,
         _funnel,
     ),
     "backlog": Section(
-        "Backlog",
         "Copies that waited or were in flight: the maximum of each hour.",
         "No message was published.",
         _backlog_found,
         _backlog,
     ),
     "trend": Section(
-        "Trend of the backlog",
         "Copies by channel that are open at the time of the newest event. The table has those an "
         "hour and a day before, and when none will be left if the last hour goes on.",
         "No message was published.",
@@ -259,21 +251,18 @@ SECTIONS = {
         _bars("waiting", "channel"),
     ),
     "lag": Section(
-        "Lag",
         "Time from publish to the ack, by receiver: the largest p95 of all hours.",
         "No receiver acked anything.",
         _lag_found,
         _lag,
     ),
     "refused-publishes": Section(
-        "Refused publishes",
         "Publishes that the server refused, by reason and channel.",
         "No publish was refused.",
         _refused_publishes_found,
         _bars("refused", "reason", "channel", colour=BAD),
     ),
     "latency": Section(
-        "Latency",
         "Time from publish to the first hand-over. The marks are p50, p95 and p99; the scale is "
         "logarithmic.",
         "No message was handed over.",
@@ -281,49 +270,42 @@ SECTIONS = {
         _latency,
     ),
     "slow-receivers": Section(
-        "Slow receivers",
         "Time from a hand-over to the ack, by receiver with ten acks or more: p95.",
         "No receiver acked ten times.",
         _slow_found,
         _bars("ack_p95", "receiver", unit=" ms"),
     ),
     "causes": Section(
-        "Causes",
         "Refusals by code and wording: their texts, with a star for all but plain words.",
         "No refusals and no dead letters.",
         _causes_found,
         _causes_picture,
     ),
     "dead": Section(
-        "Dead letters",
         "Dead letters by code and channel.",
         "No dead letters.",
         _dead_found,
         _bars("dead", "channel", "code", colour=BAD),
     ),
     "poison": Section(
-        "Poison messages",
         "Messages that became dead letters for nearly all of their receivers.",
         "No poison messages.",
         _poison_found,
         _bars("dead", "channel", "message", colour=BAD),
     ),
     "redelivery": Section(
-        "Redelivery",
         "Receivers with repeated hand-overs.",
         "No redeliveries and no refusals.",
         _redelivery_found,
         _bars("redeliveries", "receiver", "channel"),
     ),
     "flapping": Section(
-        "Unstable receivers",
         "Receivers that lost contact repeatedly.",
         "No receiver lost contact repeatedly.",
         _flapping_found,
         _bars("losses", "receiver"),
     ),
     "holdback-advice": Section(
-        "Delay between attempts",
         "By channel, the delay that would have been enough for nine of ten deliveries that "
         "succeeded after a failure.",
         "No delivery was retried.",
@@ -331,7 +313,6 @@ SECTIONS = {
         _bars("backoff", "channel", unit=" ms"),
     ),
     "requests": Section(
-        "Requests",
         "Requests by channel and how they ended.",
         "No requests.",
         _requests_found,

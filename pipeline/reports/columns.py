@@ -105,6 +105,30 @@ def _columns(names: tuple[str, ...], **own: tuple[Form, str]) -> tuple[Column, .
     return tuple(Column(name, *known[name]) for name in names)
 
 
+# The titles of tables.
+TITLES = {
+    "throughput": "Throughput",
+    "days": "Days",
+    "unusual": "Unusual hours",
+    "publishers": "Publishers",
+    "funnel": "Outcomes",
+    "backlog": "Backlog",
+    "trend": "Trend of the backlog",
+    "lag": "Lag",
+    "refused-publishes": "Refused publishes",
+    "latency": "Latency",
+    "slow-receivers": "Slow receivers",
+    "causes": "Causes",
+    "dead": "Dead letters",
+    "poison": "Poison messages",
+    "redelivery": "Redelivery",
+    "flapping": "Unstable receivers",
+    "holdback-advice": "Delay between attempts",
+    "requests": "Requests",
+    "latency-by-hour": "Latency by channel and hour of publish",
+    "audit": "Findings of the audit",
+}
+
 COLUMNS: dict[str, tuple[Column, ...]] = {
     "throughput": _columns(
         ("minute", "node", "published", "copies", "bytes", "handed", "ended", "dead"),

@@ -1,8 +1,8 @@
 // The results of the pipeline: latencies, causes of death, and advice on delays.
 import {h} from "../dom.js";
 import {at} from "./address.js";
-import {count, lasting, span, time} from "./format.js";
-import {card, messageLink, mono, section, sheet, when} from "./parts.js";
+import {bytes, count, rate, spaced, span, time} from "./format.js";
+import {card, facts, messageLink, mono, section, sheet, when} from "./parts.js";
 
 const HOUR_MS = 3_600_000;
 const HOURS = 24;
@@ -15,32 +15,51 @@ const WARMTHS = ["good", "good", "mild", "warn", "bad"];
 const hours = new Intl.DateTimeFormat(undefined, {hour: "2-digit", hourCycle: "h23"});
 const share = (part) => `${count(part * 100)} %`;
 const took = (ms) => (ms === null || ms === undefined ? "–" : span(ms * 1000));
-const channelOf = ({channel}) => mono(channel ?? UNKNOWN);
+// How values are written, by the form of their column.
+const FORMS = new Map(Object.entries({
+    channel: mono, session: mono, message: messageLink, time: when, minute: time, hour: time, day: time,
+    fingerprint: (value) => h("a", {href: at("dead", "letters", {fingerprint: value}), class: "mono"}, value),
+    count, number: rate, bytes, ms: took, share,
+}));
+const NUMBERS = new Set(["count", "number", "bytes", "ms", "share"]);
+
+// Their order on the page.
+const NAMES = ["latency", "trend", "lag", "poison", "holdback-advice", "causes", "dead", "refused-publishes"];
 
 export async function show(app) {
-    const found = await Promise.all(["latency", "dead", "causes", "poison", "holdback-advice"].map((name) =>
+    const asked = await Promise.all(NAMES.map((name) =>
         app.api.get(`pipeline/${name}`).catch((error) => {
             if (error.status !== 404) {
                 throw error;
             }
             return null;
         })));
-    const [latency, dead, causes, poison, advice] = found;
+    const found = asked.filter((each) => each !== null);
     const head = h("h1", {}, "Results of the pipeline");
-    if (found.every((each) => each === null)) {
+    if (!found.length) {
         return [head, card(null, h("p", {}, "No results yet. The pipeline reads the journal and stores its results here."),
             h("p", {class: "faint"}, "Run ", mono("holdfast pipeline ingest --once"), "."))];
     }
-    return [
-        head, h("p", {class: "faint"}, computed(found.find((each) => each !== null))),
-        latency && section("Time from receipt to hand-over, by channel and hour",
-            latency.rows.length ? heat(latency.rows) : h("p", {class: "faint empty"}, NONE)),
-        poison && sheet("Poison messages: refused by most receivers", POISON, poison.rows, NONE),
-        advice && sheet("Recommended delay between attempts", ADVICE, advice.rows, NONE),
-        causes && sheet("Refusals by code and wording", CAUSES, causes.rows, NONE),
-        dead && sheet("Dead letters by cause", DEAD, dead.rows, NONE),
-    ];
+    return [head, h("p", {class: "faint"}, computed(found[0])), ...found.map(drawn)];
 }
+
+/** The table of a result, and what its columns mean: both as the pipeline defines them. */
+function drawn(result) {
+    const {title, columns, rows} = result;
+    const table = !rows.length ? section(title, h("p", {class: "faint empty"}, NONE))
+        : result.result === "latency" ? section(title, heat(rows)) : sheet(title, columns.map(shown), rows, NONE);
+    const meanings = h("details", {class: "meanings"}, h("summary", {}, "What the columns mean"),
+        facts(columns.map(({name, meaning}) => [headed(name), meaning])));
+    return rows.length ? h("div", {}, table, meanings) : table;
+}
+
+const headed = (name) => spaced(name[0].toUpperCase() + name.slice(1));
+
+/** A column as `sheet` takes it. */
+const shown = ({name, form}) => [headed(name), (row) => {
+    const value = row[name] ?? null;
+    return value === null ? "–" : (FORMS.get(form) ?? String)(value);
+}, NUMBERS.has(form) ? "number" : ""];
 
 const computed = ({at, since, until}) => [
     "Computed ", when(at), since === null ? "." : `, from events between ${time(since)} and ${time(until)}.`];
@@ -75,42 +94,3 @@ function heat(rows) {
 }
 
 const warmth = (ms) => WARMTHS[Math.max(0, Math.ceil(Math.log10(Math.max(ms, 0.001))))] ?? WARMTHS.at(-1);
-
-const POISON = [
-    ["Message", ({message}) => messageLink(message)],
-    ["Channel", channelOf],
-    ["Dead", ({dead}) => count(dead), "number"],
-    ["Receivers", ({receivers}) => count(receivers), "number"],
-    ["Share", (row) => share(row.share), "number"],
-    ["Why", ({code}) => mono(code ?? UNKNOWN)],
-];
-
-const ADVICE = [
-    ["Channel", channelOf],
-    ["Retried", ({retried}) => count(retried), "number"],
-    ["Succeeded", (row) => `${count(row.succeeded)} (${share(row.share)})`, "number"],
-    ["p50 until success", ({success_p50}) => took(success_p50), "number"],
-    ["Wait between attempts", ({backoff}) => (backoff === null ? "–" : lasting(backoff)), "number"],
-    ["Maximum attempts", ({max_attempts}) => count(max_attempts), "number"],
-];
-
-const CAUSES = [
-    ["Why", ({code}) => mono(code)],
-    ["Wording", ({wording}) => wording ?? "–"],
-    ["Refusals", ({refusals}) => count(refusals), "number"],
-    ["Dead", ({dead}) => count(dead), "number"],
-    ["Receivers", ({receivers}) => count(receivers), "number"],
-    ["Channels", ({channels}) => count(channels), "number"],
-    ["For example", ({example}) => mono(example ?? UNKNOWN)],
-    ["Last", ({last}) => (last === null ? "–" : when(last))],
-];
-
-const DEAD = [
-    ["Channel", channelOf],
-    ["Why", ({code, fingerprint}) => (fingerprint
-        ? h("a", {href: at("dead", "letters", {fingerprint}), class: "mono"}, code) : mono(code ?? UNKNOWN))],
-    ["Dead", ({dead}) => count(dead), "number"],
-    ["Receivers (approx.)", ({receivers}) => count(receivers), "number"],
-    ["First", ({first}) => when(first)],
-    ["Last", ({last}) => when(last)],
-];

@@ -106,7 +106,7 @@ def test_a_journal_with_gaps_is_ingested_reported_on_and_audited(
     store.ask("DEL", "{holdfast}:pipeline:dead")
     [row, *_] = lines(run("results", "--json", *place))
     again = orjson.loads(store.ask("GET", "{holdfast}:pipeline:dead"))
-    assert {**again, "at": 0} == {**shown, "at": 0} == {"v": 1, **row, "at": 0}
+    assert {**again, "at": 0} == {**shown, "at": 0} == {"v": 2, **row, "at": 0}
     audit = run("audit", "--json", *place)
     assert audit.exit_code == 1
     kinds = [row["kind"] for row in lines(audit)]

@@ -162,6 +162,17 @@ def test_results_for_the_console_have_the_times_and_ids_of_the_administration(
         "latency": 4,
         "poison": 1,
         "holdback-advice": 1,
+        "trend": 4,
+        "lag": 3,
+        "refused-publishes": 0,
+    }
+    poison = found["poison"]
+    assert poison["title"] == "Poison messages"
+    assert [*poison["rows"][0]] == [column["name"] for column in poison["columns"]]
+    assert poison["columns"][0] == {
+        "name": "message",
+        "form": "message",
+        "meaning": "The message; holdfast message shows every step of it.",
     }
     assert {value["since"] for value in found.values()} == {START_US // 1000}
     hour = found["latency"]["rows"][0]

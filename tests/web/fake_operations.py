@@ -42,7 +42,13 @@ from holdfast.web.admin.session_views import (
     SessionSummary,
 )
 from holdfast.web.admin.shared_queues import SubjectQueue, WorkQueue
-from holdfast.web.admin.system_views import About, ChannelSummary, Figures, PipelineResult
+from holdfast.web.admin.system_views import (
+    About,
+    ChannelSummary,
+    Figures,
+    PipelineResult,
+    ResultColumn,
+)
 from holdfast.web.admin.topic_views import Topic
 from holdfast.web.admin.views import Item, Page
 
@@ -439,7 +445,9 @@ class FakeOperations:
         self._fail()
         if result != "dead":
             raise RequestFailed(UNKNOWN, f"there is no {result}")
-        return PipelineResult(result, NOW_MS, None, None, [{"code": HOLDBACK, "dead": 3}])
+        columns = [ResultColumn("dead", "count", "How many.")]
+        rows = [{"code": HOLDBACK, "dead": 3}]
+        return PipelineResult(result, NOW_MS, None, None, "Dead letters", columns, rows)
 
     async def held_channels(self) -> list[HeldChannel]:
         self._fail()

@@ -177,7 +177,7 @@ async def test_a_violation_of_the_latest_audit_is_an_alert_until_an_audit_finds_
 ) -> None:
     def audited(*rows: dict[str, Any]) -> None:
         at = server.bayeux.state.node.now_ms()
-        result = {"v": 1, "result": "audit", "at": at, "rows": rows}
+        result = {"v": 2, "result": "audit", "at": at, "rows": rows}
         key = server.store_process.store.keys.pipeline_result("audit")
         server.store_process.server.ask("SET", key, orjson.dumps(result))
 

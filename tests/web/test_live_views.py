@@ -306,11 +306,13 @@ async def test_a_trace_reads_the_journal_in_pages(server: LiveServer) -> None:
 
 
 async def test_results_of_the_pipeline_are_shown_unchanged(server: LiveServer) -> None:
-    told = {"result": "dead", "at": 3, "since": 1, "until": 2, "rows": [{"dead": 7}]}
+    column = {"name": "dead", "form": "count", "meaning": "How many."}
+    about = {"title": "Dead letters", "columns": [column]}
+    told = {"result": "dead", "at": 3, "since": 1, "until": 2, **about, "rows": [{"dead": 7}]}
     key = server.store_process.store.keys.pipeline_result("dead")
-    server.store_process.server.ask("SET", key, orjson.dumps({"v": 1, **told}))
+    server.store_process.server.ask("SET", key, orjson.dumps({"v": 2, **told}))
     assert asdict(await server.api.system.pipeline_result("dead")) == told
-    server.store_process.server.ask("SET", key, orjson.dumps({"v": 2, "shape": "nobody knows"}))
+    server.store_process.server.ask("SET", key, orjson.dumps({"v": 3, "shape": "nobody knows"}))
     for name in ("dead", "poison"):
         with pytest.raises(RequestFailed):
             await server.api.system.pipeline_result(name)

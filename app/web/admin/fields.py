@@ -49,7 +49,17 @@ HoldEnd = Annotated[
     Ms | None,
     Field(title="Until (optional)", description="Time at which delivery resumes by itself."),
 ]
-ResultName = Literal["dead", "causes", "latency", "poison", "holdback-advice", "audit"]
+ResultName = Literal[
+    "dead",
+    "causes",
+    "latency",
+    "poison",
+    "holdback-advice",
+    "trend",
+    "lag",
+    "refused-publishes",
+    "audit",
+]
 
 _FROM_THE_PART_BEFORE = "The `cursor` of the previous part."
 Cursor = Annotated[

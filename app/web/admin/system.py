@@ -92,7 +92,8 @@ class SystemResource:
         if found is None:
             text = f"the pipeline has not written {result} yet: run holdfast pipeline ingest"
             raise RequestFailed(UNKNOWN, text)
-        return views.PipelineResult(**found)
+        columns = [views.ResultColumn(**each) for each in found.pop("columns")]
+        return views.PipelineResult(**found, columns=columns)
 
     # Channels
 

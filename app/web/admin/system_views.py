@@ -36,13 +36,24 @@ class ChannelSummary:
 
 
 @dataclass(frozen=True, slots=True)
+class ResultColumn:
+    """One column of a result."""
+
+    name: str
+    form: Annotated[str, Field(description="How people write its values, such as `ms`.")]
+    meaning: str
+
+
+@dataclass(frozen=True, slots=True)
 class PipelineResult:
-    """A result of the pipeline; docs/pipeline.md describes the columns."""
+    """A result of the pipeline."""
 
     result: str
     at: Annotated[int, Field(ge=0, description="When it was computed.")]
     since: Annotated[int | None, Field(description="Time of the first event that it covers.")]
     until: Annotated[int | None, Field(description="Time of the last event that it covers.")]
+    title: str
+    columns: list[ResultColumn]
     rows: list[dict[str, Any]]
 
 

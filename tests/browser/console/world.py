@@ -9,6 +9,7 @@ from typing import Any
 
 from redis import Redis
 
+from holdfast.pipeline.reports.columns import COLUMNS, TITLES
 from holdfast.store.keys import RedisKeys
 from tests.integration.talker import Talker
 
@@ -69,9 +70,12 @@ class World:
     def results(self, name: str, rows: list[dict[str, Any]]) -> None:
         """Write a result, as the pipeline does."""
         now = time.time_ns() // 1_000_000
-        told = {"result": name, "at": now, "since": now - 24 * HOUR_MS, "until": now, "rows": rows}
+        about = {"title": TITLES[name], "columns": [each._asdict() for each in COLUMNS[name]]}
+        told = {"result": name, "at": now, "since": now - 24 * HOUR_MS, "until": now, **about}
         store = Redis(unix_socket_path=self._store)
-        store.set(RedisKeys("holdfast").pipeline_result(name), json.dumps({"v": 1, **told}))
+        store.set(
+            RedisKeys("holdfast").pipeline_result(name), json.dumps({"v": 2, **told, "rows": rows})
+        )
         store.close()
 
     def lake(self, folder: Path) -> None:
@@ -170,5 +174,11 @@ def examined(world: World) -> World:
     wording = {"code": letter["code"], "wording": "order * of * is unknown"}
     counts = {"refusals": 12, "dead": 11, "receivers": 2, "channels": 3, "example": "/orders/*"}
     world.results("causes", [{**wording, **counts, **span}])
+    trend = {"channel": "/orders/paid", "waiting": 120, "hour_before": 150, "day_before": 0}
+    world.results("trend", [{**trend, "came": 40, "went": 70, "empty": now + 4 * HOUR_MS}])
+    lag = {"hour": hour, "receiver": "stock/1", "acked": 70}
+    world.results("lag", [{**lag, "lag_p50": 900.0, "lag_p95": 61_000.0, "lag_max": 90_000.0}])
+    refused = {"reason": "publish_denied", "channel": "/orders/secret", "refused": 17}
+    world.results("refused-publishes", [{**refused, **span}])
     world.results("dead", [{**cause, "dead": 11, "receivers": 2, **span}])
     return world
