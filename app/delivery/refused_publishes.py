@@ -6,8 +6,10 @@ from holdfast.delivery.channels import REPLIES
 from holdfast.delivery.delivery_journal import DeliveryJournal
 
 _MINUTE_S: Final = 60.0
-# The most reasons and channels that are told apart within a minute: clients choose the channels.
-_MOST: Final = 200
+# The most reasons and channels that are told apart within a minute, and the longest name of a
+# channel: clients choose the channels, and must not drive other events out of the journal.
+_MOST: Final = 100
+_LONGEST: Final = 256
 # All channels for replies count as this one, and those beyond the limit as none.
 _ALL_REPLIES: Final = f"{REPLIES}*"
 
@@ -22,7 +24,9 @@ class RefusedPublishes:
 
     def note(self, reason: str, channel: str) -> None:
         """Count one; the channel is empty if the message names none that exists."""
-        case = (reason, _ALL_REPLIES if channel.startswith(REPLIES) else channel)
+        if channel.startswith(REPLIES):
+            channel = _ALL_REPLIES
+        case = (reason, channel if len(channel) <= _LONGEST else "")
         if case not in self._counts and len(self._counts) >= _MOST:
             case = (reason, "")
         self._counts[case] = self._counts.get(case, 0) + 1

@@ -83,9 +83,17 @@ def test_very_many_channels_make_a_limited_number_of_events_and_no_refusal_is_le
     for number in range(1000):
         scene.refuse(f"/flood/{number}")
     found = scene.counted()
-    assert len(found) == 201
-    assert found["data_missing", None] == 800
+    assert len(found) == 101
+    assert found["data_missing", None] == 900
     assert sum(number or 0 for number in found.values()) == 1000
+
+
+def test_very_long_names_of_channels_stay_out_of_the_journal() -> None:
+    scene = Scene()
+    scene.counted()
+    scene.refuse("/" + "a" * 255)
+    scene.refuse("/" + "b" * 256)
+    assert {channel and channel[:2] for _, channel in scene.counted()} == {"/a", None}
 
 
 def test_a_stop_journals_what_was_counted_last() -> None:
