@@ -14,7 +14,7 @@ from holdfast.pipeline.tasks import Tasks
 
 GROUP = (
     "node string, epoch string, kind string, n bigint, number bigint, since_us bigint, "
-    "start_us bigint"
+    "start_us bigint, start_seq bigint"
 )
 _BY = ("node", "epoch", "kind")
 _SUMS: Sums = {
@@ -22,8 +22,9 @@ _SUMS: Sums = {
     "number": ("number", "sum"),
     "since_us": ("since_us", "min"),
     "start_us": ("start_us", "min"),
+    "start_seq": ("start_seq", "min"),
 }
-_COLUMNS = [*_BY, "number", "ts", "what"]
+_COLUMNS = [*_BY, "number", "ts", "what", "seq"]
 
 
 class Group(NamedTuple):
@@ -38,6 +39,8 @@ class Group(NamedTuple):
     # Their earliest time, and the earliest start of the node's process: microseconds since 1970.
     since_us: int
     start_us: int | None
+    # The frame that has this start.
+    start_seq: int | None
 
 
 def count(events: pa.RecordBatch) -> pa.Table:
@@ -50,6 +53,7 @@ def count(events: pa.RecordBatch) -> pa.Table:
         "number": pc.coalesce(events["number"], 0),
         "since_us": us,
         "start_us": only_if(is_start, us),
+        "start_seq": only_if(is_start, events["seq"]),
     }
     return summed(pa.table(columns), _BY, _SUMS)
 

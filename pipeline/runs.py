@@ -23,6 +23,10 @@ class Runs(NamedTuple):
 
     # By node and epoch.
     over_us: dict[str, int]
+    # By node and epoch: the frame in which the process started, and when. The frames before it have
+    # what the process before it left behind.
+    start_seq: dict[str, int]
+    start_us: dict[str, int]
     # The first and the last start of the process, by node.
     first_us: dict[str, int]
     last_us: dict[str, int]
@@ -32,8 +36,9 @@ class _Run(NamedTuple):
     node: str
     epoch: str
     began_us: int
-    # The start of its process, if known.
+    # The start of its process and its frame, if known.
     start_us: int | None
+    start_seq: int | None
 
     def is_before(self, other: "_Run") -> bool:
         """Return whether this run of the node is earlier; times decide if numbers started again."""
@@ -47,15 +52,19 @@ def runs_of(groups: Iterable[Group]) -> Runs:
     found: dict[tuple[str, str], _Run] = {}
     for group in groups:
         key = group.node, group.epoch
-        run = found.get(key, _Run(*key, group.since_us, group.start_us))
+        run = found.get(key, _Run(*key, group.since_us, None, None))
         found[key] = run._replace(
             began_us=min(run.began_us, group.since_us),
             start_us=group.start_us if run.start_us is None else run.start_us,
+            start_seq=group.start_seq if run.start_seq is None else run.start_seq,
         )
-    runs = Runs({}, {}, {})
+    runs = Runs({}, {}, {}, {}, {})
     for us, start in sorted((run.start_us, run) for run in found.values() if run.start_us):
         runs.first_us.setdefault(start.node, us)
         runs.last_us[start.node] = us
+        if start.start_seq is not None:
+            name = _name(start.node, start.epoch)
+            runs.start_seq[name], runs.start_us[name] = start.start_seq, us
         for run in found.values():
             if run.node == start.node and run.is_before(start):
                 runs.over_us.setdefault(_name(run.node, run.epoch), us)
@@ -69,7 +78,11 @@ def _name(node: str, epoch: str) -> str:
 def with_runs(events: pa.Table, runs: Runs) -> pa.Table:
     """Add `over_us` to events: the time at which their run was found to be over."""
     name = pc.binary_join_element_wise(events["node"], events["epoch"], "/")
-    return with_columns(events, {"over_us": when(runs.over_us, name)})
+    over, started = when(runs.over_us, name), when(runs.start_us, name)
+    is_left = pc.less(events["seq"], when(runs.start_seq, name))
+    # Of epochs without a start, no frame is earlier: then both are NEVER.
+    over = pc.if_else(is_left.fill_null(False), pc.min_element_wise(over, started), over)
+    return with_columns(events, {"over_us": over})
 
 
 def carried_with_runs(carried: pa.Table, runs: Runs) -> pa.Table:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Self
 
 import orjson
 
+from holdfast.delivery.channels import REPLIES
 from holdfast.delivery.json_text import to_json
 from holdfast.delivery.messages import Message
 from holdfast.delivery.trails import Trail, clipped
@@ -174,7 +175,10 @@ def subject_of(name: str) -> str:
 def fingerprint(channel: str, code: str) -> str:
     """Return a hash that letters share if they failed alike: on one channel with one code.
 
-    The reason is for people: it may name a message, and its wording may change.
+    The reason is for people: it may name a message, and its wording may change. All channels for
+    replies are one here, because each request has a channel of its own.
     """
+    if channel.startswith(REPLIES):
+        channel = REPLIES
     text = f"{channel}\0{code}"
     return hashlib.blake2b(text.encode(errors="replace"), digest_size=8).hexdigest()

@@ -18,7 +18,7 @@ from holdfast.pipeline.arrow import batch
 from holdfast.pipeline.ingest import write_lives
 from holdfast.pipeline.lake import EVENTS, Lake, NewFile
 from holdfast.pipeline.reports.catalogue import REPORTS
-from holdfast.pipeline.runs import Runs
+from holdfast.pipeline.runs import runs_of
 from holdfast.pipeline.source.event_files import write_events
 from holdfast.pipeline.tasks import LocalTasks
 
@@ -69,7 +69,7 @@ def make(lake: Lake, days: range, messages: int, parts: int = 2) -> None:
             made += [NewFile(EVENTS, told[0].column("file")[0].as_py())]
             files.append(lake.root / EVENTS / made[-1].file)
     with lake.changing():
-        lives = write_lives(LocalTasks(1), files, lake, Runs({}, {}, {}))
+        lives = write_lives(LocalTasks(1), files, lake, runs_of([]))
         lake.commit([*made, *lives], {})
 
 

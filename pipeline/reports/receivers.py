@@ -1,13 +1,20 @@
 """Reports on receivers: redelivery, lost contact, and advice on delays."""
 
-# By channel and receiver with redeliveries or refusals, the most first.
+# By channel and receiver with redeliveries or refusals, the most first. A copy may move to the same
+# receiver several times.
 REDELIVERY = """
-    with counts as (
+    with copies as (
+        select channel, receiver, sum(redelivered) as redelivered, sum(refused) as refused,
+            max(attempts) as attempts
+        from {life} where handed_ts is not null
+        group by channel, receiver, msg, origin, generation
+    ),
+    counts as (
         select channel, receiver, count(*) as copies,
             count(case when redelivered > 0 then 1 end) as repeated,
             cast(sum(redelivered) as bigint) as redeliveries,
             cast(sum(refused) as bigint) as refusals, max(attempts) as attempts
-        from {life} where handed_ts is not null group by channel, receiver
+        from copies group by channel, receiver
     )
     select *, round(repeated / copies, 4) as share from counts
     where redeliveries > 0 or refusals > 0

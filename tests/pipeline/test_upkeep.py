@@ -25,7 +25,7 @@ from holdfast.pipeline.ingest import write_lives
 from holdfast.pipeline.lake import CARRIED, EVENTS, TABLES, Lake, NewFile
 from holdfast.pipeline.on_duckdb import of_lake
 from holdfast.pipeline.reports.catalogue import REPORTS
-from holdfast.pipeline.runs import Runs
+from holdfast.pipeline.runs import runs_of
 from holdfast.pipeline.scope import EVERYTHING, Scope
 from holdfast.pipeline.source.event_files import write_events
 from holdfast.pipeline.tasks import LocalTasks
@@ -68,7 +68,7 @@ def ingested(lake: Lake, batch: int, events: list[Event]) -> None:
     made = written(lake, batch, events)
     with lake.changing():
         paths = [lake.root / EVENTS / each.file for each in made]
-        lake.commit([*made, *write_lives(LocalTasks(1), paths, lake, Runs({}, {}, {}))], {})
+        lake.commit([*made, *write_lives(LocalTasks(1), paths, lake, runs_of([]))], {})
 
 
 @pytest.fixture

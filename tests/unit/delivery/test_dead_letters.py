@@ -129,6 +129,12 @@ def test_an_absolute_session_name_contains_the_key_and_the_subject(
 # Fingerprints
 
 
+def test_letters_of_replies_to_different_requests_have_the_same_fingerprint() -> None:
+    one, other = (fingerprint(f"/ret/{id}/4000001", "communication.lateReply") for id in "ab")
+    assert one == other
+    assert one != fingerprint("/return", "communication.lateReply")
+
+
 def test_letters_of_one_channel_and_code_have_the_same_fingerprint() -> None:
     assert letter("no such order 17").fingerprint == letter("out of paper").fingerprint
 

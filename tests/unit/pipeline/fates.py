@@ -53,7 +53,7 @@ class Fates:
         if what == 0 or not copies:
             self._publish(dice)
         elif what == 1 and dice % 2:
-            self._start()
+            self._start(dice)
         else:
             copy = copies[dice % len(copies)]
             if copy.state == "dead":
@@ -142,9 +142,14 @@ class Fates:
         self._copies.append(again)
         self._report_of(again, "replayed", letter=copy.letter, generation=again.generation)
 
-    def _start(self) -> None:
-        """The process ends with all that was only in its memory, and another one starts."""
+    def _start(self, dice: int) -> None:
+        """The process ends with all that was only in its memory, and another one starts.
+
+        The store may have notes of its last events, which the next process writes before its start.
+        """
         self._epoch += 1
+        for place in range(max(len(self.events) - dice // 2 % 4, 0), len(self.events)):
+            self.events[place] = self.events[place]._replace(epoch=f"seed-{self._epoch}")
         now = self._report(event("node", 0, what="start", number=0))
         for copy in self._copies:
             if copy.state == "open" and ("/-" in copy.receiver or not self._kept[copy.msg]):

@@ -58,6 +58,5 @@ def group_of(framed: FramedEvent) -> Group:
     """The group that it has in a receipt."""
     event = framed.event
     is_start = event.kind == Kind.NODE and event.what == "start"
-    return Group(
-        event.node, framed.epoch, event.kind, 1, 0, event.ts, event.ts if is_start else None
-    )
+    start = (event.ts, framed.seq) if is_start else (None, None)
+    return Group(event.node, framed.epoch, event.kind, 1, 0, event.ts, *start)

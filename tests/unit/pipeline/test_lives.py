@@ -100,6 +100,29 @@ def test_a_copy_with_events_after_a_restart_was_not_lost_with_the_process() -> N
     assert life["state"] == "open"
 
 
+@pytest.mark.parametrize("is_cut", [False, True])
+def test_what_a_killed_process_left_behind_happened_before_the_next_start(*, is_cut: bool) -> None:
+    told = one_run(
+        [
+            published(1, 3, kept=0),
+            acked(1.2, 1, "bob/1"),
+            handed(1.1, 1, "ann/1"),
+            handed(1.3, 1, "joe/1"),
+            acked(1.4, 1, "joe/1"),
+            start(5),
+        ]
+    )
+    # The next process writes the notes that it finds under its own epoch, and then its start.
+    told[2:] = [each._replace(epoch="seed-2") for each in told[2:]]
+    first = made_of(told[:4]) if is_cut else None
+    batch = made_of(told[4:] if is_cut else told, first)
+    assert [row["n"] for row in batch.lost.to_pylist()] == [1]
+    assert {row["receiver"]: row["state"] for row in batch.life.to_pylist()}["ann/1"] == (
+        "lost_with_process"
+    )
+    assert len(batch.messages) == 0
+
+
 @pytest.mark.slow
 def test_an_event_belongs_to_the_last_of_several_open_lives() -> None:
     told = one_run([replayed(1, 1, "zoe/1"), replayed(2, 1, "zoe/1", 2), acked(3, 1, "zoe/1")])

@@ -5,7 +5,7 @@ from holdfast.pipeline.runs import runs_of
 
 
 def group(epoch: str, since: int, start: int | None = None, node: str = "n1") -> Group:
-    return Group(node, epoch, "node", 1, 0, since, start)
+    return Group(node, epoch, "node", 1, 0, since, start, start)
 
 
 def test_a_run_ends_with_the_next_start_of_its_node() -> None:
