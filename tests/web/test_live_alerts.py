@@ -185,6 +185,8 @@ async def test_a_violation_of_the_latest_audit_is_an_alert_until_an_audit_finds_
     assert await look(server, minutes=1) == ["audit"]
     [alert] = server.alerts.raised()
     assert alert.reason.endswith(" found 2 violations: never_handed")
+    sentence = (await server.api.system.now()).sentence
+    assert sentence == f"nothing waits, but {alert.reason}"
     audited()
     await look(server, minutes=1)
     assert await look(server, minutes=6) == []

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import BrowserContext, Error, Page, Route, TimeoutError, expect
 
+from holdfast.pipeline.reports.columns import COLUMNS
 from tests.browser.console.steps import answer, go, look_at, sign_in
 from tests.browser.console.world import World, examined, troubled
 from tests.pipeline.stored import store_events
@@ -358,6 +359,26 @@ def test_results_of_the_pipeline_are_shown_and_lead_to_messages(
     expect(page.get_by_role("row").filter(has_text="order * of * is")).to_contain_text("/orders/*")
     page.get_by_role("row").filter(has_text="100 %").get_by_role("link").click()
     expect(page.get_by_role("heading", name="Where is my message?")).to_be_visible()
+
+
+def test_results_explain_every_column(page: Page, world: World) -> None:
+    examined(world)
+    look_at(page, "#/results")
+    shown = page.locator("#content > div").filter(has=page.get_by_role("heading", name="Lag"))
+    expect(shown.get_by_role("row").filter(has_text="stock/1")).to_contain_text("1 min 1 s")
+    shown.get_by_text("What the columns mean").click()
+    for column in COLUMNS["lag"]:
+        expect(shown.get_by_text(column.meaning)).to_be_visible()
+
+
+def test_raised_alerts_are_shown_with_what_to_do(page: Page, world: World) -> None:
+    alert = {"alert": "audit", "since": 1, "reason": "3 violations", "next": "look at them"}
+    told = {**world.ask("GET", "now"), "alerts": [alert]}
+    page.route("**/admin/api/v1/now?*", lambda route: route.fulfill(json=told))
+    look_at(page, "#/now")
+    row = page.get_by_role("row").filter(has_text="3 violations")
+    expect(row).to_contain_text("audit")
+    expect(row).to_contain_text("look at them")
 
 
 def test_the_audit_shows_who_changed_something(page: Page) -> None:
