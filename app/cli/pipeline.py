@@ -28,7 +28,7 @@ from holdfast.cli.pipeline_upkeep import backfill, compact, retain
 from holdfast.cli.pipeline_verify import verify
 from holdfast.cli.program import group_of_commands
 from holdfast.cli.spark import (
-    ChosenEngine,
+    ChosenAnswerer,
     ChosenWorker,
     Parquet,
     Worker,
@@ -123,7 +123,7 @@ def ingest(
 
         source = Source(url, journal.namespace, max_events, accept_loss, every)
         # Whoever asks for a cluster wants answers from there, too.
-        asked = cast("SparkSession", engine) if work.spark.are_given else None
+        asked = cast("SparkSession", engine) if work.spark.are_of_a_cluster else None
         if not once:
             with (
                 results.keeping(lake, asked, url, journal.namespace),
@@ -250,7 +250,7 @@ def report(
     columns: Annotated[bool, _COLUMNS] = False,
     as_json: AsJson = False,
     journal: AtJournal,
-    engine: ChosenEngine,
+    engine: ChosenAnswerer,
 ) -> None:
     """Show one report on all ingested events or some, or write all reports to a page."""
     if columns and name is not Report.ALL:
@@ -312,7 +312,7 @@ def audit(
     columns: Annotated[bool, _COLUMNS] = False,
     as_json: AsJson = False,
     journal: AtJournal,
-    engine: ChosenEngine,
+    engine: ChosenAnswerer,
 ) -> None:
     """Check that every copy was settled exactly once; show those that were not.
 

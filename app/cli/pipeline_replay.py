@@ -15,7 +15,7 @@ from holdfast.cli.options import Conditions, DryRun, ToServer, Yes, confirm
 from holdfast.cli.output import Json, complain, note, print_rows, spinner
 from holdfast.cli.remote import Remote
 from holdfast.cli.replay import HowToReplay, report, watch_job
-from holdfast.cli.spark import ChosenEngine, Parquet
+from holdfast.cli.spark import ChosenAnswerer, Parquet
 from holdfast.store.letter_filter import LetterFilter
 from holdfast.units import counted
 
@@ -41,7 +41,7 @@ def replay(
     yes: Yes = False,
     server: ToServer,
     journal: AtJournal,
-    engine: ChosenEngine,
+    engine: ChosenAnswerer,
 ) -> None:
     """Have the server replay dead letters that are selected in the tables.
 

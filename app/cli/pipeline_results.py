@@ -12,7 +12,7 @@ from holdfast.cli import spark
 from holdfast.cli.journal_place import AtJournal, JournalPlace
 from holdfast.cli.options import AsJson
 from holdfast.cli.output import complain, print_items, spinner, time_of
-from holdfast.cli.spark import ChosenEngine, failing
+from holdfast.cli.spark import ChosenAnswerer, failing
 from holdfast.pipeline.failures import PipelineFailed
 from holdfast.pipeline.lake import Lake
 
@@ -29,7 +29,7 @@ _ROWS = ("ROWS", lambda result: len(result["rows"]))
 _RESULTS = ("result", _ROWS, time_of("since"), time_of("until"))
 
 
-def results(*, as_json: AsJson = False, journal: AtJournal, engine: ChosenEngine) -> None:
+def results(*, as_json: AsJson = False, journal: AtJournal, engine: ChosenAnswerer) -> None:
     """Compute the results that the console shows, and write them to the server's store.
 
     Ingest does this too. Earlier results are replaced.

@@ -3,7 +3,7 @@
 import logging
 import signal
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -47,8 +47,13 @@ class SparkOptions:
 
     @property
     def are_given(self) -> bool:
-        """Whether the options ask for Spark where DuckDB would suffice."""
+        """Whether there are any."""
         return bool(self.master or self.remote or self.settings)
+
+    @property
+    def are_of_a_cluster(self) -> bool:
+        """Whether Spark runs elsewhere."""
+        return not (self.master or LOCAL).startswith("local")
 
 
 def engine(
@@ -70,6 +75,52 @@ def _spark_options(master: str | None, remote: str | None, conf: list[str] | Non
 
 
 ChosenEngine = Annotated[SparkOptions, engine]
+
+
+class AnswerEngine(StrEnum):
+    """What answers questions about the tables."""
+
+    # In this process, without Java.
+    DUCKDB = "duckdb"
+    SPARK = "spark"
+
+
+_ANSWER = typer.Option(
+    "--engine", help="What answers: DuckDB on this machine, or Spark, for tables beyond it."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerOptions:
+    """What answers, and where Spark runs."""
+
+    engine: AnswerEngine
+    spark: SparkOptions
+
+    @contextmanager
+    def session(self, is_small: Callable[[], bool]) -> "Iterator[SparkSession | None]":
+        """Yield the session that answers, or None where DuckDB does."""
+        if self.engine is AnswerEngine.DUCKDB:
+            yield None
+            return
+        with session(self.spark(is_small())) as spark:
+            yield spark
+
+
+def answerer(
+    engine: Annotated[AnswerEngine, _ANSWER] = AnswerEngine.DUCKDB,
+    master: Annotated[str | None, _MASTER] = None,
+    remote: Annotated[str | None, _REMOTE] = None,
+    conf: Annotated[list[str] | None, _CONF] = None,
+) -> AnswerOptions:
+    """Check the options of questions."""
+    options = _spark_options(master, remote, conf)
+    if engine is AnswerEngine.DUCKDB and options.are_given:
+        raise typer.BadParameter("--master, --remote and --conf are Spark's: add --engine spark")
+    return AnswerOptions(engine, options)
+
+
+ChosenAnswerer = Annotated[AnswerOptions, answerer]
 
 
 class Worker(StrEnum):
@@ -166,17 +217,15 @@ def session(engine: Engine) -> "Iterator[SparkSession]":
 
 @contextmanager
 def questions(
-    journal: JournalPlace, engine: SparkOptions, scope: Scope = EVERYTHING
+    journal: JournalPlace, engine: AnswerOptions, scope: Scope = EVERYTHING
 ) -> "Iterator[Tables]":
-    """Yield the tables of a journal; DuckDB answers, or Spark if its options are given."""
+    """Yield the tables of a journal."""
     lake = Lake(journal.lake)
-    with failing(), ExitStack() as opened:
+    with failing():
         # Spark need not start where there is nothing to read.
         lake.newest()
-        spark = None
-        if engine.are_given:
-            spark = opened.enter_context(session(engine(lake.is_small())))
-        yield opened.enter_context(answering(lake, spark, scope))
+        with engine.session(lake.is_small) as spark, answering(lake, spark, scope) as tables:
+            yield tables
 
 
 @contextmanager

@@ -69,7 +69,7 @@ def test_two_workers_ingest_a_journal_and_report_on_it(
         "spark.sql.shuffle.partitions": "2",
         "spark.ui.enabled": "false",
     }
-    place = ["--lake", str(tmp_path / "lake"), "--master", master]
+    place = ["--lake", str(tmp_path / "lake"), "--engine", "spark", "--master", master]
     for name, value in settings.items():
         place += ["--conf", f"{name}={value}"]
     begun = time.time()

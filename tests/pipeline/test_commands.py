@@ -6,6 +6,8 @@ import signal
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, cast
@@ -17,12 +19,15 @@ from redis.exceptions import RedisError
 from typer.testing import CliRunner, Result
 
 from holdfast.cli import pipeline_results
+from holdfast.cli import spark as spark_of_commands
 from holdfast.cli.journal_place import JournalPlace
 from holdfast.cli.main import program
 from holdfast.cli.pipeline import print_progress
+from holdfast.pipeline.failures import PipelineFailed
 from holdfast.pipeline.ingest import IngestProgress
 from holdfast.pipeline.lake import Lake
 from holdfast.pipeline.reports.columns import COLUMNS
+from holdfast.pipeline.session import Engine
 from holdfast.store.embedded import Durability, EmbeddedValkey
 from tests.pipeline.journals import Writer
 from tests.pipeline.stored import store_events
@@ -171,6 +176,25 @@ def test_the_console_gets_results_after_each_batch_of_a_continuing_ingest(
     assert written.empty()
 
 
+def test_only_engine_spark_asks_spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lake = store_events(tmp_path, [])
+    asked: list[Engine] = []
+
+    @contextmanager
+    def refuse(engine: Engine) -> Iterator[None]:
+        asked.append(engine)
+        raise PipelineFailed("no Spark here")
+        yield
+
+    monkeypatch.setattr(spark_of_commands, "session", refuse)
+    for words in (["report", "dead"], ["audit"], ["replay", "--all", "--dry-run"]):
+        said = run(*words, "--lake", str(lake.root))
+        assert "no Spark here" not in said.stderr
+        said = run(*words, "--lake", str(lake.root), "--engine", "spark")
+        assert (said.exit_code, "no Spark here" in said.stderr) == (1, True)
+    assert len(asked) == 3
+
+
 def test_a_directory_without_a_store_is_named(tmp_path: Path) -> None:
     said = run("ingest", "--once", "--data", str(tmp_path))
     assert (said.exit_code, str(tmp_path) in said.stderr) == (2, True)
@@ -184,6 +208,8 @@ def test_a_directory_without_a_store_is_named(tmp_path: Path) -> None:
         (["ingest", "--remote", "sc://localhost"], "--master"),
         (["backfill", "--remote", "sc://localhost"], "--master"),
         (["report", "dead", "--conf", "spark.driver.memory"], "spark.some.name=value"),
+        (["report", "dead", "--master", "local[2]"], "add --engine spark"),
+        (["audit", "--engine", "duckdb", "--remote", "sc://localhost"], "add --engine spark"),
         (["report", "dead", "--parquet", "."], "exists already"),
         (["report", "all", "--html", "nowhere/page.html"], "nowhere/page.html"),
         (["report", "all"], "--html"),
