@@ -83,10 +83,12 @@ class Table:
         self._schema = _schema(", ".join(filter(None, (columns, by))))
         self._by = by.split()[:1]
         self._digests = LogDigests(place)
+        # Opening a table reads its log; bringing it up to date, only the commits since then.
+        self._opened: DeltaTable | None = None
 
     @property
     def exists(self) -> bool:
-        return DeltaTable.is_deltatable(str(self._place))
+        return self._opened is not None or DeltaTable.is_deltatable(str(self._place))
 
     def create(self) -> None:
         """Begin the table, unless it exists."""
@@ -113,11 +115,20 @@ class Table:
         Raises:
             PipelineFailed: Its log is not as it was written.
         """
+        if self._opened is not None and not self._commit(self._opened.version() + 1).exists():
+            return self._opened
         self._digests.check()
         try:
-            return DeltaTable(str(self._place))
+            if self._opened is None:
+                self._opened = DeltaTable(str(self._place))
+            else:
+                self._opened.update_incremental()
         except DeltaError as error:
             raise PipelineFailed(f"{self._place / '_delta_log'}: {in_words(error)}") from None
+        return self._opened
+
+    def _commit(self, version: int) -> Path:
+        return self._place / "_delta_log" / f"{version:020d}.json"
 
     def altered_log(self) -> Iterable[Path]:
         """Yield the files of its log that are not as they were written."""
@@ -126,6 +137,9 @@ class Table:
     def at(self, number: int) -> DeltaTable:
         """Return the table at a state; its newest version may be some commits ahead."""
         found = self.newest()
+        if _number(found) > number:
+            # This one stays at the newest version.
+            found = DeltaTable(str(self._place), version=found.version() - 1)
         while _number(found) > number:
             found.load_as_version(found.version() - 1)
         return found
@@ -220,7 +234,7 @@ class Table:
     def _settle(self, first: int, last: int) -> None:
         # Others may have committed meanwhile; to readers, an empty commit is one without files.
         for version in range(first, last + 1):
-            sync(self._place / "_delta_log" / f"{version:020d}.json")
+            sync(self._commit(version))
         self._digests.add(first, last)
 
 

@@ -5,6 +5,7 @@ commits them: to `events` last, which is when the state begins. Earlier commits 
 are undone. Readers read all tables at the state of `events`.
 """
 
+import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import date
@@ -66,6 +67,8 @@ class Lake:
         self._narrow = self.root / "_narrow"
         # How far the journal was read, by the number of the state.
         self._offsets = self.root / "_offsets"
+        # The opened tables of each thread.
+        self._opened = threading.local()
 
     @contextmanager
     def alone(self, who: str) -> Iterator[None]:
@@ -303,8 +306,11 @@ class Lake:
             from holdfast.pipeline.delta import Table
         except ImportError:
             raise PipelineFailed(f"the pipeline needs deltalake: {INSTALL}") from None
-        columns, by = TABLES[table]
-        return Table(self.root / table, columns, by)
+        opened: dict[str, Table] = self._opened.__dict__
+        if table not in opened:
+            columns, by = TABLES[table]
+            opened[table] = Table(self.root / table, columns, by)
+        return opened[table]
 
 
 def check(files: Iterable[Path]) -> None:

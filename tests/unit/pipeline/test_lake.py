@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from deltalake import DeltaTable
 
 from holdfast.pipeline import delta, upkeep
 from holdfast.pipeline.arrow import arrow_of
@@ -170,10 +171,34 @@ def test_a_commit_that_a_power_cut_left_empty_does_not_count(lake: Lake) -> None
     (lake.root / EVENTS / "_delta_log" / f"{newest:020d}.json").write_text("")
     # Its digest comes later, once it is on the disk.
     (lake.root / EVENTS / "_digests").unlink()
+    lake = Lake(lake.root)
     with lake.changing():
         assert holds(lake, 0, 1)
         lake.commit(batch(lake, 3), {"n1": 3})
     assert holds(lake, 0, 1, 3)
+
+
+@pytest.mark.slow
+def test_the_batches_of_a_process_do_not_read_the_log_again(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[str] = []
+    real = DeltaTable.__init__
+
+    def note(table: DeltaTable, place: str, **more: Any) -> None:
+        opened.append(Path(place).name)
+        real(table, place, **more)
+
+    monkeypatch.setattr(DeltaTable, "__init__", note)
+    for number in range(2, 6):
+        with lake.changing():
+            lake.commit(batch(lake, number), {"n1": number})
+        assert holds(lake, *range(number + 1))
+    assert sorted(opened) == sorted(TABLES)
+    # What another process has done is seen all the same.
+    with Lake(lake.root).changing():
+        Lake(lake.root).commit(batch(lake, 6), {"n1": 6})
+    assert holds(lake, *range(7))
 
 
 @pytest.fixture
