@@ -37,6 +37,7 @@ _LONG = (
     "-XX:Tier4InvocationThreshold=100000 -XX:Tier4MinInvocationThreshold=12000 "
     "-XX:Tier4CompileThreshold=300000 -XX:Tier4BackEdgeThreshold=800000"
 )
+_DRIVER, _EXECUTORS = "spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions"
 _EVERYWHERE = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.adaptive.enabled": "true",
@@ -136,15 +137,13 @@ def _start(engine: Engine) -> "SparkSession":
         os.environ["PYSPARK_PYTHON"] = str(python_for_spark())
         os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     settings = settings_of(engine)
-    given = settings.pop("spark.driver.extraJavaOptions", "")
-    options = [given, *options_for_archive(java)]
-    if "GC" not in given:
-        # Throughput matters, not latency: this collector saves a tenth of the processor time.
-        options.append("-XX:+UseParallelGC")
+    options = [*options_for_archive(java), *_options_of_java(engine, settings, _DRIVER)]
     # A directory on the class path would prevent the archive.
     options.append(f"-Dlog4j2.configurationFile={log_settings().as_uri()}")
-    options.append(_QUICK if engine.quick else _LONG)
-    settings["spark.driver.extraJavaOptions"] = " ".join(filter(None, options))
+    settings[_DRIVER] = " ".join(options)
+    if not engine.is_local:
+        # The processes of the workers, which do most of the work.
+        settings[_EXECUTORS] = " ".join(_options_of_java(engine, settings, _EXECUTORS))
     conf = SparkConf(loadDefaults=False).setMaster(engine.master).setAppName("holdfast")
     conf.setAll([*settings.items()])
     # The output of Java and its launcher matters only if the start fails.
@@ -162,6 +161,16 @@ def _start(engine: Engine) -> "SparkSession":
             # Java's own errors are short.
             reason = in_short(words) if "\tat " in words else words
             raise PipelineFailed(f"Spark does not start: {reason}") from error
+
+
+def _options_of_java(engine: Engine, settings: Mapping[str, str], name: str) -> list[str]:
+    """Return what Java is told where this setting applies; what users set has the last word."""
+    given = settings.get(name, "")
+    options = [_QUICK if engine.quick else _LONG]
+    if "GC" not in given:
+        # Throughput matters, not latency: this collector saves a tenth of the processor time.
+        options.append("-XX:+UseParallelGC")
+    return [*options, given] if given else options
 
 
 def _silence(context: "SparkContext") -> None:

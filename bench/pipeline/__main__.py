@@ -58,7 +58,7 @@ def main() -> None:
 
 
 def measure(place: Path, events: int, nodes: int) -> None:
-    with _store(place / "store") as url:
+    with running_store(place / "store") as url:
         print(f"\n{events:,} events of {nodes} nodes, load {os.getloadavg()[0]:.1f}\n", flush=True)
         generate(Streams(url, "holdfast"), events=events, nodes=nodes, hours=6, seed=7)
         found = {}
@@ -70,7 +70,7 @@ def measure(place: Path, events: int, nodes: int) -> None:
 
 
 @contextmanager
-def _store(data: Path) -> Iterator[str]:
+def running_store(data: Path) -> Iterator[str]:
     with asyncio.Runner() as runner:
         store = EmbeddedValkey(data, Durability.MEMORY)
         url = runner.run(store.open())

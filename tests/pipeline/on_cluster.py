@@ -1,0 +1,39 @@
+"""Ingests, audits and asks every report: `-m tests.pipeline.on_cluster STORE LAKE MASTER`."""
+
+import sys
+from pathlib import Path
+
+import orjson
+
+from bench.pipeline.standalone import HERE
+from holdfast.pipeline.ingest import Source, take_what_is_there
+from holdfast.pipeline.lake import Lake
+from holdfast.pipeline.on_spark import of_lake
+from holdfast.pipeline.reports.catalogue import REPORTS
+from holdfast.pipeline.session import Engine, open_session
+from tests.pipeline.audited import findings
+
+# Few rows need few tasks.
+_SETTINGS = {
+    "spark.driver.host": HERE,
+    "spark.sql.shuffle.partitions": "2",
+    "spark.ui.enabled": "false",
+}
+
+
+def main() -> None:
+    store, place, master = sys.argv[1:]
+    lake = Lake(Path(place))
+    spark = open_session(Engine(master, quick=True, settings=_SETTINGS))
+    try:
+        taken = take_what_is_there(spark, Source(store), lake, lambda taken: None)
+        tables = of_lake(lake, spark)
+        answers = {name: tables.ask(question).rows for name, question in REPORTS.items()}
+        found = {"events": taken.events, "findings": findings(tables, lake), "answers": answers}
+    finally:
+        spark.stop()
+    sys.stdout.buffer.write(orjson.dumps(found))
+
+
+if __name__ == "__main__":
+    main()
