@@ -56,7 +56,7 @@ def _measure(lake: Path, store: str, master: str) -> None:
     pipeline = [sys.executable, "-m", "holdfast", "pipeline"]
     found = {
         "ingest": [*pipeline, "ingest", "--once", "--redis", store, *on_cluster],
-        "audit": [*pipeline, "audit", "--redis", store, *on_cluster],
+        "audit": [*pipeline, "audit", "--redis", store, "--engine", "spark", *on_cluster],
         "all reports": [sys.executable, "-m", _NAME, "reports", str(lake), master],
     }
     rows = []
