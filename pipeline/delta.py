@@ -4,7 +4,6 @@ Each commit carries the number of the lake's state that it belongs to: see
 `holdfast.pipeline.lake`.
 """
 
-import json
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -26,6 +25,7 @@ from holdfast.pipeline.digests import ALTERED, altered_files
 from holdfast.pipeline.durable import sync
 from holdfast.pipeline.failures import PipelineFailed, in_words
 from holdfast.pipeline.log_digests import LogDigests
+from holdfast.pipeline.statistics import statistics_of
 
 # The application that counts the states in the logs.
 _WHO = "holdfast"
@@ -214,8 +214,7 @@ class Table:
                 "tables in one folder"
             ) from None
         stat = path.stat()
-        footer = read_metadata(path)
-        stats = json.dumps({"numRecords": footer.num_rows})
+        stats = statistics_of(read_metadata(path))
         ms = int(stat.st_mtime * 1000)
         return AddAction(name, stat.st_size, self._parts(name), ms, is_change, stats)
 
