@@ -32,7 +32,9 @@ _WHO = "holdfast"
 _SETTINGS = {
     # New readers read fewer commits than these.
     "delta.checkpointInterval": "50",
+    # Each commit reads the names of all commits in the log.
     "delta.logRetentionDuration": "interval 1 days",
+    "delta.deletedFileRetentionDuration": "interval 7 days",
 }
 _TYPES: dict[str, PrimitiveType | ArrayType] = {
     "string": PrimitiveType("string"),
@@ -188,10 +190,18 @@ class Table:
         with self._settling() as newest:
             newest.create_write_transaction(changes, "append", self._schema, self._by)
 
-    def vacuum(self, hours: int, *, is_whole: bool) -> None:
-        """Delete files that have not belonged to the table for this long.
+    def keep_history(self, days: int) -> None:
+        """Keep former states for this long: their files, and the log that names these."""
+        kept = f"interval {days} days"
+        names = ("delta.logRetentionDuration", "delta.deletedFileRetentionDuration")
+        with self._settling() as newest:
+            newest.alter.set_table_properties(dict.fromkeys(names, kept))
+
+    def vacuum(self, hours: int | None = None, *, is_whole: bool) -> None:
+        """Delete files that have not belonged to the table for long.
 
         Args:
+            hours: How long; default: as its settings say.
             is_whole: Delete those that never belonged to it, too, which killed processes left.
         """
         with self._settling() as newest:

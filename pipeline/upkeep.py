@@ -28,9 +28,7 @@ _TOGETHER = 50
 # An ingest merges this many small files, and cleans up after this many batches: those of an hour,
 # at a batch a minute.
 _MANY = 60
-# Hours that files stay after they are removed from their table: no reader takes longer.
-_READ_H = 24
-# Each batch replaces the carried tables.
+# Hours that files of carried tables stay, which each batch replaces; others stay for days.
 _CARRIED_H = 1
 
 
@@ -124,7 +122,7 @@ def clean(lake: Lake) -> None:
     # First undo what a killed process did: it may have replaced files of the newest state.
     with lake.changing():
         for table in TABLES:
-            lake.open(table).vacuum(_READ_H, is_whole=True)
+            lake.open(table).vacuum(is_whole=True)
         for table in CARRIED:
             lake.open(table).vacuum(_CARRIED_H, is_whole=False)
 
@@ -140,6 +138,13 @@ def tidy(lake: Lake) -> None:
             # Files may be lost, which readers report; the others are merged.
             if not _merge(lake, merge.table, files, lambda: None):
                 return
+
+
+def keep_history(lake: Lake, days: int) -> None:
+    """Keep former states of the growing tables for this long, from now on."""
+    with lake.changing():
+        for table in _TIMES:
+            lake.open(table).keep_history(days)
 
 
 def to_forget(lake: Lake, *, before: date, events_before: date) -> list[Cut]:

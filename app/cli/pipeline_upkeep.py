@@ -18,22 +18,36 @@ _NOTHING = "Nothing to do"
 _LOSS = typer.Option(
     "--accept-loss", help="Continue without files of events that are missing or incomplete."
 )
+_HISTORY = typer.Option(
+    "--history-days",
+    min=1,
+    max=_MOST_DAYS,
+    help="From now on, keep former states of the tables for this number of days.",
+)
 
 
-def compact(*, dry_run: DryRun = False, as_json: AsJson = False, journal: AtJournal) -> None:
+def compact(
+    *,
+    history_days: Annotated[int | None, _HISTORY] = None,
+    dry_run: DryRun = False,
+    as_json: AsJson = False,
+    journal: AtJournal,
+) -> None:
     """Merge small files of a day, and delete files that are no longer read.
 
     A running ingest also does this when there are many files.
     """
     lake = Lake(journal.lake)
     with failing(), lake.alone_with_tables(), progress() as bar:
-        from holdfast.pipeline.upkeep import Merge, to_compact
+        from holdfast.pipeline.upkeep import Merge, keep_history, to_compact
         from holdfast.pipeline.upkeep import compact as take
 
         merges = [*to_compact(lake)]
         print_rows(Merge._fields, merges, as_json=as_json)
         if dry_run:
             return
+        if history_days is not None:
+            keep_history(lake, history_days)
         task = bar.add_task("Days", total=len(merges))
         take(lake, merges, lambda: bar.advance(task))
     note(f"{counted(len(merges), 'day')} of tables compacted" if merges else _NOTHING)

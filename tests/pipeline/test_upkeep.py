@@ -342,6 +342,24 @@ def test_files_that_no_reader_can_need_are_deleted(
     miss_each_file(small)
 
 
+@pytest.mark.parametrize(("words", "days"), [([], 7), (["--history-days", "2"], 2)])
+def test_files_that_were_replaced_stay_for_days(small: Lake, words: list[str], days: int) -> None:
+    old = small.files("life")
+    assert run(small, "compact", *words).exit_code == 0
+    _age_all(small, "life", (days - 1) * 24 + 23)
+    assert run(small, "compact").exit_code == 0
+    assert [file.exists() for file in old] == [True] * len(old)
+    _age_all(small, "life", 2)
+    assert run(small, "compact").exit_code == 0
+    assert [file.exists() for file in old] == [False] * len(old)
+    miss_each_file(small)
+
+
+def _age_all(lake: Lake, table: str, hours: int) -> None:
+    for log in (lake.root / table / "_delta_log").glob("*.json"):
+        _age(log, hours)
+
+
 def test_upkeep_after_a_killed_ingest_deletes_no_file_that_the_tables_need(
     small: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -369,12 +387,12 @@ def test_upkeep_after_a_killed_ingest_deletes_no_file_that_the_tables_need(
         miss_each_file(small)
 
 
-def _age(log: Path) -> None:
-    """Make all its removals two hours older."""
+def _age(log: Path, hours: int = 2) -> None:
+    """Make all its removals this many hours older."""
     told = [orjson.loads(line) for line in log.read_bytes().splitlines()]
     for action in told:
         if "remove" in action:
-            action["remove"]["deletionTimestamp"] -= 2 * 3_600_000
+            action["remove"]["deletionTimestamp"] -= hours * 3_600_000
     log.write_bytes(b"\n".join(map(orjson.dumps, told)))
     (log.parent.parent / "_digests").unlink(missing_ok=True)
 
