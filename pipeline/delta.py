@@ -53,6 +53,15 @@ class File(NamedTuple):
     day: str | None
     size: int
     rows: int
+    # The first and the last message that its rows are about, if its commit says it.
+    first: int | None = None
+    last: int | None = None
+
+    def may_have(self, first: int, end: int) -> bool:
+        """Return whether there may be rows about messages from `first` to before `end`."""
+        if self.first is None or self.last is None:
+            return True
+        return self.first < end and self.last >= first
 
     @property
     def fault(self) -> str | None:
@@ -164,10 +173,14 @@ class Table:
 
     def files(self, number: int) -> Iterator[File]:
         """Yield the files of the table at a state."""
-        actions = self.at(number).get_add_actions()
-        names = ("path", "size_bytes", "num_records")
-        for name, size, rows in zip(*(actions[each].to_pylist() for each in names), strict=True):
-            yield File(self._place / name, self._parts(name).get("d"), size, rows)
+        actions = self.at(number).get_add_actions(flatten=True)
+        names = ("path", "size_bytes", "num_records", "min.msg", "max.msg")
+        unknown = [None] * actions.num_rows
+        columns = (
+            actions[each].to_pylist() if each in actions.column_names else unknown for each in names
+        )
+        for name, size, rows, first, last in zip(*columns, strict=True):
+            yield File(self._place / name, self._parts(name).get("d"), size, rows, first, last)
 
     def undo(self, number: int) -> None:
         """Return to an earlier state, after which a killed process has begun another."""

@@ -94,9 +94,7 @@ def recall(tables: Tables, lake: Lake) -> None:
                     _find_out(tables, "life", groups[name], drafts)
         memory.forget_others()
         _add(tables, memory)
-    for table, found in files.items():
-        tables.add_files(f"known_{table}", _paths(found), ", ".join(filter(None, TABLES[table])))
-    tables.materialize("known_sums", " union all ".join(_known_parts(tables)))
+    tables.materialize("known_sums", " union all ".join(_known_parts(tables, files)))
     tables.define("sums", "select * from {known_sums}")
 
 
@@ -146,8 +144,9 @@ def _add(tables: Tables, memory: Memory) -> None:
     )
 
 
-def _known_parts(tables: Tables) -> Iterator[str]:
+def _known_parts(tables: Tables, files: Mapping[str, Iterable[File]]) -> Iterator[str]:
     began = "left join {known_begins} using (origin)"
+    _add_known(tables, OPEN, f"known_{OPEN}", files[OPEN])
     yield (
         f"select channel, origin, day, {', '.join(COUNTS)} from {{kept_sums}} {began} "
         f"where begin_us is null or day * {_US} >= begin_us"
@@ -155,10 +154,22 @@ def _known_parts(tables: Tables) -> Iterator[str]:
     yield _counts(_OF_LIVES, f"{{known_open}} {began}", _IS_KNOWN)
     first = f"cast((begin_us - begin_us % {_US}) / {_US} as bigint)"
     for (day,) in tables.ask(f"select distinct {first} from {{known_begins}}").rows:
-        # Conditions on whole days let engines skip the files of other days.
+        # Only the files with messages of that day are read, and checked before.
+        of_day = {
+            table: [file for file in files[table] if file.may_have(day * _NS, (day + 1) * _NS)]
+            for table in (EVENTS, "life")
+        }
+        for table, found in of_day.items():
+            _add_known(tables, table, f"known_{table}_{day}", found)
         is_first = (
             f"msg >= {day * _NS} and msg < {(day + 1) * _NS} and msg >= begin_us * 1000 "
             f"and begin_us > {day * _US}"
         )
-        yield _counts(_OF_PUBLISHES, f"{{known_events}} {began}", f"{_IS_PUBLISH} and {is_first}")
-        yield _counts(_OF_LIVES, f"{{known_life}} {began}", is_first)
+        yield _counts(
+            _OF_PUBLISHES, f"{{known_events_{day}}} {began}", f"{_IS_PUBLISH} and {is_first}"
+        )
+        yield _counts(_OF_LIVES, f"{{known_life_{day}}} {began}", is_first)
+
+
+def _add_known(tables: Tables, table: str, name: str, files: Iterable[File]) -> None:
+    tables.add_files(name, _paths(files), ", ".join(filter(None, TABLES[table])))

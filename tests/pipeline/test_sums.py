@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from holdfast.pipeline.on_duckdb import of_lake
+from holdfast.pipeline.on_duckdb import DuckTables, of_lake
 from holdfast.pipeline.reports import memory, sums
 from holdfast.pipeline.reports.flow import FUNNEL
 from holdfast.pipeline.upkeep import Cut, forget
@@ -79,6 +79,25 @@ def test_only_a_new_day_is_read(lake: "Lake", read: list[str]) -> None:
     add_events(lake, 1, table_of(one_run([published(9 * DAY, 3)])))
     check(lake)
     assert read == ["events"]
+
+
+def test_a_remembered_funnel_reads_only_files_with_messages_of_the_first_day(
+    lake: "Lake", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    check(lake)
+    opened: list[Path] = []
+    real = DuckTables.add_files
+
+    def note(tables: DuckTables, name: str, files: list[Path], schema: str) -> None:
+        if name.startswith("known_events"):
+            opened.extend(files)
+        real(tables, name, files, schema)
+
+    monkeypatch.setattr(DuckTables, "add_files", note)
+    check(lake)
+    # Two later days have acks of these messages.
+    assert [file.parent.name[-2:] for file in opened] == ["20", "21", "22"]
+    assert len(lake.files("events")) == 8
 
 
 def test_events_added_after_the_tables_were_opened_do_not_count(lake: "Lake") -> None:
