@@ -50,6 +50,9 @@ _KNOWN = {
     "Java heap space": _NO_MEMORY,
     "GC overhead limit": _NO_MEMORY,
     "Answer from Java side is empty": _ENDED,
+    "waiting for the Python worker to connect": (
+        "this machine is too busy to start Python within Spark's ten seconds: run the command again"
+    ),
     "All masters are unresponsive": "no master answers at the address in --master: start it",
     "FILE_NOT_EXIST": "files were removed while they were read: run the command again",
 }

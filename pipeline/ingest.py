@@ -1,12 +1,12 @@
 """Reads the journal into the tables: every event exactly once, even if processes are killed."""
 
-import math
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from socket import gethostname
-from threading import Event
+from threading import Event, Lock
 from time import monotonic
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -20,15 +20,20 @@ from holdfast.pipeline.lake import CARRIED, EVENTS, Lake, NewFile
 from holdfast.pipeline.made_tables import make_tables
 from holdfast.pipeline.runs import Runs, runs_of
 from holdfast.pipeline.source.event_files import RECEIPT, write_events
-from holdfast.pipeline.source.planning import Planner
+from holdfast.pipeline.source.outline import Position
+from holdfast.pipeline.source.pace import Pace
+from holdfast.pipeline.source.planning import Offset, Planner
 from holdfast.pipeline.source.readers import Readers
-from holdfast.pipeline.source.reading import Piece, read_piece
+from holdfast.pipeline.source.reading import Piece, covered_s, read_piece
 from holdfast.pipeline.source.streams import Journals, answering
+from holdfast.pipeline.source.taking import TAKEN, Taken, take_ranges
 from holdfast.pipeline.tasks import LocalTasks, Tasks, tasks_of
 from holdfast.pipeline.upkeep import tidy
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
+
+    from holdfast.pipeline.query import IngestQuery
 
 # Spark, or processes of this machine.
 Engine: TypeAlias = "SparkSession | LocalTasks"
@@ -36,8 +41,6 @@ Engine: TypeAlias = "SparkSession | LocalTasks"
 MOST_EVENTS = 5_000_000
 # Seconds between two looks at the journal.
 _PAUSE_S = 5.0
-# This number of frames is worth a batch at once; each batch costs time, and makes files.
-_ENOUGH = 200
 # Less of the journal does not tell whether a machine is too slow for it.
 _WORTH_S = 60.0
 
@@ -89,22 +92,6 @@ class Source:
         return Journals(self.url, self.namespace)
 
 
-class Pace:
-    """Decides when a continuous ingest begins its next batch."""
-
-    def __init__(self, every_s: float) -> None:
-        self._every_s = every_s
-        # The first begins at once.
-        self._begun = -math.inf
-
-    def is_due(self, waiting: int, now: float) -> bool:
-        """Return whether to begin a batch, given the frames that wait and the time in seconds."""
-        if not waiting or (waiting < _ENOUGH and now < self._begun + self._every_s):
-            return False
-        self._begun = now
-        return True
-
-
 class _Ingest:
     """An ingest into a lake; no other process may fill it."""
 
@@ -120,6 +107,9 @@ class _Ingest:
         self._source = source
         self._lake = lake
         self._report = report
+        # The number of batches that were reported.
+        self._told = 0
+        self._telling = Lock()
         self._journals = source.journals()
         self._planner = Planner(
             self._journals,
@@ -149,6 +139,11 @@ class _Ingest:
             heard.remember(self._lake, times)
         return waiting
 
+    def settle(self, numbered: Mapping[str, int]) -> None:
+        """Note the frames that are missing, given what was written before all was taken."""
+        self.progress.lacking = _lacking(numbered, self._lake)
+        lacking.remember(self._lake, self.progress.lacking)
+
     def take_all(self, is_over: Callable[[], bool] = lambda: False) -> None:
         """Ingest all present frames; stop after a batch if `is_over`; note the missing frames."""
         with answering(self._source.url):
@@ -158,8 +153,7 @@ class _Ingest:
         while self.take(goal):
             if is_over():
                 return
-        self.progress.lacking = _lacking(numbered, self._lake)
-        lacking.remember(self._lake, self.progress.lacking)
+        self.settle(numbered)
 
     def take(self, goal: Mapping[str, str]) -> bool:
         """Ingest a batch of the frames up to these; return whether there were any."""
@@ -169,21 +163,97 @@ class _Ingest:
             with answering(self._source.url):
                 end = self._planner.advance(start, goal, self._source.most)
                 pieces = self._planner.pieces(start, end)
-                # Check this last: the store may have been emptied or replaced meanwhile.
-                self._check_store()
             if not pieces:
                 return False
-            work = partial(write_piece, self._source, self._lake.root / EVENTS)
-            receipts = self._tasks.run(work, pieces, RECEIPT)
-            groups = [Group(*row[1:]) for row in receipts]
-            write_batch(self._tasks, {row[0] for row in receipts}, groups, self._lake, end)
-        self._report_read()
-        self.progress.add(groups)
-        self.progress.worked_s += monotonic() - begin
-        self.progress.covered_s += covered_s(pieces)
+            receipts = self._tasks.run(self._write, pieces, RECEIPT)
+            self._store(receipts, end)
+        self._count(receipts, monotonic() - begin, covered_s(pieces))
         self._report(self.progress)
-        tidy(self._lake)
         return True
+
+    def take_ranges(self, ranges: "DataFrame") -> None:
+        """Ingest the batch of a query, unless the tables have it already."""
+        begin = monotonic()
+        with self._lake.changing():
+            work = partial(take_ranges, self._write, self._source.namespace)
+            found = ranges.mapInArrow(work, TAKEN).collect()
+            taken = Taken.of([tuple(row) for row in found])
+            end = taken.end(self._lake.offset())
+            if end is None:
+                return
+            self._store(taken.receipts, end)
+        self._count(taken.receipts, monotonic() - begin, taken.covered_s)
+
+    @property
+    def _write(self) -> Callable[[Piece], Iterator[pa.Table]]:
+        return partial(write_piece, self._source, self._lake.root / EVENTS)
+
+    def _store(self, receipts: Sequence[tuple[Any, ...]], end: Offset) -> None:
+        """Make the next state of the tables."""
+        with answering(self._source.url):
+            # Check this last: the store may have been emptied or replaced meanwhile.
+            self._check_store()
+        groups = [Group(*row[1:]) for row in receipts]
+        write_batch(self._tasks, {row[0] for row in receipts}, groups, self._lake, end)
+
+    def _count(
+        self, receipts: Sequence[tuple[Any, ...]], worked_s: float, covered_s: float
+    ) -> None:
+        """Count a batch that is in the tables, and tidy up behind it."""
+        self._report_read()
+        self.progress.worked_s += worked_s
+        self.progress.covered_s += covered_s
+        self.progress.add(Group(*row[1:]) for row in receipts)
+        tidy(self._lake)
+
+    # With a query of Spark
+
+    def query(self, spark: "SparkSession") -> "IngestQuery":
+        """Return a query that begins where the tables are."""
+        # Whoever works without Spark need not have it.
+        from holdfast.pipeline.query import IngestQuery
+
+        source = self._source
+        options = {
+            "url": source.url,
+            "namespace": source.namespace,
+            "failOnDataLoss": str(not source.accepts_loss).lower(),
+            "startingOffsets": json.dumps(self._lake.offset()),
+            "maxEventsPerTrigger": str(source.most),
+            "maxTriggerDelay": str(source.every_s),
+            "partitions": str(self._tasks.cores),
+        }
+        place = self._lake.root / "_checkpoint"
+        return IngestQuery(
+            spark, options, place, self.take_ranges, told=self._tell, idle=self._idle
+        )
+
+    def finish(self, spark: "SparkSession") -> None:
+        """Ingest all present frames with a query; note the missing frames."""
+        with answering(self._source.url):
+            numbered = self._journals.numbered()
+        self.query(spark).finish()
+        # Spark may tell of the last batches later than it ends.
+        self._tell()
+        self.settle(numbered)
+
+    def _tell(self) -> None:
+        """Report batches, those of which nothing was told yet."""
+        with self._telling:
+            if self.progress.batches != self._told:
+                self._told = self.progress.batches
+                self._report(self.progress)
+
+    def _idle(self) -> None:
+        """Note what is missing, and who was heard of, if all present frames are taken."""
+        with answering(self._source.url):
+            numbered = self._journals.numbered()
+            offset = self._lake.offset()
+            newest = self._planner.newest()
+        read = {node: Position.of(offset.get(node)).id for node in newest}
+        if read == newest:
+            self.settle(numbered)
+        self.look()
 
     def _report_read(self) -> None:
         """Report to the server which frames the tables have; it may trim them."""
@@ -203,15 +273,12 @@ def take_what_is_there(
     with lake.alone("ingest"):
         ingest = _Ingest(tasks_of(engine), source, lake, report)
         ingest.open()
-        ingest.take_all()
+        if isinstance(engine, LocalTasks):
+            ingest.take_all()
+        else:
+            ingest.finish(engine)
         ingest.look()
     return ingest.progress
-
-
-def covered_s(pieces: Sequence[Piece]) -> float:
-    """Return the time in which the store got these frames."""
-    ms = [int(id.partition("-")[0]) for piece in pieces for id in (piece.first, piece.last)]
-    return (max(ms) - min(ms)) / 1000
 
 
 def _lacking(numbered: Mapping[str, int], lake: Lake) -> dict[str, int]:
@@ -235,6 +302,9 @@ def go_on(
     with lake.alone("ingest"):
         ingest, pace = _Ingest(tasks_of(engine), source, lake, report), Pace(source.every_s)
         ingest.open()
+        if not isinstance(engine, LocalTasks):
+            ingest.query(engine).go_on(_PAUSE_S, is_over)
+            return
         while not is_over.is_set():
             if pace.is_due(ingest.look(), monotonic()):
                 ingest.take_all(is_over.is_set)

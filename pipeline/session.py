@@ -45,12 +45,17 @@ _EVERYWHERE = {
     "spark.sql.parquet.compression.codec": "zstd",
     # The compressed size of data that is combined in memory at once.
     "spark.sql.adaptive.advisoryPartitionSizeInBytes": "16m",
+    # A query that has nothing new does nothing.
+    "spark.sql.streaming.noDataMicroBatches.enabled": "false",
     # The common format, which takes half the work.
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
 }
 # For each file and folder, Java would start chmod once and readlink four times. So files are
 # renamed by a system call, and have no checksums or markers, which nothing reads.
 _FILES = {
+    "spark.sql.streaming.checkpointFileManagerClass": (
+        "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+    ),
     "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
     "spark.hadoop.mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
 }
@@ -59,6 +64,7 @@ _PIECES = 16
 _HERE = {
     # Call sites of plans are not needed, and a remote Spark cannot be configured.
     "spark.python.sql.dataFrameDebugging.enabled": "false",
+    "spark.python.daemon.module": "holdfast.pipeline.workers",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.ui.enabled": "false",

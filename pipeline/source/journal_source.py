@@ -8,6 +8,7 @@ import json
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from time import monotonic
 from typing import TYPE_CHECKING, cast
 
 from pyspark.sql.datasource import (
@@ -22,10 +23,11 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
-from holdfast.pipeline.failures import FramesGone, JournalTrimmed, PipelineFailed
+from holdfast.pipeline.failures import FramesGone, JournalFailed, JournalTrimmed, PipelineFailed
 from holdfast.pipeline.schemas import JOURNAL
 from holdfast.pipeline.source.options import EARLIEST, LATEST, NAME, Form, SourceOptions
 from holdfast.pipeline.source.outline import Position
+from holdfast.pipeline.source.pace import Pace
 from holdfast.pipeline.source.planning import Offset, Planner
 from holdfast.pipeline.source.ranges import RANGE, range_of
 from holdfast.pipeline.source.reading import Piece, read_piece
@@ -130,6 +132,7 @@ class _StreamReader(_Reader, DataSourceStreamReader, SupportsTriggerAvailableNow
         super().__init__(options)
         # Where a query ends that reads what is available now.
         self._goal: Mapping[str, str] | None = None
+        self._pace = Pace(options.delay_s, options.enough)
 
     def initialOffset(self) -> Offset:
         with _explaining(self._how):
@@ -147,8 +150,13 @@ class _StreamReader(_Reader, DataSourceStreamReader, SupportsTriggerAvailableNow
         with _explaining(self._how):
             self._check_store(start)
             planner = self._planner()
+            if self._goal is None and not self._is_due(planner, start):
+                return start
             goal = planner.newest() if self._goal is None else self._goal
             return planner.advance(start, goal, most)
+
+    def _is_due(self, planner: Planner, start: Offset) -> bool:
+        return self._how.delay_s == 0 or self._pace.is_due(planner.waiting(start, {}), monotonic())
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
         with _explaining(self._how):
@@ -158,24 +166,26 @@ class _StreamReader(_Reader, DataSourceStreamReader, SupportsTriggerAvailableNow
         known = {Position.of(given).seed for given in start.values()}
         if self._how.fails_on_loss and self._journals().is_of_others(known):
             raise PipelineFailed(
-                "the offset is that of another store, or of this one before it was emptied: begin "
-                f"with an empty checkpointLocation, or {_ACCEPT}"
+                "the offset is that of another store, or of this one before it was emptied. Begin "
+                f"with an empty checkpointLocation. {_ACCEPT}"
             )
 
 
-_ACCEPT = "set the option failOnDataLoss to false to continue without what is missing"
+_ACCEPT = "Set the option failOnDataLoss to false to continue without what is missing"
+# What users of the source can do, who have options instead of those of a command.
+REMEDIES: dict[type[JournalFailed], str] = {
+    FramesGone: _ACCEPT,
+    JournalTrimmed: (
+        "Begin with an empty checkpointLocation; older events are in the tables of an ingest, if "
+        "there is one"
+    ),
+}
 
 
 @contextmanager
 def _explaining(options: SourceOptions) -> Iterator[None]:
-    """Say what users of the source can do, who have options instead of those of a command."""
     try:
         with answering(options.url):
             yield
-    except FramesGone as missing:
-        raise PipelineFailed(f"{missing.reason}: {_ACCEPT}") from missing
-    except JournalTrimmed as trimmed:
-        raise PipelineFailed(
-            f"{trimmed.reason}. Begin with an empty checkpointLocation; older events are in the "
-            "tables of an ingest, if there is one"
-        ) from trimmed
+    except JournalFailed as failed:
+        raise PipelineFailed(f"{failed.reason}. {REMEDIES[type(failed)]}") from failed

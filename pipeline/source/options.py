@@ -4,10 +4,12 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from math import inf
 from os import cpu_count
 
 from holdfast.pipeline.failures import PipelineFailed
 from holdfast.pipeline.source.outline import Position
+from holdfast.pipeline.source.pace import ENOUGH
 
 NAME = "holdfast_journal"
 EARLIEST, LATEST = "earliest", "latest"
@@ -30,6 +32,9 @@ class SourceOptions:
     form: Form
     fails_on_loss: bool
     most: int
+    # A stream waits for this many frames, but no longer than this time.
+    enough: int
+    delay_s: float
     pieces: int
     starting: str
     ending: str
@@ -62,6 +67,8 @@ class SourceOptions:
             Form(form),
             _is_so(options, "failondataloss", default=True),
             _number(options, "maxeventspertrigger", _MOST_EVENTS),
+            _number(options, "minframespertrigger", ENOUGH),
+            _seconds(options, "maxtriggerdelay"),
             _number(options, "partitions", cpu_count() or 1),
             _offset_text(options, "startingoffsets", EARLIEST),
             _offset_text(options, "endingoffsets", LATEST),
@@ -77,6 +84,8 @@ _KNOWN = {
         "form",
         "failOnDataLoss",
         "maxEventsPerTrigger",
+        "minFramesPerTrigger",
+        "maxTriggerDelay",
         "partitions",
         "startingOffsets",
         "endingOffsets",
@@ -96,6 +105,17 @@ def _number(options: Mapping[str, str], name: str, default: int) -> int:
     if not value.isdecimal() or not int(value):
         raise PipelineFailed(f"the option {_KNOWN[name]} is a positive number, not {value}")
     return int(value)
+
+
+def _seconds(options: Mapping[str, str], name: str) -> float:
+    value = options.get(name, "0")
+    try:
+        seconds = float(value.removesuffix("s"))
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds < inf:
+        raise PipelineFailed(f"the option {_KNOWN[name]} is a number of seconds, not {value}")
+    return seconds
 
 
 def _offset_text(options: Mapping[str, str], name: str, default: str) -> str:

@@ -73,7 +73,7 @@ class Planner:
         for node, upto in goal.items():
             at = Position.of(start.get(node))
             after = self._after(node, at)
-            if _order(after) < _order(upto):
+            if order(after) < order(upto):
                 end[node] = self._walk(node, at, after, upto, share).as_json()
         return end
 
@@ -172,6 +172,7 @@ def _piece(node: str, stream: str, after: str, steps: Sequence[_Step]) -> Piece:
     )
 
 
-def _order(id: str) -> tuple[int, int]:
+def order(id: str) -> tuple[int, int]:
+    """Return what ids in a stream are compared by."""
     ms, _, number = id.partition("-")
     return int(ms), int(number)

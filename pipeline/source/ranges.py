@@ -2,7 +2,7 @@
 
 import json
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
@@ -10,9 +10,7 @@ from holdfast.pipeline.arrow import arrow_of
 from holdfast.pipeline.incidents import Incident
 from holdfast.pipeline.source.outline import Finding, Position
 from holdfast.pipeline.source.reading import Piece
-
-if TYPE_CHECKING:
-    from holdfast.pipeline.source.streams import Journals
+from holdfast.pipeline.source.streams import stream_of
 
 # The epoch is that of the last frame. The position is that of the node in an offset that ends
 # here, and incidents are those that the planner found; both are JSON.
@@ -35,11 +33,11 @@ def range_of(piece: Piece) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist([row], _RANGE)
 
 
-def piece_of(row: dict[str, Any], journals: "Journals") -> Piece:
+def piece_of(row: dict[str, Any], namespace: str) -> Piece:
     """Return the piece of a row."""
     findings = json.loads(row["incidents"])
     return Piece(
-        stream=journals.stream(row["node"]),
+        stream=stream_of(namespace, row["node"]),
         position=Position.of(json.loads(row["position"])),
         findings=tuple(Finding(**{**found, "kind": Incident(found["kind"])}) for found in findings),
         **{name: row[name] for name in _SAME},

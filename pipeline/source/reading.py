@@ -1,6 +1,6 @@
 """The work of one task: reads a part of a stream and turns it into columns."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -40,6 +40,17 @@ class Piece:
     # How far the stream is read with these.
     position: Position
     findings: tuple[Finding, ...] = ()
+
+
+def covered_s(pieces: Iterable[Piece]) -> float:
+    """Return the time in which the store got these frames."""
+    ms = [ms_of(id) for piece in pieces for id in (piece.first, piece.last)]
+    return (max(ms) - min(ms)) / 1000
+
+
+def ms_of(id: str) -> int:
+    """Return the time of a frame: ms since 1970."""
+    return int(id.partition("-")[0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +151,7 @@ def _is_newer(frame: bytes) -> bool:
 
 
 def _rows(node: str, findings: Sequence[Finding]) -> pa.RecordBatch:
-    ms = [int(each.id.partition("-")[0]) for each in findings]
+    ms = [ms_of(each.id) for each in findings]
     columns = {
         "node": pa.repeat(node, len(findings)),
         "ts": pa.array([each * 1000 for each in ms], pa.timestamp("us", "UTC")),

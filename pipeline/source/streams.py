@@ -29,6 +29,11 @@ def connect(url: str) -> "Redis":
     )
 
 
+def stream_of(namespace: str, node: str) -> str:
+    """Return the key of a node's journal."""
+    return f"{{{namespace}}}:journal:{node}"
+
+
 class Ends(NamedTuple):
     """The two ends of a journal, as the store itself knows them."""
 
@@ -49,7 +54,7 @@ class Journals:
         # The machine and folder of each lake that reads.
         self.lakes = f"{prefix}lakes"
         self._meta = f"{prefix}meta"
-        self._stream = f"{prefix}journal:"
+        self._stream = stream_of(namespace, "")
 
     def nodes(self) -> list[str]:
         """Return the nodes that ever wrote a frame."""

@@ -155,22 +155,24 @@ def test_a_continuing_ingest_takes_frames_as_they_are_written(
         done = pool.submit(
             go_on, spark, source, lake, lambda taken: heard.put(taken.events), is_over
         )
-        # An empty journal is one to wait for.
-        writer.write(start(0))
-        assert heard.get(timeout=60) == 1
-        second = writer.write(start(1))
-        assert heard.get(timeout=60) == 2
-        # An idle server is heard of, too.
-        store.ask("HSET", RedisKeys("holdfast").meta, f"heard {writer.stream}", 17)
-        wait_for(lambda: remembered(lake) == {"n1": 17})
-        # The server is told that the frame is in the tables.
-        assert store.ask("HGET", f"{writer.stream}:read", lake.id).decode() == second
-        is_over.set()
-        done.result(60)
+        try:
+            # An empty journal is one to wait for.
+            writer.write(start(0))
+            assert heard.get(timeout=150) == 1
+            second = writer.write(start(1))
+            assert heard.get(timeout=150) == 2
+            # An idle server is heard of, too.
+            store.ask("HSET", RedisKeys("holdfast").meta, f"heard {writer.stream}", 17)
+            wait_for(lambda: remembered(lake) == {"n1": 17})
+            # The server is told that the frame is in the tables.
+            assert store.ask("HGET", f"{writer.stream}:read", lake.id).decode() == second
+        finally:
+            is_over.set()
+        done.result(150)
 
 
 def wait_for(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 150
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.02)

@@ -148,7 +148,7 @@ def test_ranges_have_a_row_for_each_share_from_which_its_events_are_read(
     rows = read(notebook, store, form="ranges").collect()
     told = [(row.node, row.epoch, row.frames, row.events) for row in rows]
     assert sorted(told) == [("n1", "seed-1", 2, 12), ("n2", "seed-1", 2, 12)]
-    pieces = [piece_of(row.asDict(), journals) for row in rows]
+    pieces = [piece_of(row.asDict(), "holdfast") for row in rows]
     events = [read_piece(journals, piece, accepts_loss=False) for piece in pieces]
     assert sum(batch.num_rows for batches in events for batch in batches) == 24
 
@@ -162,7 +162,7 @@ def test_a_piece_is_the_same_after_it_was_a_row(store: ValkeyServer) -> None:
     [piece] = planner.pieces({}, planner.advance({}, planner.newest(), None))
     assert piece.findings
     [row] = range_of(piece).to_pylist()
-    assert piece_of(row, journals) == piece
+    assert piece_of(row, "holdfast") == piece
 
 
 @pytest.mark.parametrize(
@@ -172,6 +172,7 @@ def test_a_piece_is_the_same_after_it_was_a_row(store: ValkeyServer) -> None:
         ({"url": "x", "form": "rows"}, "no form rows; it has events and ranges"),
         ({"url": "x", "mostEvents": "5"}, "no option mostevents; it has url.*maxEventsPerTrigger"),
         ({"url": "x", "maxEventsPerTrigger": "0"}, "maxEventsPerTrigger is a positive number"),
+        ({"url": "x", "maxTriggerDelay": "soon"}, "maxTriggerDelay is a number of seconds"),
         ({"url": "x", "failOnDataLoss": "no"}, "failOnDataLoss is true or false, not no"),
         ({"url": "x", "startingOffsets": "3"}, "startingOffsets is earliest, latest, or the JSON"),
     ],
@@ -197,7 +198,7 @@ def test_missing_frames_stop_a_reader_and_it_says_how_to_go_on(
     writer = Writer(store)
     writer.write_all(some_events(0, 10), each=3)
     writer.delete(*writer.entries()[4:6])
-    with pytest.raises(PySparkException, match=r"frames 5 to 6 are missing: set .*failOnDataLoss"):
+    with pytest.raises(PySparkException, match=r"frames 5 to 6 are missing. Set .*failOnDataLoss"):
         read(notebook, store).count()
     # The others, and a row that says what is missing.
     assert read(notebook, store, failOnDataLoss=False).count() == 25
@@ -214,7 +215,7 @@ def test_a_store_that_was_emptied_stops_a_stream_and_it_says_how_to_go_on(
     store.ask("FLUSHALL")
     writer.epoch = "other-1"
     writer.write_all(some_events(4, 6), each=6)
-    with pytest.raises(StreamingQueryException, match="before it was emptied: begin with an empty"):
+    with pytest.raises(StreamingQueryException, match=r"before it was emptied. Begin"):
         taken(notebook, store, tmp_path)
     assert taken(notebook, store, tmp_path, failOnDataLoss=False) == [7]
 

@@ -13,9 +13,10 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from holdfast.journal.frame import Body, Head, decode, encode
 from holdfast.journal.schema import MOST_EVENTS, VERSION, Event
 from holdfast.pipeline.failures import PipelineFailed
-from holdfast.pipeline.ingest import Pace, Source, take_what_is_there, write_piece
+from holdfast.pipeline.ingest import Source, take_what_is_there, write_piece
 from holdfast.pipeline.lake import Lake
 from holdfast.pipeline.source.outline import BEGIN, Position, stream_entries
+from holdfast.pipeline.source.pace import Pace
 from holdfast.pipeline.source.planning import Offset, Planner
 from holdfast.pipeline.source.reading import read_piece
 from holdfast.pipeline.source.streams import Journals, answering

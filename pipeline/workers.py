@@ -1,0 +1,20 @@
+"""Spark's daemon that forks Python workers; it imports what they need, once for all of them."""
+
+import sys
+
+from pyspark.daemon import manager
+
+_TASKS = "pyspark.worker"
+
+
+def main() -> None:
+    if sys.argv[1:] == [_TASKS]:
+        import pyarrow.dataset  # noqa: F401
+
+        import holdfast.pipeline.made_tables
+        import holdfast.pipeline.source.taking  # noqa: F401
+    manager()
+
+
+if __name__ == "__main__":
+    main()
