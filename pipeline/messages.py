@@ -1,7 +1,5 @@
 """The known facts about messages, and the number of their open copies."""
 
-from collections.abc import Mapping
-
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -10,31 +8,34 @@ from holdfast.pipeline import schemas
 from holdfast.pipeline.arrow import arrow_of
 from holdfast.pipeline.copies import ENDS, MESSAGE, REPLIES, REPLY_CHANNELS
 from holdfast.pipeline.rows import Sums, beside, of_each_word, only_if, summed, with_columns
-from holdfast.pipeline.runs import NEVER, Runs, when
+from holdfast.pipeline.runs import NEVER
 
 MESSAGES = arrow_of(schemas.MESSAGE)
 LOST = arrow_of(schemas.LOST)
 _ZERO = pa.scalar(0, pa.int64())
 _SUMS = tuple(MESSAGES.names[len(MESSAGE) + 1 :])
-_THEN = "_then"
+# Nothing is known of the stored copies of some messages.
+_COUNTED = tuple(name for name in _SUMS if name != "kept")
 
 
-def known(events: pa.Table, carried: pa.Table) -> pa.Table:
-    """Return every message that has events or was unsettled, with its known facts.
-
-    Unknown facts are null, such as the stored copies of a message whose first events were trimmed.
+def parts(events: pa.Table, carried: pa.Table) -> pa.Table:
+    """Return the parts of what is known of messages: MESSAGES, and when their run was over.
 
     Args:
         events: The events, with their runs as in `carried`: see `holdfast.pipeline.runs`.
         carried: The messages with open copies, with their runs.
     """
-    both = pa.concat_tables([_parts(events), carried])
+    return pa.concat_tables([_parts(events), carried])
+
+
+def known(parts: pa.Table) -> pa.Table:
+    """Return every message that has events or was unsettled, with its known facts: MESSAGES.
+
+    Unknown facts are null, such as the stored copies of a message whose first events were trimmed.
+    """
     sums: Sums = {name: (name, "sum") for name in _SUMS}
-    whole = summed(both, MESSAGE, {"channel": ("channel", "max"), **sums})
-    # The state at the end of a process is the sum of earlier events.
-    earlier = both.filter(pc.less(both["over_us"], NEVER))
-    then = summed(earlier, MESSAGE, {name + _THEN: how for name, how in sums.items()})
-    return beside(whole, then, MESSAGE)
+    whole = summed(parts, MESSAGE, {"channel": ("channel", "max"), **sums})
+    return whole.select(MESSAGES.names)
 
 
 def _parts(events: pa.Table) -> pa.Table:
@@ -74,26 +75,55 @@ def is_unnamed(receivers: pa.ChunkedArray) -> pa.Array:
     return found.fill_null(False)
 
 
-def messages(known: pa.Table) -> pa.Table:
-    """Return MESSAGE, and `gone`: the copies that ended with their process.
+def gone(parts: pa.Table, known: pa.Table) -> pa.Table:
+    """Return the copies that ended with their process, by message and the next start.
 
-    They count as lost.
+    Each start is examined, because a batch may have several.
     """
-    # An unknown number of stored copies stays unknown.
-    numbers = {*_SUMS, *(name + _THEN for name in _SUMS)} - {"kept", "kept" + _THEN}
-    filled = with_columns(known, {name: pc.coalesce(known[name], _ZERO) for name in numbers})
-    gone = _gone(filled["kept"], {name: filled[name + _THEN] for name in _SUMS})
-    whole = with_columns(filled, {"lost": pc.add(filled["lost"], gone)})
-    return with_columns(whole.select(MESSAGES.names), {"gone": gone})
+    over = parts["over_us"]
+    starts = sorted(us for us in pc.unique(over).to_pylist() if us < NEVER)
+    found = known.select([*MESSAGE, "channel"]).slice(0, 0)
+    nothing = {"gone": pa.array([], pa.int64()), "found_us": pa.array([], pa.int64())}
+    found = with_columns(found, nothing)
+    for us in starts:
+        # Nothing is new about the other messages.
+        changed = pc.unique(parts["msg"].filter(pc.equal(over, us)))
+        is_earlier = pc.and_(pc.less_equal(over, us), pc.is_in(parts["msg"], changed))
+        found = pa.concat_tables([found, _gone_at(us, parts.filter(is_earlier), known, found)])
+    return found
 
 
-def _gone(kept: pa.ChunkedArray, then: Mapping[str, pa.ChunkedArray]) -> pa.ChunkedArray:
+def _gone_at(us: int, earlier: pa.Table, known: pa.Table, found: pa.Table) -> pa.Table:
+    """Return the copies that were gone at a start and not before."""
+    # The state at the end of a process is the sum of earlier events.
+    then = summed(earlier, MESSAGE, {name: (name, "sum") for name in _SUMS})
+    is_passing = pc.equal(known["kept"], 0).fill_null(False)
+    facts = with_columns(known.select([*MESSAGE, "channel"]), {"is_passing": is_passing})
+    then = beside(then, facts, MESSAGE)
+    then = beside(then, summed(found, MESSAGE, {"gone_before": ("gone", "sum")}), MESSAGE)
+    then = with_columns(then, {name: pc.coalesce(then[name], _ZERO) for name in _SUMS})
+    left = pc.subtract(_gone(then), pc.coalesce(then["gone_before"], _ZERO))
+    then = with_columns(then, {"gone": left, "found_us": pa.repeat(us, len(then))})
+    return then.filter(pc.greater(left, 0)).select(found.column_names)
+
+
+def _gone(then: pa.Table) -> pa.ChunkedArray:
     """Return the copies that were open at that time and that the store did not have."""
     unnamed = pc.subtract(then["unnamed_replayed"], then["unnamed_ended"])
-    some = pc.add(pc.subtract(then["copies"], pc.coalesce(then["kept"], _ZERO)), unnamed)
+    some = pc.add(pc.subtract(then["copies"], then["kept"]), unnamed)
     on_their_way = pc.subtract(pc.add(then["copies"], then["replayed"]), then["ended"])
-    left = pc.if_else(pc.equal(kept, 0).fill_null(False), on_their_way, some)
-    return pc.max_element_wise(pc.subtract(left, then["lost"]), 0)
+    left = pc.if_else(then["is_passing"], on_their_way, some)
+    return pc.subtract(left, then["lost"])
+
+
+def messages(known: pa.Table, gone: pa.Table) -> pa.Table:
+    """Return MESSAGES, in which copies that are gone count as lost."""
+    numbers = summed(gone, MESSAGE, {"gone": ("gone", "sum")})
+    whole = beside(known, numbers, MESSAGE)
+    # An unknown number of stored copies stays unknown.
+    whole = with_columns(whole, {name: pc.coalesce(whole[name], _ZERO) for name in _COUNTED})
+    lost = pc.add(whole["lost"], pc.coalesce(whole["gone"], _ZERO))
+    return with_columns(whole, {"lost": lost}).select(MESSAGES.names)
 
 
 def still_unsettled(messages: pa.Table) -> pa.Table:
@@ -103,11 +133,7 @@ def still_unsettled(messages: pa.Table) -> pa.Table:
     return messages.filter(pc.greater(begun, over)).select(MESSAGES.names)
 
 
-def lost(messages: pa.Table, runs: Runs) -> pa.Table:
+def lost(gone: pa.Table) -> pa.Table:
     """Return the passing copies that were lost with their process, by channel: LOST."""
-    gone = messages.filter(pc.greater(messages["gone"], 0))
-    sums = summed(gone, ("origin", "channel"), {"n": ("gone", "sum")})
-    # A replay may have been held by another node's process.
-    latest = max(runs.last_us.values(), default=NEVER)
-    found = pc.min_element_wise(when(runs.last_us, sums["origin"]), latest)
-    return with_columns(sums, {"found_ts": found}).cast(LOST)
+    sums = summed(gone, ("origin", "channel", "found_us"), {"n": ("gone", "sum")})
+    return with_columns(sums, {"found_ts": sums["found_us"]}).select(LOST.names).cast(LOST)

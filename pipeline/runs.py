@@ -27,9 +27,8 @@ class Runs(NamedTuple):
     # what the process before it left behind.
     start_seq: dict[str, int]
     start_us: dict[str, int]
-    # The first and the last start of the process, by node.
+    # The first start of the process, by node.
     first_us: dict[str, int]
-    last_us: dict[str, int]
 
 
 class _Run(NamedTuple):
@@ -58,10 +57,9 @@ def runs_of(groups: Iterable[Group]) -> Runs:
             start_us=group.start_us if run.start_us is None else run.start_us,
             start_seq=group.start_seq if run.start_seq is None else run.start_seq,
         )
-    runs = Runs({}, {}, {}, {}, {})
+    runs = Runs({}, {}, {}, {})
     for us, start in sorted((run.start_us, run) for run in found.values() if run.start_us):
         runs.first_us.setdefault(start.node, us)
-        runs.last_us[start.node] = us
         if start.start_seq is not None:
             name = _name(start.node, start.epoch)
             runs.start_seq[name], runs.start_us[name] = start.start_seq, us

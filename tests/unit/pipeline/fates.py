@@ -37,11 +37,17 @@ _SEEN = [each.name for each in fields(_Copy) if each.name not in ("msg", "is_rep
 
 
 class Fates:
-    """Lets the dice decide what happens to the copies of one node, in one process after another."""
+    """Lets the dice decide what happens to the copies of one node, in one process after another.
 
-    def __init__(self) -> None:
+    Args:
+        step_us: Between two messages, and between every second event.
+    """
+
+    def __init__(self, step_us: int = SECOND) -> None:
+        self._step_us = step_us
         self.events: list[FramedEvent] = []
-        self.lost: dict[str, int] = {}
+        # By channel, and the next start of the process.
+        self.lost: dict[tuple[str, int], int] = {}
         self._kept: dict[int, bool] = {}
         self._copies: list[_Copy] = []
         self._epoch = 1
@@ -74,13 +80,17 @@ class Fates:
 
     def _report(self, event: Event) -> int:
         """Add the event, with the present time."""
-        now = START_US + len(self.events) // 2 * SECOND
+        now = START_US + len(self.events) // 2 * self._step_us
         seq = len(self.events) + 1
         channel = None if event.msg is None else f"/{_number(event.msg) % 2}"
         tells = event.kind in ("published", "replayed")
-        timed = event._replace(ts=now, channel=channel if tells else None)
+        id = None if event.msg is None else self._id(_number(event.msg))
+        timed = event._replace(ts=now, msg=id, channel=channel if tells else None)
         self.events.append(FramedEvent(timed, f"seed-{self._epoch}", seq))
         return now
+
+    def _id(self, number: int) -> int:
+        return (START_US + number * self._step_us) * 1000
 
     def _report_of(self, copy: _Copy, kind: str, **more: Any) -> int:
         copy.is_reported = True
@@ -153,8 +163,8 @@ class Fates:
         now = self._report(event("node", 0, what="start", number=0))
         for copy in self._copies:
             if copy.state == "open" and ("/-" in copy.receiver or not self._kept[copy.msg]):
-                channel = f"/{copy.msg % 2}"
-                self.lost[channel] = self.lost.get(channel, 0) + 1
+                where = f"/{copy.msg % 2}", now
+                self.lost[where] = self.lost.get(where, 0) + 1
                 copy.state, copy.ended = "lost_with_process", now
 
     def lives(self) -> list[tuple[Any, ...]]:
@@ -168,17 +178,17 @@ class Fates:
     def unsettled(self) -> list[int]:
         """The messages with open copies."""
         numbers = {copy.msg for copy in self._copies if copy.state == "open"}
-        return sorted((START_US + number * SECOND) * 1000 for number in numbers)
+        return sorted(map(self._id, numbers))
 
 
 def seen(row: dict[str, Any]) -> tuple[Any, ...]:
     """A life from the tables, in the form of `Fates.lives`."""
-    times = {name: _us(row[f"{name}_ts"]) for name in ("handed", "ended")}
+    times = {name: us_of(row[f"{name}_ts"]) for name in ("handed", "ended")}
     known = {**row, **times, "replay_of": row["replay_of"] or []}
     return (_number(row["msg"]), row["channel"], *(known[name] for name in _SEEN))
 
 
-def _us(time: datetime | None) -> int | None:
+def us_of(time: datetime | None) -> int | None:
     return None if time is None else round(time.timestamp()) * SECOND
 
 

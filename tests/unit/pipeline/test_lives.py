@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from holdfast.journal.schema import Event
 from tests.unit.pipeline.events import SECOND, START_US, event, published
-from tests.unit.pipeline.fates import Fates, seen
+from tests.unit.pipeline.fates import Fates, seen, us_of
 from tests.unit.pipeline.framed_events import FramedEvent, made_of, one_run, open_of
 from tests.unit.pipeline.stories import acked, died, handed, start
 
@@ -172,11 +172,12 @@ def test_lives_agree_with_those_of_a_naive_model(dice: list[int], cuts: list[int
     fates = Fates()
     for each in dice:
         fates.go_on(each)
-    batch, life, lost = made_of([]), list[dict[str, Any]](), Counter[str]()
+    batch, life, lost = made_of([]), list[dict[str, Any]](), Counter[tuple[str, int | None]]()
     for part in _parts(fates.events, cuts):
         batch = made_of(part, batch)
         life += [row for row in batch.life.to_pylist() if row["state"] != "open"]
-        lost.update({row["channel"]: row["n"] for row in batch.lost.to_pylist()})
+        for row in batch.lost.to_pylist():
+            lost[row["channel"], us_of(row["found_ts"])] += row["n"]
     life += [row for row in batch.life.to_pylist() if row["state"] == "open"]
     assert sorted(map(seen, life), key=repr) == sorted(fates.lives(), key=repr)
     assert lost == fates.lost
