@@ -151,7 +151,9 @@ def narrow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lake:
         for table, (columns, by) in TABLES.items():
             then.setitem(TABLES, table, (columns.replace("wording string, ", ""), by))
         life, events = without_wordings(made_of(told).life), without_wordings(table_of(told))
-        return store_rows(tmp_path / "lake", life, events)
+        place = store_rows(tmp_path / "lake", life, events).root
+    # Another process, of this version, opens them.
+    return Lake(place)
 
 
 def causes(lake: Lake) -> dict[str | None, int]:
