@@ -100,10 +100,10 @@ class Traffic:
 
     def _let(self, person: Person, timeout_ms: int = 0) -> None:
         since_us = now_us()
-        codes = {work.verdict.code for work in person.work}
+        codes = [work.verdict.code for work in person.work if work.stops]
         person.go_on(timeout_ms)
-        # What is held back does not wait for the next attempt.
-        if STUMBLE in codes and HOLDBACK not in codes:
+        # A session that is held back does not wait for the next attempt.
+        if codes and codes[0] == STUMBLE:
             self._town.lost_contact(person, "polling", since_us)
 
     def _hold_and_resume(self) -> None:
