@@ -37,6 +37,15 @@ class JournalTrimmed(JournalFailed):
     remedy = "--accept-loss cannot help; ingest into a new --lake"
 
 
+class StoreChanged(JournalFailed):
+    """The store is not the one whose frames were read."""
+
+    remedy = (
+        "Name another --lake. If this store is the same, but was emptied, use --accept-loss; the "
+        "audit keeps reporting it"
+    )
+
+
 _FULL = "the disk is full: make room, then run the command again"
 _NO_MEMORY = "Spark has too little memory: try --conf spark.driver.memory=4g"
 _ENDED = (

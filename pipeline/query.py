@@ -141,7 +141,8 @@ class IngestQuery:
 
 def _for_users(words: str) -> str:
     """Name the remedies of an ingest in place of those of the data source."""
-    for kind, remedy in REMEDIES.items():
+    # The longest first: one may be a part of another.
+    for kind, remedy in sorted(REMEDIES.items(), key=lambda each: -len(each[1])):
         words = words.replace(remedy, kind.remedy)
     return words
 

@@ -23,7 +23,13 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
-from holdfast.pipeline.failures import FramesGone, JournalFailed, JournalTrimmed, PipelineFailed
+from holdfast.pipeline.failures import (
+    FramesGone,
+    JournalFailed,
+    JournalTrimmed,
+    PipelineFailed,
+    StoreChanged,
+)
 from holdfast.pipeline.schemas import JOURNAL
 from holdfast.pipeline.source.options import EARLIEST, LATEST, NAME, Form, SourceOptions
 from holdfast.pipeline.source.outline import Position
@@ -165,9 +171,8 @@ class _StreamReader(_Reader, DataSourceStreamReader, SupportsTriggerAvailableNow
     def _check_store(self, start: Offset) -> None:
         known = {Position.of(given).seed for given in start.values()}
         if self._how.fails_on_loss and self._journals().is_of_others(known):
-            raise PipelineFailed(
-                "the offset is that of another store, or of this one before it was emptied. Begin "
-                f"with an empty checkpointLocation. {_ACCEPT}"
+            raise StoreChanged(
+                "the offset is that of another store, or of this one before it was emptied"
             )
 
 
@@ -179,6 +184,7 @@ REMEDIES: dict[type[JournalFailed], str] = {
         "Begin with an empty checkpointLocation; older events are in the tables of an ingest, if "
         "there is one"
     ),
+    StoreChanged: f"Begin with an empty checkpointLocation. {_ACCEPT}",
 }
 
 

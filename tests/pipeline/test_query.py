@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from holdfast.pipeline.failures import PipelineFailed
+from holdfast.pipeline.failures import JournalFailed, PipelineFailed
 from holdfast.pipeline.ingest import IngestProgress, Source, take_what_is_there
 from holdfast.pipeline.lake import Lake
-from holdfast.pipeline.query import IngestQuery
+from holdfast.pipeline.query import IngestQuery, _for_users
+from holdfast.pipeline.source.journal_source import REMEDIES
 from holdfast.pipeline.source.planning import Offset, Planner
 from holdfast.pipeline.source.ranges import range_of
 from holdfast.pipeline.source.streams import Journals
@@ -112,6 +113,13 @@ def test_missing_frames_stop_an_ingest_with_the_remedy_of_the_command(
         ingest(spark, store, tmp_path / "lake")
     with pytest.raises(PipelineFailed, match=r"Use --accept-loss to continue without them; the"):
         ingest(spark, store, tmp_path / "lake")
+
+
+@pytest.mark.parametrize("kind", REMEDIES)
+def test_users_of_the_command_are_told_its_options_and_not_those_of_the_source(
+    kind: type[JournalFailed],
+) -> None:
+    assert _for_users(f"it is so. {REMEDIES[kind]}") == str(kind("it is so"))
 
 
 class Planned:

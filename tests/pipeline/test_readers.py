@@ -3,8 +3,6 @@
 from collections.abc import Callable
 from pathlib import Path
 from threading import Event
-from types import SimpleNamespace
-from typing import Any
 
 import orjson
 import pytest
@@ -19,6 +17,7 @@ from holdfast.pipeline.source.outline import Position
 from holdfast.pipeline.source.planning import Planner
 from holdfast.pipeline.source.readers import JournalReader, Readers
 from holdfast.pipeline.source.streams import Journals
+from holdfast.pipeline.tasks import LocalTasks
 from holdfast.store import scripts
 from holdfast.store.keys import RedisKeys
 from tests.pipeline.journals import Writer, evaluate
@@ -158,9 +157,8 @@ class Turns(Event):
 
 
 def go_on_with(store: ValkeyServer, lake: Lake, turns: Turns) -> None:
-    """A continuing ingest that has nothing to do for Spark."""
-    spark: Any = SimpleNamespace(sparkContext=SimpleNamespace(defaultParallelism=1))
-    go_on(spark, Source(store.url), lake, lambda taken: None, turns)
+    """A continuing ingest without Spark."""
+    go_on(LocalTasks(1), Source(store.url), lake, lambda taken: None, turns)
 
 
 @pytest.fixture
