@@ -129,7 +129,11 @@ class Copy:
     def look_again(self, *, is_flagged: bool) -> None:
         """Believe the flag of a copy that comes again after a kill."""
         if self.stay.is_unsure and not is_flagged:
-            self.stay.hand_overs.pop()
+            since_us = self.stay.hand_overs.pop().until_us
+            # Nor did a verdict on it count.
+            self.stay.refusals = [
+                each for each in self.stay.refusals if each.span.until_us < since_us
+            ]
         self.stay.is_unsure = False
 
     def confirm(self, span: Span) -> None:
