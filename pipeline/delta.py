@@ -8,7 +8,6 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
 
 from deltalake import (
     CommitProperties,
@@ -26,6 +25,7 @@ from holdfast.pipeline.durable import sync
 from holdfast.pipeline.failures import PipelineFailed, in_words
 from holdfast.pipeline.log_digests import LogDigests
 from holdfast.pipeline.statistics import statistics_of
+from holdfast.pipeline.table_files import File
 
 # The application that counts the states in the logs.
 _WHO = "holdfast"
@@ -44,33 +44,6 @@ _TYPES: dict[str, PrimitiveType | ArrayType] = {
     "timestamp": PrimitiveType("timestamp"),
     "array<bigint>": ArrayType(PrimitiveType("long"), contains_null=True),
 }
-
-
-class File(NamedTuple):
-    """A file of a table, and its day if the table has one folder for each."""
-
-    path: Path
-    day: str | None
-    size: int
-    rows: int
-    # The first and the last message that its rows are about, if its commit says it.
-    first: int | None = None
-    last: int | None = None
-
-    def may_have(self, first: int, end: int) -> bool:
-        """Return whether there may be rows about messages from `first` to before `end`."""
-        if self.first is None or self.last is None:
-            return True
-        return self.first < end and self.last >= first
-
-    @property
-    def fault(self) -> str | None:
-        """What happened to the file, or None."""
-        try:
-            size = self.path.stat().st_size
-        except FileNotFoundError:
-            return "is missing"
-        return None if size == self.size else "is incomplete"
 
 
 def flaws(files: Iterable[File]) -> dict[Path, str]:

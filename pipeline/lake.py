@@ -23,7 +23,8 @@ from holdfast.pipeline.source.outline import Position
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from holdfast.pipeline.delta import File, Table
+    from holdfast.pipeline.delta import Table
+    from holdfast.pipeline.table_files import File
 
 EVENTS = "events"
 # The copies that have not ended.

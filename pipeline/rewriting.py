@@ -12,9 +12,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from holdfast.pipeline.arrow import opened
-from holdfast.pipeline.delta import File
 from holdfast.pipeline.digests import name_with_digest
 from holdfast.pipeline.source.event_files import PACKED, TOGETHER, packing
+from holdfast.pipeline.table_files import File
 
 # The size of merged files: some million events. Files of less than half this size are merged.
 MERGED = 32 * 1024**2

@@ -13,13 +13,14 @@ import pyarrow.compute as pc
 from deltalake.exceptions import DeltaError
 
 from holdfast.pipeline.arrow import arrow_of, batch, opened
-from holdfast.pipeline.delta import File, flaws
+from holdfast.pipeline.delta import flaws
 from holdfast.pipeline.failures import PipelineFailed
 from holdfast.pipeline.incidents import Incident
 from holdfast.pipeline.lake import CARRIED, EVENTS, TABLES, Lake, check, refuse
 from holdfast.pipeline.rewriting import SMALL, bins, rewrite
 from holdfast.pipeline.source.event_files import write_events
 from holdfast.pipeline.spans import first_of, footer
+from holdfast.pipeline.table_files import File
 
 # Growing tables, each with the column of a row's time.
 _TIMES = {EVENTS: "d", "life": "ended_ts", "latency": "hour", "lost": "found_ts"}

@@ -5,9 +5,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from holdfast.pipeline.delta import File, flaws
+from holdfast.pipeline.delta import flaws
 from holdfast.pipeline.digests import ALTERED, another_name, given
 from holdfast.pipeline.lake import TABLES, Lake
+from holdfast.pipeline.table_files import File
 
 
 class Flaw(NamedTuple):

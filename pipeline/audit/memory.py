@@ -7,7 +7,6 @@ from datetime import date, timedelta
 from pathlib import Path
 
 from holdfast.pipeline.audit.ledger import ledger_of
-from holdfast.pipeline.delta import File
 from holdfast.pipeline.lake import EVENTS, TABLES, Lake
 from holdfast.pipeline.reports.memory import (
     EVENT_DAY,
@@ -18,6 +17,7 @@ from holdfast.pipeline.reports.memory import (
     together,
 )
 from holdfast.pipeline.reports.tables import Tables
+from holdfast.pipeline.table_files import File
 
 _LEDGER, _DAYS = "ledger", "days.json"
 _DAY_NS = 86_400_000_000_000

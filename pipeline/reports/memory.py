@@ -14,11 +14,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TypeVar
 
-from holdfast.pipeline.delta import File
 from holdfast.pipeline.digests import altered, digest_of, read_sealed, sealed
 from holdfast.pipeline.failures import PipelineFailed
 from holdfast.pipeline.lake import Lake
 from holdfast.pipeline.reports.tables import Tables
+from holdfast.pipeline.table_files import File
 
 # Increased by every change of what is remembered.
 _VERSION = "4"

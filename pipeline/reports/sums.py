@@ -11,7 +11,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from holdfast.pipeline.copies import REPLIES, REPLY_CHANNELS
-from holdfast.pipeline.delta import File
 from holdfast.pipeline.lake import EVENTS, OPEN, TABLES, Lake
 from holdfast.pipeline.reports.memory import (
     EVENT_DAY,
@@ -22,6 +21,7 @@ from holdfast.pipeline.reports.memory import (
     together,
 )
 from holdfast.pipeline.reports.tables import Tables
+from holdfast.pipeline.table_files import File
 
 _US = 86_400_000_000
 _NS = 1000 * _US

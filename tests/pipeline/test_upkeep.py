@@ -19,7 +19,7 @@ from holdfast.journal.schema import Event
 from holdfast.pipeline import backfill as backfills
 from holdfast.pipeline import upkeep
 from holdfast.pipeline.arrow import ARROW
-from holdfast.pipeline.delta import File, Table
+from holdfast.pipeline.delta import Table
 from holdfast.pipeline.failures import PipelineFailed
 from holdfast.pipeline.ingest import write_lives
 from holdfast.pipeline.lake import CARRIED, EVENTS, TABLES, Lake, NewFile
@@ -28,6 +28,7 @@ from holdfast.pipeline.reports.catalogue import REPORTS
 from holdfast.pipeline.runs import runs_of
 from holdfast.pipeline.scope import EVERYTHING, Scope
 from holdfast.pipeline.source.event_files import write_events
+from holdfast.pipeline.table_files import File
 from holdfast.pipeline.tasks import LocalTasks
 from tests.pipeline.audited import findings_of
 from tests.pipeline.deaths import Killed, kill_at

@@ -25,6 +25,7 @@ def events(*told: tuple[int, str, int | None]) -> pa.RecordBatch:
         "kind": pa.array(kinds),
         "number": pa.array(numbers),
         "what": pa.array(["start"] * len(told)),
+        "seq": pa.array([1] * len(told)),
         "node": pa.array(["n1"] * len(told)),
         "epoch": pa.array(["seed-1"] * len(told)),
     }
@@ -46,10 +47,10 @@ def test_every_day_has_a_file_and_every_kind_a_receipt(tmp_path: Path) -> None:
     groups = sorted((row["file"][:12], *(row[name] for name in Group._fields)) for row in told)
     run, three = ("n1", "seed-1"), 3 * DAY_US
     assert groups == [
-        ("d=1970-01-01", *run, "acked", 2, 0, 5, None),
-        ("d=1970-01-01", *run, "frame.gap", 2, 7, 5, None),
-        ("d=1970-01-04", *run, "acked", 1, 0, three + 5, None),
-        ("d=1970-01-04", *run, "node", 1, 0, three + 5, three + 5),
+        ("d=1970-01-01", *run, "acked", 2, 0, 5, None, None),
+        ("d=1970-01-01", *run, "frame.gap", 2, 7, 5, None, None),
+        ("d=1970-01-04", *run, "acked", 1, 0, three + 5, None, None),
+        ("d=1970-01-04", *run, "node", 1, 0, three + 5, three + 5, 1),
     ]
     [first, _] = sorted({row["file"] for row in told})
     found = pq.ParquetFile(tmp_path / first).read()
