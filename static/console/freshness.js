@@ -3,8 +3,10 @@ import {LATE_MS} from "./age.js";
 
 const SOON_MS = 3000;
 const SELDOM_MS = 60_000;
-// The pause between refreshes, as a multiple of the time that the last one took.
+// The pause between refreshes, as a multiple of the time that the last one took. Waiting in vain was
+// no work of the server's.
 const SHARE = 20;
+const SHARE_IN_VAIN = 1;
 
 export class Freshness {
     #runs = [];
@@ -52,14 +54,19 @@ export class Freshness {
         const runs = this.#runs;
         const begun = performance.now();
         let tell = (withinMs) => this.age.expect(withinMs);
+        let share = SHARE;
         if (getSelection().isCollapsed) {
             this.#isAsking = true;
             this.age.expect(LATE_MS);
             tell = await Promise.all(runs.map((run) => run())).then(
-                () => (withinMs) => this.age.news(withinMs), (error) => () => this.age.failed(error));
+                () => (withinMs) => this.age.news(withinMs),
+                (error) => {
+                    share = SHARE_IN_VAIN;
+                    return () => this.age.failed(error);
+                });
             this.#isAsking = false;
         }
-        const pause = Math.min(SELDOM_MS, Math.max(this.#soonMs, SHARE * (performance.now() - begun)));
+        const pause = Math.min(SELDOM_MS, Math.max(this.#soonMs, share * (performance.now() - begun)));
         if (runs === this.#runs) {
             tell(pause + LATE_MS);
         }
