@@ -6,7 +6,8 @@ from itertools import pairwise
 
 from tests.chaos.history import Phase
 from tests.chaos.ledger import STORE_DIED, Ledger, belongs, by_copy, settlements_by_copy
-from tests.chaos.records import Copy, Delivery, Publish, Settlement, matches, subject_of
+from tests.chaos.manners import HOLDBACK
+from tests.chaos.records import Copy, Delivery, Hold, Publish, Settlement, matches, subject_of
 from tests.chaos.silence import Silence
 
 # A command answers before the last response sent ahead of it has arrived.
@@ -234,6 +235,8 @@ def _rising(
 
 def broken_holds(ledger: Ledger) -> Found:
     for hold in ledger.holds:
+        if hold.is_verdict and _was_in_vain(ledger, hold):
+            continue
         late_ns = hold.certain_ns + ARRIVING_NS
         for delivery in ledger.deliveries:
             # Answers to requests from the time of the hold may arrive when it ends.
@@ -241,3 +244,19 @@ def broken_holds(ledger: Ledger) -> Found:
                 continue
             if delivery.asked_ns >= hold.asked_ns or delivery.at_ns > late_ns:
                 yield f"{delivery.copy.tag} came to {hold.subscriber} while it was held back"
+
+
+def _was_in_vain(ledger: Ledger, hold: Hold) -> bool:
+    """Whether the refusal that asked for it is one of a hand-over that the store lost."""
+    refusals = [
+        each
+        for each in ledger.settlements
+        if each.copy.subscriber == hold.subscriber
+        and each.code == HOLDBACK
+        and each.begun_ns <= hold.asked_ns
+    ]
+    if not refusals:
+        return False
+    last = max(refusals, key=lambda each: each.begun_ns)
+    deliveries = [each for each in ledger.deliveries if each.copy == last.copy]
+    return ledger.is_void(last, deliveries, hold.certain_ns)

@@ -297,6 +297,18 @@ def one_arrives_while_held_back(story: Story) -> None:
     story.resume()
 
 
+def one_arrives_although_the_store_knew_what_was_refused(story: Story) -> None:
+    story.publish("p-1")
+    story.answer("p-1")
+    # It answers, so it has read of the hand-over.
+    story.publish("p-2")
+    story.fault("kill server")
+    story.settle("p-1", code=HOLDBACK)
+    story.hold(by="verdict")
+    story.get("p-1", "p-2", redelivered=1)
+    story.resume()
+
+
 def one_arrives_late_on_a_request_from_before_the_hold(story: Story) -> None:
     story.publish("p-1")
     asked_ns = story.now_ns
@@ -567,6 +579,7 @@ BAD: list[tuple[Tale, Invariant]] = [
     (a_replay_repeats_what_was_accepted, Invariant.REPLAY),
     (one_was_replayed_more_often_than_asked, Invariant.REPLAY),
     (one_arrives_while_held_back, Invariant.HOLD),
+    (one_arrives_although_the_store_knew_what_was_refused, Invariant.HOLD),
     (one_arrives_late_on_a_request_from_before_the_hold, Invariant.HOLD),
     (one_that_was_sent_twice_is_two_messages, Invariant.ONE_MESSAGE),
     (one_that_was_sent_twice_is_another_to_somebody_else, Invariant.ONE_MESSAGE),

@@ -146,6 +146,7 @@ def _hold(ledger: Ledger, operation: Operation) -> None:
             subscriber=operation.fields["subscriber"],
             asked_ns=operation.begun_ns if is_verdict else operation.last_ns,
             certain_ns=operation.last_ns,
+            is_verdict=is_verdict,
         )
     )
 

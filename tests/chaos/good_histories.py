@@ -183,6 +183,17 @@ def an_acceptance_of_what_the_store_forgot_is_void(story: Story) -> None:
     story.scan()
 
 
+def so_is_the_hold_of_a_refusal_of_what_the_store_forgot(story: Story) -> None:
+    story.publish("p-1")
+    story.answer("p-1")
+    story.fault("lose power")
+    story.settle("p-1", code=HOLDBACK)
+    story.hold(by="verdict")
+    story.get("p-1")
+    story.resume()
+    story.scan()
+
+
 def a_kill_takes_the_last_instant_with_the_acks_in_it(story: Story) -> None:
     story.publish("p-1")
     story.answer("p-1")
@@ -386,6 +397,7 @@ GOOD: list[Tale] = [
     a_letter_was_replayed,
     the_store_forgot_what_was_not_on_disk,
     an_acceptance_of_what_the_store_forgot_is_void,
+    so_is_the_hold_of_a_refusal_of_what_the_store_forgot,
     a_kill_takes_the_last_instant_with_the_acks_in_it,
     one_that_died_after_it_was_accepted_in_vain,
     nobody_read_of_the_hand_over_any_more,

@@ -150,6 +150,8 @@ class Hold:
     # Requests sent from then on bring nothing; nor does anything arrive later than `certain_ns`.
     asked_ns: int
     certain_ns: int
+    # Whether the receiver asked for it with a refusal.
+    is_verdict: bool = False
     until_ns: int = FOR_EVER
 
 

@@ -102,8 +102,8 @@ class Story:
     def fault(self, kind: str, lasts_ms: int = 500) -> None:
         self.add(What.FAULT, "nemesis", lasts_ms=lasts_ms, kind=kind)
 
-    def hold(self, subscriber: str = JOE) -> None:
-        self.add(What.HOLD, "operator", subscriber=subscriber)
+    def hold(self, subscriber: str = JOE, **fields: Any) -> None:
+        self.add(What.HOLD, "operator", subscriber=subscriber, **fields)
 
     def resume(self, subscriber: str = JOE) -> None:
         self.add(What.RESUME, "operator", subscriber=subscriber)
