@@ -122,6 +122,7 @@ class FastLane(RequestHandler):
         "_size_aside",
         "_speaker",
         "_stall",
+        "_turn",
         "_unheard",
         "began_at",
         "frames",
@@ -133,6 +134,7 @@ class FastLane(RequestHandler):
     def __init__(self, lane: "FastLaneFactory", manager: web.Server, **kwargs: Any) -> None:
         super().__init__(manager, **kwargs)
         self._endpoint = lane.endpoint
+        self._turn = lane.endpoint.turn
         self._heads = lane.heads
         self._paths = lane.paths
         self._room = lane.room
@@ -167,21 +169,10 @@ class FastLane(RequestHandler):
 
     # Incoming bytes
 
-    def data_received(self, data: bytes) -> None:
-        if self._endpoint.scheduler.puts_off(data) and self._is_free():
-            self._put_aside(data)
-            self._endpoint.scheduler.read_later(self._take_up)
-        else:
-            if self._set_aside and not self._is_taken():
-                # This may be the rest of what has been put off.
-                self._take_up()
-            self._read(data)
-
-    def _is_free(self) -> bool:
-        return not (self._set_aside or self._ordinary or self._is_taken() or self._upgraded)
-
-    def _read(self, data: bytes) -> None:
+    def data_received(self, data: bytes, may_wait: bool = True) -> None:
         if self._force_close or self._close:
+            return
+        if may_wait and self._turn.is_behind and self._puts_off(data):
             return
         if self._is_between and self._exchange is None and not self._paused and not self._set_aside:
             # The usual case: aiohttp's machinery is not in use.
@@ -190,14 +181,27 @@ class FastLane(RequestHandler):
                 self._parse(data)
             else:
                 self._receive(body)
+        elif self._set_aside and not self._is_taken():
+            # This may be the rest of what has been put off.
+            self._take_up()
+            self.data_received(data, may_wait=False)
         elif self.frames is not None:
             self._hear(data)
         elif self._upgraded or self._payload_parser is not None:
             super().data_received(data)
-        elif data and (self._set_aside or self._is_taken()):
+        elif data and self._is_taken():
             self._put_aside(data)
         else:
             self._parse(data)
+
+    def _puts_off(self, data: bytes) -> bool:
+        """Put bytes aside for a later turn if they can wait."""
+        is_free = not (self._set_aside or self._ordinary or self._is_taken() or self._upgraded)
+        if not is_free or not self._endpoint.scheduler.can_wait(data):
+            return False
+        self._put_aside(data)
+        self._endpoint.scheduler.read_later(self._take_up)
+        return True
 
     def _body_behind_known_head(self, data: bytes) -> bytes | None:
         known = self._known
@@ -232,7 +236,7 @@ class FastLane(RequestHandler):
             pieces, self._set_aside = self._set_aside, None
             first = pieces.popleft()
             self._size_aside -= len(first) + _PIECE
-            self._read(first)
+            self.data_received(first, may_wait=False)
             self._set_aside = pieces or None
 
     def _parse(self, data: bytes) -> None:

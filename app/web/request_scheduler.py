@@ -182,13 +182,13 @@ class RequestScheduler:
                 self._leave(request)
         return None if is_over else self._go_on_with(request)
 
-    def puts_off(self, data: bytes) -> bool:
-        """Return whether bytes of a connection should be read in a later turn.
+    def can_wait(self, data: bytes) -> bool:
+        """Return whether bytes of a connection may be read in a later turn, if this one is behind.
 
         When thousands of clients come back, reading them all takes longer than others may wait.
         Connects can wait, and bring most of the work.
         """
-        return self._turn.is_behind and len(data) <= SMALL and _is_connect(data)
+        return len(data) <= SMALL and _is_connect(data)
 
     def read_later(self, read: Callable[[], None]) -> None:
         """Let a connection read in a later turn what it has put aside."""
