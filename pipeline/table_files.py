@@ -1,5 +1,6 @@
 """The files of tables, as the logs of these have them; no library for tables is needed."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -29,3 +30,7 @@ class File(NamedTuple):
         except FileNotFoundError:
             return "is missing"
         return None if size == self.size else "is incomplete"
+
+
+def paths_of(files: Iterable[File]) -> list[Path]:
+    return [file.path for file in files]

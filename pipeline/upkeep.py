@@ -20,7 +20,7 @@ from holdfast.pipeline.lake import CARRIED, EVENTS, TABLES, Lake, check, refuse
 from holdfast.pipeline.rewriting import SMALL, bins, rewrite
 from holdfast.pipeline.source.event_files import write_events
 from holdfast.pipeline.spans import first_of, footer
-from holdfast.pipeline.table_files import File
+from holdfast.pipeline.table_files import File, paths_of
 
 # Growing tables, each with the column of a row's time.
 _TIMES = {EVENTS: "d", "life": "ended_ts", "latency": "hour", "lost": "found_ts"}
@@ -113,8 +113,8 @@ def _rewritten(
     lake: Lake, table: str, files: Sequence[File], kept: pc.Expression | None = None
 ) -> list[str]:
     """Write these files of one folder as one; return its name in the table, if it has rows."""
-    folder, paths = files[0].path.parent, [file.path for file in files]
-    name = rewrite(paths, arrow_of(TABLES[table][0]), folder, kept)
+    folder = files[0].path.parent
+    name = rewrite(paths_of(files), arrow_of(TABLES[table][0]), folder, kept)
     return [] if name is None else [str((folder / name).relative_to(lake.root / table))]
 
 

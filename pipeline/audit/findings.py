@@ -11,9 +11,10 @@ from holdfast.journal.schema import Kind
 from holdfast.pipeline.audit.books import UNBALANCED
 from holdfast.pipeline.audit.coverage import STRETCHES, Stretch, Unknown, unknowns_of
 from holdfast.pipeline.audit.ledger import SCHEMA, words
-from holdfast.pipeline.audit.memory import MESSAGE_DAY, AuditMemory, MessageDays
+from holdfast.pipeline.audit.memory import AuditMemory, MessageDays
 from holdfast.pipeline.audit.messages import examine
 from holdfast.pipeline.incidents import LOSSES
+from holdfast.pipeline.reports.memory import MESSAGE_DAY
 from holdfast.pipeline.reports.tables import Tables
 from holdfast.pipeline.reports.views import narrow
 from holdfast.pipeline.scope import Scope

@@ -9,7 +9,9 @@ from pathlib import Path
 from holdfast.pipeline.audit.ledger import ledger_of
 from holdfast.pipeline.lake import EVENTS, TABLES, Lake
 from holdfast.pipeline.reports.memory import (
+    DAY_NS,
     EVENT_DAY,
+    MESSAGE_DAY,
     Memory,
     by_day,
     keep_each,
@@ -17,12 +19,10 @@ from holdfast.pipeline.reports.memory import (
     together,
 )
 from holdfast.pipeline.reports.tables import Tables
-from holdfast.pipeline.table_files import File
+from holdfast.pipeline.table_files import File, paths_of
 
 _LEDGER, _DAYS = "ledger", "days.json"
-_DAY_NS = 86_400_000_000_000
 _EPOCH = date(1970, 1, 1)
-MESSAGE_DAY = f"cast((msg - msg % {_DAY_NS}) / {_DAY_NS} as bigint)"
 _SCHEMA = ", ".join(TABLES[EVENTS])
 
 
@@ -32,13 +32,13 @@ class AuditMemory(Memory):
     def __init__(self, place: Path, files: Mapping[str, Sequence[File]]) -> None:
         self._files = files
         self._rows = {day: sum(file.rows for file in files[day]) for day in files}
-        super().__init__(place, {day: _paths(files[day]) for day in files})
+        super().__init__(place, {day: paths_of(files[day]) for day in files})
 
     def read(self, tables: Tables) -> Iterator[int]:
         """Read the days that were not read yet; yield the number of those that are next."""
         for days in together({day: self._rows[day] for day in self.unread}):
             yield len(days)
-            files = [path for day in days for path in _paths(self._files[day])]
+            files = [path for day in days for path in paths_of(self._files[day])]
             tables.add_files("read_events", files, _SCHEMA)
             with self.writing(days) as drafts:
                 keep_each(tables, ledger_of("read_events", EVENT_DAY), _LEDGER, drafts)
@@ -67,7 +67,7 @@ class AuditMemory(Memory):
 
     def add_events(self, tables: Tables, name: str, days: Iterable[str]) -> None:
         """Give the events of these days a name for later questions."""
-        files = [path for day in days for path in _paths(self._files[day])]
+        files = [path for day in days for path in paths_of(self._files[day])]
         tables.add_files(name, files, _SCHEMA)
 
 
@@ -94,7 +94,7 @@ class MessageDays:
         about = {each for day in days for each in self._about[day]}
         self._memory.add_events(tables, f"days_of_{name}", sorted(about))
         ranges = " or ".join(
-            f"msg >= {first * _DAY_NS} and msg < {(last + 1) * _DAY_NS}"
+            f"msg >= {first * DAY_NS} and msg < {(last + 1) * DAY_NS}"
             for first, last in _ranges(days)
         )
         tables.define(name, f"select * from {{days_of_{name}}} where {ranges}")
@@ -109,10 +109,6 @@ def _ranges(days: Sequence[int]) -> Iterator[tuple[int, int]]:
             first = day
         last = day
     yield first, last
-
-
-def _paths(files: Iterable[File]) -> list[Path]:
-    return [file.path for file in files]
 
 
 @contextmanager

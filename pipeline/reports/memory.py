@@ -29,6 +29,9 @@ _DIGESTS = "digests"
 _MOST_ROWS = 1_000_000
 # The day of an event, as the name of its folder spells it; Spark's name for no day.
 EVENT_DAY = "coalesce(cast(d as string), '__HIVE_DEFAULT_PARTITION__')"
+# The day of publish of a message, since 1970, and its length in the unit of messages' ids.
+DAY_NS = 86_400_000_000_000
+MESSAGE_DAY = f"cast((msg - msg % {DAY_NS}) / {DAY_NS} as bigint)"
 Group = TypeVar("Group")
 
 

@@ -13,7 +13,9 @@ from pathlib import Path
 from holdfast.pipeline.copies import REPLIES, REPLY_CHANNELS
 from holdfast.pipeline.lake import EVENTS, OPEN, TABLES, Lake
 from holdfast.pipeline.reports.memory import (
+    DAY_NS,
     EVENT_DAY,
+    MESSAGE_DAY,
     Memory,
     by_day,
     keep_each,
@@ -21,11 +23,9 @@ from holdfast.pipeline.reports.memory import (
     together,
 )
 from holdfast.pipeline.reports.tables import Tables
-from holdfast.pipeline.table_files import File
+from holdfast.pipeline.table_files import File, paths_of
 
 _US = 86_400_000_000
-_NS = 1000 * _US
-_DAY = f"cast((msg - msg % {_NS}) / {_NS} as bigint)"
 # Tables have one name for all reply channels, but not events.
 CHANNEL = f"case when channel like '{REPLIES}%' then '{REPLY_CHANNELS}' else channel end"
 _OF_PUBLISHES = {
@@ -58,8 +58,8 @@ def _counts(found: Mapping[str, str], rows: str, condition: str, part: str | Non
     numbers = ", ".join(f"{found.get(name, _NONE)} as {name}" for name in COUNTS)
     first, last = ("", "") if part is None else (f"{part} as part, ", f", {part}")
     return (
-        f"select {first}{CHANNEL} as channel, origin, {_DAY} as day, {numbers} from {rows} "
-        f"where {condition} group by {CHANNEL}, origin, {_DAY}{last}"
+        f"select {first}{CHANNEL} as channel, origin, {MESSAGE_DAY} as day, {numbers} from {rows} "
+        f"where {condition} group by {CHANNEL}, origin, {MESSAGE_DAY}{last}"
     )
 
 
@@ -79,7 +79,7 @@ def recall(tables: Tables, lake: Lake) -> None:
     files = {table: lake.found(table, at=tables.state) for table in (EVENTS, "life", OPEN)}
     days = {f"{EVENTS}-{day}": group for day, group in by_day(files[EVENTS]).items()}
     written = {f"life-{day}": group for day, group in _by_writing(files["life"]).items()}
-    groups = {name: _paths(group) for name, group in {**days, **written}.items()}
+    groups = {name: paths_of(group) for name, group in {**days, **written}.items()}
     with place_of(lake, "_sums") as place:
         memory = Memory(place, groups)
         unread = [*memory.unread]
@@ -104,10 +104,6 @@ def _by_writing(files: Iterable[File]) -> dict[str, list[File]]:
         written = datetime.fromtimestamp(file.path.stat().st_mtime, UTC)
         days.setdefault(f"{written:%Y-%m-%d}", []).append(file)
     return days
-
-
-def _paths(files: Iterable[File]) -> list[Path]:
-    return [file.path for file in files]
 
 
 def _find_out(
@@ -154,16 +150,16 @@ def _known_parts(tables: Tables, files: Mapping[str, Iterable[File]]) -> Iterato
     yield _counts(_OF_LIVES, f"{{known_open}} {began}", _IS_KNOWN)
     first = f"cast((begin_us - begin_us % {_US}) / {_US} as bigint)"
     for (day,) in tables.ask(f"select distinct {first} from {{known_begins}}").rows:
+        begin, end = day * DAY_NS, (day + 1) * DAY_NS
         # Only the files with messages of that day are read, and checked before.
         of_day = {
-            table: [file for file in files[table] if file.may_have(day * _NS, (day + 1) * _NS)]
+            table: [file for file in files[table] if file.may_have(begin, end)]
             for table in (EVENTS, "life")
         }
         for table, found in of_day.items():
             _add_known(tables, table, f"known_{table}_{day}", found)
         is_first = (
-            f"msg >= {day * _NS} and msg < {(day + 1) * _NS} and msg >= begin_us * 1000 "
-            f"and begin_us > {day * _US}"
+            f"msg >= {begin} and msg < {end} and msg >= begin_us * 1000 and begin_us > {day * _US}"
         )
         yield _counts(
             _OF_PUBLISHES, f"{{known_events_{day}}} {began}", f"{_IS_PUBLISH} and {is_first}"
@@ -172,4 +168,4 @@ def _known_parts(tables: Tables, files: Mapping[str, Iterable[File]]) -> Iterato
 
 
 def _add_known(tables: Tables, table: str, name: str, files: Iterable[File]) -> None:
-    tables.add_files(name, _paths(files), ", ".join(filter(None, TABLES[table])))
+    tables.add_files(name, paths_of(files), ", ".join(filter(None, TABLES[table])))
