@@ -238,7 +238,7 @@ class _Ingest:
         self.settle(numbered)
 
     def _tell(self) -> None:
-        """Report batches, those of which nothing was told yet."""
+        """Report the batches that were not reported yet."""
         with self._telling:
             if self.progress.batches != self._told:
                 self._told = self.progress.batches

@@ -121,7 +121,7 @@ class IngestQuery:
         query = writer.start()
         self._listener.id = query.id
         wait(query)
-        # A stop would break off a batch; whoever interrupts this wants that.
+        # Stopping the query now would abort a batch; only an interrupt may do that.
         with self._taking:
             self._is_over = True
         query.stop()
@@ -140,7 +140,7 @@ class IngestQuery:
 
 
 def _for_users(words: str) -> str:
-    """Name the remedies of an ingest in place of those of the data source."""
+    """Replace the remedies for users of the data source by those for users of an ingest."""
     # The longest first: one may be a part of another.
     for kind, remedy in sorted(REMEDIES.items(), key=lambda each: -len(each[1])):
         words = words.replace(remedy, kind.remedy)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from pyarrow.parquet import FileMetaData
 
-# Longer texts make commits large; of a least value the beginning is enough.
+# Longer texts make commits large; the beginning of a least value is enough.
 _LONGEST = 64
 _Value = int | str | datetime
 

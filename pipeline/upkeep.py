@@ -71,7 +71,7 @@ def compact(lake: Lake, merges: Sequence[Merge], report: Callable[[], None]) -> 
     lost: dict[Path, str] = {}
     for table, its_merges in groupby(merges, attrgetter("table")):
         of_days = _small_files(lake, table, {merge.day for merge in its_merges})
-        for few in _dozens(of_days):
+        for few in _in_portions(of_days):
             lost |= _merge(lake, table, few, report)
     clean(lake)
     refuse(lost)
@@ -83,7 +83,7 @@ def _small_files(lake: Lake, table: str, days: Iterable[str | None]) -> list[lis
     return [[file for file in files if file.day == day] for day in sorted(days, key=str)]
 
 
-def _dozens(of_days: Sequence[list[File]]) -> Iterator[Sequence[list[File]]]:
+def _in_portions(of_days: Sequence[list[File]]) -> Iterator[Sequence[list[File]]]:
     for first in range(0, len(of_days), _TOGETHER):
         yield of_days[first : first + _TOGETHER]
 

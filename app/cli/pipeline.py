@@ -363,7 +363,7 @@ def audit(
 
 
 def _note_unknown(lake: Lake) -> None:
-    """Say that some events may have changed since they were written, if nobody can tell."""
+    """Tell the user if some files of events have no digest and cannot be checked."""
     from holdfast.pipeline.digests import given
     from holdfast.pipeline.lake import EVENTS
 
