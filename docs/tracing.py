@@ -57,11 +57,11 @@ class Trace:
             sys.setprofile(None)
             self._live.clear()
 
-    def steps(self) -> list[Step]:
-        """Who called, and what."""
+    def steps(self, first: int = 0) -> list[Step]:
+        """Who called, and what, from the given call on."""
         return [
             (None if parent is None else self.calls[parent].function, function)
-            for function, parent in self.calls
+            for function, parent in self.calls[first:]
         ]
 
     def _see(self, frame: FrameType, event: str, _: object) -> None:
