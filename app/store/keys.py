@@ -77,7 +77,7 @@ class RedisKeys:
         return f"{self.prefix}notes:{node}"
 
     def pipeline_result(self, name: str) -> str:
-        """JSON: the latest result of the pipeline, see docs/pipeline.md."""
+        """JSON: the latest result of the pipeline, see docs/reports.md."""
         return f"{self.prefix}pipeline:{name}"
 
     def letters_by(self, field: str, value: str) -> str:
