@@ -21,19 +21,23 @@ from holdfast.pipeline import on_duckdb, on_spark
 from holdfast.pipeline.arrow import arrow_of, opened
 from holdfast.pipeline.audit.findings import COUNTS, find
 from holdfast.pipeline.audit.memory import remembering
-from holdfast.pipeline.census import census
-from holdfast.pipeline.ingest import Source, go_on, take_what_is_there, write_lives, write_piece
+from holdfast.pipeline.ingest import (
+    IngestProgress,
+    Source,
+    go_on,
+    take_what_is_there,
+    write_piece,
+)
 from holdfast.pipeline.lake import EVENTS, Lake
 from holdfast.pipeline.reports.catalogue import REPORTS
 from holdfast.pipeline.reports.tables import Tables
-from holdfast.pipeline.runs import runs_of
 from holdfast.pipeline.scope import EVERYTHING
 from holdfast.pipeline.session import Engine, open_session
 from holdfast.pipeline.source.event_files import RECEIPT
 from holdfast.pipeline.source.planning import Planner
 from holdfast.pipeline.source.reading import Piece, read_piece
 from holdfast.pipeline.source.streams import Journals
-from holdfast.pipeline.tasks import SparkTasks
+from holdfast.pipeline.tasks import LocalTasks, SparkTasks, local_tasks
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -41,8 +45,7 @@ if TYPE_CHECKING:
 MASTER = "local[2]"
 _ROUNDS = 4
 _IDLE_S = 30.0
-# The reports that each engine makes.
-ASKED = ("latency", "dead", "poison")
+SPARK, LOCAL, DUCKDB = "spark", "local", "duckdb"
 Found = dict[str, Any]
 
 
@@ -59,6 +62,13 @@ def _seconds(work: Callable[[], object]) -> float:
     begin = perf_counter()
     work()
     return round(perf_counter() - begin, 2)
+
+
+def _processor_s(work: Callable[[], object]) -> float:
+    """Return the processor seconds of this process and of all that it started."""
+    before = cpu_of(os.getpid())
+    work()
+    return round(cpu_of(os.getpid()) - before, 2)
 
 
 def start(url: str, lake: Lake) -> Found:
@@ -94,40 +104,76 @@ def _pass_by(url: str, piece: Piece) -> Iterator[pa.Table]:
     yield arrow_of(RECEIPT).empty_table()
 
 
-def ingest(url: str, lake: Lake) -> Found:
-    """Ingest the journal as `holdfast pipeline ingest --once` does."""
-    with _session(quick=Journals(url, Source(url).namespace).are_small()) as spark:
-        taken = take_what_is_there(spark, Source(url), lake, lambda taken: None)
-        return {"events": taken.events, "batches": taken.batches}
+def ingest(engine: str) -> Callable[[str, Lake], Found]:
+    """Return the step that ingests the journal twice in one process, into two sets of tables."""
+
+    def work(url: str, lake: Lake) -> Found:
+        again = Lake(lake.root.with_name("again"))
+        source = Source(url)
+        costs = []
+        with _at_work(engine, quick=source.journals().are_small()) as workers:
+            for each in (lake, again):
+                shutil.rmtree(each.root, ignore_errors=True)
+                costs.append(
+                    _processor_s(partial(take_what_is_there, workers, source, each, _ignore))
+                )
+        return {"cold": costs[0], "warm": costs[1], "states": _states(again)}
+
+    return work
 
 
-def spark(url: str, lake: Lake) -> Found:
-    """Compute lives from events, and the most common reports about them."""
-    with _session() as spark, tempfile.TemporaryDirectory(dir=lake.root.parent) as place:
-        files = lake.files(EVENTS)
-        made = Lake(Path(place))
-        made.sign()
-
-        def make() -> None:
-            tasks = SparkTasks(spark)
-            lives = write_lives(tasks, files, made, runs_of(census(tasks, files)))
-            made.commit(lives, {})
-
-        took = {"lives": _seconds(make)}
-        return took | _answers(on_spark.of_lake(lake, spark), lake) | {"states": _states(made)}
+@contextmanager
+def _at_work(engine: str, *, quick: bool) -> "Iterator[SparkSession | LocalTasks]":
+    if engine == LOCAL:
+        with local_tasks(2) as tasks:
+            yield tasks
+    else:
+        with _session(quick=quick) as spark:
+            yield spark
 
 
-def _answers(tables: Tables, lake: Lake) -> Found:
-    """Return the seconds of reports, and of an audit that remembers nothing."""
-    shutil.rmtree(lake.root / "_audit", ignore_errors=True)
-    took = {name: _seconds(partial(tables.ask, REPORTS[name], 20)) for name in ASKED}
-    return took | {"audit": _seconds(partial(audit, tables, lake))}
+def _ignore(_: IngestProgress) -> None:
+    pass
+
+
+def answers(engine: str) -> Callable[[str, Lake], Found]:
+    """Return the step that asks all reports, twice, and makes an audit that remembers nothing."""
+
+    def work(url: str, lake: Lake) -> Found:
+        for memory in ("_audit", "_sums"):
+            shutil.rmtree(lake.root / memory, ignore_errors=True)
+        with _tables(engine, lake) as tables:
+
+            def ask() -> None:
+                for question in REPORTS.values():
+                    tables.ask(question, 20)
+
+            found = {"cold": _processor_s(ask), "warm": _processor_s(ask)}
+            return found | {"audit": _processor_s(partial(audit, tables, lake))}
+
+    return work
+
+
+@contextmanager
+def _tables(engine: str, lake: Lake) -> Iterator[Tables]:
+    if engine == DUCKDB:
+        with on_duckdb.of_lake(lake) as tables:
+            yield tables
+    else:
+        with _session(quick=lake.is_small()) as spark:
+            yield on_spark.of_lake(lake, spark)
 
 
 def audit(tables: Tables, lake: Lake) -> None:
     with remembering(lake) as memory:
         find(tables, memory, EVERYTHING, {}, {}, 0, lambda done, total: None)
     tables.ask(COUNTS)
+
+
+def lives(url: str, lake: Lake) -> Found:
+    """Compute lives with DuckDB, by SQL of this benchmark."""
+    with tempfile.TemporaryDirectory(dir=lake.root.parent) as place:
+        return {"states": duck.lives(lake.files(EVENTS), Path(place))}
 
 
 def _states(lake: Lake) -> dict[str, int]:
@@ -137,30 +183,12 @@ def _states(lake: Lake) -> dict[str, int]:
     return {each["values"].as_py(): each["counts"].as_py() for each in counted}
 
 
-def duckdb(cores: int) -> Callable[[str, Lake], Found]:
-    """Return the same step without Spark, on this number of cores."""
-
-    def work(url: str, lake: Lake) -> Found:
-        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:cores])
-        states: dict[str, int] = {}
-        with tempfile.TemporaryDirectory(dir=lake.root.parent) as place:
-
-            def make() -> None:
-                states.update(duck.lives(lake.files(EVENTS), Path(place)))
-
-            took = {"lives": _seconds(make)}
-        with on_duckdb.of_lake(lake) as tables:
-            return took | _answers(tables, lake) | {"states": states}
-
-    return work
-
-
 def idle(url: str, lake: Lake) -> Found:
     """Return the share of a core that an ingest uses while nothing happens."""
     with _session() as spark:
         is_over = threading.Event()
         waiter = threading.Thread(
-            target=go_on, args=(spark, Source(url), lake, lambda taken: None, is_over), daemon=True
+            target=go_on, args=(spark, Source(url), lake, _ignore, is_over), daemon=True
         )
         waiter.start()
         # The first round does more than the later ones.
@@ -176,20 +204,18 @@ def idle(url: str, lake: Lake) -> Found:
 STEPS: dict[str, Callable[[str, Lake], Found]] = {
     "start": start,
     "source": source,
-    "ingest": ingest,
-    "spark": spark,
-    "duckdb-1": duckdb(1),
-    "duckdb-2": duckdb(2),
+    "ingest-local": ingest(LOCAL),
+    "ingest-spark": ingest(SPARK),
+    "lives-duckdb": lives,
+    "answers-duckdb": answers(DUCKDB),
+    "answers-spark": answers(SPARK),
     "idle": idle,
 }
 
 
 def main() -> None:
     step, url, place = sys.argv[1:]
-    lake = Lake(Path(place))
-    if step == "ingest":
-        shutil.rmtree(lake.root, ignore_errors=True)
-    print(json.dumps(STEPS[step](url, lake)))
+    print(json.dumps(STEPS[step](url, Lake(Path(place)))))
 
 
 if __name__ == "__main__":
