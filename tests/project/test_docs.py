@@ -14,8 +14,10 @@ import pytest
 from docs import generate
 from holdfast.cli import main
 from holdfast.cli.main import COMMANDS
+from holdfast.journal.schema import Kind
 from holdfast.login.rights_file import read_rights
 from holdfast.login.toml_file import read_toml
+from holdfast.pipeline import schemas
 from holdfast.settings import ChannelSettings, Settings
 from holdfast.web.admin.alert_limits import AlertLimits
 from holdfast.web.admin.routes import ROUTES
@@ -108,6 +110,35 @@ def test_the_page_of_limits_has_every_limit_with_its_default() -> None:
     assert limits == {name: Settings.model_fields[name].get_default() for name in limits}
     bounded = {name for name in Settings.model_fields if re.match("max_(?!interval|lazy|in)", name)}
     assert bounded <= limits.keys()
+
+
+@pytest.mark.parametrize(
+    ("table", "schema"),
+    [
+        ("events", f"{schemas.JOURNAL}, d date"),
+        ("life", schemas.LIFE),
+        ("messages", schemas.MESSAGE),
+        ("lost", schemas.LOST),
+        ("latency", schemas.LATENCY),
+    ],
+)
+def test_the_page_of_tables_has_every_column_with_its_type(table: str, schema: str) -> None:
+    page = (ROOT / "docs" / "tables.md").read_text().replace("&lt;", "<").replace("&gt;", ">")
+    rows = page.partition(f"| Column of `{table}` |")[2].partition("\n\n")[0]
+    told = list[tuple[str, ...]]()
+    for names, types in re.findall(r"^\| (`[^|]+) \| ([^|]+) \|", rows, re.MULTILINE):
+        columns, kinds = re.findall(r"`(\w+)`", names), types.split(", ")
+        # One type may be that of all columns in a row.
+        told += zip(columns, kinds * (len(columns) if len(kinds) == 1 else 1), strict=True)
+    assert sorted(told) == sorted(tuple(column.split()) for column in schema.split(", "))
+
+
+def test_the_page_of_tables_has_every_kind_of_event() -> None:
+    page = (ROOT / "docs" / "tables.md").read_text()
+    section = page.partition("### Kinds of events")[2].partition("\n### ")[0]
+    told = re.findall(r"`(\w+)`", " ".join(re.findall(r"^\| (`[^|]+) \|", section, re.MULTILINE)))
+    kinds = {value for name, value in vars(Kind).items() if name.isupper()}
+    assert {*told} == kinds
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
