@@ -1,7 +1,7 @@
-"""Units of settings, values in larger units, and numbers of things."""
+"""Units of settings, forms of values in tables, and numbers of things."""
 
 from collections.abc import Iterable
-from enum import Enum
+from enum import Enum, StrEnum
 
 _SECOND = 1000
 
@@ -22,6 +22,37 @@ class Unit(Enum):
         """Return the value in the largest unit that divides it; None if there is none."""
         found = ((size, name) for size, name in self.value if value and value % size == 0)
         return next((f"{value // size} {name}" for size, name in found), None)
+
+
+class Form(StrEnum):
+    """How people write the values of a column."""
+
+    TEXT = "text"
+    CHANNEL = "channel"
+    # The channel of a work queue.
+    WORK = "work"
+    SESSION = "session"
+    # A queue that exists: of a session, of a subject (`joe/0`), or of work (`work:/jobs/0`).
+    RECEIVER = "receiver"
+    STATE = "state"
+    # Why something is held back, by whom and since when.
+    HOLD = "hold"
+    FLAG = "flag"
+    # The id of a message, as `holdfast message` takes it.
+    MESSAGE = "message"
+    CODE = "code"
+    FINGERPRINT = "fingerprint"
+    TIME = "time"
+    MINUTE = "minute"
+    HOUR = "hour"
+    DAY = "day"
+    COUNT = "count"
+    NUMBER = "number"
+    BYTES = "bytes"
+    # Milliseconds.
+    MS = "ms"
+    # A part of one, in percent.
+    SHARE = "share"
 
 
 def counted(count: int, one: str, several: str = "") -> str:

@@ -11,7 +11,7 @@ from typing import Any
 
 import orjson
 
-from holdfast.pipeline.reports.columns import COLUMNS, TITLES, Column, Form
+from holdfast.pipeline.reports.columns import COLUMNS, TITLES, Column
 from holdfast.pipeline.reports.dead import CAUSES, DEAD, POISON
 from holdfast.pipeline.reports.flow import TREND
 from holdfast.pipeline.reports.forms import message_name
@@ -20,6 +20,7 @@ from holdfast.pipeline.reports.receivers import HOLDBACK_ADVICE, LAG
 from holdfast.pipeline.reports.refused_publishes import REFUSED_PUBLISHES
 from holdfast.pipeline.reports.tables import Tables
 from holdfast.pipeline.source.streams import answering, connect
+from holdfast.units import Form
 
 VERSION = 2
 # Each result with its question and its maximum number of rows; there are more hours than kinds of

@@ -1,7 +1,6 @@
 """`holdfast now`: says once what is stuck, since when, and for whom."""
 
 import sys
-from operator import itemgetter
 from typing import Annotated
 
 import typer
@@ -10,66 +9,19 @@ from holdfast.cli.holds import hold_text
 from holdfast.cli.options import ToServer
 from holdfast.cli.output import (
     FOR,
-    Columns,
+    Column,
     Json,
     age,
     print_facts,
     print_items,
     print_json,
+    print_rows,
     visible,
 )
 from holdfast.cli.program import Program
-from holdfast.units import counted
+from holdfast.units import Form
 
 program = Program()
-
-_SIZES = ("waiting", "in_flight", "bytes")
-_OLDEST = (age("oldest", "OLDEST"), "oldest_id")
-# The lists in the order of their urgency: title, columns.
-_LISTS: dict[str, tuple[str, Columns]] = {
-    "held_back": (
-        "Sessions that are held back",
-        ("receiver", *_SIZES, *_OLDEST, ("HOLD", lambda each: hold_text(each["hold"]))),
-    ),
-    "held_channels": (
-        "Channels that are held back",
-        ("channel", age("since", FOR), "who", "reason", "attempts"),
-    ),
-    "unreachable": (
-        "Sessions that are POLLING or DEAD",
-        ("receiver", "state", age("since", FOR), *_SIZES, *_OLDEST),
-    ),
-    "oldest_receivers": (
-        "Receivers with the oldest entries",
-        ("receiver", "state", *_SIZES, *_OLDEST),
-    ),
-    "receivers": ("Receivers with the most entries", ("receiver", "state", *_SIZES, *_OLDEST)),
-    "channels": (
-        "Channels with the most entries",
-        ("channel", "waiting", "in_flight", "receivers", "held"),
-    ),
-    "work_queues": (
-        "Work queues",
-        (
-            "channel",
-            "waiting",
-            "unassigned",
-            age("oldest", "OLDEST"),
-            "in_work",
-            age("since", FOR),
-            "receivers",
-        ),
-    ),
-}
-_ALERTS: Columns = ("alert", age("since", FOR), "reason", ("WHAT TO DO", itemgetter("next")))
-_WORKERS: Columns = (
-    "channel",
-    "receiver",
-    "waiting",
-    age("oldest", "OLDEST"),
-    "in_work",
-    age("since", FOR),
-)
 
 
 @program.command()
@@ -78,44 +30,53 @@ def now(
     limit: Annotated[
         int, typer.Option("--limit", "-n", min=1, max=100, help="Maximum number in each list.")
     ] = 10,
+    columns: Annotated[
+        bool, typer.Option("--columns", help="Only say what each column means.")
+    ] = False,
     server: ToServer,
 ) -> None:
     """Show what is stuck now, since when, and for whom.
 
     Begins with the most important in one sentence. Ends with 0 whatever it finds.
     """
+    if columns:
+        _explain(server.get("/now/tables")["items"], as_json=server.as_json)
+        return
     found = server.get("/now", {"limit": limit})
     if server.as_json:
         print_json(found)
         return
     sys.stdout.write(visible(found["sentence"]) + "\n\n")
     print_facts({name: found[name] for name in ("store", "waiting", "in_flight")})
-    _print_list("Alerts", _ALERTS, found["alerts"], 0)
-    for name, (title, columns) in _LISTS.items():
-        _print_list(title, columns, found[name]["items"], found[name]["more"])
-    for queue in found["work_queues"]["items"]:
-        workers = queue["workers"]
-        items = [{**each, "channel": queue["channel"]} for each in workers["items"]]
-        _print_list(f"Workers of {queue['channel']}", _WORKERS, items, workers["more"])
-    _print_letters(found["letters"])
+    for table in server.get("/now/tables")["items"]:
+        _print_list(table, found[table["name"]])
 
 
-def _print_list(title: str, columns: Columns, items: list[Json], more: int) -> None:
-    if items:
-        sys.stdout.write(f"\n{visible(title)}\n")
-        print_items(columns, items)
-        _print_more(f"{more:,} more" if more else "")
+def _explain(tables: list[Json], *, as_json: bool) -> None:
+    rows = [
+        (table["name"], column["name"], column["meaning"])
+        for table in tables
+        for column in table["columns"]
+    ]
+    print_rows(("list", "column", "meaning"), rows, as_json=as_json)
 
 
-def _print_letters(letters: Json | None) -> None:
-    if letters is None or not letters["total"]:
+def _print_list(table: Json, found: Json | None) -> None:
+    if found is None or not found["items"]:
         return
-    sys.stdout.write("\nDead letters of the last hour\n")
-    print_items(("code", "letters"), letters["codes"])
-    others = letters["total"] - sum(each["letters"] for each in letters["codes"])
-    _print_more(f"{counted(others, 'letter')} with other codes" if others > 0 else "")
+    sys.stdout.write(f"\n{visible(table['title'])}\n")
+    print_items([*map(_shown, table["columns"])], found["items"])
+    if found["more"]:
+        sys.stdout.write(f"and {found['more']:,} more\n")
 
 
-def _print_more(text: str) -> None:
-    if text:
-        sys.stdout.write(f"and {text}\n")
+def _shown(column: Json) -> str | Column:
+    """Return the column as it is printed: times as ages, holds as text."""
+    name = column["name"]
+    match column["form"]:
+        case Form.TIME:
+            return age(name, FOR if name == "since" else name.upper())
+        case Form.HOLD:
+            return name.upper(), lambda item: hold_text(item[name])
+        case _:
+            return str(name)

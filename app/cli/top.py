@@ -16,7 +16,6 @@ from holdfast.cli.output import (
     console,
     is_terminal,
     note,
-    print_facts,
     print_json,
     visible,
     when,
@@ -42,7 +41,6 @@ _FAULTS = frozenset({"unaccounted", "letters_lately", "alerts"})
 @program.command()
 def top(
     *,
-    once: Annotated[bool, typer.Option(help="Show one reading, then end.")] = False,
     every: Annotated[
         float, typer.Option(min=1.0, metavar="SECONDS", help="Time between readings.")
     ] = 2.0,
@@ -51,15 +49,8 @@ def top(
     """Show a server at work: messages, queues, sessions and dead letters, until Ctrl-C.
 
     Without a terminal, and with --json, each reading is one line of JSON. Rates are per second,
-    since the previous reading.
+    since the previous reading. holdfast now answers once.
     """
-
-    async def show_once(remote: Remote) -> None:
-        found = await remote.get("/figures")
-        if server.as_json:
-            print_json(found, is_line=True)
-        else:
-            print_facts(found, times=("time", "started", "letters_oldest"))
 
     async def watch(remote: Remote) -> None:
         before = None
@@ -75,7 +66,7 @@ def top(
                 await asyncio.sleep(every)
 
     try:
-        server.talk(show_once if once else watch)
+        server.talk(watch)
     except KeyboardInterrupt:
         note("")
 

@@ -1,32 +1,11 @@
-"""What each column of a report means, and how people write its values.
+"""What each column of a report means, and how people write its values; times are UTC.
 
 The command, the report page and the console show tables by these definitions alone.
 """
 
-from enum import StrEnum
 from typing import NamedTuple
 
-
-class Form(StrEnum):
-    """How a value is written; times are UTC."""
-
-    TEXT = "text"
-    CHANNEL = "channel"
-    SESSION = "session"
-    # The id of a message, as `holdfast message` takes it.
-    MESSAGE = "message"
-    FINGERPRINT = "fingerprint"
-    TIME = "time"
-    MINUTE = "minute"
-    HOUR = "hour"
-    DAY = "day"
-    COUNT = "count"
-    NUMBER = "number"
-    BYTES = "bytes"
-    # Milliseconds.
-    MS = "ms"
-    # A part of one, in percent.
-    SHARE = "share"
+from holdfast.units import Form
 
 
 class Column(NamedTuple):
@@ -55,7 +34,7 @@ _USUAL: dict[str, tuple[Form, str]] = {
     "sender": (Form.SESSION, "The publishing session; the server itself has none."),
     "message": (Form.MESSAGE, "The message; holdfast message shows every step of it."),
     "node": (Form.TEXT, "The server that wrote the events."),
-    "code": (Form.TEXT, "The error code."),
+    "code": (Form.CODE, "The error code."),
     "wording": (Form.TEXT, "The text of the refusal, with a star for all but plain words."),
     "fingerprint": (Form.FINGERPRINT, "The group of similar dead letters."),
     "minute": (Form.MINUTE, "The minute."),
@@ -199,7 +178,7 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
     "poison": _columns(
         ("message", "channel", "receivers", "dead", "code", "share"),
         dead=(Form.COUNT, "Receivers for which it became a dead letter."),
-        code=(Form.TEXT, "One of the error codes."),
+        code=(Form.CODE, "One of the error codes."),
         share=(Form.SHARE, "DEAD as a part of all receivers."),
     ),
     "redelivery": _columns(

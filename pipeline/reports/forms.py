@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from holdfast.pipeline.reports.columns import Form
+from holdfast.units import Form
 
 # How much of a time is written; times are UTC.
 _TIMES = {

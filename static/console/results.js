@@ -1,28 +1,17 @@
 // The results of the pipeline: latencies, causes of death, and advice on delays.
 import {h} from "../dom.js";
-import {at} from "./address.js";
-import {bytes, count, rate, spaced, span, time} from "./format.js";
-import {card, facts, messageLink, mono, section, sheet, when} from "./parts.js";
+import {defined, meanings, took} from "./columns.js";
+import {count, time} from "./format.js";
+import {card, mono, section, when} from "./parts.js";
 
 const HOUR_MS = 3_600_000;
 const HOURS = 24;
 const CHANNELS = 20;
 const UNKNOWN = "not known";
-const NONE = "None.";
 // The colours of times from a millisecond to ten seconds, by powers of ten.
 const WARMTHS = ["good", "good", "mild", "warn", "bad"];
 
 const hours = new Intl.DateTimeFormat(undefined, {hour: "2-digit", hourCycle: "h23"});
-const share = (part) => `${count(part * 100)} %`;
-const took = (ms) => (ms === null || ms === undefined ? "–" : span(ms * 1000));
-// How values are written, by the form of their column.
-const FORMS = new Map(Object.entries({
-    channel: mono, session: mono, message: messageLink, time: when, minute: time, hour: time, day: time,
-    fingerprint: (value) => h("a", {href: at("dead", "letters", {fingerprint: value}), class: "mono"}, value),
-    count, number: rate, bytes, ms: took, share,
-}));
-const NUMBERS = new Set(["count", "number", "bytes", "ms", "share"]);
-
 // Their order on the page.
 const NAMES = ["latency", "trend", "lag", "poison", "holdback-advice", "causes", "dead", "refused-publishes"];
 
@@ -44,22 +33,10 @@ export async function show(app) {
 }
 
 /** The table of a result, and what its columns mean: both as the pipeline defines them. */
-function drawn(result) {
-    const {title, columns, rows} = result;
-    const table = !rows.length ? section(title, h("p", {class: "faint empty"}, NONE))
-        : result.result === "latency" ? section(title, heat(rows)) : sheet(title, columns.map(shown), rows, NONE);
-    const meanings = h("details", {class: "meanings"}, h("summary", {}, "What the columns mean"),
-        facts(columns.map(({name, meaning}) => [headed(name), meaning])));
-    return rows.length ? h("div", {}, table, meanings) : table;
+function drawn({result, title, columns, rows}) {
+    const table = rows.length && result === "latency" ? section(title, heat(rows)) : defined(title, columns, rows);
+    return rows.length ? h("div", {}, table, meanings(columns)) : table;
 }
-
-const headed = (name) => spaced(name[0].toUpperCase() + name.slice(1));
-
-/** A column as `sheet` takes it. */
-const shown = ({name, form}) => [headed(name), (row) => {
-    const value = row[name] ?? null;
-    return value === null ? "–" : (FORMS.get(form) ?? String)(value);
-}, NUMBERS.has(form) ? "number" : ""];
 
 const computed = ({at, since, until}) => [
     "Computed ", when(at), since === null ? "." : `, from events between ${time(since)} and ${time(until)}.`];

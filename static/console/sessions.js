@@ -4,7 +4,7 @@ import {at, path} from "./address.js";
 import {bytes, count, spaced, time} from "./format.js";
 import {actions, asked, card, confirmed, facts, filter, json, link, live, messageLink, mono, parts, sheet, when} from "./parts.js";
 
-const MOODS = new Map([["ALIVE", "good"], ["POLLING", "warn"], ["DEAD", "bad"]]);
+export const MOODS = new Map([["ALIVE", "good"], ["POLLING", "warn"], ["DEAD", "bad"]]);
 // Words for states of sessions whose client is absent, and of others: see docs/sessions.md.
 const WORDS_ABSENT = new Map([["UNDEF", "away"], ["POLLING", "lost"]]);
 const WORDS_HERE = new Map([["UNDEF", "not connected yet"], ["POLLING", "retrying"]]);

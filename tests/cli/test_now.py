@@ -5,13 +5,12 @@ import json
 from holdfast.delivery.dispatcher import DispatcherState
 from holdfast.web.admin.alert_limits import Alert
 from holdfast.web.admin.alerts import RaisedAlert
+from holdfast.web.admin.now_tables import tables
 from holdfast.web.admin.now_views import (
     CodeNow,
     FirstItems,
-    LettersNow,
     ReceiverNow,
     WorkerNow,
-    WorkNow,
 )
 from holdfast.web.admin.session_views import Hold
 from tests.cli.conftest import Shell
@@ -44,7 +43,10 @@ def test_a_quiet_server_has_one_sentence(shell: Shell) -> None:
 
 def test_what_is_stuck_is_named_first_and_listed_with_how_many_more(shell: Shell) -> None:
     shell.operations.standing = nothing_waits(
-        sentence=SENTENCE, waiting=1204, held_back=stuck(), letters=LettersNow(5, [CodeNow("x", 3)])
+        sentence=SENTENCE,
+        waiting=1204,
+        held_back=stuck(),
+        letters=FirstItems([CodeNow("x", 3), CodeNow(None, 2)], 0),
     )
     done = shell.run("now")
     assert done.exit_code == 0
@@ -52,27 +54,45 @@ def test_what_is_stuck_is_named_first_and_listed_with_how_many_more(shell: Shell
     assert "the till is shut (operator/ann, " in done.stdout
     assert "holdfast-7" in done.stdout
     assert "\nand 3 more\n" in done.stdout
-    assert "\nand 2 letters with other codes\n" in done.stdout
+    assert done.stdout.endswith("CODE\tLETTERS\nx\t3\n\t2\n")
 
 
 def test_raised_alerts_are_listed_with_what_to_do(shell: Shell) -> None:
     alert = RaisedAlert(Alert.AUDIT, NOW_MS, "the audit found 3 violations", "run it again")
-    shell.operations.standing = nothing_waits(alerts=[alert])
+    shell.operations.standing = nothing_waits(alerts=FirstItems([alert], 0))
     told = shell.run("now").stdout
     assert "\nAlerts\n" in told
     assert "the audit found 3 violations" in told
     assert "run it again" in told
-    [shown] = json.loads(shell.run("now", "--json").stdout)["alerts"]
+    [shown] = json.loads(shell.run("now", "--json").stdout)["alerts"]["items"]
     assert (shown["alert"], shown["since"]) == ("audit", NOW_MS)
 
 
-def test_workers_are_listed_below_their_queue(shell: Shell) -> None:
-    worker = WorkerNow("ann/1", 1, 2, NOW_MS, NOW_MS)
-    queue = WorkNow("/jobs", 4, 3, 2, NOW_MS, NOW_MS, 1, FirstItems([worker], 0))
-    shell.operations.standing = nothing_waits(work_queues=FirstItems([queue], 0))
+def test_workers_are_listed_with_their_queue(shell: Shell) -> None:
+    worker = WorkerNow("/jobs", "ann/1", 1, 2, NOW_MS, NOW_MS)
+    shell.operations.standing = nothing_waits(workers=FirstItems([worker], 0))
     told = shell.run("now").stdout
-    assert "\nWorkers of /jobs\n" in told
-    assert "ann/1" in told
+    assert (
+        "\nWorkers\nCHANNEL\tRECEIVER\tWAITING\tOLDEST\tIN WORK\tSINCE\n/jobs\tann/1\t1\t" in told
+    )
+
+
+def test_the_lists_are_printed_as_the_server_defines_them(shell: Shell) -> None:
+    shell.operations.standing = nothing_waits(held_back=stuck())
+    lines = shell.run("now").stdout.splitlines()
+    [table] = [each for each in tables() if each.name == "held_back"]
+    heads = [column.name.upper().replace("_", " ") for column in table.columns]
+    assert lines[lines.index(table.title) + 1].split("\t") == heads
+
+
+def test_every_column_is_explained(shell: Shell) -> None:
+    told = [
+        json.loads(line) for line in shell.run("now", "--columns", "--json").stdout.splitlines()
+    ]
+    assert {(each["list"], each["column"]) for each in told} == {
+        (table.name, column.name) for table in tables() for column in table.columns
+    }
+    assert "The queue: of a session (joe/1)" in shell.run("now", "--columns").stdout
 
 
 def test_json_has_the_whole_view(shell: Shell) -> None:

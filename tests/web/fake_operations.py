@@ -17,6 +17,7 @@ from holdfast.store.letters import Import, Refusal
 from holdfast.store.remarks import Remark
 from holdfast.store.replay_jobs import JobState
 from holdfast.store.replay_options import ReplayOptions
+from holdfast.units import Form
 from holdfast.web.admin.changes import check_sweep
 from holdfast.web.admin.faults import CONFLICT, UNKNOWN, UNKNOWN_SESSION, RequestFailed, illegal
 from holdfast.web.admin.letter_views import (
@@ -30,7 +31,8 @@ from holdfast.web.admin.letter_views import (
 )
 from holdfast.web.admin.letters import check_edit
 from holdfast.web.admin.message_views import KeptMessage, Trace, TraceQueue, TraceStep
-from holdfast.web.admin.now_views import FirstItems, LettersNow, Now
+from holdfast.web.admin.now_tables import NowTable, tables
+from holdfast.web.admin.now_views import FirstItems, Now
 from holdfast.web.admin.session_filter import SessionFilter
 from holdfast.web.admin.session_views import (
     ClearedQueue,
@@ -47,10 +49,9 @@ from holdfast.web.admin.system_views import (
     ChannelSummary,
     Figures,
     PipelineResult,
-    ResultColumn,
 )
 from holdfast.web.admin.topic_views import Topic
-from holdfast.web.admin.views import Item, Page
+from holdfast.web.admin.views import Item, Page, TableColumn
 
 NOW_MS = 1_790_000_000_000
 HOLDBACK = "user.update.holdback"
@@ -178,17 +179,18 @@ def nothing_waits(**changes: Any) -> Now:
         "held_back",
         "held_channels",
         "unreachable",
+        "alerts",
+        "workers",
+        "letters",
     )
     known: dict[str, Any] = {
         **{name: FirstItems([], 0) for name in lists},
         "sentence": "nothing waits",
         "time": NOW_MS,
         "store": "available",
-        "alerts": [],
         "waiting": 0,
         "in_flight": 0,
         "oldest": None,
-        "letters": LettersNow(0, []),
         "figures": some_figures(),
     }
     return Now(**{**known, **changes})
@@ -400,6 +402,9 @@ class FakeOperations:
         self._fail()
         return some_figures()
 
+    async def now_tables(self) -> list[NowTable]:
+        return tables()
+
     async def now(self, limit: int) -> Now:
         self._fail()
         return self.standing
@@ -445,7 +450,7 @@ class FakeOperations:
         self._fail()
         if result != "dead":
             raise RequestFailed(UNKNOWN, f"there is no {result}")
-        columns = [ResultColumn("dead", "count", "How many.")]
+        columns = [TableColumn("dead", Form.COUNT, "How many.")]
         rows = [{"code": HOLDBACK, "dead": 3}]
         return PipelineResult(result, NOW_MS, None, None, "Dead letters", columns, rows)
 

@@ -96,7 +96,7 @@ async def test_alerts_are_part_of_what_is_stuck_now_and_of_the_figures(server: L
     await server.connect(joe)
     await look(server, minutes=11)
     now = await server.api.system.now()
-    [alert] = now.alerts
+    [alert] = now.alerts.items
     assert alert.alert == "oldest"
     assert alert.reason.endswith(" has not been acknowledged by joe/1")
     assert now.figures.alerts == 1

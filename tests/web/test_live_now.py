@@ -3,6 +3,7 @@
 import asyncio
 import re
 from collections.abc import AsyncIterator
+from dataclasses import asdict
 from typing import Any
 
 import pytest
@@ -90,7 +91,8 @@ async def test_work_is_counted_by_worker_with_its_times(server: LiveServer) -> N
     [work] = now.work_queues.items
     assert (work.channel, work.waiting, work.unassigned, work.in_work) == ("/jobs/a", 1, 1, 2)
     assert work.receivers == 1
-    [worker] = work.workers.items
+    [worker] = now.workers.items
+    assert worker.channel == "/jobs/a"
     assert (worker.receiver, worker.waiting, worker.in_work) == ("ann/1", 0, 2)
     assert worker.since is not None
     # Each is reckoned from the clocks of its own moment.
@@ -140,12 +142,49 @@ async def test_letters_of_the_last_hour_are_counted_by_code(server: LiveServer) 
         await server.refuse(joe, code)
     now = await now_of(server)
     assert now.letters is not None
-    assert now.letters.total == 3
-    found = [(each.code, each.letters) for each in now.letters.codes]
+    found = [(each.code, each.letters) for each in now.letters.items]
     assert found == [("user.paper.empty", 2), (REFUSED, 1)]
     fewer = (await server.api.system.now(1)).letters
     assert fewer is not None
-    assert (fewer.total, len(fewer.codes)) == (3, 1)
+    # All others are one.
+    assert [(each.code, each.letters) for each in fewer.items] == [
+        ("user.paper.empty", 2),
+        (None, 1),
+    ]
+
+
+async def test_lists_have_so_many_workers_of_each_queue_in_them(server: LiveServer) -> None:
+    for channel in ("/jobs/a", "/jobs/b"):
+        for number in (1, 2):
+            worker = await server.receiver(f"{channel[-1]}{number}/1", queue={"maxEntries": 1})
+            worker.subscribe(channel)
+        for number in range(3):
+            server.client().publish(channel, number)
+            await server.store_process.answered()
+    now = await now_of(server)
+    assert len(now.workers.items) == 4
+    first = await server.api.system.now(1)
+    [queue] = first.work_queues.items
+    assert [each.channel for each in first.workers.items] == [queue.channel]
+    assert first.workers.more == 3
+
+
+async def test_queues_of_work_have_no_state(server: LiveServer) -> None:
+    await server.receiver("joe/1")
+    await server.publish(1)
+    server.client().publish("/jobs/a", 1)
+    await server.store_process.answered()
+    states = {each.receiver: each.state for each in (await now_of(server)).receivers.items}
+    assert states == {"joe/1": DispatcherState.ALIVE, "work:/jobs/a/0": None}
+
+
+async def test_every_column_of_the_lists_is_a_field_with_a_meaning(server: LiveServer) -> None:
+    now = asdict(await now_of(server))
+    for table in await server.api.system.now_tables():
+        assert now[table.name] == {"items": [], "more": 0}
+        for column in table.columns:
+            assert column.meaning.endswith("."), column
+            assert not column.meaning.startswith("Milliseconds"), column
 
 
 async def test_lists_are_bounded_and_say_how_many_more_there_are(server: LiveServer) -> None:

@@ -25,9 +25,9 @@ class Measured(NamedTuple):
 class RaisedAlert:
     """One alert that is raised."""
 
-    alert: Annotated[Alert, values_of(Alert)]
-    since: Ms
-    reason: str
+    alert: Annotated[Alert, values_of(Alert), Field(description="The name of its limit.")]
+    since: Annotated[Ms, Field(description="When it was raised.")]
+    reason: Annotated[str, Field(description="What reached the limit.")]
     next: Annotated[str, Field(description="What to do about it.")]
 
 

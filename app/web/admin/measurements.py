@@ -52,7 +52,7 @@ def _for_those_here(found: QueueTally, id: str) -> tuple[str, str]:
 
 def _for_those_away(found: QueueTally, id: str) -> tuple[str, str]:
     receiver = found.receiver
-    if receiver.key.endswith("/0"):
+    if receiver.has_shared_queue:
         who, clear = receiver.subject, f"holdfast subject clear {receiver.subject}"
         return f"waits for {who}", f"start a client of {who}, or empty the queue: {clear}"
     end = f"holdfast session end {receiver.key}"

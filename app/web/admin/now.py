@@ -2,8 +2,10 @@
 
 import asyncio
 import time
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import replace
+from itertools import groupby, islice
+from operator import attrgetter
 from typing import TypeVar
 
 from holdfast.bayeux.session_life import SessionLife
@@ -92,7 +94,7 @@ class LiveNow:
                 begun = time.thread_time()
         return tally, spent_s + time.thread_time() - begun
 
-    async def _codes(self, figures: Figures) -> views.LettersNow | None:
+    async def _codes(self, figures: Figures) -> views.FirstItems[views.CodeNow] | None:
         """Count the letters of the last hour by code: by all codes of the latest ones."""
         since = figures.time - _HOUR_MS
         try:
@@ -107,7 +109,7 @@ class LiveNow:
             return None
         largest = sorted(counts, key=lambda code: -counts[code])
         found = [views.CodeNow(code, counts[code]) for code in largest]
-        return views.LettersNow(max(total, sum(counts.values())), found)
+        return _codes(found, total - sum(counts.values()))
 
 
 class _Reading:
@@ -120,7 +122,10 @@ class _Reading:
         self._tally = tally
 
     def view(
-        self, figures: Figures, letters: views.LettersNow | None, alerts: list[RaisedAlert]
+        self,
+        figures: Figures,
+        letters: views.FirstItems[views.CodeNow] | None,
+        alerts: list[RaisedAlert],
     ) -> views.Now:
         tally, guard = self._tally, self._state.guard
         channels, work = tally.channels(), tally.work()
@@ -130,7 +135,7 @@ class _Reading:
             sentence="",
             time=self._node.now_ms(),
             store=self._store(),
-            alerts=alerts,
+            alerts=views.FirstItems(alerts, 0),
             waiting=tally.waiting,
             in_flight=tally.in_flight,
             oldest=self._oldest(tally.oldest.first()),
@@ -138,6 +143,7 @@ class _Reading:
             receivers=self._receivers(tally.fullest),
             channels=_first(channels, map(self._channel, channels.first())),
             work_queues=_first(work, map(self._work, work.first())),
+            workers=self._workers(work.first()),
             held_back=self._receivers(tally.held_back),
             held_channels=views.FirstItems(held, len(longest) - len(held)),
             unreachable=self._receivers(tally.out_of_reach),
@@ -174,7 +180,7 @@ class _Reading:
             views.ReceiverNow,
             found,
             receiver=receiver.key,
-            state=state,
+            state=None if receiver.has_shared_queue else state,
             since=since_ms(self._node, receiver, state, self._now)
             if state in OUT_OF_REACH
             else None,
@@ -189,19 +195,20 @@ class _Reading:
     def _work(self, found: WorkTally) -> views.WorkNow:
         channel = self._state.channels.get(found.channel)
         receivers = () if channel is None else self._state.routes.receivers(channel)
-        workers = _first(found.workers, map(self._worker, found.workers.first()))
-        return view_of(
-            views.WorkNow,
-            found,
-            self._worker(found.total),
-            receivers=len(receivers),
-            workers=workers,
-        )
+        total = self._worker(found.channel, found.total)
+        return view_of(views.WorkNow, found, total, receivers=len(receivers))
 
-    def _worker(self, found: WorkerTally) -> views.WorkerNow:
+    def _workers(self, queues: list[WorkTally]) -> views.FirstItems[views.WorkerNow]:
+        found = [
+            self._worker(queue.channel, each) for queue in queues for each in queue.workers.first()
+        ]
+        return views.FirstItems(found, sum(queue.workers.count for queue in queues) - len(found))
+
+    def _worker(self, channel: str, found: WorkerTally) -> views.WorkerNow:
         return view_of(
             views.WorkerNow,
             found,
+            channel=channel,
             oldest=None if found.oldest is None else found.oldest // NS_PER_MS,
             since=None if found.since is None else wall_ms(self._node, found.since, self._now),
         )
@@ -212,22 +219,40 @@ def _first(largest: Largest[Item], items: Iterable[View]) -> views.FirstItems[Vi
     return views.FirstItems(found, largest.count - len(found))
 
 
+def _codes(found: list[views.CodeNow], others: int) -> views.FirstItems[views.CodeNow]:
+    """Return the letters by code; the last count is that of all others."""
+    return views.FirstItems([*found, *([views.CodeNow(None, others)] if others > 0 else ())], 0)
+
+
 def _first_of(now: views.Now, limit: int) -> views.Now:
     """Return the reading with shorter lists."""
 
     def first(found: views.FirstItems[Item]) -> views.FirstItems[Item]:
         return views.FirstItems(found.items[:limit], found.more + len(found.items[limit:]))
 
-    work = [replace(each, workers=first(each.workers)) for each in now.work_queues.items]
-    letters = now.letters
+    queues = first(now.work_queues)
     return replace(
         now,
         oldest_receivers=first(now.oldest_receivers),
         receivers=first(now.receivers),
         channels=first(now.channels),
-        work_queues=first(views.FirstItems(work, now.work_queues.more)),
+        work_queues=queues,
+        workers=_workers_of(now.workers, {each.channel for each in queues.items}, limit),
         held_back=first(now.held_back),
         held_channels=first(now.held_channels),
         unreachable=first(now.unreachable),
-        letters=None if letters is None else replace(letters, codes=letters.codes[:limit]),
+        letters=None if now.letters is None else _first_codes(now.letters.items, limit),
     )
+
+
+def _workers_of(
+    workers: views.FirstItems[views.WorkerNow], queues: Collection[str], limit: int
+) -> views.FirstItems[views.WorkerNow]:
+    """Return the first workers of each of these queues."""
+    by_queue = groupby(workers.items, attrgetter("channel"))
+    found = [each for queue, its in by_queue if queue in queues for each in islice(its, limit)]
+    return views.FirstItems(found, workers.more + len(workers.items) - len(found))
+
+
+def _first_codes(codes: list[views.CodeNow], limit: int) -> views.FirstItems[views.CodeNow]:
+    return _codes(codes[:limit], sum(each.letters for each in codes[limit:]))

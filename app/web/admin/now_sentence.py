@@ -48,7 +48,8 @@ def _but(now: Now, text: str, since: Callable[[int | None], str]) -> str:
     oldest = now.oldest
     if oldest is not None and now.time - oldest.published >= _LATE_MS:
         return f", but {oldest.receiver} has not acknowledged a message{since(oldest.published)}"
-    return f", but {now.alerts[0].reason}" if now.alerts else ""
+    alerts = now.alerts.items
+    return f", but {alerts[0].reason}" if alerts else ""
 
 
 def _stuck(now: Now, since: Callable[[int | None], str]) -> Iterator[tuple[int, str]]:
@@ -57,7 +58,8 @@ def _stuck(now: Now, since: Callable[[int | None], str]) -> Iterator[tuple[int, 
         hold = since(None if each.hold is None else each.hold.since)
         yield _of(each, f"has been held back{hold}")
     for each in now.unreachable.items[:1]:
-        yield _of(each, f"has been {each.state.value}{since(each.since)}")
+        state = "out of reach" if each.state is None else each.state.value
+        yield _of(each, f"has been {state}{since(each.since)}")
     on = {each.channel: each.waiting for each in now.channels.items}
     for held in now.held_channels.items:
         waiting = on.get(held.channel, 0)

@@ -22,6 +22,14 @@ _Oldest = Annotated[
         "count."
     ),
 ]
+_Receiver = Annotated[
+    str,
+    Field(
+        description="The queue: of a session (joe/1), of a subject (joe/0) or of work "
+        "(work:/jobs/0)."
+    ),
+]
+_WorkChannel = Annotated[str, Field(description="The channel of the work queue.")]
 _Waiting = Annotated[int, Field(ge=0, description="Entries that wait to be handed over.")]
 _InFlight = Annotated[
     int, Field(ge=0, description="Entries in flight: handed over and not settled.")
@@ -49,24 +57,30 @@ class OldestEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReceiverNow:
-    """One queue: of a session, of a subject (`joe/0`), or of work (`work:/jobs/0`)."""
+    """One queue of messages."""
 
-    receiver: str
-    state: AnyDispatcherState
+    receiver: _Receiver
+    state: Annotated[
+        AnyDispatcherState | None,
+        Field(description="The state of the session; the queue of a subject or of work has none."),
+    ]
     since: Annotated[Ms | None, Field(description="Since when it is POLLING or DEAD.")]
-    hold: Hold | None
+    hold: Annotated[Hold | None, Field(description="Why it is held back, by whom, since when.")]
     waiting: _Waiting
     in_flight: _InFlight
-    bytes: Count
+    bytes: Annotated[Count, Field(description="The size of these entries.")]
     oldest: _Oldest
-    oldest_id: Annotated[str | None, Field(description="The message of this entry.")]
+    oldest_id: Annotated[
+        str | None,
+        Field(description="The message of this entry; holdfast message shows where it is."),
+    ]
 
 
 @dataclass(frozen=True, slots=True)
 class ChannelNow:
-    """One channel; all channels for replies are `/ret/*`."""
+    """One channel."""
 
-    channel: str
+    channel: Annotated[str, Field(description="The channel; all channels for replies are /ret/*.")]
     waiting: _Waiting
     in_flight: _InFlight
     receivers: Annotated[Count, Field(description="Queues with entries of it.")]
@@ -77,7 +91,8 @@ class ChannelNow:
 class WorkerNow:
     """One worker of a work queue."""
 
-    receiver: str
+    channel: _WorkChannel
+    receiver: Annotated[str, Field(description="The session that works.")]
     waiting: Annotated[Count, Field(description="Work that it has, and was not handed yet.")]
     in_work: Annotated[Count, Field(description="Work that it was handed.")]
     oldest: Annotated[Ms | None, Field(description="When its oldest waiting work was published.")]
@@ -88,9 +103,9 @@ class WorkerNow:
 
 @dataclass(frozen=True, slots=True)
 class WorkNow:
-    """One work queue, with what its workers have of it."""
+    """One work queue."""
 
-    channel: str
+    channel: _WorkChannel
     waiting: Annotated[Count, Field(description="Work that nobody was handed yet.")]
     unassigned: Annotated[Count, Field(description="Of this, the part that no worker has.")]
     in_work: Annotated[Count, Field(description="Work that workers were handed.")]
@@ -99,23 +114,16 @@ class WorkNow:
         Ms | None, Field(description="When the work was handed over that takes longest.")
     ]
     receivers: Annotated[Count, Field(description="Sessions that have subscribed to it.")]
-    workers: FirstItems[WorkerNow]
 
 
 @dataclass(frozen=True, slots=True)
 class CodeNow:
     """Dead letters of the last hour with one code."""
 
-    code: str
-    letters: Count
-
-
-@dataclass(frozen=True, slots=True)
-class LettersNow:
-    """Dead letters of the last hour; those with other codes are counted in the total only."""
-
-    total: Count
-    codes: Annotated[list[CodeNow], Field(description="The most frequent first.")]
+    code: Annotated[
+        str | None, Field(description="The error code; without one, all other codes together.")
+    ]
+    letters: Annotated[Count, Field(description="Dead letters of the last hour.")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,7 +136,7 @@ class Now:
         StoreState,
         Field(description="`full` if too many changes wait until it is available."),
     ]
-    alerts: Annotated[list[RaisedAlert], Field(description="The alerts that are raised.")]
+    alerts: Annotated[FirstItems[RaisedAlert], Field(description="The alerts that are raised.")]
     waiting: _Waiting
     in_flight: _InFlight
     oldest: OldestEntry | None
@@ -145,6 +153,9 @@ class Now:
     work_queues: Annotated[
         FirstItems[WorkNow], Field(description="Work queues with the most work.")
     ]
+    workers: Annotated[
+        FirstItems[WorkerNow], Field(description="The workers of each of these with the most work.")
+    ]
     held_back: Annotated[
         FirstItems[ReceiverNow],
         Field(description="Sessions that are held back, those with the most entries first."),
@@ -156,5 +167,11 @@ class Now:
         FirstItems[ReceiverNow],
         Field(description="Sessions that are POLLING or DEAD, those with the most entries first."),
     ]
-    letters: Annotated[LettersNow | None, Field(description="Null while the store is unavailable.")]
+    letters: Annotated[
+        FirstItems[CodeNow] | None,
+        Field(
+            description="Dead letters of the last hour, the most frequent code first; null while "
+            "the store is unavailable."
+        ),
+    ]
     figures: Annotated[Figures, Field(description="The live figures.")]

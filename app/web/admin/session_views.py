@@ -125,11 +125,13 @@ class ClearedQueue:
 class HeldChannel:
     """A held channel: its receivers refused its messages, or an operator holds it back."""
 
-    channel: str
-    reason: str
-    who: Annotated[str, Field(description="`guard`, whose holds are probed, or an operator.")]
-    since: Ms
-    until: Ms | None
+    channel: Annotated[str, Field(description="The channel.")]
+    reason: Annotated[str, Field(description="Why.")]
+    who: Annotated[
+        str, Field(description="Who holds it back: guard, whose holds are probed, or an operator.")
+    ]
+    since: Annotated[Ms, Field(description="Since when it is held back.")]
+    until: Annotated[Ms | None, Field(description="When the hold ends, if that is known.")]
     attempts: Annotated[Count, Field(description="Number of probes without success.")]
     next_attempt: Annotated[
         Ms | None, Field(description="Time of the next probe; null while one is under way.")

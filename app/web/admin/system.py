@@ -25,12 +25,13 @@ from holdfast.web.admin.fields import (
 )
 from holdfast.web.admin.figures import LiveFigures
 from holdfast.web.admin.now import LiveNow
+from holdfast.web.admin.now_tables import NowTable, tables
 from holdfast.web.admin.now_views import Now
 from holdfast.web.admin.queue_waits import QueueWaits
 from holdfast.web.admin.route import route
 from holdfast.web.admin.session_views import HeldChannel, held_channel
 from holdfast.web.admin.tokens import Role
-from holdfast.web.admin.views import Page, first_names
+from holdfast.web.admin.views import Page, TableColumn, first_names
 
 # Redis refuses to list what is before 0-0.
 _CURSOR = re.compile(r"(?!0+-0+$)[0-9]{1,19}-[0-9]{1,19}")
@@ -85,6 +86,11 @@ class SystemResource:
         """Show what is stuck now, since when, and for whom; each list has so many items at most."""
         return await self._now.read(limit)
 
+    @route("GET", "/now/tables")
+    async def now_tables(self) -> list[NowTable]:
+        """Show how people see these lists: their titles, and their columns with a meaning each."""
+        return tables()
+
     @route("GET", "/pipeline/{result}")
     async def pipeline_result(self, result: ResultName) -> views.PipelineResult:
         """Show the latest result of the pipeline with this name."""
@@ -92,7 +98,7 @@ class SystemResource:
         if found is None:
             text = f"the pipeline has not written {result} yet: run holdfast pipeline ingest"
             raise RequestFailed(UNKNOWN, text)
-        columns = [views.ResultColumn(**each) for each in found.pop("columns")]
+        columns = [TableColumn(**each) for each in found.pop("columns")]
         return views.PipelineResult(**found, columns=columns)
 
     # Channels

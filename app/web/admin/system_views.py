@@ -7,6 +7,7 @@ from pydantic import Field
 
 from holdfast.store.fields import Count, Ms, one_of
 from holdfast.web.admin.tokens import Role
+from holdfast.web.admin.views import TableColumn
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,15 +37,6 @@ class ChannelSummary:
 
 
 @dataclass(frozen=True, slots=True)
-class ResultColumn:
-    """One column of a result."""
-
-    name: str
-    form: Annotated[str, Field(description="How people write its values, such as `ms`.")]
-    meaning: str
-
-
-@dataclass(frozen=True, slots=True)
 class PipelineResult:
     """A result of the pipeline."""
 
@@ -53,7 +45,7 @@ class PipelineResult:
     since: Annotated[int | None, Field(description="Time of the first event that it covers.")]
     until: Annotated[int | None, Field(description="Time of the last event that it covers.")]
     title: str
-    columns: list[ResultColumn]
+    columns: list[TableColumn]
     rows: list[dict[str, Any]]
 
 

@@ -11,6 +11,9 @@ from typing import Annotated, Any, Generic, TypeVar
 
 from pydantic import Field
 
+from holdfast.store.fields import values_of
+from holdfast.units import Form
+
 Item = TypeVar("Item")
 View = TypeVar("View")
 
@@ -28,6 +31,15 @@ class Items(Generic[Item]):
     """A whole list."""
 
     items: list[Item]
+
+
+@dataclass(frozen=True, slots=True)
+class TableColumn:
+    """One column of a table."""
+
+    name: str
+    form: Annotated[Form, values_of(Form), Field(description="How people write its values.")]
+    meaning: str
 
 
 def first_names(

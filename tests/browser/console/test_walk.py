@@ -357,7 +357,7 @@ def test_results_of_the_pipeline_are_shown_and_lead_to_messages(
     expect(warm).to_have_attribute("title", re.compile("p99 3.1 ms"))
     expect(page.get_by_role("row").filter(has_text="78 %")).to_contain_text("5 s")
     expect(page.get_by_role("row").filter(has_text="order * of * is")).to_contain_text("/orders/*")
-    page.get_by_role("row").filter(has_text="100 %").get_by_role("link").click()
+    page.get_by_role("row").filter(has_text="100 %").get_by_role("link", name="holdfast-").click()
     expect(page.get_by_role("heading", name="Where is my message?")).to_be_visible()
 
 
@@ -371,9 +371,24 @@ def test_results_explain_every_column(page: Page, world: World) -> None:
         expect(shown.get_by_text(column.meaning)).to_be_visible()
 
 
+def test_every_column_of_what_is_stuck_now_is_explained(page: Page, world: World) -> None:
+    look_at(page, "#/now")
+    found = world.ask("GET", "now")
+    tables = [
+        each for each in world.ask("GET", "now/tables")["items"] if found[each["name"]]["items"]
+    ]
+    assert {"held_back", "receivers", "channels"} <= {each["name"] for each in tables}
+    for table in tables:
+        heading = page.get_by_role("heading", name=table["title"], exact=True)
+        shown = page.locator(".contents > div").filter(has=heading)
+        shown.get_by_text("What the columns mean").click()
+        for column in table["columns"]:
+            expect(shown.get_by_text(column["meaning"], exact=True)).to_be_visible()
+
+
 def test_raised_alerts_are_shown_with_what_to_do(page: Page, world: World) -> None:
     alert = {"alert": "audit", "since": 1, "reason": "3 violations", "next": "look at them"}
-    told = {**world.ask("GET", "now"), "alerts": [alert]}
+    told = {**world.ask("GET", "now"), "alerts": {"items": [alert], "more": 0}}
     page.route("**/admin/api/v1/now?*", lambda route: route.fulfill(json=told))
     look_at(page, "#/now")
     row = page.get_by_role("row").filter(has_text="3 violations")

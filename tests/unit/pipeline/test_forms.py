@@ -5,9 +5,10 @@ from datetime import UTC, datetime
 import pytest
 
 from holdfast.pipeline.reports.catalogue import result_of
-from holdfast.pipeline.reports.columns import COLUMNS, Form
+from holdfast.pipeline.reports.columns import COLUMNS
 from holdfast.pipeline.reports.forms import written
 from holdfast.pipeline.reports.tables import Answer
+from holdfast.units import Form
 
 TIME = "2025-11-20T10:05:07.250Z"
 

@@ -1,0 +1,51 @@
+// Tables whose columns the server defines: what they mean, and how people write their values.
+import {badge, h} from "../dom.js";
+import {at} from "./address.js";
+import {bytes, count, rate, spaced, span, time} from "./format.js";
+import {facts, link, messageLink, mono, sheet, when} from "./parts.js";
+import {held, MOODS, sessionLink} from "./sessions.js";
+
+const WORK = "work:";
+const NOTHING = "–";
+const share = (part) => `${count(part * 100)} %`;
+export const took = (ms) => (ms === null || ms === undefined ? NOTHING : span(ms * 1000));
+
+/** A session, the queue of a subject, or that of work. */
+function receiver(key) {
+    const [name, number] = [key.slice(0, key.lastIndexOf("/")), key.slice(key.lastIndexOf("/") + 1)];
+    if (number !== "0") {
+        return sessionLink(key);
+    }
+    return name.startsWith(WORK) ? link(key, "work", name.slice(WORK.length)) : link(key, "subjects", name);
+}
+
+// How values are written, by the form of their column.
+const FORMS = new Map(Object.entries({
+    // Stars stand for several channels.
+    channel: (channel) => (channel.includes("*") ? mono(channel) : link(channel, "channels", channel)),
+    work: (channel) => link(channel, "work", channel),
+    session: mono, receiver, message: messageLink,
+    state: (state) => badge(state, MOODS.get(state)),
+    hold: held,
+    flag: (is) => (is ? badge("yes", "warn") : "no"),
+    code: (code) => h("a", {href: at("dead", "letters", {code}), class: "mono"}, code),
+    fingerprint: (value) => h("a", {href: at("dead", "letters", {fingerprint: value}), class: "mono"}, value),
+    time: when, minute: time, hour: time, day: time,
+    count, number: rate, bytes, ms: took, share,
+}));
+const NUMBERS = new Set(["count", "number", "bytes", "ms", "share"]);
+
+/** A table with this title. */
+export const defined = (title, columns, rows) => sheet(title, columns.map(shown), rows, "None.");
+
+/** What the columns mean, for whoever asks. */
+export const meanings = (columns) => h("details", {class: "meanings"}, h("summary", {}, "What the columns mean"),
+    facts(columns.map(({name, meaning}) => [headed(name), meaning])));
+
+const headed = (name) => spaced(name[0].toUpperCase() + name.slice(1));
+
+/** A column as `sheet` takes it. */
+const shown = ({name, form}) => [headed(name), (row) => {
+    const value = row[name] ?? null;
+    return value === null ? NOTHING : (FORMS.get(form) ?? String)(value);
+}, NUMBERS.has(form) ? "number" : ""];
