@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 
-from bench.journal.life import Life, settle_town
+from bench.journal.life import ORDINARY, Life, Size, settle_town
 from bench.journal.outlets import EPOCH, Outlet
 from holdfast.journal.schema import Kind
 
@@ -18,9 +18,9 @@ _A_TURN = 90
 
 
 def generate(
-    outlet: Outlet, *, events: int, nodes: int, hours: float, seed: int, receivers: int = 5000
+    outlet: Outlet, *, events: int, nodes: int, hours: float, seed: int, size: Size = ORDINARY
 ) -> dict[str, Any]:
-    """Write the journals of some nodes; return their totals."""
+    """Write the journals of some nodes, each with a town of this size; return their totals."""
     began = time.process_time()
     each = events // nodes
     step_us = max(int(hours * _HOUR_US * _A_TURN / each), 1000)
@@ -28,7 +28,7 @@ def generate(
     for n in range(nodes):
         dice = random.Random(seed * 1000 + n)
         node = f"n{n}"
-        town = settle_town(n, dice, receivers // nodes, 200)
+        town = settle_town(n, dice, size)
         life = Life(node, town, dice, partial(outlet.write, node), step_us)
         life.run(each)
         lives.append(life)

@@ -71,8 +71,22 @@ class Town:
     senders: list[str]
 
 
-def settle_town(node: int, dice: random.Random, receivers: int, channels: int) -> Town:
+@dataclass(frozen=True, slots=True)
+class Size:
+    """How many receivers and channels a town has, and which share of messages one channel has."""
+
+    receivers: int = 1250
+    channels: int = 200
+    # By default no more than the first of channels whose shares fall like 1, 1/2, 1/3, ...
+    busiest: float | None = None
+
+
+ORDINARY = Size()
+
+
+def settle_town(node: int, dice: random.Random, size: Size) -> Town:
     """Make a town: few channels have most of the messages, and few have many subscribers."""
+    receivers, channels = size.receivers, size.channels
     people = []
     for n in range(receivers):
         sort = dice.choices((Sort.PLAIN, Sort.ACKS, Sort.KEPT), (3, 4, 3))[0]
@@ -84,11 +98,18 @@ def settle_town(node: int, dice: random.Random, receivers: int, channels: int) -
     sizes = [min(int(dice.paretovariate(0.9)) + 1, 300, receivers) for _ in names]
     return Town(
         channels=names,
-        weights=list(accumulate(1 / (n + 1) for n in range(channels))),
-        subscribers=[dice.sample(people, size) for size in sizes],
+        weights=list(accumulate(_weights(channels, size.busiest))),
+        subscribers=[dice.sample(people, number) for number in sizes],
         receivers=people,
         senders=[f"client/service{n}/1" for n in range(20)],
     )
+
+
+def _weights(channels: int, busiest: float | None) -> list[float]:
+    weights = [1 / (n + 1) for n in range(channels)]
+    if busiest is not None:
+        weights[0] = busiest / (1 - busiest) * sum(weights[1:])
+    return weights
 
 
 class Life:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from bench.journal.generate import generate
+from bench.journal.life import ORDINARY, Size
 from bench.journal.outlets import Streams
 from bench.pipeline.steps import STEPS
 from bench.pipeline.watch import Cost, run
@@ -55,16 +56,28 @@ def main() -> None:
     parser.add_argument("--events", type=int, nargs="+", default=[2_000_000])
     parser.add_argument("--nodes", type=int, default=4)
     parser.add_argument("--place", type=Path, help="folder of stores and tables; default: in /tmp")
+    add_sizes(parser)
     options = parser.parse_args()
     for events in options.events:
         with tempfile.TemporaryDirectory(prefix="holdfast-bench-", dir=options.place) as place:
-            measure(Path(place), events, options.nodes)
+            measure(Path(place), events, options.nodes, size_of(options))
 
 
-def measure(place: Path, events: int, nodes: int) -> None:
+def add_sizes(parser: argparse.ArgumentParser) -> None:
+    """Add options for the traffic of each node."""
+    parser.add_argument("--receivers", type=int, default=ORDINARY.receivers, help="of each node")
+    parser.add_argument("--channels", type=int, default=ORDINARY.channels, help="of each node")
+    parser.add_argument("--busiest", type=float, help="share of messages in one channel, as in 0.9")
+
+
+def size_of(options: argparse.Namespace) -> Size:
+    return Size(options.receivers, options.channels, options.busiest)
+
+
+def measure(place: Path, events: int, nodes: int, size: Size) -> None:
     with running_store(place / "store") as url:
         print(f"\n{events:,} events of {nodes} nodes, load {os.getloadavg()[0]:.1f}\n", flush=True)
-        generate(Streams(url, "holdfast"), events=events, nodes=nodes, hours=6, seed=7)
+        generate(Streams(url, "holdfast"), events=events, nodes=nodes, hours=6, seed=7, size=size)
         found = {step: _step(step, url, place / "lake") for step in STEPS}
     _print_figures(events, found)
     _print_comparison(found)

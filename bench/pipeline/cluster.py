@@ -13,7 +13,7 @@ from time import sleep
 
 from bench.journal.generate import generate
 from bench.journal.outlets import Streams
-from bench.pipeline.__main__ import running_store
+from bench.pipeline.__main__ import add_sizes, running_store, size_of
 from bench.pipeline.standalone import HERE, standalone
 from bench.pipeline.watch import cpu_of, run
 from bench.tables import lay_out
@@ -31,7 +31,7 @@ def main() -> None:
     parser.add_argument("--events", type=int, default=300_000)
     parser.add_argument("--nodes", type=int, default=4)
     parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--receivers", type=int, default=5000)
+    add_sizes(parser)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="holdfast-bench-") as name:
         place = Path(name)
@@ -44,7 +44,7 @@ def main() -> None:
                 nodes=options.nodes,
                 hours=6,
                 seed=7,
-                receivers=options.receivers,
+                size=size_of(options),
             )
             _measure(place / "lake", store, master)
 

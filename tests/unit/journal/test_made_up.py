@@ -9,6 +9,7 @@ import orjson
 import pytest
 
 from bench.journal.generate import generate
+from bench.journal.life import Size
 from bench.journal.outlets import Files
 from holdfast.journal.frame import decode
 from holdfast.journal.schema import SETTLED, Event, Kind
@@ -17,7 +18,7 @@ from holdfast.journal.unfold import unfold
 
 @pytest.fixture
 def truth(tmp_path: Path) -> dict[str, Any]:
-    return generate(Files(tmp_path), events=4000, nodes=2, hours=0.05, seed=1, receivers=60)
+    return generate(Files(tmp_path), events=4000, nodes=2, hours=0.05, seed=1, size=Size(30))
 
 
 def entries(file: Path) -> Iterator[tuple[int, bytes]]:
@@ -70,3 +71,11 @@ def test_no_generated_event_is_earlier_than_the_publish_of_its_message(
 ) -> None:
     for event in events(tmp_path):
         assert event.msg is None or event.ts * 1000 >= event.msg - 1_000_000
+
+
+def test_one_channel_may_have_most_of_the_messages(tmp_path: Path) -> None:
+    size = Size(receivers=30, channels=50, busiest=0.9)
+    generate(Files(tmp_path), events=4000, nodes=1, hours=0.05, seed=1, size=size)
+    channels = Counter(event.channel for event in events(tmp_path) if event.kind == Kind.PUBLISHED)
+    assert channels.most_common(1)[0][1] > 0.8 * channels.total()
+    assert len(channels) > 10

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench.journal.generate import generate
+from bench.journal.life import Size
 from holdfast.journal.frame import Frame, FrameUnreadable, Head, decode, encode
 from holdfast.journal.schema import VERSION, Event
 from holdfast.journal.unfold import unfold
@@ -81,7 +82,7 @@ def with_block(name: str, **columns: Any) -> Body:
 @pytest.mark.slow
 def test_the_columns_of_a_generated_journal_have_the_events_that_the_server_unfolds() -> None:
     shelf = Shelf()
-    generate(shelf, events=4000, nodes=2, hours=0.05, seed=1, receivers=60)
+    generate(shelf, events=4000, nodes=2, hours=0.05, seed=1, size=Size(30))
     frames = [decode(frame) for frame in shelf.frames]
     assert rows_of(frames) == events_of(frames)
 
