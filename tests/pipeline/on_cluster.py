@@ -12,13 +12,10 @@ from holdfast.pipeline.on_spark import of_lake
 from holdfast.pipeline.reports.catalogue import REPORTS
 from holdfast.pipeline.session import Engine, open_session
 from tests.pipeline.audited import findings
+from tests.pipeline.small import SMALL
 
 # Few rows need few tasks.
-_SETTINGS = {
-    "spark.driver.host": HERE,
-    "spark.sql.shuffle.partitions": "2",
-    "spark.ui.enabled": "false",
-}
+_SETTINGS = {**SMALL, "spark.driver.host": HERE, "spark.sql.shuffle.partitions": "2"}
 
 
 def main() -> None:

@@ -2,10 +2,12 @@
 
 import json
 import time
+import urllib.error
 import urllib.request
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from http import HTTPStatus
 from random import Random
 from typing import Any
 
@@ -184,8 +186,14 @@ class Town:
             {"Authorization": f"Bearer {token}", "Content-Type": "application/json"},
             method=method,
         )
-        with urllib.request.urlopen(request, timeout=_TIMEOUT_S) as response:
-            return json.loads(response.read() or "null")
+        for _ in patience():
+            try:
+                with urllib.request.urlopen(request, timeout=_TIMEOUT_S) as response:
+                    return json.loads(response.read() or "null")
+            except urllib.error.HTTPError as error:
+                if error.code != HTTPStatus.TOO_MANY_REQUESTS:
+                    raise
+                time.sleep(int(error.headers["Retry-After"]))
 
     def letters(self, receiver: str) -> list[Json]:
         letters: list[Json] = self.admin("GET", f"/dead-letters?limit=500&receiver={receiver}")[
