@@ -14,7 +14,7 @@ from holdfast.pipeline.census import census
 from holdfast.pipeline.digests import another_name, read_sealed, write_sealed
 from holdfast.pipeline.failures import PipelineFailed
 from holdfast.pipeline.ingest import write_lives
-from holdfast.pipeline.lake import EVENTS, MADE, Lake, NewFile, check
+from holdfast.pipeline.lake import EVENTS, MADE, VERSION, Lake, NewFile, check
 from holdfast.pipeline.runs import runs_of
 from holdfast.pipeline.spans import first_of, footer
 from holdfast.pipeline.tasks import Tasks
@@ -62,6 +62,8 @@ class Backfill:
         try:
             planned = read_sealed(self._plan)
         except FileNotFoundError:
+            return []
+        if self._scratch.version() != VERSION:
             return []
         steps = [Step(day, tuple(files)) for day, files in planned]
         known = {file for step in steps for file in step.files}

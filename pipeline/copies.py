@@ -1,10 +1,12 @@
 """Copies and their possible ends."""
 
-from holdfast.journal.schema import SETTLED
+from holdfast.journal.schema import SETTLED, Kind
 
 MESSAGE = ("msg", "origin")
 COPY = (*MESSAGE, "receiver")
+# After these, a copy is not in its queue any more; a copy that moved goes on in another one.
 ENDS = sorted(SETTLED)
+LAST_ENDS = sorted(SETTLED - {Kind.MOVED})
 # The beginning of reply channels, and what all of them are called together.
 REPLIES, REPLY_CHANNELS = "/ret/", "/ret/*"
 # The copy was only in the memory of a process that ended.

@@ -46,7 +46,7 @@ CARRIED = ("messages", OPEN)
 # Reading fewer bytes than this takes no longer than Java's warm-up.
 _SMALL = 32 * 1024**2
 # Increased by every change that invalidates existing tables.
-VERSION = 6
+VERSION = 7
 # Since this version, events have their present form.
 OLDEST = 3
 

@@ -6,7 +6,7 @@ import pyarrow.compute as pc
 from holdfast.journal.schema import Kind
 from holdfast.pipeline import schemas
 from holdfast.pipeline.arrow import arrow_of
-from holdfast.pipeline.copies import ENDS, MESSAGE, REPLIES, REPLY_CHANNELS
+from holdfast.pipeline.copies import LAST_ENDS, MESSAGE, REPLIES, REPLY_CHANNELS
 from holdfast.pipeline.rows import Sums, beside, of_each_word, only_if, summed, with_columns
 from holdfast.pipeline.runs import NEVER
 
@@ -42,7 +42,7 @@ def _parts(events: pa.Table) -> pa.Table:
     """Return the part of each event in what is known of its message."""
     kind, unnamed = events["kind"], is_unnamed(events["receiver"])
     is_begin, is_replay = pc.equal(kind, Kind.PUBLISHED), pc.equal(kind, Kind.REPLAYED)
-    is_end = pc.is_in(kind, pa.array(ENDS))
+    is_end = pc.is_in(kind, pa.array(LAST_ENDS))
     parts = with_columns(
         events.select([*MESSAGE, "copies", "kept", "over_us"]),
         {

@@ -1,4 +1,4 @@
-"""Converts tables of an older version, which had a folder for the events of each batch.
+"""Converts events of an older version: their folders, and their moves.
 
 The other tables are then rebuilt; until then, the tables count as those of the older version.
 """
@@ -6,13 +6,23 @@ The other tables are then rebuilt; until then, the tables count as those of the 
 import json
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from holdfast.journal.schema import Kind
+from holdfast.pipeline.arrow import ARROW, opened
 from holdfast.pipeline.backfill import check_reach
 from holdfast.pipeline.digests import another_name
 from holdfast.pipeline.failures import PipelineFailed
-from holdfast.pipeline.lake import EVENTS, MADE, TABLES, Lake, NewFile, refuse
+from holdfast.pipeline.lake import EVENTS, MADE, TABLES, Lake, NewFile, check, refuse
+from holdfast.pipeline.reports.memory import DAY_NS
+from holdfast.pipeline.source.event_files import write_events
+from holdfast.pipeline.source.moves import ADDED, NEEDED, taken_back
+from holdfast.pipeline.table_files import File, paths_of
 
 _OTHERS = ("_checkpoint", "_receipts")
 
@@ -64,6 +74,45 @@ def _files(lake: Lake, newest: int) -> Iterator[Path]:
 def _check_receipt(receipt: Path, folder: Path) -> None:
     names = json.loads(receipt.read_bytes()) if receipt.exists() else []
     refuse({folder / name: "is missing" for name in names if not (folder / name).exists()})
+
+
+def take_back(lake: Lake) -> None:
+    """Add the publishes that an older version lacks: see `holdfast.pipeline.source.moves`.
+
+    It can be repeated after a kill.
+    """
+    with lake.changing():
+        files = lake.found(EVENTS, at=lake.state())
+        check(paths_of(files))
+        if _is_done(files):
+            return
+        # Those of a day fit into memory. Messages of removed days stay as they are.
+        days = sorted({file.day for file in files if file.day is not None})
+        made = (_taken_back(files, datetime.fromisoformat(day)) for day in days)
+        receipts = write_events((rows for rows in made if len(rows)), lake.root / EVENTS)
+        names = {name for receipt in receipts for name in receipt.column("file").to_pylist()}
+        lake.open(EVENTS).exchange((), names, is_same=False)
+
+
+def _is_done(files: Iterable[File]) -> bool:
+    is_added = (pc.field("pos") == ADDED) & _is(Kind.PUBLISHED)
+    return bool(opened(paths_of(files), ARROW).count_rows(filter=is_added))
+
+
+def _taken_back(files: Iterable[File], day: datetime) -> pa.RecordBatch:
+    """Return the publishes that the messages of a day lack."""
+    begin = int(day.replace(tzinfo=UTC).timestamp()) * 10**9
+    about = paths_of(file for file in files if file.may_have(begin, begin + DAY_NS))
+    events = opened(about, NEEDED)
+    of_day = (pc.field("msg") >= begin) & (pc.field("msg") < begin + DAY_NS)
+    moves = events.to_table(filter=of_day & _is(Kind.MOVED))
+    moved = pc.field("msg").isin(pc.unique(moves["msg"]))
+    published = events.to_table(filter=of_day & _is(Kind.PUBLISHED) & moved)
+    return taken_back(pa.concat_tables([each.cast(NEEDED) for each in (moves, published)]))
+
+
+def _is(kind: str) -> pc.Expression:
+    return pc.field("kind").cast(pa.string()) == kind
 
 
 def clean_up(lake: Lake) -> None:

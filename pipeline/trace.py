@@ -24,6 +24,7 @@ _STEPS = """
     select epoch_us(ts) as at_us, node, kind, receiver, channel, attempt, code,
         lpad(cast(letter as varchar), 19, '0') as letter, copies, sender
     from {events} where msg = (select msg from {wanted}) and origin = (select origin from {wanted})
+        and pos >= 0
     order by ts, seq, pos
 """
 

@@ -109,7 +109,7 @@ def backfill(
     lake = Lake(journal.lake)
     with failing(), lake.alone_with_tables(oldest=OLDEST):
         from holdfast.pipeline.backfill import Backfill
-        from holdfast.pipeline.migration import clean_up, take_over
+        from holdfast.pipeline.migration import clean_up, take_back, take_over
         from holdfast.pipeline.tasks import tasks_of
         from holdfast.pipeline.upkeep import give_up_lost
 
@@ -118,6 +118,8 @@ def backfill(
             take_over(lake)
         if accept_loss:
             note(f"{counted(give_up_lost(lake), 'file')} of events given up")
+        if is_older:
+            take_back(lake)
         work = Backfill(lake)
         with worker.workers(lambda: False) as engine, progress() as bar:
             done = work.done

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from holdfast.delivery.marks import BatchMark
     from holdfast.delivery.moves import Move
 
+# The version of the notes that a server before this one may have left.
+_OLDER = 2
 # The journal's event for each outcome; none if there never was a copy.
 KINDS: Mapping[Way, str] = {
     Way.ACKED: Kind.ACKED,
@@ -50,15 +52,25 @@ def packed(note: DecodedNote) -> bytes:
 def unpacked(note: bytes) -> DecodedNote:
     """Decode a note; raise `ValueError` if it is unreadable or of another version."""
     version, published, rows = orjson.loads(note)
-    if version != VERSION:
+    if version not in (VERSION, _OLDER):
         raise ValueError(f"a note of version {version}")
+    publishes = [
+        (id, copies, kept, size, priority, sender, channel)
+        for id, copies, kept, size, priority, sender, channel in published
+    ]
+    if version == _OLDER and any(kind == Kind.MOVED for kind, *_ in rows):
+        publishes = [*_beyond_moves(publishes)]
     return (
-        [
-            (id, copies, kept, size, priority, sender, channel)
-            for id, copies, kept, size, priority, sender, channel in published
-        ],
+        publishes,
         [(kind, ids, attempt, why, keys, at) for kind, ids, attempt, why, keys, at in rows],
     )
+
+
+def _beyond_moves(published: Iterable[PublishRow]) -> Iterator[PublishRow]:
+    """Yield what is left of an older note's publishes, which have a copy more for each move."""
+    for id, copies, kept, size, priority, sender, channel in published:
+        if copies > 1:
+            yield id, copies - 1, kept - 1 if kept else 0, size, priority, sender, channel
 
 
 def handed_over(batches: "Mapping[str, BatchMark]", at: int) -> list[Row]:
@@ -96,15 +108,19 @@ def refused(entries: "Iterable[Entry]", key: str, why: FailureDetails, at: int) 
 
 
 def moved(moves: "Sequence[Move]", at: int) -> DecodedNote:
-    """Return the new copies as publishes, and the rows of the queues that have and had them."""
+    """Return the rows of the queues that have and had the messages.
+
+    A move that changes the number of copies is a publish, too.
+    """
     copies: list[PublishRow] = []
     rows: list[Row] = []
     for message, source, targets, count, _ in moves:
-        if count:
-            kept = count if message.is_durable else 0
+        if count != 1:
+            more = count - 1
+            kept = more if message.is_durable else 0
             # The size was reported when the message was published.
             copies.append(
-                (message.id, count, kept, 0, message.priority, message.sender, message.channel)
+                (message.id, more, kept, 0, message.priority, message.sender, message.channel)
             )
         rows.append((Kind.MOVED, [message.id], None, None, [source], [at]))
         if count:

@@ -6,7 +6,9 @@ columns, so both may be added; the version changes when a meaning changes.
 
 from typing import Final, NamedTuple
 
-VERSION = 2
+VERSION = 3
+# In frames of earlier versions, the new place of a copy that moved was a publish of another copy.
+MOVES_APART = 3
 # With this many events, a frame leaves at the next beat. Longer frames would cost less for each
 # event, because a frame itself costs as much as 100 rows; but a killed process loses what waits.
 FULL = 1000
@@ -23,8 +25,9 @@ NS_PER_US: Final = 1000
 class Kind:
     """Kinds of events: plain text, because an enum costs more than the rest of an event."""
 
-    # About a message: the number of its new copies, one for each receiver. The receivers that a
-    # message enters by a move count as new ones here, and `moved` takes the one that it left away.
+    # About a message: the number of its new copies, one for each receiver. A copy that moves is no
+    # new one. Copies that become one by a move, or more than one, change the number: another event
+    # has the difference.
     PUBLISHED: Final = "published"
 
     # About a message and its receiver.
@@ -68,12 +71,13 @@ class Kind:
     DROPPED: Final = "dropped"
 
 
-# The events that end a copy; each copy has at most one of them.
+# The events after which a copy is not in its queue any more.
 SETTLED = frozenset({Kind.ACKED, Kind.WRITTEN, Kind.DEAD, Kind.EXPIRED, Kind.DISCARDED, Kind.MOVED})
 
-# The books: by counter, the kinds that it counts; of publishes it counts copies.
+# The books: by counter, the kinds that it counts; of publishes it counts copies. A copy that moves
+# is accepted again by its new queue.
 BOOKS: Final = {
-    "accepted": (Kind.PUBLISHED, Kind.REPLAYED),
+    "accepted": (Kind.PUBLISHED, Kind.REPLAYED, Kind.MOVED),
     "acked": (Kind.ACKED, Kind.WRITTEN),
     "dead": (Kind.DEAD,),
     "expired": (Kind.EXPIRED,),
@@ -98,8 +102,8 @@ class Event(NamedTuple):
     # The session name: joe/1.
     receiver: str | None = None
     # Only for `published`: the number of receivers, how many of them have it in the store, the size
-    # of the event in bytes (0 for further receivers of a message that was reported before), the
-    # priority, and the publishing session, None for the server.
+    # of the event in bytes (0 if the message was reported before), the priority, and the publishing
+    # session, None for the server.
     copies: int | None = None
     kept: int | None = None
     size: int | None = None

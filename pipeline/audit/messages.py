@@ -124,10 +124,14 @@ def _copies(events: str) -> str:
 
 
 def _messages(copies: str) -> str:
-    """Return the question for the copies of each message, in numbers."""
+    """Return the question for the copies of each message, in numbers.
+
+    A copy that moves ends in one queue and goes on in another one, which is another receiver.
+    """
     return f"""
     select msg, origin, is_old, cast(null as string) as receiver,
-        sum(published) as published, sum(copies) + sum(replayed) as room, sum(ends) as ends,
+        sum(published) as published, sum(copies) + sum(replayed) + sum(moves) as room,
+        sum(ends) as ends,
         count(receiver) as receivers, sum(others) as others,
         bool_or({_any(_OF_COPIES)}) as is_faulty
     from {{{copies}}} group by msg, origin, is_old

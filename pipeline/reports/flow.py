@@ -1,9 +1,9 @@
 """The number of messages, and their outcomes."""
 
-from holdfast.pipeline.copies import ENDS
+from holdfast.pipeline.copies import LAST_ENDS
 from holdfast.pipeline.reports.sums import COUNTS
 
-_ENDS = ", ".join(map(repr, ENDS))
+_ENDS = ", ".join(map(repr, LAST_ENDS))
 
 _COUNTS = ", ".join(f"cast(coalesce(sum({name}), 0) as bigint) as {name}" for name in COUNTS)
 # By channel: publishes, copies, and the number of each end. A copy is one message for one receiver,
@@ -28,24 +28,18 @@ FUNNEL = f"""
 """
 
 # By minute and node, the newest first. A message that is stored for some of its receivers only is
-# published twice; only the first event has its size. A copy that moves is published again for the
-# minute of its publish; its move takes that back.
+# published twice; only the first event has its size.
 THROUGHPUT = """
-    with happened as (
-        select kind, node, size, copies, case when kind <> 'moved' then ts
-            else least(ts, timestamp_micros(cast((msg - msg % 1000) / 1000 as bigint))) end as ts
-        from {events} where msg is not null
-    )
     select date_trunc('minute', ts) as minute, node,
         count(case when kind = 'published' and size > 0 then 1 end) as published,
-        cast(coalesce(sum(copies), 0) - count(case when kind = 'moved' then 1 end) as bigint)
-            as copies,
+        cast(coalesce(sum(copies), 0) as bigint) as copies,
         cast(coalesce(sum(size), 0) as bigint) as bytes,
         count(case when kind in ('handed', 'redelivered', 'written') then 1 end) as handed,
         count(case when kind in
             ('acked', 'written', 'dead', 'expired', 'discarded') then 1 end) as ended,
         count(case when kind = 'dead' then 1 end) as dead
-    from happened group by date_trunc('minute', ts), node order by minute desc, node
+    from {events} where msg is not null
+    group by date_trunc('minute', ts), node order by minute desc, node
 """
 
 # By hour, the newest first: the copies that began and ended, the maximum that was open at the end
@@ -54,12 +48,12 @@ BACKLOG = f"""
     with known as (
         select timestamp_micros(cast((msg - msg % 1000) / 1000 as bigint)) as ts, copies as came,
             0 as went, msg, origin
-        from {{begun}}
+        from {{publishes}}
         union all
         select ts, case when kind = 'replayed' then 1 else 0 end as came,
             case when kind = 'replayed' then 0 else 1 end as went, msg, origin
         from {{events}}
-        where kind = 'replayed' or kind in ({_ENDS}) and kind <> 'moved'
+        where kind = 'replayed' or kind in ({_ENDS})
     ),
     changes as (
         select ts, came, went from known left join {{begins}} using (origin)
@@ -83,22 +77,11 @@ BACKLOG = f"""
 # By publishing session, those with the most bytes first: its messages, their copies, and its
 # busiest minute. The server publishes without a session.
 PUBLISHERS = """
-    with moves as (
-        select msg, origin, count(*) as moves from {events} where kind = 'moved'
-        group by msg, origin
-    ),
-    sent as (
-        select sender, ts, size, copies, 0 as moves from {events} where kind = 'published'
-        union all
-        select sender, ts, 0 as size, 0 as copies, moves.moves
-        from {events} event join moves using (msg, origin)
-        where kind = 'published' and size > 0
-    ),
-    minutes as (
+    with minutes as (
         select sender, date_trunc('minute', ts) as minute,
             count(case when size > 0 then 1 end) as published,
-            cast(sum(copies) - sum(moves) as bigint) as copies, cast(sum(size) as bigint) as bytes
-        from sent group by sender, date_trunc('minute', ts)
+            cast(sum(copies) as bigint) as copies, cast(sum(size) as bigint) as bytes
+        from {events} where kind = 'published' group by sender, date_trunc('minute', ts)
     )
     select sender, cast(sum(published) as bigint) as published,
         cast(sum(copies) as bigint) as copies, cast(sum(bytes) as bigint) as bytes,
@@ -109,7 +92,6 @@ PUBLISHERS = """
 
 _HOUR_US = 3_600_000_000
 _PUBLISHED_US = "cast((msg - msg % 1000) / 1000 as bigint)"
-_OF_COPIES = ", ".join(repr(end) for end in ENDS if end != "moved")
 # By channel, the most waiting first: the copies that are open at the time of the newest event, an
 # hour before and a day before; those that came and went in the last hour; and when none will be
 # left if that goes on. Messages from before the journal are omitted.
@@ -118,14 +100,15 @@ TREND = f"""
         select distinct msg, origin, channel from {{life}} where replay_of is not null
     ),
     known as (
-        select channel, {_PUBLISHED_US} as us, copies as came, 0 as went, msg, origin from {{begun}}
+        select channel, {_PUBLISHED_US} as us, copies as came, 0 as went, msg, origin
+        from {{publishes}}
         union all
         select replayed.channel, unix_micros(ts) as us, 1 as came, 0 as went, msg, origin
         from (select msg, origin, ts from {{events}} where kind = 'replayed') event
             join replayed using (msg, origin)
         union all
         select channel, unix_micros(ended_ts) as us, 0 as came, 1 as went, msg, origin
-        from {{life}} where state in ({_OF_COPIES})
+        from {{life}} where state in ({_ENDS})
     ),
     changes as (
         select channel, us, came, went from known left join {{begins}} using (origin)

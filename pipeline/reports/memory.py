@@ -21,7 +21,7 @@ from holdfast.pipeline.reports.tables import Tables
 from holdfast.pipeline.table_files import File
 
 # Increased by every change of what is remembered.
-_VERSION = "4"
+_VERSION = "5"
 # The digests of a part's files. A part that a disk or a power cut has changed is found out again.
 _DIGESTS = "digests"
 

@@ -32,9 +32,7 @@ _OF_PUBLISHES = {
     "published": "count(case when size > 0 then 1 end)",
     "copies": "cast(sum(copies) as bigint)",
 }
-# The journal counts the receiver that a copy moved to as another copy.
 _OF_LIVES = {
-    "copies": "cast(-count(case when state = 'moved' then 1 end) as bigint)",
     "moves": "count(case when state = 'moved' then 1 end)",
     "replayed": "count(replay_of)",
     "handed": "count(case when state <> 'moved' and (handed_ts is not null or attempts > 0) "

@@ -35,7 +35,7 @@ DAYS = f"""
         select {_number(_SENT_US, _DAY_US)} as day_number,
             count(case when size > 0 then 1 end) as published,
             cast(sum(copies) as bigint) as copies
-        from {{begun}} group by {_number(_SENT_US, _DAY_US)}
+        from {{publishes}} group by {_number(_SENT_US, _DAY_US)}
     ),
     ended as (
         select {_number("published_us", _DAY_US)} as day_number,

@@ -18,16 +18,10 @@ _PUBLISHES = (
     f"select msg, origin, {CHANNEL} as channel, size, copies from {{events}} "
     "where kind = 'published'"
 )
-# For one receiver, each message is one copy.
+# For one receiver, each message is one copy, unless it moved on.
 _PUBLISHES_TO_ONE = """
-    select msg, origin, channel, case when state = 'moved' then 0 else 1 end as size, 1 as copies
-    from {life} where replay_of is null
-"""
-# The copies that began, by the time of publish: the receiver that a copy moved to is no other one.
-_BEGUN = """
-    select msg, origin, channel, size, copies from {publishes}
-    union all
-    select msg, origin, channel, 0 as size, -1 as copies from {life} where state = 'moved'
+    select msg, origin, channel, 1 as size, 1 as copies
+    from {life} where replay_of is null and state <> 'moved'
 """
 # The rows of `latency` for a scope: the table itself has neither receivers nor minutes.
 _LATENCY = f"""
@@ -62,7 +56,6 @@ def narrow(tables: Tables, scope: Scope) -> None:
     tables.define("events", _events(scope))
     tables.define("begins", _BEGINS)
     tables.define("publishes", _PUBLISHES if scope.receiver is None else _PUBLISHES_TO_ONE)
-    tables.define("begun", _BEGUN)
     tables.define("latency", "select * from {all_latency}" if scope.is_everything else _LATENCY)
     tables.define("lost", _lost(scope))
     tables.define("sums", SUMS)

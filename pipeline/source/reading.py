@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from holdfast.journal.frame import Frame, FrameUnreadable, decode, decode_head
-from holdfast.journal.schema import VERSION
+from holdfast.journal.schema import MOVES_APART, VERSION
 from holdfast.pipeline.arrow import batch
 from holdfast.pipeline.failures import PipelineFailed
 from holdfast.pipeline.incidents import Incident
+from holdfast.pipeline.source.moves import NEEDED, taken_back
 from holdfast.pipeline.source.outline import Finding, Position
 from holdfast.pipeline.source.streams import Journals
 from holdfast.pipeline.source.table import NumberedFrame, tables
@@ -113,7 +114,7 @@ def _unfold(
         except FrameUnreadable as error:
             findings.append(_finding(entry, error, accepts_loss=accepts_loss))
     try:
-        return ([*tables(frames)] if frames else []), findings
+        return _events(frames), findings
     except FrameUnreadable as error:
         if len(entries) == 1:
             return [], [_finding(entries[0], error, accepts_loss=accepts_loss)]
@@ -124,6 +125,15 @@ def _unfold(
         made += tables_of_one
         findings += found
     return made, findings
+
+
+def _events(frames: Sequence[NumberedFrame]) -> list[pa.RecordBatch]:
+    if not frames:
+        return []
+    made = [*tables(frames)]
+    if older := [each for each in frames if each.frame.head.v < MOVES_APART]:
+        made.append(taken_back(pa.Table.from_batches(tables(older)).select(NEEDED.names)))
+    return made
 
 
 def _decode(packed: bytes, node: str) -> Frame:

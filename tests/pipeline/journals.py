@@ -15,9 +15,9 @@ _MANY = 1_000_000_000
 _WHY = ("attempt", "code", "wording", "letter", "fingerprint", "generation")
 
 
-def frame_of(events: Iterable[Event]) -> bytes:
+def frame_of(events: Iterable[Event], version: int = VERSION) -> bytes:
     """A frame of the events; it keeps their order if those of a kind stand together."""
-    return _Packing(list(events)).frame()
+    return _Packing(list(events)).frame(version)
 
 
 class _Packing:
@@ -28,7 +28,7 @@ class _Packing:
         self._groups: list[list[int]] = []
         self._messages: list[tuple[int, str | None]] = []
 
-    def frame(self) -> bytes:
+    def frame(self, version: int) -> bytes:
         times = [each.ts for each in self._events]
         self._t0 = min(times)
         groups = {"published": [], "delivered": [], "changed": []}  # type: dict[str, list[Event]]
@@ -51,7 +51,7 @@ class _Packing:
             body["groups"] = self._groups
         whole: Body = {"names": self._names, "channels": self._channels, **body}  # type: ignore[typeddict-item]
         node = self._events[0].node
-        return encode(Head(VERSION, node, count(whole), self._t0, max(times)), whole)
+        return encode(Head(version, node, count(whole), self._t0, max(times)), whole)
 
     def _message(self, each: Event) -> int:
         assert each.msg is not None

@@ -42,11 +42,25 @@ def more() -> list[Event]:
 
 def moved(after_s: float, msg: int, source: str, target: str, attempt: int = 0) -> list[Event]:
     """A copy leaves one queue for another, with the attempts that it had."""
-    again = {"channel": "/jobs", "copies": 1, "kept": 1, "size": 0, "sender": "pub/1"}
     return [
-        event("published", msg, msg, **again),
         event("moved", after_s, msg, receiver=source),
         event("entered", after_s, msg, receiver=target, attempt=attempt or None),
+    ]
+
+
+def merged(msg: int) -> list[Event]:
+    """A message for two sessions of a subject returns to it from both, and from one to both."""
+    less = {"kept": -1, "size": 0}
+    return [
+        published(msg, 2, "/mail"),
+        *moved(msg + 1, msg, "joe/1", "joe/0"),
+        published(msg, -1, "/mail", **less),
+        event("moved", msg + 2, msg, receiver="joe/2"),
+        published(msg, 1, "/mail", size=0),
+        *moved(msg + 3, msg, "joe/0", "joe/3"),
+        event("entered", msg + 3, msg, receiver="joe/4"),
+        handed(msg + 4, msg, "joe/3"),
+        acked(msg + 5, msg, "joe/3"),
     ]
 
 

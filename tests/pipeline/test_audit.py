@@ -1,6 +1,7 @@
 """The audit finds nothing in a sound journal, and every fault that a test puts into one."""
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -201,9 +202,7 @@ def again() -> list[Event]:
     return [handed(2, 1, "ann/1"), handed(3, 1, "ann/1", 2), acked(4, 1, "ann/1")]
 
 
-def moved(after_s: float, msg: int, receiver: str) -> list[Event]:
-    """The copy leaves the queue of this receiver for that of another one."""
-    return [published(msg, 1, size=0), delivery("moved", after_s, msg, receiver)]
+moved = partial(delivery, "moved")
 
 
 def returned_work() -> list[Event]:
@@ -212,9 +211,13 @@ def returned_work() -> list[Event]:
     return [
         start(0),
         published(1, 1),
-        *moved(1.1, 1, "work:/a/0"),
-        *(handed(1.1, 1, "ann/1"), refused, *moved(1.3, 1, "ann/1")),
-        *(*moved(1.4, 1, "work:/a/0"), handed(1.5, 1, "bob/1", 2), acked(1.6, 1, "bob/1")),
+        moved(1.1, 1, "work:/a/0"),
+        handed(1.1, 1, "ann/1"),
+        refused,
+        moved(1.3, 1, "ann/1"),
+        moved(1.4, 1, "work:/a/0"),
+        handed(1.5, 1, "bob/1", 2),
+        acked(1.6, 1, "bob/1"),
     ]
 
 
@@ -223,8 +226,11 @@ def returned_to_its_subject() -> list[Event]:
     return [
         start(0),
         published(1, 1),
-        *(handed(1.1, 1, "joe/1"), *moved(1.3, 1, "joe/1")),
-        *(*moved(1.4, 1, "joe/0"), handed(1.5, 1, "joe/2", 2), acked(1.6, 1, "joe/2")),
+        handed(1.1, 1, "joe/1"),
+        moved(1.3, 1, "joe/1"),
+        moved(1.4, 1, "joe/0"),
+        handed(1.5, 1, "joe/2", 2),
+        acked(1.6, 1, "joe/2"),
     ]
 
 

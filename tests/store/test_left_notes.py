@@ -106,7 +106,6 @@ async def test_the_next_process_reports_a_move_from_its_note(shared_valkey: Valk
     found = [(e.kind, e.receiver, e.copies, e.size) for e in journalled(shared_valkey)]
     assert found == [
         ("published", None, 1, len(message(1).wire)),
-        ("published", None, 1, 0),
         ("moved", "joe/0", None, None),
         ("entered", "joe/1", None, None),
     ]

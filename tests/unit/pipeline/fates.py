@@ -51,6 +51,8 @@ class Fates:
         self._kept: dict[int, bool] = {}
         self._copies: list[_Copy] = []
         self._epoch = 1
+        # The number of events up to the last start.
+        self._started = 0
         self._letters = 0
 
     def go_on(self, dice: int) -> None:
@@ -129,8 +131,6 @@ class Fates:
         is_there = any(each.receiver == target and each.state != "moved" for each in others)
         if is_there or target == copy.receiver or "/-" in copy.receiver:
             return
-        kept = 1 if self._kept[copy.msg] else 0
-        self._report(event("published", 0, copy.msg, copies=1, kept=kept, size=0))
         copy.state, copy.ended = "moved", self._report_of(copy, "moved")
         again = _Copy(copy.msg, target, copy.generation, attempts=copy.attempts)
         self._copies.append(again)
@@ -158,8 +158,10 @@ class Fates:
         The store may have notes of its last events, which the next process writes before its start.
         """
         self._epoch += 1
-        for place in range(max(len(self.events) - dice // 2 % 4, 0), len(self.events)):
+        first = max(len(self.events) - dice // 2 % 4, self._started)
+        for place in range(first, len(self.events)):
             self.events[place] = self.events[place]._replace(epoch=f"seed-{self._epoch}")
+        self._started = len(self.events) + 1
         now = self._report(event("node", 0, what="start", number=0))
         for copy in self._copies:
             if copy.state == "open" and ("/-" in copy.receiver or not self._kept[copy.msg]):

@@ -1,0 +1,51 @@
+"""The notes of moves: a copy that moves is no new one."""
+
+import orjson
+import pytest
+
+from holdfast.delivery.messages import Message
+from holdfast.delivery.moves import Move
+from holdfast.journal import notes
+from holdfast.journal.columns import PublishRow, Row
+
+AT = 1_763_600_000_000_000
+
+
+def message(*, is_durable: bool = True) -> Message:
+    made = Message(b"{}", id=AT * 1000, channel="/jobs", sender="client/joe/1")
+    made.is_durable = is_durable
+    return made
+
+
+def published(copies: int, kept: int) -> PublishRow:
+    return (AT * 1000, copies, kept, 0, 5, "client/joe/1", "/jobs")
+
+
+@pytest.mark.parametrize(
+    ("targets", "count", "is_durable", "expected"),
+    [
+        (["ann/1"], 1, True, []),
+        (["joe/0"], 0, True, [published(-1, -1)]),
+        (["joe/1", "joe/2", "joe/3"], 2, True, [published(1, 1)]),
+        (["joe/1", "joe/2", "joe/3"], 3, False, [published(2, 0)]),
+    ],
+)
+def test_a_move_is_a_publish_only_if_it_changes_the_number_of_copies(
+    targets: list[str], count: int, *, is_durable: bool, expected: list[PublishRow]
+) -> None:
+    move = Move(message(is_durable=is_durable), "joe/9", targets, count, count)
+    copies, rows = notes.moved([move], AT)
+    assert copies == expected
+    entered = [("entered", targets[:count])] if count else []
+    assert [(kind, names) for kind, _, _, _, names, _ in rows] == [("moved", ["joe/9"]), *entered]
+
+
+def test_a_note_of_an_older_server_has_the_same_moves() -> None:
+    rows: list[Row] = [("moved", [AT * 1000], None, None, ["joe/9"], [AT])]
+    for count, expected in ((1, []), (3, [published(2, 2)])):
+        older = orjson.dumps((2, [published(count, count)], rows))
+        assert notes.unpacked(older) == (expected, rows)
+    alone: list[Row] = [("acked", [AT * 1000], None, None, ["joe/9"], [AT])]
+    assert notes.unpacked(orjson.dumps((2, [published(1, 1)], alone))) == ([published(1, 1)], alone)
+    with pytest.raises(ValueError, match="version 1"):
+        notes.unpacked(orjson.dumps((1, [], rows)))
