@@ -37,6 +37,11 @@ def given(name: str) -> str | None:
     return None if found is None else found[1]
 
 
+def has_digest(file: Path) -> bool:
+    """Return whether the file can be checked; who else wrote it gave it no digest."""
+    return given(file.name) is not None
+
+
 def another_name(file: Path) -> str:
     """Return a new name for the same content, with its digest."""
     return f"{uuid4().hex}-sha256-{given(file.name) or digest_of(file)}.parquet"

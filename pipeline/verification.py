@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from holdfast.pipeline.delta import flaws
-from holdfast.pipeline.digests import ALTERED, another_name, given
+from holdfast.pipeline.digests import ALTERED, another_name, has_digest
 from holdfast.pipeline.lake import TABLES, Lake
-from holdfast.pipeline.table_files import File
 
 
 class Flaw(NamedTuple):
@@ -47,11 +46,7 @@ def verify(lake: Lake, report: Callable[[int, int], None]) -> FoundFlaws:
     for done, (table, file) in enumerate(files):
         report(done, len(files))
         found += (Flaw(table, str(path), what) for path, what in flaws([file]).items())
-    return FoundFlaws(found, len(files), len([*filter(_is_unknown, (file for _, file in files))]))
-
-
-def _is_unknown(file: File) -> bool:
-    return given(file.path.name) is None
+    return FoundFlaws(found, len(files), sum(not has_digest(file.path) for _, file in files))
 
 
 def add_digests(lake: Lake) -> int:
@@ -60,7 +55,8 @@ def add_digests(lake: Lake) -> int:
     with lake.changing():
         number = lake.newest()
         for table in TABLES:
-            files = [*filter(_is_unknown, lake.open(table).files(number))]
+            found = lake.open(table).files(number)
+            files = [file for file in found if not has_digest(file.path)]
             if files:
                 names = [_linked(file.path, lake.root / table) for file in files]
                 lake.open(table).exchange(files, names, is_same=True)

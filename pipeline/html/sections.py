@@ -8,7 +8,8 @@ from holdfast.pipeline.html.charts import bars, lines, ranges, stacked
 from holdfast.pipeline.html.columns import numbers, words
 from holdfast.pipeline.html.throughput import BAD
 from holdfast.pipeline.reports.catalogue import Result
-from holdfast.pipeline.reports.forms import counted, number, with_unit
+from holdfast.pipeline.reports.forms import number, with_unit
+from holdfast.units import counted
 
 _ANSWERS = ("answered", "no_responders", "timeout", "refused", "abandoned", "unsent")
 _MEASURES = {"published": "messages", "dead": "dead letters", "delivery_p95": "p95"}
@@ -170,13 +171,13 @@ def _dead_found(result: Result) -> str:
 
 
 def _poison_found(result: Result) -> str:
-    most = counted(numbers(result, "dead")[0], "receiver")
+    most = counted(round(numbers(result, "dead")[0]), "receiver")
     return f"{counted(len(result.rows), 'message')}; the worst became a dead letter for {most}."
 
 
 def _flapping_found(result: Result) -> str:
     receiver, losses = words(result, "receiver")[0], numbers(result, "losses")[0]
-    return f"{receiver} lost contact {counted(losses, 'time')}."
+    return f"{receiver} lost contact {counted(round(losses), 'time')}."
 
 
 def _publishers_found(result: Result) -> str:
@@ -195,7 +196,7 @@ def _redelivery_found(result: Result) -> str:
     who = {receiver for receiver, count in pairs if count}
     if not who:
         return "No redeliveries."
-    again = counted(sum(counts), "time")
+    again = counted(round(sum(counts)), "time")
     return f"{counted(len(who), 'receiver')} had redeliveries, {again} in total."
 
 

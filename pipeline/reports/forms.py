@@ -48,11 +48,6 @@ def number(value: float) -> str:
     return f"{value:.3g}"
 
 
-def counted(count: float, thing: str) -> str:
-    """Format a count for readers: 1 receiver, 2 receivers."""
-    return f"{number(count)} {thing}" if count == 1 else f"{number(count)} {thing}s"
-
-
 def with_unit(value: float, unit: str = "") -> str:
     """Format a number with its unit; many milliseconds become seconds or minutes."""
     if unit != " ms" or value < 1000:
