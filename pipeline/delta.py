@@ -13,6 +13,7 @@ from deltalake import (
     CommitProperties,
     DeltaTable,
     Field,
+    PostCommitHookProperties,
     Schema,
     Transaction,
 )
@@ -29,13 +30,14 @@ from holdfast.pipeline.table_files import File
 
 # The application that counts the states in the logs.
 _WHO = "holdfast"
+_LOG, _FILES = "delta.logRetentionDuration", "delta.deletedFileRetentionDuration"
 _SETTINGS = {
     # New readers read fewer commits than these.
     "delta.checkpointInterval": "50",
-    # Each commit reads the names of all commits in the log.
-    "delta.logRetentionDuration": "interval 1 days",
-    "delta.deletedFileRetentionDuration": "interval 7 days",
+    _FILES: "interval 7 days",
 }
+# To look for old commits would be most of a commit's work: cleaning up does it.
+_QUICK = PostCommitHookProperties(cleanup_expired_logs=False)
 _TYPES: dict[str, PrimitiveType | ArrayType] = {
     "string": PrimitiveType("string"),
     "int": PrimitiveType("integer"),
@@ -74,12 +76,13 @@ class Table:
     def exists(self) -> bool:
         return self._opened is not None or DeltaTable.is_deltatable(str(self._place))
 
-    def create(self) -> None:
-        """Begin the table, unless it exists."""
+    def create(self, log_days: int) -> None:
+        """Begin the table, unless it exists; its log goes back so many days."""
         if self.exists:
             return
+        settings = {**_SETTINGS, _LOG: _days(log_days)}
         DeltaTable.create(
-            str(self._place), self._schema, partition_by=self._by, configuration=_SETTINGS
+            str(self._place), self._schema, partition_by=self._by, configuration=settings
         )
         self._settle(0, 0)
 
@@ -142,6 +145,7 @@ class Table:
                 self._schema,
                 self._by,
                 commit_properties=_of(number),
+                post_commithook_properties=_QUICK,
             )
 
     def files(self, number: int) -> Iterator[File]:
@@ -174,14 +178,18 @@ class Table:
         ]
         changes += (self._added(name, is_change=not is_same) for name in names)
         with self._settling() as newest:
-            newest.create_write_transaction(changes, "append", self._schema, self._by)
+            newest.create_write_transaction(
+                changes, "append", self._schema, self._by, post_commithook_properties=_QUICK
+            )
 
     def keep_history(self, days: int) -> None:
         """Keep former states for this long: their files, and the log that names these."""
-        kept = f"interval {days} days"
-        names = ("delta.logRetentionDuration", "delta.deletedFileRetentionDuration")
         with self._settling() as newest:
-            newest.alter.set_table_properties(dict.fromkeys(names, kept))
+            newest.alter.set_table_properties(dict.fromkeys((_LOG, _FILES), _days(days)))
+
+    def shorten_log(self) -> None:
+        """Delete the commits of states that are not kept any more."""
+        self.newest().cleanup_metadata()
 
     def vacuum(self, hours: int | None = None, *, is_whole: bool) -> None:
         """Delete files that have not belonged to the table for long.
@@ -236,6 +244,10 @@ class Table:
 def _schema(columns: str) -> Schema:
     named = (column.split() for column in columns.split(", "))
     return Schema([Field(name, _TYPES[kind]) for name, kind in named])
+
+
+def _days(number: int) -> str:
+    return f"interval {number} days"
 
 
 def _number(table: DeltaTable) -> int:

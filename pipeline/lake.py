@@ -175,9 +175,14 @@ class Lake:
         self.root.mkdir(parents=True, exist_ok=True)
         if not self._id.exists():
             write_text(self._id, token_hex(4))
-        for name in TABLES:
-            self.open(name).create()
+        self.create()
         write_text(self._version, str(VERSION))
+
+    def create(self) -> None:
+        """Create tables that are missing."""
+        for name in TABLES:
+            # Former files of those that each state replaces do not stay for long.
+            self.open(name).create(log_days=1 if name in CARRIED else 7)
 
     def widen(self) -> None:
         """Add columns that tables lack; files of an older version stay without them."""

@@ -18,7 +18,7 @@ from holdfast.pipeline.arrow import ARROW, opened
 from holdfast.pipeline.backfill import check_reach
 from holdfast.pipeline.digests import another_name
 from holdfast.pipeline.failures import PipelineFailed
-from holdfast.pipeline.lake import EVENTS, MADE, TABLES, Lake, NewFile, check, refuse
+from holdfast.pipeline.lake import EVENTS, MADE, Lake, NewFile, check, refuse
 from holdfast.pipeline.reports.memory import DAY_NS
 from holdfast.pipeline.source.event_files import write_events
 from holdfast.pipeline.source.moves import ADDED, NEEDED, taken_back
@@ -48,8 +48,7 @@ def take_over(lake: Lake) -> None:
         raise PipelineFailed(f"the tables in {lake.root} have no events: move them away")
     first = min((file.parent.name.removeprefix("d=") for file in files), default="9")
     check_reach(lake.root.glob("life/batch=*/*/*.parquet"), first)
-    for name in TABLES:
-        lake.open(name).create()
+    lake.create()
     lake.note_narrow()
     made = []
     for file in files:

@@ -119,13 +119,15 @@ def _rewritten(
 
 
 def clean(lake: Lake) -> None:
-    """Delete files that no longer belong to the tables."""
+    """Delete files that no longer belong to the tables, and the log of states from long ago."""
     # First undo what a killed process did: it may have replaced files of the newest state.
     with lake.changing():
         for table in TABLES:
             lake.open(table).vacuum(is_whole=True)
         for table in CARRIED:
             lake.open(table).vacuum(_CARRIED_H, is_whole=False)
+        for table in TABLES:
+            lake.open(table).shorten_log()
 
 
 def tidy(lake: Lake) -> None:

@@ -190,13 +190,13 @@ def test_a_reader_during_the_first_ingest_is_told_that_there_are_no_tables_yet(
 ) -> None:
     create, told = Table.create, set[str]()
 
-    def look_and_create(table: Table) -> None:
+    def look_and_create(table: Table, log_days: int) -> None:
         # Files are written before the log that makes them a table.
         (lake.root / "events").mkdir(exist_ok=True)
         with pytest.raises(PipelineFailed) as failed:
             lake.newest()
         told.add(str(failed.value))
-        create(table)
+        create(table, log_days)
 
     monkeypatch.setattr(Table, "create", look_and_create)
     lake.sign()

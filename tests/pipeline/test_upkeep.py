@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import time
 from collections.abc import Iterator
 from datetime import date
 from fcntl import LOCK_EX, LOCK_NB, flock
@@ -12,6 +13,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from deltalake import DeltaTable
 from typer.testing import CliRunner, Result
 
 from holdfast.cli.main import program
@@ -353,6 +355,34 @@ def test_files_that_were_replaced_stay_for_days(small: Lake, words: list[str], d
     _age_all(small, "life", 2)
     assert run(small, "compact").exit_code == 0
     assert [file.exists() for file in old] == [False] * len(old)
+    miss_each_file(small)
+
+
+def test_former_states_of_growing_tables_can_be_read_for_a_week(small: Lake) -> None:
+    settings = {
+        name: DeltaTable(str(small.root / name)).metadata().configuration for name in TABLES
+    }
+    kept = {name: each["delta.logRetentionDuration"] for name, each in settings.items()}
+    assert kept == {
+        **dict.fromkeys(TABLES, "interval 7 days"),
+        **dict.fromkeys(CARRIED, "interval 1 days"),
+    }
+
+
+@pytest.mark.parametrize(("hours", "is_kept"), [(6 * 24, True), (8 * 24, False)])
+def test_only_cleaning_up_shortens_the_log(small: Lake, hours: int, is_kept: bool) -> None:
+    log = small.root / "life" / "_delta_log"
+    small.open("life").newest().create_checkpoint()
+    former = min(log.glob("*.json"))
+    for file in log.iterdir():
+        os.utime(file, (time.time() - hours * 3600,) * 2)
+    small.open("life").newest().create_checkpoint()
+    # A commit looks for nothing in the log, however long that is.
+    ingested(small, 4, [acked(3 * 86_400, 9, "bob/1")])
+    small.open("life").newest().create_checkpoint()
+    assert former.exists()
+    upkeep.clean(small)
+    assert former.exists() == is_kept
     miss_each_file(small)
 
 

@@ -460,7 +460,7 @@ def test_a_hidden_page_is_not_refreshed(page: Page, world: World) -> None:
     look_at(page, "#/channels?prefix=/later")
     hide = "Object.defineProperty(document, 'hidden', {value: %s, configurable: true})"
     page.evaluate(hide % "true")
-    world.publish("/later", 1)
+    world.receiver("late/1", "/later")
     seen_again(page)
     assert page.get_by_role("row").filter(has_text="/later").count() == 0
     page.evaluate(hide % "false")
