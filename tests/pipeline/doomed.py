@@ -1,6 +1,8 @@
 """Ingests that are killed, one after the other, each some time after its first batch.
 
-HOLDFAST_KILLS says how many; by default one, for a start of Spark takes seconds.
+The first is killed with its Java and all of its processes in Python, the next ones lose only their
+Java, or one process that does their work, and so on. HOLDFAST_KILLS says how many; by default one,
+for a start of Spark takes seconds.
 """
 
 import os
@@ -11,10 +13,12 @@ import sys
 import tempfile
 import threading
 import time
+from enum import Enum
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from bench.processes import family
 from holdfast.pipeline.lake import Lake
 from tests.pipeline.journals import Writer
 from tests.serving import ROOT
@@ -26,6 +30,14 @@ KILLS = int(os.environ.get("HOLDFAST_KILLS", "1"))
 # Longer than a batch takes.
 _LONGEST_S = 3.0
 _TIMEOUT_S = 100.0
+
+
+class Victim(Enum):
+    """What is killed; the value is in its command line."""
+
+    ALL = ""
+    JAVA = "org.apache.spark.deploy.SparkSubmit"
+    WORKER = "holdfast.pipeline.workers"
 
 
 class Doomed:
@@ -84,7 +96,30 @@ class Doomed:
             if not line.startswith(b"IngestProgress"):
                 self._failure = (line + said.read()).decode() or "it said nothing"
             time.sleep(random.uniform(0, _LONGEST_S))
-            # The ingest and its Java.
-            os.killpg(process.pid, signal.SIGKILL)
+            victims = [*Victim]
+            _kill(process, victims[self.killed % len(victims)])
         process.wait(_TIMEOUT_S)
         self.killed += 1
+
+
+def _kill(process: "subprocess.Popen[bytes]", victim: Victim) -> None:
+    """Kill the victim. Without its Java, the ingest ends by itself; without a worker, it may."""
+    if victim is not Victim.ALL:
+        found = [pid for pid in family(process.pid) if victim.value in _words(pid)]
+        # The last is the youngest: a process that works, and not the one that forked it.
+        os.kill(found[-1], signal.SIGKILL)
+        try:
+            process.wait(_TIMEOUT_S if victim is Victim.JAVA else _LONGEST_S)
+        except subprocess.TimeoutExpired:
+            if victim is Victim.JAVA:
+                raise
+        else:
+            return
+    os.killpg(process.pid, signal.SIGKILL)
+
+
+def _words(pid: int) -> str:
+    try:
+        return Path("/proc", str(pid), "cmdline").read_text()
+    except OSError:  # it ended meanwhile
+        return ""
