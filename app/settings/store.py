@@ -44,7 +44,7 @@ class StoreSettings(Section):
         description="Time after which journal frames are removed, read or not.",
     )
     journal_size: SizeLimit = Field(
-        128 * 1024**2,
+        512 * 1024**2,
         description="Maximum size of the journal in the store; beyond it the oldest frames are "
         "removed.",
     )
