@@ -47,11 +47,15 @@ _RANK = pa.array(
 _NO_REPLAY, _UNKNOWN = pa.scalar(0, pa.int32()), pa.scalar(None, pa.int32())
 _LAST = pa.scalar(len(_RANK), pa.int32())
 _ORDER = ("us", "rank", "seq", "pos")
-_COUNTS = ("former", "attempts", "redelivered", "refused")
+_COUNTS = ("former", "kept", "attempts", "redelivered", "refused")
+# What is known of the message, and its name beside a life.
+_FACTS = {"channel": "its_channel", "copies": "its_copies", "kept": "its_kept"}
 _NUMBERS: Sums = {
     "handed_us": ("handed_us", "min"),
     "end": ("end", "max"),
     "former": ("former", "max"),
+    "kept": ("kept", "max"),
+    "channel": ("channel", "max"),
     "attempts": ("attempts", "max"),
     "redelivered": ("redelivered", "sum"),
     "refused": ("refused", "sum"),
@@ -67,20 +71,30 @@ _WORDS: Sums = {
 }
 
 
-def lives(events: pa.Table, carried: pa.Table, known: pa.Table) -> pa.Table:
-    """Return the life of each copy that has events or was open: LIFE.
+def parts(events: pa.Table, carried: pa.Table) -> pa.Table:
+    """Return the part of each event, and of each open copy, in a life: these come last.
 
     Args:
         events: The events, with their runs as in `carried`: see `holdfast.pipeline.runs`.
         carried: The open copies, with their runs.
-        known: The known facts about messages.
     """
     happened = events.filter(pc.is_valid(events["receiver"]))
     both = [_parts(happened), _parts_of_open(carried)]
-    parts = pa.concat_tables(both, promote_options="permissive")
-    parts = with_columns(parts, _turns(parts))
+    found = pa.concat_tables(both, promote_options="permissive")
+    return with_columns(found, _turns(found))
+
+
+def lives(parts: pa.Table, carried: pa.Table, known: pa.Table) -> pa.Table:
+    """Return the life of each copy that has events or was open: LIFE.
+
+    Args:
+        parts: What `parts` has made of events and of the open copies.
+        carried: The open copies.
+        known: The known facts about messages.
+    """
     whole = beside(summed(parts, _LIFE, _NUMBERS), _words(parts), _LIFE)
-    whole = beside(whole, known.select([*MESSAGE, "channel", "copies", "kept"]), MESSAGE)
+    facts = known.select([*MESSAGE, *_FACTS]).rename_columns([*MESSAGE, *_FACTS.values()])
+    whole = beside(whole, facts, MESSAGE)
     return _ended(beside(whole, _replay_of(parts, carried), _LIFE))
 
 
@@ -104,6 +118,7 @@ def _parts(events: pa.Table) -> pa.Table:
             # Encodes the latest end and its kind in one number.
             "end": pc.add(pc.shift_left(us, _PLACE), pc.index_in(kind, _ENDS)),
             "former": only_if(is_entry, events["attempt"]),
+            "kept": events["kept"],
             "attempts": events["attempt"],
             "redelivered": pc.equal(kind, Kind.REDELIVERED).cast(pa.int64()),
             "refused": pc.equal(kind, Kind.REFUSED).cast(pa.int64()),
@@ -125,7 +140,7 @@ def _parts_of_open(carried: pa.Table) -> pa.Table:
     """Return what earlier batches know of open lives; it comes before all events."""
     first = pa.array(np.zeros(len(carried), np.int32))
     return with_columns(
-        carried.select([*_KEPT, "over_us", *_COUNTS, *_WORDS]),
+        carried.select([*_KEPT, "over_us", "channel", *_COUNTS, *_WORDS]),
         {
             "handed_us": carried["handed_ts"].cast(pa.int64()),
             **dict.fromkeys(_ORDER, first),
@@ -228,6 +243,7 @@ def _ended(lives: pa.Table) -> pa.Table:
     ended = with_columns(
         lives,
         {
+            "channel": pc.coalesce(lives["channel"], lives["its_channel"]),
             "handed_ts": lives["handed_us"],
             "wording": only_if(pc.not_equal(lives["wording"], ""), lives["wording"]),
             "ended_ts": pc.if_else(is_lost, over, pc.shift_right(end, _PLACE)),
@@ -238,8 +254,10 @@ def _ended(lives: pa.Table) -> pa.Table:
 
 
 def _is_passing(lives: pa.Table) -> pa.ChunkedArray:
-    """Return whether the store lacks the copy; null if the publish of its message was trimmed."""
-    has_passing = pc.less(lives["kept"], lives["copies"]).fill_null(True)
-    is_apart = pc.or_(has_passing, pc.is_valid(lives["replay_of"]))
-    is_passing = pc.and_(is_unnamed(lives["receiver"]), is_apart)
-    return pc.or_(pc.equal(lives["kept"], 0).fill_null(False), is_passing)
+    """Return whether the store lacks the copy; the journal did not always say it of a replay."""
+    has_passing = pc.less(lives["its_kept"], lives["its_copies"]).fill_null(True)
+    unnamed = is_unnamed(lives["receiver"])
+    none_stored = pc.equal(lives["its_kept"], 0).fill_null(False)
+    first = pc.or_(none_stored, pc.and_(unnamed, has_passing))
+    of_replay = pc.coalesce(pc.equal(lives["kept"], 0), unnamed)
+    return pc.if_else(pc.greater(lives["generation"], 0), of_replay, first)

@@ -18,8 +18,9 @@ from holdfast.pipeline.digests import name_with_digest
 from holdfast.pipeline.lake import OPEN, NewFile, check
 from holdfast.pipeline.latencies import latencies
 from holdfast.pipeline.lives import LIFE, lives
+from holdfast.pipeline.lives import parts as parts_of_lives
 from holdfast.pipeline.messages import MESSAGES, gone, known, lost, messages, still_unsettled
-from holdfast.pipeline.messages import parts as parts_of
+from holdfast.pipeline.messages import parts as parts_of_messages
 from holdfast.pipeline.runs import Runs, carried_with_runs, with_runs
 from holdfast.pipeline.source.event_files import PACKED, packing
 from holdfast.pipeline.spans import Span, parts, read, spans
@@ -80,15 +81,12 @@ def make_tables_of(span: Span, runs: Runs, into: Path) -> Iterator[NewFile]:
 
 def settle(events: pa.Table, copies: pa.Table, unsettled: pa.Table, runs: Runs) -> Settled:
     """Apply these events to open copies and unsettled messages."""
-    events = with_runs(events, runs)
-    of_messages = parts_of(events, carried_with_runs(unsettled, runs))
+    events, copies = with_runs(events, runs), carried_with_runs(copies, runs)
+    of_copies = parts_of_lives(events, copies)
+    of_messages = parts_of_messages(events, of_copies, carried_with_runs(unsettled, runs))
     facts = known(of_messages)
-    missing = gone(of_messages, facts)
-    return Settled(
-        lives(events, carried_with_runs(copies, runs), facts),
-        still_unsettled(messages(facts, missing)),
-        lost(missing),
-    )
+    missing, life = gone(of_messages, facts), lives(of_copies, copies, facts)
+    return Settled(life, still_unsettled(messages(facts, missing)), lost(missing, life))
 
 
 def _written(rows: pa.Table, into: Path) -> str:

@@ -1,12 +1,15 @@
 """The known facts about messages, and the number of their open copies."""
 
+from collections.abc import Mapping
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from holdfast.journal.schema import Kind
 from holdfast.pipeline import schemas
 from holdfast.pipeline.arrow import arrow_of
-from holdfast.pipeline.copies import LAST_ENDS, MESSAGE, REPLIES, REPLY_CHANNELS
+from holdfast.pipeline.copies import LOST as LOST_WITH_PROCESS
+from holdfast.pipeline.copies import MESSAGE, REPLIES, REPLY_CHANNELS
 from holdfast.pipeline.rows import Sums, beside, of_each_word, only_if, summed, with_columns
 from holdfast.pipeline.runs import NEVER
 
@@ -14,18 +17,21 @@ MESSAGES = arrow_of(schemas.MESSAGE)
 LOST = arrow_of(schemas.LOST)
 _ZERO = pa.scalar(0, pa.int64())
 _SUMS = tuple(MESSAGES.names[len(MESSAGE) + 1 :])
+_PARTS = MESSAGES.append(pa.field("over_us", pa.int64()))
+_EMPTY = {each.name: each.type for each in MESSAGES if each.name not in MESSAGE}
 # Nothing is known of the stored copies of some messages.
 _COUNTED = tuple(name for name in _SUMS if name != "kept")
 
 
-def parts(events: pa.Table, carried: pa.Table) -> pa.Table:
+def parts(events: pa.Table, of_copies: pa.Table, carried: pa.Table) -> pa.Table:
     """Return the parts of what is known of messages: MESSAGES, and when their run was over.
 
     Args:
         events: The events, with their runs as in `carried`: see `holdfast.pipeline.runs`.
+        of_copies: The parts of lives that `holdfast.pipeline.lives` has made of events.
         carried: The messages with open copies, with their runs.
     """
-    return pa.concat_tables([_parts(events), carried])
+    return pa.concat_tables([_begun(events), _ended(of_copies), _moved(of_copies), carried])
 
 
 def known(parts: pa.Table) -> pa.Table:
@@ -38,26 +44,37 @@ def known(parts: pa.Table) -> pa.Table:
     return whole.select(MESSAGES.names)
 
 
-def _parts(events: pa.Table) -> pa.Table:
-    """Return the part of each event in what is known of its message."""
-    kind, unnamed = events["kind"], is_unnamed(events["receiver"])
-    is_begin, is_replay = pc.equal(kind, Kind.PUBLISHED), pc.equal(kind, Kind.REPLAYED)
-    is_end = pc.is_in(kind, pa.array(LAST_ENDS))
-    parts = with_columns(
-        events.select([*MESSAGE, "copies", "kept", "over_us"]),
-        {
-            # Acks have no channel.
-            "channel": only_if(pc.or_(is_begin, is_replay), together(events["channel"])),
-            "published": is_begin,
-            "replayed": is_replay,
-            "ended": is_end,
-            "unnamed_replayed": pc.and_(is_replay, unnamed),
-            "unnamed_ended": pc.and_(is_end, unnamed),
-            "lost": pa.nulls(len(events), pa.int64()),
-        },
-    )
-    schema = MESSAGES.append(pa.field("over_us", pa.int64()))
-    return parts.select(schema.names).cast(schema)
+def _begun(events: pa.Table) -> pa.Table:
+    """Return the parts of publishes; replays, which are apart, only tell the channel."""
+    kinds = pa.array([Kind.PUBLISHED, Kind.REPLAYED])
+    told = events.filter(pc.is_in(events["kind"], kinds))
+    is_first = pc.equal(told["kind"], Kind.PUBLISHED)
+    columns = {name: only_if(is_first, told[name]) for name in ("copies", "kept")}
+    return _part(told, {"channel": together(told["channel"]), **columns})
+
+
+def _ended(of_copies: pa.Table) -> pa.Table:
+    is_first = pc.equal(of_copies["generation"], 0)
+    is_over = pc.and_not(of_copies["is_end"], of_copies["is_move"])
+    over = of_copies.filter(pc.and_(is_over, is_first))
+    ones = {"ended": pa.repeat(1, len(over)), "unnamed_ended": is_unnamed(over["receiver"])}
+    return _part(over, ones)
+
+
+def _moved(of_copies: pa.Table) -> pa.Table:
+    """Return the parts of replays that moved: the copies that they became count for no publish."""
+    is_move, is_entry = of_copies["is_move"], of_copies["is_entry"]
+    is_replay = pc.greater(of_copies["generation"], 0)
+    moved = of_copies.filter(pc.and_(is_replay, pc.or_(is_move, is_entry)))
+    less = pc.if_else(moved["is_move"], 1, -1)
+    is_kept = pc.coalesce(pc.equal(moved["kept"], 1), pc.invert(is_unnamed(moved["receiver"])))
+    return _part(moved, {"copies": less, "kept": pc.if_else(is_kept, less, 0)})
+
+
+def _part(rows: pa.Table, columns: Mapping[str, pa.ChunkedArray]) -> pa.Table:
+    nothing = {name: pa.nulls(len(rows), type) for name, type in _EMPTY.items()}
+    whole = with_columns(rows.select([*MESSAGE, "over_us"]), {**nothing, **columns})
+    return whole.select(_PARTS.names).cast(_PARTS)
 
 
 def together(channels: pa.ChunkedArray) -> pa.Array:
@@ -109,9 +126,8 @@ def _gone_at(us: int, earlier: pa.Table, known: pa.Table, found: pa.Table) -> pa
 
 def _gone(then: pa.Table) -> pa.ChunkedArray:
     """Return the copies that were open at that time and that the store did not have."""
-    unnamed = pc.subtract(then["unnamed_replayed"], then["unnamed_ended"])
-    some = pc.add(pc.subtract(then["copies"], then["kept"]), unnamed)
-    on_their_way = pc.subtract(pc.add(then["copies"], then["replayed"]), then["ended"])
+    some = pc.subtract(pc.subtract(then["copies"], then["kept"]), then["unnamed_ended"])
+    on_their_way = pc.subtract(then["copies"], then["ended"])
     left = pc.if_else(then["is_passing"], on_their_way, some)
     return pc.subtract(left, then["lost"])
 
@@ -128,12 +144,23 @@ def messages(known: pa.Table, gone: pa.Table) -> pa.Table:
 
 def still_unsettled(messages: pa.Table) -> pa.Table:
     """Return the messages with open copies."""
-    begun = pc.add(messages["copies"], messages["replayed"])
     over = pc.add(messages["ended"], messages["lost"])
-    return messages.filter(pc.greater(begun, over)).select(MESSAGES.names)
+    return messages.filter(pc.greater(messages["copies"], over)).select(MESSAGES.names)
 
 
-def lost(gone: pa.Table) -> pa.Table:
-    """Return the passing copies that were lost with their process, by channel: LOST."""
-    sums = summed(gone, ("origin", "channel", "found_us"), {"n": ("gone", "sum")})
+def lost(gone: pa.Table, lives: pa.Table) -> pa.Table:
+    """Return the passing copies that were lost with their process, by channel: LOST.
+
+    Replays are always among the lives, because their journal events have the receiver.
+    """
+    is_replay = pc.greater(lives["generation"], 0)
+    replays = lives.filter(pc.and_(is_replay, pc.equal(lives["state"], LOST_WITH_PROCESS)))
+    found_us = replays["ended_ts"].cast(pa.int64())
+    counted = {"gone": pa.repeat(1, len(replays)), "found_us": found_us}
+    of_replays = with_columns(replays, counted).select(gone.column_names)
+    sums = summed(
+        pa.concat_tables([gone, of_replays]),
+        ("origin", "channel", "found_us"),
+        {"n": ("gone", "sum")},
+    )
     return with_columns(sums, {"found_ts": sums["found_us"]}).select(LOST.names).cast(LOST)

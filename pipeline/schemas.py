@@ -13,18 +13,19 @@ JOURNAL = f"{EVENT}, {FRAME}"
 
 # One copy of a message in one queue. Each replay begins another life, which has the letters that it
 # was replayed from: several, if a message died of several receivers. So does each move, which
-# brings the attempts along that the copy had before: `former`.
+# brings the attempts along that the copy had before: `former`. Of replays, `kept` says whether the
+# store has the copy.
 LIFE = (
     "origin string, msg bigint, receiver string, generation int, channel string, state string, "
     "handed_ts timestamp, ended_ts timestamp, former int, attempts int, redelivered bigint, "
     "refused bigint, code string, wording string, letter bigint, fingerprint string, "
-    "replay_of array<bigint>"
+    "replay_of array<bigint>, kept int"
 )
-# A message, and the number of its copies with an end; those of unnamed receivers; and those lost
-# with their process.
+# A message without its replays: the number of its copies; of those with an end, also of unnamed
+# receivers; and of those lost with their process.
 MESSAGE = (
-    "origin string, msg bigint, channel string, published bigint, copies bigint, kept bigint, "
-    "replayed bigint, ended bigint, unnamed_replayed bigint, unnamed_ended bigint, lost bigint"
+    "origin string, msg bigint, channel string, copies bigint, kept bigint, ended bigint, "
+    "unnamed_ended bigint, lost bigint"
 )
 # The passing copies of a process at its end.
 LOST = "origin string, channel string, n bigint, found_ts timestamp"

@@ -17,6 +17,7 @@ class FailureDetails(TypedDict, total=False):
     letter: int
     fingerprint: str
     generation: int
+    kept: int
 
 
 _NO_REASON: FailureDetails = {}
@@ -231,6 +232,9 @@ class Columns:
             wordings = _first_wordings(reasons)
             if any(wordings):
                 block["wording"] = wordings
+            kept = [why.get("kept") for why in reasons]
+            if kept.count(None) < len(kept):
+                block["kept"] = kept
         return block
 
 

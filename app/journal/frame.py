@@ -89,6 +89,7 @@ class Delivered(TypedDict, total=False):
     fingerprint: list[str | None]
     generation: list[int | None]
     wording: list[str | None]
+    kept: list[int | None]
 
 
 class Changed(TypedDict, total=False):

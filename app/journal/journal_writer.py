@@ -105,10 +105,9 @@ class JournalWriter(DeliveryJournal):
         self._written.end()
 
     def replayed(self, key: str, message: Message, letter: int) -> None:
-        at, generation = self._clock.read(), message.generation
-        self.journal.explained(
-            Kind.REPLAYED, message, key, at, letter=letter, generation=generation
-        )
+        why = notes.of_replay(message)
+        why["letter"] = letter
+        self.journal.explained(Kind.REPLAYED, message, key, self._clock.read(), **why)
 
     def handed_again(self, receiver: Receiver, entries: Iterable[Entry]) -> None:
         at = self._clock.read()

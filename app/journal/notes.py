@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from holdfast.delivery.dead_letters import DeadLetter
     from holdfast.delivery.entries import Entry
     from holdfast.delivery.marks import BatchMark
+    from holdfast.delivery.messages import Message
     from holdfast.delivery.moves import Move
 
 # The version of the notes that a server before this one may have left.
@@ -73,6 +74,11 @@ def _beyond_moves(published: Iterable[PublishRow]) -> Iterator[PublishRow]:
             yield id, copies - 1, kept - 1 if kept else 0, size, priority, sender, channel
 
 
+def of_replay(message: "Message") -> FailureDetails:
+    """Return what the journal says of a replayed message, which may be stored or not as it is."""
+    return FailureDetails(generation=message.generation, kept=int(message.is_durable))
+
+
 def handed_over(batches: "Mapping[str, BatchMark]", at: int) -> list[Row]:
     """Return the rows of first hand-overs."""
     rows: list[Row] = []
@@ -122,11 +128,10 @@ def moved(moves: "Sequence[Move]", at: int) -> DecodedNote:
             copies.append(
                 (message.id, more, kept, 0, message.priority, message.sender, message.channel)
             )
-        rows.append((Kind.MOVED, [message.id], None, None, [source], [at]))
+        why = of_replay(message) if message.generation else None
+        rows.append((Kind.MOVED, [message.id], None, why, [source], [at]))
         if count:
-            former, generation = message.former, message.generation
-            attempts = former.attempts if former is not None else None
-            why = FailureDetails(generation=generation) if generation else None
+            attempts = message.former.attempts if message.former is not None else None
             rows.append((Kind.ENTERED, [message.id], attempts, why, [*targets[:count]], [at]))
     return copies, rows
 
@@ -170,6 +175,6 @@ def replayed(letters: "Sequence[tuple[DeadLetter, str]]", at: int) -> bytes:
     """Return the note of letters that become messages for these sessions: a line for each."""
     lines = [b"[%d,[],[" % VERSION]
     for letter, key in letters:
-        why = FailureDetails(letter=int(letter.id), generation=letter.generation + 1)
+        why = FailureDetails(letter=int(letter.id), generation=letter.generation + 1, kept=1)
         lines.append(orjson.dumps((Kind.REPLAYED, [letter.message], None, why, [key], [at])))
     return b"\n".join(lines)

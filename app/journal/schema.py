@@ -103,7 +103,8 @@ class Event(NamedTuple):
     receiver: str | None = None
     # Only for `published`: the number of receivers, how many of them have it in the store, the size
     # of the event in bytes (0 if the message was reported before), the priority, and the publishing
-    # session, None for the server.
+    # session, None for the server. For `replayed`, and for the moves of replays: whether the copy
+    # is in the store, as `kept`.
     copies: int | None = None
     kept: int | None = None
     size: int | None = None

@@ -93,9 +93,10 @@ class _Unfolding:
             block.get("letter", missing),
             block.get("fingerprint", missing),
             block.get("generation", missing),
+            block.get("kept", missing),
             strict=True,
         ):
-            attempt, code, wording, letter, fingerprint, generation = why
+            attempt, code, wording, letter, fingerprint, generation, kept = why
             receivers = _at(self._groups, group)
             each = _listed(times)
             if len(each) == 1:
@@ -111,6 +112,7 @@ class _Unfolding:
                         letter=letter,
                         fingerprint=fingerprint,
                         generation=generation,
+                        kept=kept,
                     )
 
     def _changed(self) -> Iterator[Event]:

@@ -239,6 +239,7 @@ _WHY = {
     "letter": pa.int64(),
     "fingerprint": pa.string(),
     "generation": pa.int64(),
+    "kept": pa.int64(),
 }
 
 

@@ -12,7 +12,7 @@ from tests.store.servers import ValkeyServer
 from tests.unit.pipeline.events import NODE
 
 _MANY = 1_000_000_000
-_WHY = ("attempt", "code", "wording", "letter", "fingerprint", "generation")
+_WHY = ("attempt", "code", "wording", "letter", "fingerprint", "generation", "kept")
 
 
 def frame_of(events: Iterable[Event], version: int = VERSION) -> bytes:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from holdfast.pipeline.backfill import Backfill
@@ -37,6 +37,8 @@ PLACES = st.integers(0, 120)
 CUTS = st.sampled_from([(NOTHING, COMPACT, BACKFILL), (NOTHING, COMPACT, RETAIN)]).flatmap(
     lambda deeds: st.lists(st.tuples(PLACES, st.sampled_from(deeds)), max_size=4)
 )
+# A copy that the store does not have dies; a replay of it, which the store has, outlives a kill.
+SETTLED_AND_REPLAYED = [32, 3, 2, 9]
 # The second day of the journal.
 SECOND_DAY = datetime.fromtimestamp(START_US / SECOND, UTC).date() + timedelta(days=1)
 
@@ -75,8 +77,7 @@ def rows(lake: Lake, table: str) -> Counter[Any]:
             n = row.pop("n", 1) if table in ("lost", "latency") else 1
             if table == "messages":
                 # How a copy that was settled is remembered depends on whether that was seen.
-                begun, over = row["copies"] + row["replayed"], row["ended"] + row["lost"]
-                row = {"msg": row["msg"], "open": begun - over}
+                row = {"msg": row["msg"], "open": row["copies"] - row["ended"] - row["lost"]}
             if isinstance(row.get("replay_of"), list):
                 row["replay_of"] = sorted(row["replay_of"])
             found[repr(sorted(row.items()))] += n
@@ -110,6 +111,7 @@ def in_parts(lake: Lake, told: Sequence[FramedEvent], cuts: Sequence[tuple[int, 
 @pytest.mark.slow
 @settings(max_examples=6)
 @given(DICE, CUTS)
+@example(SETTLED_AND_REPLAYED, [(2, NOTHING), (3, NOTHING)])
 def test_tables_and_reports_do_not_depend_on_batches_or_on_what_happens_between(
     dice: list[int], cuts: list[tuple[int, int]]
 ) -> None:

@@ -266,7 +266,7 @@ async def test_the_next_process_reports_which_letter_was_replayed(
     async with store_process(shared_valkey) as at:
         await report_left_notes(at)
     [_, found] = journalled(shared_valkey)
-    assert (found.kind, found.receiver) == ("replayed", "joe/1")
+    assert (found.kind, found.receiver, found.kept) == ("replayed", "joe/1", 1)
     assert (found.letter, found.generation) == (BASE + 9, 1)
 
 

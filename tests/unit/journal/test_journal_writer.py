@@ -5,6 +5,7 @@ from holdfast.delivery.delivery_journal import DeliveryJournal
 from holdfast.delivery.entries import Entry
 from holdfast.delivery.error_codes import INTERNAL_ERROR
 from holdfast.delivery.messages import Message
+from holdfast.delivery.moves import Move
 from holdfast.delivery.outcomes import ACKED, DISCARDED, EXPIRED, NEVER_KEPT, Outcome
 from holdfast.delivery.queue import CallbackQueue, QueueLimits
 from holdfast.delivery.receivers import Receiver
@@ -54,6 +55,22 @@ def test_a_settlement_without_the_store_has_the_same_events_as_one_with_a_note()
         writer, shelf = writer_and_shelf()
         writer.settled(receiver, [Message(b"{}", id=ID, channel="/a")], outcome)
         assert written(writer, shelf) == expected(outcome, receiver.key)
+
+
+def test_a_replay_says_whether_the_store_has_the_copy_and_so_do_its_moves() -> None:
+    for is_durable in (True, False):
+        writer, shelf = writer_and_shelf()
+        message = Message(b"{}", id=ID, channel="/a")
+        message.is_durable, message.generation = is_durable, 2
+        writer.replayed("joe/1", message, 7)
+        writer.moved([Move(message, "joe/1", ["joe/0"], 1, 1)])
+        writer.flush(0.0)
+        events = [event for frame in shelf.frames for event in unfold(decode(frame))]
+        assert [(each.kind, each.letter, each.generation, each.kept) for each in events] == [
+            ("replayed", 7, 2, int(is_durable)),
+            ("moved", None, 2, int(is_durable)),
+            ("entered", None, 2, int(is_durable)),
+        ]
 
 
 def test_the_settlement_of_an_entry_that_was_never_kept_has_no_note() -> None:

@@ -21,6 +21,8 @@ class _Copy:
     receiver: str
     generation: int = 0
     replay_of: list[int] = field(default_factory=list)
+    # Whether the store has it; the journal says it of each replay.
+    is_stored: bool = True
     state: str = "open"
     handed: int | None = None
     ended: int | None = None
@@ -33,7 +35,8 @@ class _Copy:
     is_reported: bool = False
 
 
-_SEEN = [each.name for each in fields(_Copy) if each.name not in ("msg", "is_reported")]
+_UNSEEN = ("msg", "is_stored", "is_reported")
+_SEEN = [each.name for each in fields(_Copy) if each.name not in _UNSEEN]
 
 
 class Fates:
@@ -76,8 +79,9 @@ class Fates:
         msg = len(self._kept)
         self._kept[msg] = kept
         names = _NAMES[: count + 1]
-        self._copies += [_Copy(msg, name) for name in names]
-        in_store = sum("/-" not in name for name in names) if kept else 0
+        copies = [_Copy(msg, name, is_stored=kept and _is_named(name)) for name in names]
+        self._copies += copies
+        in_store = sum(copy.is_stored for copy in copies)
         self._report(event("published", 0, msg, copies=len(names), kept=in_store, size=9))
 
     def _report(self, event: Event) -> int:
@@ -123,34 +127,34 @@ class Fates:
 
     def _move(self, copy: _Copy, dice: int) -> None:
         """Move a stored copy to a queue that has no other one of the message."""
-        if copy.receiver == _QUEUE or not self._kept[copy.msg] or "/-" in copy.receiver:
-            target = _NAMES[dice % 2]
-        else:
-            target = _QUEUE
+        is_for_session = copy.receiver == _QUEUE or not copy.is_stored
+        target = _NAMES[dice % 2] if is_for_session else _QUEUE
         others = [each for each in self._copies if each.msg == copy.msg and each is not copy]
         is_there = any(each.receiver == target and each.state != "moved" for each in others)
         if is_there or target == copy.receiver or "/-" in copy.receiver:
             return
         copy.state, copy.ended = "moved", self._report_of(copy, "moved")
-        again = _Copy(copy.msg, target, copy.generation, attempts=copy.attempts)
+        again = _Copy(
+            copy.msg, target, copy.generation, is_stored=copy.is_stored, attempts=copy.attempts
+        )
         self._copies.append(again)
-        generation = copy.generation or None
-        self._report_of(again, "entered", attempt=copy.attempts, generation=generation)
+        of_replay = _of_replay(copy) if copy.generation else {}
+        self._report_of(again, "entered", attempt=copy.attempts, **of_replay)
 
     def _replay(self, copy: _Copy) -> None:
-        """Replay a letter, once, if the journal shows whether its receiver is stored."""
+        """Replay a letter, once; queues of named sessions are stored."""
         assert copy.letter is not None
-        is_known = self._kept[copy.msg] or "/-" in copy.receiver
-        if not is_known or any(copy.letter in other.replay_of for other in self._copies):
+        if any(copy.letter in other.replay_of for other in self._copies):
             return
         if any(
             (each.msg, each.receiver, each.state) == (copy.msg, copy.receiver, "open")
             for each in self._copies
         ):
             return
-        again = _Copy(copy.msg, copy.receiver, copy.generation + 1, [copy.letter])
+        is_stored = _is_named(copy.receiver)
+        again = _Copy(copy.msg, copy.receiver, copy.generation + 1, [copy.letter], is_stored)
         self._copies.append(again)
-        self._report_of(again, "replayed", letter=copy.letter, generation=again.generation)
+        self._report_of(again, "replayed", letter=copy.letter, **_of_replay(again))
 
     def _start(self, dice: int) -> None:
         """The process ends with all that was only in its memory, and another one starts.
@@ -164,7 +168,7 @@ class Fates:
         self._started = len(self.events) + 1
         now = self._report(event("node", 0, what="start", number=0))
         for copy in self._copies:
-            if copy.state == "open" and ("/-" in copy.receiver or not self._kept[copy.msg]):
+            if copy.state == "open" and not copy.is_stored:
                 where = f"/{copy.msg % 2}", now
                 self.lost[where] = self.lost.get(where, 0) + 1
                 copy.state, copy.ended = "lost_with_process", now
@@ -178,9 +182,18 @@ class Fates:
         ]
 
     def unsettled(self) -> list[int]:
-        """The messages with open copies."""
-        numbers = {copy.msg for copy in self._copies if copy.state == "open"}
+        """The messages with open copies that are no replays."""
+        is_open = (copy for copy in self._copies if copy.state == "open" and not copy.generation)
+        numbers = {copy.msg for copy in is_open}
         return sorted(map(self._id, numbers))
+
+
+def _is_named(receiver: str) -> bool:
+    return "/-" not in receiver
+
+
+def _of_replay(copy: _Copy) -> dict[str, int]:
+    return {"generation": copy.generation, "kept": int(copy.is_stored)}
 
 
 def seen(row: dict[str, Any]) -> tuple[Any, ...]:

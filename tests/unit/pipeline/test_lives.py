@@ -149,7 +149,7 @@ def test_a_replay_without_a_generation_is_the_first() -> None:
 
 
 def test_a_replay_by_another_node_is_lost_with_the_process_of_that_node() -> None:
-    again = replayed(3, 1, "ann/1")._replace(node="n2")
+    again = replayed(3, 1, "ann/1")._replace(node="n2", kept=0)
     dead = [published(1, 1, kept=0), *died(2, 1, "ann/1"), again, start(5)._replace(node="n2")]
     [*told, begin] = one_run(dead)
     batch = made_of([*told, begin._replace(epoch="seed-2")])
