@@ -182,7 +182,7 @@ def _flapping_found(result: Result) -> str:
 
 def _publishers_found(result: Result) -> str:
     sent, most = numbers(result, "bytes"), words(result, "sender")[0]
-    return f"{number(sent[0])} of {number(sum(sent))} bytes are from {most}."
+    return f"{with_unit(sent[0], ' B')} of {with_unit(sum(sent), ' B')} are from {most}."
 
 
 def _slow_found(result: Result) -> str:
@@ -230,7 +230,7 @@ SECTIONS = {
         "Bytes of messages by publishing session; the server itself has no session.",
         "No message was published.",
         _publishers_found,
-        _bars("bytes", "sender"),
+        _bars("bytes", "sender", unit=" B"),
     ),
     "funnel": Section(
         "Copies of messages for receivers, by channel and outcome.",

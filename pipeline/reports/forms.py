@@ -30,8 +30,7 @@ def written(value: object, form: Form) -> str:
         case Form.SHARE:
             return f"{number(round(100 * value, 2))} %"
         case Form.BYTES:
-            size, unit = next(((s, u) for s, u in _SIZES if value >= s), (1, "B"))
-            return f"{number(round(value / size, 1))} {unit}"
+            return with_unit(value, " B")
         case _:
             return number(value)
 
@@ -49,7 +48,10 @@ def number(value: float) -> str:
 
 
 def with_unit(value: float, unit: str = "") -> str:
-    """Format a number with its unit; many milliseconds become seconds or minutes."""
+    """Format a number with its unit: many milliseconds are seconds or minutes, many bytes KiB."""
+    if unit == " B":
+        size, larger = next(((s, u) for s, u in _SIZES if value >= s), (1, "B"))
+        return f"{number(round(value / size, 1))} {larger}"
     if unit != " ms" or value < 1000:
         return f"{number(value)}{unit}"
     seconds = value / 1000

@@ -1,12 +1,14 @@
 // Tables whose columns the server defines: what they mean, and how people write their values.
 import {badge, h} from "../dom.js";
 import {at} from "./address.js";
-import {bytes, count, rate, spaced, span, time} from "./format.js";
-import {facts, link, messageLink, mono, sheet, when} from "./parts.js";
+import {bytes, count, day, minute, rate, spaced, span} from "./format.js";
+import {facts, link, messageLink, mono, parted, sheet, when} from "./parts.js";
 import {held, MOODS, sessionLink} from "./sessions.js";
 
 const WORK = "work:";
 const NOTHING = "–";
+// `oldest_id` is the message whose time `oldest` is.
+const OF_TIME = "_id";
 const share = (part) => `${count(part * 100)} %`;
 export const took = (ms) => (ms === null || ms === undefined ? NOTHING : span(ms * 1000));
 
@@ -22,30 +24,35 @@ function receiver(key) {
 // How values are written, by the form of their column.
 const FORMS = new Map(Object.entries({
     // Stars stand for several channels.
-    channel: (channel) => (channel.includes("*") ? mono(channel) : link(channel, "channels", channel)),
-    work: (channel) => link(channel, "work", channel),
+    channel: (channel) => (channel.includes("*") ? mono(channel) : link(parted(channel), "channels", channel)),
+    work: (channel) => link(parted(channel), "work", channel),
     session: mono, receiver, message: messageLink,
     state: (state) => badge(state, MOODS.get(state)),
     hold: held,
     flag: (is) => (is ? badge("yes", "warn") : "no"),
-    code: (code) => h("a", {href: at("dead", "letters", {code}), class: "mono"}, code),
+    code: (code) => h("a", {href: at("dead", "letters", {code}), class: "mono"}, parted(code)),
     fingerprint: (value) => h("a", {href: at("dead", "letters", {fingerprint: value}), class: "mono"}, value),
-    time: when, minute: time, hour: time, day: time,
+    time: when, minute, hour: minute, day,
     count, number: rate, bytes, ms: took, share,
 }));
 const NUMBERS = new Set(["count", "number", "bytes", "ms", "share"]);
 
 /** A table with this title. */
-export const defined = (title, columns, rows) => sheet(title, columns.map(shown), rows, "None.");
+export const defined = (title, columns, rows) => sheet(title, seen(columns).map(shown), rows, "None.");
 
 /** What the columns mean, for whoever asks. */
 export const meanings = (columns) => h("details", {class: "meanings"}, h("summary", {}, "What the columns mean"),
-    facts(columns.map(({name, meaning}) => [headed(name), meaning])));
+    facts(seen(columns).map(({name, meaning}) => [headed(name), meaning])));
+
+/** The columns without messages that have a time beside them: it leads there. */
+const seen = (columns) => columns.filter(({name}) => !name.endsWith(OF_TIME));
 
 const headed = (name) => spaced(name[0].toUpperCase() + name.slice(1));
 
 /** A column as `sheet` takes it. */
 const shown = ({name, form}) => [headed(name), (row) => {
     const value = row[name] ?? null;
-    return value === null ? NOTHING : (FORMS.get(form) ?? String)(value);
+    const text = value === null ? NOTHING : (FORMS.get(form) ?? String)(value);
+    const id = row[name + OF_TIME];
+    return id ? h("a", {href: at("messages", id)}, text) : text;
 }, NUMBERS.has(form) ? "number" : ""];

@@ -4,6 +4,8 @@ const exact = new Intl.NumberFormat(undefined, {maximumFractionDigits: 1});
 const short = new Intl.NumberFormat(undefined, {notation: "compact", maximumFractionDigits: 1});
 const relative = new Intl.RelativeTimeFormat(undefined, {numeric: "always"});
 const moment = new Intl.DateTimeFormat(undefined, {dateStyle: "medium", timeStyle: "medium"});
+const minutes = new Intl.DateTimeFormat(undefined, {dateStyle: "medium", timeStyle: "short"});
+const days = new Intl.DateTimeFormat(undefined, {dateStyle: "medium", timeZone: "UTC"});
 const clock = new Intl.DateTimeFormat(undefined, {hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23"});
 
 const SIZES = [[1024 ** 3, "GiB"], [1024 ** 2, "MiB"], [1024, "KiB"], [1, "B"]];
@@ -16,6 +18,8 @@ export const rate = (n) => (n < 100 ? exact.format(n) : brief(n));
 export const many = (n, one, more = `${one}s`) => `${count(n)} ${n === 1 ? one : more}`;
 /** Turns a name of the API, such as `in_flight`, into words. */
 export const spaced = (name) => name.replaceAll("_", " ");
+export const day = (ms) => days.format(ms);
+export const minute = (ms) => minutes.format(ms);
 export const time = (ms) => (ms ? moment.format(ms) : "–");
 
 export function ago(ms, now = Date.now()) {

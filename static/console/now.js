@@ -1,8 +1,9 @@
 // What is stuck now, since when, and for whom.
 import {h} from "../dom.js";
+import {at} from "./address.js";
 import {defined, meanings} from "./columns.js";
 import {count} from "./format.js";
-import {card, facts, live, messageLink, when} from "./parts.js";
+import {card, facts, live, when} from "./parts.js";
 
 // The number of items of each list.
 const FIRST = 10;
@@ -19,8 +20,8 @@ const drawn = (tables, now) => [
         ["store", now.store],
         ["waiting", count(now.waiting)],
         ["in flight", count(now.in_flight)],
-        ["oldest", now.oldest && h("span", {}, when(now.oldest.published), " ", messageLink(now.oldest.id))],
-    ], "figures")),
+        ["oldest", now.oldest && h("a", {href: at("messages", now.oldest.id)}, when(now.oldest.published))],
+    ], "figures across")),
     ...tables.map((table) => list(table, now[table.name])),
 ];
 

@@ -7,9 +7,12 @@ import {renewChildren} from "./renew.js";
 const READERS = "This needs the role of an operator.";
 
 export const link = (text, ...place) => h("a", {href: at(...place)}, text);
-export const messageLink = (id) => h("a", {href: at("messages", id), class: "mono"}, id);
-export const when = (ms) => h("time", {title: time(ms)}, ago(ms));
-export const mono = (text) => h("span", {class: "mono"}, text);
+export const messageLink = (id) => h("a", {href: at("messages", id), class: "mono"}, parted(id));
+// A number and its unit stay on one line.
+export const when = (ms) => h("time", {title: time(ms)}, ago(ms).replace(" ", "\u00a0"));
+export const mono = (text) => h("span", {class: "mono"}, parted(text));
+/** A name that may go on in the next line behind its parts. */
+export const parted = (name) => String(name).split(/(?<=[./-])/u).flatMap((part) => [h("wbr"), part]);
 export const json = (value) => h("pre", {class: "json", tabindex: 0}, JSON.stringify(value, null, 2));
 
 /** A list of names and values, without null values. */

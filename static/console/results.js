@@ -67,7 +67,7 @@ function heat(rows) {
         h("thead", {}, h("tr", {}, h("th", {scope: "col"}, "Channel"),
             columns.map((hour) => h("th", {scope: "col", title: time(hour)}, hours.format(hour))))),
         h("tbody", {}, busiest.map(([channel, known]) => h("tr", {},
-            h("th", {scope: "row"}, mono(channel ?? UNKNOWN)), columns.map((hour) => cell(known.hours.get(hour)))))));
+            h("th", {scope: "row"}, h("span", {class: "mono"}, channel ?? UNKNOWN)), columns.map((hour) => cell(known.hours.get(hour)))))));
 }
 
 const warmth = (ms) => WARMTHS[Math.max(0, Math.ceil(Math.log10(Math.max(ms, 0.001))))] ?? WARMTHS.at(-1);

@@ -1,5 +1,6 @@
-"""Pictures of every page, on a desk and on a phone, in light and dark: `make screenshots`."""
+"""Pictures of every page in three widths, in light and dark: `make screenshots`."""
 
+import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
@@ -9,13 +10,18 @@ from typing import Any
 
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
+from bench.journal.generate import generate
+from bench.journal.outlets import Streams
 from tests.browser import chatting
 from tests.browser.conftest import ARGUMENTS, CHROMIUM
 from tests.browser.console.world import RULES, World, examined, ordinary
 from tests.serving import Server, kill_orphans_in
+from tests.store.servers import ValkeyServer
 
-SIZES = {"desk": (1280, 800), "phone": (390, 780)}
+SIZES = {"desk": (1440, 900), "tablet": (768, 1024), "phone": (375, 780)}
 SCHEMES = ("light", "dark")
+# The limits of the alerts that are raised.
+LIMITS = {"oldest": 1000, "letters": 1}
 
 
 class Studio:
@@ -32,6 +38,20 @@ class Studio:
         """A shop for the console to show."""
         return examined(ordinary(World(self.server.url, self.data)))
 
+    @cached_property
+    def report(self) -> Path:
+        """The page of all reports on a day with much traffic."""
+        place, page = self.data / "report", self.data / "report.html"
+        with ValkeyServer() as valkey:
+            generate(Streams(valkey.url, "holdfast"), events=200_000, nodes=2, hours=30.0, seed=1)
+            for words in (
+                ("ingest", "--once", "--engine", "local", "--redis", valkey.url),
+                ("report", "all", "--html", str(page)),
+            ):
+                command = [sys.executable, "-m", "holdfast", "pipeline", *words, "--lake", place]
+                subprocess.run(command, check=True)
+        return page
+
     def visitor(self, size: str = "desk", scheme: str = "light") -> BrowserContext:
         width, height = SIZES[size]
         dark = scheme == "dark"
@@ -45,7 +65,7 @@ class Studio:
                 with self.visitor(size, scheme) as context:
                     page = context.new_page()
                     pose(self, page, f"{size}-{scheme}")
-                    page.screenshot(path=self._out / f"{name}-{size}-{scheme}.png")
+                    page.screenshot(path=self._out / f"{name}-{size}-{scheme}.png", full_page=True)
 
 
 def welcome(studio: Studio, page: Page, _: str) -> None:
@@ -150,6 +170,17 @@ def _replayed(world: World) -> str:
     return str((jobs or [world.ask("POST", "replays", wanted)])[0]["id"])
 
 
+def alerts(studio: Studio, page: Page, kind: str) -> None:
+    """What is stuck, with alerts that are raised after ten seconds."""
+    while len(studio.world.ask("GET", "now")["alerts"]["items"]) < len(LIMITS):
+        page.wait_for_timeout(500)
+    console(lambda _: "#/now")(studio, page, kind)
+
+
+def report(studio: Studio, page: Page, _: str) -> None:
+    page.goto(studio.report.as_uri())
+
+
 def editing(studio: Studio, page: Page, kind: str) -> None:
     console(lambda world: f"#/dead/letter/{_letter(world)['id']}")(studio, page, kind)
     page.get_by_role("button", name="Edit and send").click()
@@ -166,7 +197,7 @@ POSES: dict[str, Callable[[Studio, Page, str], None]] = {
     "chat-wire": chat_wire,
     "console-door": console_door,
     "console": console(lambda _: "#/"),
-    "console-now": console(lambda _: "#/now"),
+    "console-now": alerts,
     "console-session": console(lambda _: "#/sessions/mail/1"),
     "console-dead": console(lambda _: "#/dead"),
     "console-kind": console(_kind),
@@ -187,6 +218,7 @@ POSES: dict[str, Callable[[Studio, Page, str], None]] = {
     "console-replays": console(lambda world: _replayed(world) and "#/replays"),
     "console-replay": console(lambda world: f"#/replays/{_replayed(world)}"),
     "console-results": console(lambda _: "#/results"),
+    "report": report,
 }
 
 
@@ -195,7 +227,9 @@ def main() -> None:
     out.mkdir(parents=True, exist_ok=True)
     home = tempfile.TemporaryDirectory(prefix="holdfast-shots-")
     data = Path(home.name)
-    server = Server({"journal": True, "data": home.name, "channels": RULES})
+    limits = data / "alerts.toml"
+    limits.write_text("".join(f"{name} = {limit}\n" for name, limit in LIMITS.items()))
+    server = Server({"journal": True, "data": home.name, "channels": RULES, "alerts": str(limits)})
     try:
         with sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)

