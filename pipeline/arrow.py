@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from holdfast.pipeline import schemas
+from holdfast.pipeline.storage.place import for_arrow
 
 if TYPE_CHECKING:
     from pyarrow.dataset import Dataset
+    from pyarrow.parquet import FileMetaData
 
 _TYPES = {
     "string": pa.string(),
@@ -39,7 +41,16 @@ def opened(files: Iterable[Path | str], schema: pa.Schema) -> "Dataset":
     numbered = pa.dictionary(pa.int32(), pa.string())
     columns = [(each.name, numbered if each.name in words else each.type) for each in schema]
     how = ds.ParquetFileFormat(dictionary_columns=words)
-    return ds.dataset([*map(str, files)], schema=pa.schema(columns), format=how)
+    names, filesystem = for_arrow(files)
+    return ds.dataset(names, schema=pa.schema(columns), format=how, filesystem=filesystem)
+
+
+def metadata_of(file: Path) -> "FileMetaData":
+    """Read the metadata of a Parquet file."""
+    from pyarrow.parquet import read_metadata
+
+    [name], filesystem = for_arrow([file])
+    return read_metadata(name, filesystem=filesystem)
 
 
 def batch(columns: dict[str, pa.Array], rows: int) -> pa.RecordBatch:

@@ -4,8 +4,6 @@ A step builds tables as an ingest would. After a kill, a backfill continues afte
 step; readers never see incomplete tables.
 """
 
-import os
-import shutil
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import NamedTuple
@@ -17,6 +15,7 @@ from holdfast.pipeline.ingest import write_lives
 from holdfast.pipeline.lake import EVENTS, MADE, VERSION, Lake, NewFile, check
 from holdfast.pipeline.runs import runs_of
 from holdfast.pipeline.spans import first_of, footer
+from holdfast.pipeline.storage.place import remove_all
 from holdfast.pipeline.tasks import Tasks
 
 _PLACE = "_backfill"
@@ -55,7 +54,7 @@ class Backfill:
             self._add_steps()
             self._do(tasks, report)
             self._put_in_place()
-        shutil.rmtree(self._scratch.root)
+        remove_all(self._scratch.root)
 
     def _planned(self) -> list[Step]:
         """Return the steps of an earlier run, if the files are still those of the table."""
@@ -76,7 +75,7 @@ class Backfill:
             PipelineFailed: There are no events, or there are lives of days whose events are gone:
                 these lives would be lost.
         """
-        shutil.rmtree(self._scratch.root, ignore_errors=True)
+        remove_all(self._scratch.root)
         self._add_steps()
         if not self.steps:
             raise PipelineFailed(f"{self._lake.root} has no events to rebuild tables from")
@@ -117,7 +116,7 @@ class Backfill:
             for file in self._scratch.files(table):
                 # Each attempt uses a new name: a killed run may have made the file already.
                 made.append(NewFile(table, another_name(file)))
-                os.link(file, self._lake.root / table / made[-1].file)
+                (self._lake.root / table / made[-1].file).hardlink_to(file)
         self._lake.commit(made, self._lake.offset(), anew=MADE)
 
 

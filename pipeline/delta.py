@@ -5,7 +5,7 @@ Each commit carries the number of the lake's state that it belongs to: see
 """
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -22,11 +22,11 @@ from deltalake.schema import ArrayType, PrimitiveType
 from deltalake.transaction import AddAction, RemoveAction
 
 from holdfast.pipeline.digests import ALTERED, altered_files
-from holdfast.pipeline.durable import sync
 from holdfast.pipeline.failures import PipelineFailed, in_words
 from holdfast.pipeline.log_digests import LogDigests
 from holdfast.pipeline.statistics import statistics_of
-from holdfast.pipeline.table_files import File
+from holdfast.pipeline.storage.place import for_delta, sync
+from holdfast.pipeline.table_files import File, faults
 
 # The application that counts the states in the logs.
 _WHO = "holdfast"
@@ -48,11 +48,10 @@ _TYPES: dict[str, PrimitiveType | ArrayType] = {
 }
 
 
-def flaws(files: Iterable[File]) -> dict[Path, str]:
+def flaws(files: Sequence[File]) -> dict[Path, str]:
     """Return what happened to the files of these that are not as they were written."""
-    known = {file.path: file.fault for file in files}
-    found = {path: fault for path, fault in known.items() if fault is not None}
-    whole = (path for path, fault in known.items() if fault is None)
+    found = faults(files)
+    whole = (file.path for file in files if file.path not in found)
     return found | dict.fromkeys(altered_files(whole), ALTERED)
 
 
@@ -62,19 +61,26 @@ class Table:
     Args:
         columns: The columns in its files.
         by: The column that the names of its folders encode, if any.
+        may_write: Raises an error if this process has lost the right to change it.
     """
 
-    def __init__(self, place: Path, columns: str, by: str) -> None:
+    def __init__(
+        self, place: Path, columns: str, by: str, may_write: Callable[[], None] = lambda: None
+    ) -> None:
         self._place = place
+        self._url, self._options = for_delta(place)
+        self._may_write = may_write
         self._schema = _schema(", ".join(filter(None, (columns, by))))
         self._by = by.split()[:1]
         self._digests = LogDigests(place)
         # Opening a table reads its log; bringing it up to date, only the commits since then.
         self._opened: DeltaTable | None = None
+        # A version, and the number of its state: finding that out reads the log.
+        self._numbered = (-1, -1)
 
     @property
     def exists(self) -> bool:
-        return self._opened is not None or DeltaTable.is_deltatable(str(self._place))
+        return self._opened is not None or DeltaTable.is_deltatable(self._url, self._options)
 
     def create(self, log_days: int) -> None:
         """Begin the table, unless it exists; its log goes back so many days."""
@@ -82,7 +88,11 @@ class Table:
             return
         settings = {**_SETTINGS, _LOG: _days(log_days)}
         DeltaTable.create(
-            str(self._place), self._schema, partition_by=self._by, configuration=settings
+            self._url,
+            self._schema,
+            partition_by=self._by,
+            configuration=settings,
+            storage_options=self._options,
         )
         self._settle(0, 0)
 
@@ -107,7 +117,7 @@ class Table:
         self._digests.check()
         try:
             if self._opened is None:
-                self._opened = DeltaTable(str(self._place))
+                self._opened = DeltaTable(self._url, storage_options=self._options)
             else:
                 self._opened.update_incremental()
         except DeltaError as error:
@@ -124,16 +134,25 @@ class Table:
     def at(self, number: int) -> DeltaTable:
         """Return the table at a state; its newest version may be some commits ahead."""
         found = self.newest()
-        if _number(found) > number:
-            # This one stays at the newest version.
-            found = DeltaTable(str(self._place), version=found.version() - 1)
+        if self._number() <= number:
+            return found
+        # This one stays at the newest version.
+        found = DeltaTable(self._url, version=found.version() - 1, storage_options=self._options)
         while _number(found) > number:
             found.load_as_version(found.version() - 1)
         return found
 
     def number(self) -> int | None:
         """Return the number of the newest state."""
-        return self.newest().transaction_version(_WHO)
+        number = self._number()
+        return None if number < 0 else number
+
+    def _number(self) -> int:
+        """Return the number of the newest state; -1 if there is none."""
+        newest = self.newest()
+        if newest.version() != self._numbered[0]:
+            self._numbered = (newest.version(), _number(newest))
+        return self._numbered[1]
 
     def commit(self, names: Iterable[str], number: int, *, is_all: bool) -> None:
         """Add files in its folder, or replace all others by them."""
@@ -148,20 +167,28 @@ class Table:
                 post_commithook_properties=_QUICK,
             )
 
+    def fence(self, number: int) -> None:
+        """Make a commit of this state that others have begun fail, however late it comes."""
+        with self._settling() as newest:
+            newest.create_write_transaction(
+                [], "append", self._schema, self._by, commit_properties=_of(number)
+            )
+
     def files(self, number: int) -> Iterator[File]:
         """Yield the files of the table at a state."""
         actions = self.at(number).get_add_actions(flatten=True)
-        names = ("path", "size_bytes", "num_records", "min.msg", "max.msg")
+        names = ("path", "size_bytes", "num_records", "min.msg", "max.msg", "modification_time")
         unknown = [None] * actions.num_rows
         columns = (
             actions[each].to_pylist() if each in actions.column_names else unknown for each in names
         )
-        for name, size, rows, first, last in zip(*columns, strict=True):
-            yield File(self._place / name, self._parts(name).get("d"), size, rows, first, last)
+        for name, size, rows, first, last, ms in zip(*columns, strict=True):
+            day = self._parts(name).get("d")
+            yield File(self._place / name, day, size, rows, first, last, ms)
 
     def undo(self, number: int) -> None:
         """Return to an earlier state, after which a killed process has begun another."""
-        if _number(self.newest()) > number:
+        if self._number() > number:
             with self._settling() as newest:
                 newest.restore(self.at(number).version(), commit_properties=_of(number))
 
@@ -207,7 +234,7 @@ class Table:
 
     def _added(self, name: str, *, is_change: bool = True) -> AddAction:
         # Readers do not need it.
-        from pyarrow.parquet import read_metadata
+        from holdfast.pipeline.arrow import metadata_of
 
         path = self._place / name
         try:
@@ -218,7 +245,7 @@ class Table:
                 "tables in one folder"
             ) from None
         stat = path.stat()
-        stats = statistics_of(read_metadata(path))
+        stats = statistics_of(metadata_of(path))
         ms = int(stat.st_mtime * 1000)
         return AddAction(name, stat.st_size, self._parts(name), ms, is_change, stats)
 
@@ -231,6 +258,7 @@ class Table:
         """Make all commits of the block survive a power cut, as the files that they name do."""
         newest = self.newest()
         before = newest.version()
+        self._may_write()
         yield newest
         self._settle(before + 1, self.newest().version())
 

@@ -13,22 +13,29 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from holdfast.pipeline.durable import write_text
 from holdfast.pipeline.failures import PipelineFailed
+from holdfast.pipeline.storage.place import each, mark_of, move, pieces, write_text
 
 # Hexadecimal digits of SHA-256: half of them, which is enough to find damage.
 _DIGITS = 32
 _NAMED = re.compile(rf"-sha256-([0-9a-f]{{{_DIGITS}}})\.parquet$")
 ALTERED = "was changed after it was written"
 # Files that this process has checked, as they were then. When there are more, it begins again.
-_CHECKED: dict[str, tuple[int, int, int]] = {}
+_CHECKED: dict[str, tuple[int, ...]] = {}
 _MOST_CHECKED = 100_000
 
 
 def digest_of(file: Path) -> str:
     """Return the digest of what the file contains now."""
-    with file.open("rb") as opened:
-        return hashlib.file_digest(opened, "sha256").hexdigest()[:_DIGITS]
+    return digest_of_pieces(pieces(file))
+
+
+def digest_of_pieces(content: Iterable[bytes]) -> str:
+    """Return the digest of this content."""
+    found = hashlib.sha256()
+    for piece in content:
+        found.update(piece)
+    return found.hexdigest()[:_DIGITS]
 
 
 def given(name: str) -> str | None:
@@ -47,29 +54,34 @@ def another_name(file: Path) -> str:
     return f"{uuid4().hex}-sha256-{given(file.name) or digest_of(file)}.parquet"
 
 
-def name_with_digest(draft: Path) -> str:
-    """Rename a finished file, so that its name has its digest; return the name."""
+def move_with_digest(draft: Path, folder: Path) -> str:
+    """Move a finished file to a folder, so that its name has its digest; return the name."""
     name = another_name(draft)
-    draft.rename(draft.with_name(name))
+    move(draft, folder / name)
     return name
 
 
 def altered(wanted: Mapping[Path, str]) -> Iterable[Path]:
     """Yield the files that do not have these digests any more; files that are gone are ignored."""
-    for file, digest in wanted.items():
-        try:
-            stat = file.stat()
-            now = (stat.st_size, stat.st_mtime_ns, stat.st_ino)
-            if _CHECKED.get(str(file)) == now:
-                continue
-            if digest_of(file) != digest:
-                yield file
-                continue
-        except FileNotFoundError:
-            continue
-        if len(_CHECKED) >= _MOST_CHECKED:
-            _CHECKED.clear()
-        _CHECKED[str(file)] = now
+    files = [*wanted]
+    found = each(lambda file: _is_right(file, wanted[file]), files)
+    yield from (file for file, is_right in zip(files, found, strict=True) if not is_right)
+
+
+def _is_right(file: Path, digest: str) -> bool:
+    """Return whether a file has this digest, unless it is gone."""
+    try:
+        now = mark_of(file)
+        if _CHECKED.get(str(file)) == now:
+            return True
+        if digest_of(file) != digest:
+            return False
+    except FileNotFoundError:
+        return True
+    if len(_CHECKED) >= _MOST_CHECKED:
+        _CHECKED.clear()
+    _CHECKED[str(file)] = now
+    return True
 
 
 def altered_files(files: Iterable[Path]) -> Iterable[Path]:

@@ -63,6 +63,9 @@ _KNOWN = {
         "this machine is too busy to start Python within Spark's ten seconds: run the command again"
     ),
     "All masters are unresponsive": "no master answers at the address in --master: start it",
+    "Concurrent transaction failed": (
+        "another process has changed the tables meanwhile: run the command again; nothing is lost"
+    ),
     "FILE_NOT_EXIST": "files were removed while they were read: run the command again",
 }
 # The modules of other packages' errors whose first line suffices, with the packages' names.

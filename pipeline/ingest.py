@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from socket import gethostname
 from threading import Event, Lock
 from time import monotonic
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -27,6 +26,7 @@ from holdfast.pipeline.source.readers import Readers
 from holdfast.pipeline.source.reading import Piece, covered_s, read_piece
 from holdfast.pipeline.source.streams import Journals, answering
 from holdfast.pipeline.source.taking import TAKEN, Taken, take_ranges
+from holdfast.pipeline.storage.place import beside, name_for_all
 from holdfast.pipeline.tasks import LocalTasks, Tasks, tasks_of
 from holdfast.pipeline.upkeep import tidy
 
@@ -223,7 +223,7 @@ class _Ingest:
             "maxTriggerDelay": str(source.every_s),
             "partitions": str(self._tasks.cores),
         }
-        place = self._lake.root / "_checkpoint"
+        place = beside(self._lake.root / "_checkpoint")
         return IngestQuery(
             spark, options, place, self.take_ranges, told=self._tell, idle=self._idle
         )
@@ -258,7 +258,7 @@ class _Ingest:
     def _report_read(self) -> None:
         """Report to the server which frames the tables have; it may trim them."""
         with answering(self._source.url):
-            place = f"{gethostname()}:{self._lake.root}"
+            place = name_for_all(self._lake.root)
             Readers(self._journals).report(self._lake.id, place, self._lake.positions())
 
 

@@ -1,4 +1,4 @@
-"""The tables: a folder for each, which change together.
+"""The tables: a folder for each, on a disk or in a bucket, which change together.
 
 A state of all tables has a number. A process that makes the next state writes its files, and
 commits them: to `events` last, which is when the state begins. Earlier commits of a killed process
@@ -7,24 +7,31 @@ are undone. Readers read all tables at the state of `events`.
 
 import threading
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import date
-from fcntl import LOCK_EX, LOCK_NB, flock
 from pathlib import Path
 from secrets import token_hex
-from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from holdfast.pipeline import schemas
-from holdfast.pipeline.digests import ALTERED, altered_files, read_sealed, write_sealed
-from holdfast.pipeline.durable import write_text
+from holdfast.pipeline.digests import ALTERED, altered_files, read_sealed, sealed
 from holdfast.pipeline.failures import INSTALL, PipelineFailed
 from holdfast.pipeline.source.outline import Position
+from holdfast.pipeline.storage.place import (
+    Lock,
+    for_spark,
+    is_on_disk,
+    locked,
+    size_below,
+    write_new,
+    write_text,
+)
+from holdfast.pipeline.table_files import File, faults, paths_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from holdfast.pipeline.delta import Table
-    from holdfast.pipeline.table_files import File
 
 EVENTS = "events"
 # The copies that have not ended.
@@ -59,7 +66,7 @@ class NewFile(NamedTuple):
 
 
 class Lake:
-    """The tables in one folder."""
+    """The tables in one place."""
 
     def __init__(self, root: Path) -> None:
         self.root = root.resolve()
@@ -70,6 +77,8 @@ class Lake:
         self._offsets = self.root / "_offsets"
         # The opened tables of each thread.
         self._opened = threading.local()
+        # The locks that this process holds.
+        self._locks: list[Lock] = []
 
     @contextmanager
     def alone(self, who: str) -> Iterator[None]:
@@ -78,13 +87,7 @@ class Lake:
         Raises:
             PipelineFailed: Another process holds it.
         """
-        with self._lock(who) as file:
-            try:
-                flock(file, LOCK_EX | LOCK_NB)
-            except BlockingIOError:
-                raise PipelineFailed(
-                    f"{self.root}: another {who} is running there: wait until it has ended"
-                ) from None
+        with self._locked(who, waits=False):
             yield
 
     @contextmanager
@@ -103,16 +106,40 @@ class Lake:
     @contextmanager
     def changing(self) -> Iterator[None]:
         """Lock out other changes of the state; first undo what a killed process has left of one."""
-        with self._lock("change") as file:
-            flock(file, LOCK_EX)
-            number = self.state()
-            for name in MADE:
-                self.open(name).undo(-1 if number is None else number)
+        with self._locked("change", waits=True) as lock:
+            self._undo(lock)
             yield
 
-    def _lock(self, name: str) -> TextIO:
-        self.root.mkdir(parents=True, exist_ok=True)
-        return (self.root / f"_{name}").open("a")
+    def _undo(self, lock: Lock) -> None:
+        events, number = self.open(EVENTS), self.state()
+        state = -1 if number is None else number
+        if lock.is_inherited and events.exists:
+            events.fence(state)
+        for name in MADE:
+            self.open(name).undo(state)
+        (self._offsets / str(state + 1)).unlink(missing_ok=True)
+
+    @contextmanager
+    def _locked(self, who: str, *, waits: bool) -> Iterator[Lock]:
+        with ExitStack() as stack:
+            try:
+                lock = stack.enter_context(locked(self.root / f"_{who}", waits=waits))
+            except BlockingIOError as error:
+                more = f" ({error.strerror})" if error.strerror and not self.is_on_disk else ""
+                raise PipelineFailed(
+                    f"{self.root}: another {who} is running there{more}: wait until it has ended"
+                ) from None
+            self._locks.append(lock)
+            stack.callback(self._locks.remove, lock)
+            yield lock
+
+    def _check_locks(self) -> None:
+        for lock in self._locks:
+            lock.check()
+
+    @property
+    def is_on_disk(self) -> bool:
+        return is_on_disk(self.root)
 
     def state(self) -> int | None:
         """Return the number of the newest state."""
@@ -141,7 +168,7 @@ class Lake:
 
     def is_small(self) -> bool:
         """Return whether the work takes no longer than Java's warm-up."""
-        return sum(file.stat().st_size for file in self.root.rglob("*.parquet")) < _SMALL
+        return size_below(self.root, "*.parquet") < _SMALL
 
     def offset(self) -> dict[str, Any]:
         """Return how far each node's journal was read, as the source recorded it.
@@ -222,7 +249,7 @@ class Lake:
 
     def version(self) -> int | None:
         """Return the version of the tables; None if there are none, 0 if it is unknown."""
-        if not (self.root / EVENTS).exists():
+        if not (self.root / EVENTS).is_dir():
             return None
         try:
             version = self._version.read_text("utf-8", "replace")
@@ -245,7 +272,7 @@ class Lake:
         last = self.state()
         number = 0 if last is None else last + 1
         self._offsets.mkdir(exist_ok=True)
-        write_sealed(self._offsets / str(number), offset)
+        write_new(self._offsets / str(number), sealed(offset))
         files: dict[str, list[str]] = {name: [] for name in (*anew, EVENTS)}
         for table, file in made:
             files.setdefault(table, []).append(file)
@@ -276,17 +303,15 @@ class Lake:
             PipelineFailed: There are no tables, or a file is missing or incomplete, as after a
                 power cut.
         """
-        return sorted(file.path for file in self.found(table, since, at=at))
+        return sorted(paths_of(self.found(table, since, at=at)))
 
-    def found(
-        self, table: str, since: date | None = None, *, at: int | None = None
-    ) -> "list[File]":
+    def found(self, table: str, since: date | None = None, *, at: int | None = None) -> list[File]:
         """Return the same files, with what their commits say of them."""
         number = self.newest() if at is None else at
         found = [*self.open(table).files(number)]
         if table == EVENTS:
             found = [file for file in found if _is_wanted(file.day, since)]
-        refuse({file.path: fault for file in found if (fault := file.fault) is not None})
+        refuse(faults(found))
         return found
 
     def table(
@@ -315,7 +340,7 @@ class Lake:
         opened: dict[str, Table] = self._opened.__dict__
         if table not in opened:
             columns, by = TABLES[table]
-            opened[table] = Table(self.root / table, columns, by)
+            opened[table] = Table(self.root / table, columns, by, self._check_locks)
         return opened[table]
 
 
@@ -354,15 +379,10 @@ def _is_wanted(day: str | None, since: date | None) -> bool:
 
 def _read(spark: "SparkSession", schema: str, base: Path, files: Iterable[Path]) -> "DataFrame":
     """Read files; the names of their folders below `base` are columns."""
-    urls = [*map(_url, files)]
+    urls = [*map(for_spark, files)]
     if urls:
-        return spark.read.schema(schema).option("basePath", _url(base)).parquet(*urls)
+        return spark.read.schema(schema).option("basePath", for_spark(base)).parquet(*urls)
     # Spark sees that the table is empty, and plans accordingly.
     columns = (column.split() for column in schema.split(", "))
     nulls = [f"cast(null as {kind}) as {name}" for name, kind in columns]
     return spark.range(1).where("false").selectExpr(*nulls)
-
-
-def _url(place: Path) -> str:
-    """Return the URL as Spark spells it, which takes escapes in it as letters of the name."""
-    return f"file://{place}"

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from holdfast.pipeline.arrow import ARROW, arrow_of
-from holdfast.pipeline.digests import name_with_digest
+from holdfast.pipeline.digests import move_with_digest
 from holdfast.pipeline.lake import OPEN, NewFile, check
 from holdfast.pipeline.latencies import latencies
 from holdfast.pipeline.lives import LIFE, lives
@@ -24,6 +24,7 @@ from holdfast.pipeline.messages import parts as parts_of_messages
 from holdfast.pipeline.runs import Runs, carried_with_runs, with_runs
 from holdfast.pipeline.source.event_files import PACKED, packing
 from holdfast.pipeline.spans import Span, parts, read, spans
+from holdfast.pipeline.storage.place import draft_in
 from holdfast.pipeline.tasks import Tasks
 
 _RECEIPT = "table string, file string"
@@ -90,6 +91,6 @@ def settle(events: pa.Table, copies: pa.Table, unsettled: pa.Table, runs: Runs) 
 
 
 def _written(rows: pa.Table, into: Path) -> str:
-    draft = into / f"{uuid4().hex}.parquet"
+    draft = draft_in(into, f"{uuid4().hex}.parquet")
     pq.write_table(rows, draft, row_group_size=PACKED, **packing(rows.schema))
-    return name_with_digest(draft)
+    return move_with_digest(draft, into)

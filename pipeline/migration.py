@@ -4,8 +4,6 @@ The other tables are then rebuilt; until then, the tables count as those of the 
 """
 
 import json
-import os
-import shutil
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,6 +20,7 @@ from holdfast.pipeline.lake import EVENTS, MADE, Lake, NewFile, check, refuse
 from holdfast.pipeline.reports.memory import DAY_NS
 from holdfast.pipeline.source.event_files import write_events
 from holdfast.pipeline.source.moves import ADDED, NEEDED, taken_back
+from holdfast.pipeline.storage.place import remove_all
 from holdfast.pipeline.table_files import File, paths_of
 
 _OTHERS = ("_checkpoint", "_receipts")
@@ -57,7 +56,7 @@ def take_over(lake: Lake) -> None:
         made.append(NewFile(EVENTS, name))
         aim = lake.root / EVENTS / name
         aim.parent.mkdir(exist_ok=True)
-        os.link(file, aim)
+        aim.hardlink_to(file)
     offset = (lake.root / "_checkpoint/offsets" / str(newest)).read_text("utf-8").splitlines()[-1]
     lake.commit(made, json.loads(offset), anew=MADE)
 
@@ -119,4 +118,4 @@ def clean_up(lake: Lake) -> None:
     lake.sign()
     places = [lake.root / name for name in _OTHERS]
     for place in (*places, *lake.root.glob("*/batch=*")):
-        shutil.rmtree(place, ignore_errors=True)
+        remove_all(place)

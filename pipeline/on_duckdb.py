@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from holdfast.pipeline.failures import INSTALL, PipelineFailed
-from holdfast.pipeline.lake import TABLES, Lake, check
+from holdfast.pipeline.fetching import fetched
+from holdfast.pipeline.lake import TABLES, Lake
 from holdfast.pipeline.reports.tables import Answer, names_in
 from holdfast.pipeline.reports.views import PARTS, narrow
 from holdfast.pipeline.scope import EVERYTHING, Scope
@@ -44,13 +45,15 @@ class DuckTables:
     """Tables of a DuckDB of its own; those of a lake have a state.
 
     Args:
+        scratch: A folder for files that are not on this machine.
         is_mixed: Whether some files lack columns that others have; checking this takes time.
     """
 
     state: int
 
-    def __init__(self, base: "DuckDBPyConnection", *, is_mixed: bool) -> None:
+    def __init__(self, base: "DuckDBPyConnection", scratch: Path, *, is_mixed: bool) -> None:
         self._base = base
+        self._scratch = scratch
         self._is_mixed = is_mixed
         # The tables that no question has needed yet.
         self._waiting: dict[str, Callable[[], None]] = {}
@@ -85,9 +88,9 @@ class DuckTables:
 
     def add_files(self, name: str, files: Sequence[Path], schema: str) -> None:
         def make() -> None:
-            check(files)
+            here = fetched(files, self._scratch)
             found = self._base.read_parquet(
-                [*map(str, files)], hive_partitioning=True, union_by_name=self._is_mixed
+                [*map(str, here)], hive_partitioning=True, union_by_name=self._is_mixed
             )
             found.project(", ".join(["*", *_lacking(found.columns, schema)])).create_view(name)
 
@@ -183,4 +186,4 @@ def opened(*, is_mixed: bool) -> Iterator[DuckTables]:
         tempfile.TemporaryDirectory(prefix="holdfast-duckdb-") as place,
         duckdb.connect(config={"temp_directory": place}) as base,
     ):
-        yield DuckTables(base, is_mixed=is_mixed)
+        yield DuckTables(base, Path(place), is_mixed=is_mixed)

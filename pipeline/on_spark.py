@@ -12,6 +12,7 @@ from holdfast.pipeline.lake import Lake, check
 from holdfast.pipeline.reports.tables import Answer, names_in
 from holdfast.pipeline.reports.views import PARTS, narrow
 from holdfast.pipeline.scope import EVERYTHING, Scope
+from holdfast.pipeline.storage.place import for_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -47,12 +48,12 @@ class SparkTables:
 
     def add_files(self, name: str, files: Sequence[Path], schema: str) -> None:
         if files:
-            urls = [f"file://{file}" for file in files]
+            urls = [*map(for_spark, files)]
             # The names of folders of days are a column.
             base = next((file.parent.parent for file in files if "=" in file.parent.name), None)
             reader = self._spark.read.schema(schema)
             if base is not None:
-                reader = reader.option("basePath", f"file://{base}")
+                reader = reader.option("basePath", for_spark(base))
             self.add_frame(name, reader.parquet(*urls), files)
         else:
             self.add(name, schema, [])
@@ -63,11 +64,11 @@ class SparkTables:
         self._files[name] = frozenset(files)
 
     def keep(self, question: str, place: Path) -> None:
-        self._checked(question).write.mode("error").parquet(f"file://{place.resolve()}")
+        self._checked(question).write.mode("error").parquet(for_spark(place.resolve()))
 
     def keep_by(self, column: str, question: str, place: Path) -> None:
         writer = self._checked(question).write.mode("error").partitionBy(column)
-        writer.parquet(f"file://{place.resolve()}")
+        writer.parquet(for_spark(place.resolve()))
 
     def _checked(self, question: str) -> "DataFrame":
         """Return the answer; its files are as they were written."""

@@ -12,8 +12,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from holdfast.pipeline.arrow import opened
-from holdfast.pipeline.digests import name_with_digest
+from holdfast.pipeline.digests import move_with_digest
 from holdfast.pipeline.source.event_files import PACKED, TOGETHER, packing
+from holdfast.pipeline.storage.place import draft_in
 from holdfast.pipeline.table_files import File
 
 # The size of merged files: some million events. Files of less than half this size are merged.
@@ -42,7 +43,7 @@ def rewrite(
         schema: The columns; those that a file lacks are null.
         kept: The condition on the rows.
     """
-    writer, draft = None, folder / f"{uuid4().hex}.parquet"
+    writer, draft = None, draft_in(folder, f"{uuid4().hex}.parquet")
     for rows in _pieces(files, schema, kept):
         if writer is None:
             writer = pq.ParquetWriter(draft, schema, **packing(schema))
@@ -50,7 +51,7 @@ def rewrite(
     if writer is None:
         return None
     writer.close()
-    return name_with_digest(draft)
+    return move_with_digest(draft, folder)
 
 
 def _pieces(

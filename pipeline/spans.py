@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from holdfast.pipeline.arrow import opened
+from holdfast.pipeline.arrow import metadata_of, opened
 from holdfast.pipeline.lake import refuse
 
 # The rows of a task: fewer are not worth one, more would take too much memory.
@@ -79,7 +79,7 @@ def footer(file: Path) -> pq.FileMetaData:
         PipelineFailed: The file cannot be read.
     """
     try:
-        return pq.read_metadata(file)
+        return metadata_of(file)
     except pa.ArrowException:
         refuse({file: "cannot be read"})
         raise

@@ -1,6 +1,5 @@
 """Verifies that the files of all tables are as they were written."""
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -66,6 +65,6 @@ def add_digests(lake: Lake) -> int:
 
 def _linked(file: Path, table: Path) -> str:
     """Return another name of the file, with its digest; readers still find the old one."""
-    link = file.with_name(another_name(file))
-    os.link(file, link)
-    return str(link.relative_to(table))
+    named = file.with_name(another_name(file))
+    named.hardlink_to(file)
+    return str(named.relative_to(table))

@@ -20,7 +20,7 @@ _TIMEOUT_S = 5.0
 
 @dataclass(frozen=True, slots=True)
 class JournalPlace:
-    """A server's data directory, or a store with a folder for the tables."""
+    """A server's data directory, or a store with a place for the tables."""
 
     data: Path
     redis: str | None
@@ -31,7 +31,7 @@ class JournalPlace:
     @property
     def lake(self) -> Path:
         if self.known_lake is None:
-            raise typer.BadParameter("--redis needs --lake, the folder of the tables")
+            raise typer.BadParameter("--redis needs --lake, the place of the tables")
         return self.known_lake
 
     @property
@@ -92,21 +92,21 @@ _REDIS = typer.Option(
 )
 
 
-def folder(given: str) -> Path:
-    """Refuse object storage, which would become a folder of that name."""
-    if "://" in given:
-        raise typer.BadParameter(
-            f"{given} is not a folder: the tables need one that all machines see. Copies of it may "
-            "be kept elsewhere"
-        )
-    return Path(given)
+def lake_place(given: str) -> Path:
+    """Return the folder, or the place in a bucket."""
+    from holdfast.pipeline.storage.place import place_of
+
+    try:
+        return place_of(given)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
 
 
 _LAKE_DIR = typer.Option(
     "--lake",
     metavar="DIR",
-    parser=folder,
-    help="Folder of the tables; default: DATA/lake.",
+    parser=lake_place,
+    help="Folder of the tables, or s3://BUCKET/PREFIX; default: DATA/lake.",
 )
 _NAMESPACE = typer.Option("--namespace", metavar="NAME", help="The server's namespace.")
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from holdfast.cli.failures import Exit
-from holdfast.cli.journal_place import folder
+from holdfast.cli.journal_place import lake_place
 from holdfast.cli.options import ToServer
 from holdfast.cli.output import (
     Cell,
@@ -57,7 +57,7 @@ def message(
         Path | None,
         typer.Option(
             metavar="DIR",
-            parser=folder,
+            parser=lake_place,
             help="Tables of the pipeline, for steps that the journal no longer has.",
         ),
     ] = None,

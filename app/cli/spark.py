@@ -20,6 +20,7 @@ from holdfast.pipeline.failures import PipelineFailed, in_words, is_of_others
 from holdfast.pipeline.lake import Lake
 from holdfast.pipeline.scope import EVERYTHING, Scope
 from holdfast.pipeline.session import LOCAL, Engine, open_session
+from holdfast.pipeline.storage.place import for_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -222,8 +223,10 @@ def questions(
     """Yield the tables of a journal."""
     lake = Lake(journal.lake)
     with failing():
-        # Spark need not start where there is nothing to read.
+        # Spark need not start where there is nothing to read, or nothing that it can read.
         lake.newest()
+        if engine.engine is AnswerEngine.SPARK:
+            for_spark(lake.root)
         with engine.session(lake.is_small) as spark, answering(lake, spark, scope) as tables:
             yield tables
 

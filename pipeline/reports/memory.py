@@ -18,6 +18,7 @@ from holdfast.pipeline.digests import altered, digest_of, read_sealed, sealed
 from holdfast.pipeline.failures import PipelineFailed
 from holdfast.pipeline.lake import Lake
 from holdfast.pipeline.reports.tables import Tables
+from holdfast.pipeline.storage.place import beside, mark_of
 from holdfast.pipeline.table_files import File
 
 # Increased by every change of what is remembered.
@@ -93,11 +94,14 @@ def place_of(lake: Lake, name: str) -> Iterator[Path]:
     """
     # Do not create a folder where there are no tables.
     lake.newest()
-    if not os.access(lake.root, os.W_OK):
-        with TemporaryDirectory(prefix="holdfast-") as folder:
-            yield Path(folder)
+    folder = beside(lake.root)
+    if not lake.is_on_disk:
+        folder.mkdir(parents=True, exist_ok=True)
+    if not os.access(folder, os.W_OK):
+        with TemporaryDirectory(prefix="holdfast-") as temporary:
+            yield Path(temporary)
         return
-    place = lake.root / name
+    place = folder / name
     place.mkdir(exist_ok=True)
     with (place / "lock").open("a") as lock:
         flock(lock, LOCK_EX)
@@ -157,5 +161,4 @@ def _is_whole(part: Path) -> bool:
 
 
 def _named(file: Path) -> str:
-    stat = file.stat()
-    return f"{'/'.join(file.parts[-3:])} {stat.st_size} {stat.st_mtime_ns}"
+    return " ".join(["/".join(file.parts[-3:]), *map(str, mark_of(file))])

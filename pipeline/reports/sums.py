@@ -99,7 +99,7 @@ def recall(tables: Tables, lake: Lake) -> None:
 def _by_writing(files: Iterable[File]) -> dict[str, list[File]]:
     days: dict[str, list[File]] = {}
     for file in files:
-        written = datetime.fromtimestamp(file.path.stat().st_mtime, UTC)
+        written = datetime.fromtimestamp(file.written_ms / 1000, UTC)
         days.setdefault(f"{written:%Y-%m-%d}", []).append(file)
     return days
 

@@ -15,7 +15,8 @@ import pyarrow.parquet as pq
 
 from holdfast.pipeline.arrow import ARROW
 from holdfast.pipeline.census import GROUP, add_up, count
-from holdfast.pipeline.digests import name_with_digest
+from holdfast.pipeline.digests import move_with_digest
+from holdfast.pipeline.storage.place import draft_in
 
 if TYPE_CHECKING:
     import numpy as np
@@ -76,9 +77,9 @@ class _DayFile:
     """A file with the events of a day, and the content of its receipt."""
 
     def __init__(self, folder: Path, day: int) -> None:
-        self._folder = f"d={pa.scalar(day, pa.date32())}"
-        self._draft = folder / self._folder / f"{uuid4().hex}.parquet"
-        self._draft.parent.mkdir(parents=True, exist_ok=True)
+        self._name = f"d={pa.scalar(day, pa.date32())}"
+        self._folder = folder / self._name
+        self._draft = draft_in(self._folder, f"{uuid4().hex}.parquet")
         self._writer = pq.ParquetWriter(self._draft, ARROW, **packing(ARROW))
         self._waiting: list[pa.RecordBatch] = []
         # The number of rows.
@@ -101,7 +102,7 @@ class _DayFile:
         if self._waiting:
             self.write()
         self._writer.close()
-        name = f"{self._folder}/{name_with_digest(self._draft)}"
+        name = f"{self._name}/{move_with_digest(self._draft, self._folder)}"
         receipt = add_up(self._counts)
         receipt = receipt.add_column(0, "file", pa.repeat(name, len(receipt)))
         [batch] = receipt.to_batches()

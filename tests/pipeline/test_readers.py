@@ -204,7 +204,7 @@ def test_an_ingest_ends_when_its_store_is_emptied_or_replaced(
         go_on_with(store, lake, Turns(1, replace))
 
 
-@pytest.mark.parametrize("place", ["s3a://bucket/lake", "file:///lake"])
-def test_the_url_of_an_object_storage_is_refused_as_a_lake(place: str) -> None:
+@pytest.mark.parametrize("place", ["s3a://bucket/lake", "file:///lake", "s3://"])
+def test_a_url_of_another_kind_is_refused_as_a_lake(place: str) -> None:
     said = CliRunner().invoke(program, ["pipeline", "ingest", "--once", "--lake", place])
-    assert (said.exit_code, "not a folder" in said.stderr) == (2, True)
+    assert (said.exit_code, "neither a folder nor s3://" in said.stderr) == (2, True)
