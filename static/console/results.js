@@ -13,7 +13,7 @@ const WARMTHS = ["good", "good", "mild", "warn", "bad"];
 
 const hours = new Intl.DateTimeFormat(undefined, {hour: "2-digit", hourCycle: "h23"});
 // Their order on the page.
-const NAMES = ["latency", "trend", "lag", "poison", "holdback-advice", "causes", "dead", "refused-publishes"];
+const NAMES = ["audit", "latency", "trend", "lag", "poison", "holdback-advice", "causes", "dead", "refused-publishes"];
 
 export async function show(app) {
     const asked = await Promise.all(NAMES.map((name) =>
@@ -29,13 +29,17 @@ export async function show(app) {
         return [head, card(null, h("p", {}, "No results yet. The pipeline reads the journal and stores its results here."),
             h("p", {class: "faint"}, "Run ", mono("holdfast pipeline ingest --once"), "."))];
     }
-    return [head, h("p", {class: "faint"}, computed(found[0])), ...found.map(drawn)];
+    // The reports are computed together.
+    const report = found.find(({since}) => since !== null);
+    return [head, report && h("p", {class: "faint"}, computed(report)), ...found.map(drawn)];
 }
 
 /** The table of a result, and what its columns mean: both as the pipeline defines them. */
-function drawn({result, title, columns, rows}) {
-    const table = rows.length && result === "latency" ? section(title, heat(rows)) : defined(title, columns, rows);
-    return rows.length ? h("div", {}, table, meanings(columns)) : table;
+function drawn(result) {
+    const {title, columns, rows, since} = result;
+    const table = rows.length && result.result === "latency" ? section(title, heat(rows)) : defined(title, columns, rows);
+    return h("div", {}, table, since === null && h("p", {class: "faint small"}, computed(result)),
+        rows.length > 0 && meanings(columns));
 }
 
 const computed = ({at, since, until}) => [

@@ -353,6 +353,8 @@ def test_results_of_the_pipeline_are_shown_and_lead_to_messages(
     complaints.clear()
     examined(world)
     look_at(page, "#/results")
+    violations = page.get_by_role("region", name="Findings of the audit")
+    expect(violations.get_by_role("row").filter(has_text="never_handed")).to_contain_text("2")
     warm = page.get_by_role("cell", name="3.1 ms").first
     expect(warm).to_have_attribute("title", re.compile("p99 3.1 ms"))
     expect(page.get_by_role("row").filter(has_text="78 %")).to_contain_text("5 s")

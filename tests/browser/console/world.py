@@ -10,6 +10,7 @@ from typing import Any
 from redis import Redis
 
 from holdfast.pipeline.reports.columns import COLUMNS, TITLES
+from holdfast.pipeline.results import of_audit
 from holdfast.store.keys import RedisKeys
 from tests.integration.talker import Talker
 
@@ -72,10 +73,12 @@ class World:
         now = time.time_ns() // 1_000_000
         about = {"title": TITLES[name], "columns": [each._asdict() for each in COLUMNS[name]]}
         told = {"result": name, "at": now, "since": now - 24 * HOUR_MS, "until": now, **about}
+        self.write({**told, "rows": rows})
+
+    def write(self, result: dict[str, Any]) -> None:
+        place = RedisKeys("holdfast").pipeline_result(result["result"])
         store = Redis(unix_socket_path=self._store)
-        store.set(
-            RedisKeys("holdfast").pipeline_result(name), json.dumps({"v": 2, **told, "rows": rows})
-        )
+        store.set(place, json.dumps({"v": 2, **result}))
         store.close()
 
     def lake(self, folder: Path) -> None:
@@ -181,4 +184,5 @@ def examined(world: World) -> World:
     refused = {"reason": "publish_denied", "channel": "/orders/secret", "refused": 17}
     world.results("refused-publishes", [{**refused, **span}])
     world.results("dead", [{**cause, "dead": 11, "receivers": 2, **span}])
+    world.write(of_audit({"never_handed": 2}))
     return world
