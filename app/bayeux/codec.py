@@ -61,9 +61,9 @@ def read(body: bytes, limits: RequestLimits) -> list[Json] | Salvage:
         raise malformed("no messages")
     if len(messages) > limits.messages:
         raise RequestRefused(ErrorReply.REQUEST_TOO_LARGE)
-    for number, message in enumerate(messages, 1):
+    for message in messages:
         if not isinstance(message, dict):
-            raise malformed(no_object(number))
+            raise malformed(no_object(messages.index(message) + 1))
     if len(body) > limits.depth and body.count(b"[") + body.count(b"{") > limits.depth:
         depth = limits.depth - isinstance(decoded, list)
         return [
