@@ -106,7 +106,7 @@ class Answers:
                 session.cursors.add_to(reply, self._state.hub.complete_cursor(), undelivered)
             if session.extensions:
                 # Run first: messages that outgoing hooks deliver travel along.
-                run_outgoing(session, reply, ext, now)
+                run_outgoing(session, reply, ext or {}, now)
             exchange.replies.insert(slot, encode_reply(reply, session.extensions))
         client_id = exchange.client_id
         if session.is_away or (client_id is not None and client_id != session.client_id):

@@ -57,7 +57,7 @@ def connect(
         reply["advice"] = session_advice(session, state.options)
     session.pipe = exchange.pipe
     reply["successful"] = True
-    exchange.connect = (len(exchange.replies), reply, message.get("ext") or {})
+    exchange.connect = (len(exchange.replies), reply, message.get("ext"))
     if state.is_stopping:
         reply["advice"] = life.farewell_advice(session)
     elif exchange.is_alone:

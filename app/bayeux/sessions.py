@@ -91,7 +91,7 @@ class Pipe(Protocol):
 
 # A connect whose reply waits until its messages are known: its place among the replies, the reply
 # so far, and the request's `ext`.
-PendingConnect = tuple[int, dict[str, Any], Mapping[str, Any]]
+PendingConnect = tuple[int, dict[str, Any], Mapping[str, Any] | None]
 
 
 class Exchange:
