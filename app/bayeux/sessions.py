@@ -161,6 +161,12 @@ class Exchange:
         """Whether no reply can reach the client, which may have a newer connection."""
         return self.is_aborted or (self.pipe is not None and self.carrier.is_lost())
 
+    def body_with(self, messages: Sequence[Event]) -> bytes:
+        """Return messages and replies, queued messages first, as a JSON array."""
+        wires = [message.wire for message in messages]
+        parts = self.replies + wires if self.replies_first else wires + self.replies
+        return b"[%b]" % b",".join(parts)
+
     def take_progress(self) -> Any:  # noqa: ANN401 - its handler knows what it left
         """Take the stored progress of a message; None if the message is new."""
         progress, self.progress = self.progress, None

@@ -43,7 +43,7 @@ async def callback_poll(request: web.Request, endpoint: Endpoint) -> web.Respons
         **endpoint.headers(exchange, {}),
     }
     # The comment prevents callback names that imitate the first bytes of another file format.
-    body = b"/**/" + callback.encode() + b"([" + answer + b"])"
+    body = b"/**/" + callback.encode() + b"(" + answer + b")"
     return web.Response(status=endpoint.status(exchange), body=body, headers=headers)
 
 

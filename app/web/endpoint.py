@@ -1,9 +1,8 @@
 """The common part of all transports: callers, budgets, origins, statuses and headers."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from math import ceil
-from operator import attrgetter
 from typing import TYPE_CHECKING
 
 import orjson
@@ -14,7 +13,6 @@ from holdfast.bayeux.errors import ErrorReply, RequestRefused
 from holdfast.bayeux.server import Bayeux
 from holdfast.bayeux.sessions import Exchange
 from holdfast.bayeux.transports import SpeakerKind
-from holdfast.delivery.messages import Event
 from holdfast.delivery.notices import FOREIGN, Notices
 from holdfast.web.cookies import BrowserCookie, is_cookieless
 from holdfast.web.endings import Endings
@@ -45,8 +43,6 @@ _ALLOWED = "allow_origin"
 PUBLISH_PATH = "/publish"
 # The longest part of a host or an origin that the log repeats.
 LONGEST_SHOWN = 100
-
-_wire_of = attrgetter("wire")
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,17 +149,6 @@ class Endpoint:
 def hsts_headers(seconds: int | None) -> dict[str, str]:
     """Return the HSTS header of every response, if it is configured."""
     return {} if seconds is None else {"Strict-Transport-Security": f"max-age={seconds}"}
-
-
-def join(exchange: Exchange, messages: Sequence[Event]) -> bytes:
-    """Join messages and replies, queued messages first, as a JSON array without brackets."""
-    if not messages:
-        return b",".join(exchange.replies)
-    wires = list(map(_wire_of, messages))
-    if exchange.replies_first:
-        return b",".join([*exchange.replies, *wires])
-    wires += exchange.replies
-    return b",".join(wires)
 
 
 def retry_headers(wait_s: float) -> dict[str, str]:

@@ -38,11 +38,10 @@ from holdfast.web.endpoint import (
     Endpoint,
     error_body,
     hsts_headers,
-    join,
     origin_denied,
     retry_headers,
 )
-from holdfast.web.heads import Heads
+from holdfast.web.heads import Heads, response
 from holdfast.web.known_head import KnownHead, learn
 from holdfast.web.odd_heads import is_odd
 from holdfast.web.origins import OriginTrust, speaker_kind_of
@@ -505,14 +504,12 @@ class FastLane(RequestHandler):
         if transport is None or transport.is_closing() or self._exchange is not exchange:
             # The last: after a fault, the request has been refused.
             return False
-        body = join(exchange, messages)
         if not (self._cors or exchange.is_superseded or exchange.new_browser is not None):
             head = self._heads.ok
         else:
             headers = self._endpoint.headers(exchange, self._cors)
             head = self._heads.build(self._endpoint.status(exchange), headers)
-        answer = b"%b%d\r\n\r\n[%b]" % (head, len(body) + 2, body)
-        self._endpoint.coalescer.write(transport, answer)
+        self._endpoint.coalescer.write(transport, response(head, exchange.body_with(messages)))
         self._free()
         return True
 
@@ -522,10 +519,8 @@ class FastLane(RequestHandler):
         headers = {**self._cors, **retry_headers(refused.wait_s)}
         if refused.error is ErrorReply.REQUEST_TIMEOUT and not self._heads.are_last:
             headers["Connection"] = "close"
-        body = error_body(refused)
         head = self._heads.build(refused.error.code, headers)
-        answer = b"%b%d\r\n\r\n%b" % (head, len(body), body)
-        self._endpoint.coalescer.write(self.transport, answer)
+        self._endpoint.coalescer.write(self.transport, response(head, error_body(refused)))
         self._free()
 
     def _free(self) -> None:

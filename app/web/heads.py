@@ -38,6 +38,11 @@ class Heads:
         return head.encode("latin-1")
 
 
+def response(head: bytes, body: bytes) -> bytes:
+    """Return a response as bytes: a head as `Heads` builds it, and the body."""
+    return b"%b%d\r\n\r\n%b" % (head, len(body), body)
+
+
 @cache
 def _status_line(status: int) -> str:
     return f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\n"

@@ -16,7 +16,6 @@ from holdfast.web.endpoint import (
     JSON_TYPE,
     Endpoint,
     error_body,
-    join,
     retry_headers,
 )
 from holdfast.web.origins import speaker_kind_of
@@ -34,7 +33,7 @@ class Waiting:
         transport = self._request.transport
         if self._answer.done() or transport is None or transport.is_closing():
             return False
-        self._answer.set_result(join(exchange, messages))
+        self._answer.set_result(exchange.body_with(messages))
         return True
 
     def is_draining(self) -> bool:
@@ -104,7 +103,7 @@ async def long_poll(request: web.Request, endpoint: Endpoint) -> web.Response:
     own = endpoint.headers(exchange, endpoint.cors(request.headers))
     headers = {"Content-Type": JSON_TYPE, **FIXED_HEADERS, **own}
     status = endpoint.status(exchange)
-    return web.Response(status=status, body=b"[" + answer + b"]", headers=headers)
+    return web.Response(status=status, body=answer, headers=headers)
 
 
 def refusal(request: web.Request, refused: RequestRefused, endpoint: Endpoint) -> web.Response:

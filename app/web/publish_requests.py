@@ -95,7 +95,7 @@ class PublishRequests:
         )
         session = handshake.session
         if session is None:
-            refused = orjson.loads(answer)
+            (refused,) = orjson.loads(answer)
             fault = {name: refused[name] for name in ("successful", "error", "advice")}
             return [skeleton(message) | fault for message in messages]
         try:
@@ -112,13 +112,13 @@ class PublishRequests:
             for message, refused in zip(messages, refusals, strict=True)
             if refused is None
         ]
-        answer = b""
+        answer = b"[]"
         if publishes:
             _, answer = await exchange_over_http(
                 request, self._endpoint, speaker, _LONG_POLLING, to_json(publishes)
             )
         # Events to the session, such as those of services, have no such field.
-        replies = (each for each in orjson.loads(b"[" + answer + b"]") if "successful" in each)
+        replies = (each for each in orjson.loads(answer) if "successful" in each)
         return [refused or next(replies) for refused in refusals]
 
     def _disconnect(self, request: web.Request, speaker: Speaker, session: Session) -> None:
