@@ -4,10 +4,12 @@ Each request has a limit of its own, but a thousand clients that never finish th
 thousand times that. One network may use at most half, so that it alone cannot lock others out.
 """
 
+from typing import Final
+
 from holdfast.bayeux.errors import ErrorReply, RequestRefused
 
 # Smaller requests are parsed and decoded at once, so they are not counted.
-SMALL = 4096
+SMALL: Final = 4096
 
 
 class Intake:

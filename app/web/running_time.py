@@ -1,10 +1,11 @@
 """The server's clock: seconds during which the process ran."""
 
 from collections.abc import Callable
+from typing import Final
 
 # The clock is read at least ten times a second. After a longer gap the process or its event loop
 # was frozen and could not hear clients, so the gap does not count as their silence.
-LONGEST_GAP_S = 0.5
+LONGEST_GAP_S: Final = 0.5
 
 
 class RunningTime:

@@ -6,11 +6,12 @@ between, saves up to a third of a turn.
 
 import asyncio
 from collections.abc import Callable
+from typing import Final
 
 # Larger data are written at once: only small writes can be collected without flow control.
-_SMALL = 16 * 1024
+_SMALL: Final = 16 * 1024
 # Write early at this number, so that the first need not wait for thousands.
-_MOST = 64
+_MOST: Final = 64
 
 
 class WriteCoalescer:
