@@ -31,7 +31,7 @@ Two kinds of notes matter only after a kill: those of ended sessions (`note_left
 letters (`note_replayed`). The ledger reports these events live, and `skip_note` drops their notes.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ class DeliveryJournal:
     def refused_with_note(
         self, receiver: "Receiver", entries: "Iterable[Entry]", code: "ErrorCode", text: str
     ) -> None:
-        """Note failed deliveries with the next note, that of the call which carries them out."""
+        """Note failed deliveries with the notes of the calls which change these entries."""
 
     def returned(self, receiver: "Receiver", entries: "Iterable[Entry]") -> None:
         """Note that entries were returned to the queue."""
@@ -157,8 +157,17 @@ class DeliveryJournal:
         """Return the note of first hand-overs to these sessions."""
         return b""
 
-    def note_marked(self, hand_overs: Mapping[str, Sequence[tuple[int, int]]]) -> bytes:
-        """Return the note of hand-overs: for each session, message ids and attempt numbers."""
+    def note_marked(
+        self,
+        marked: Mapping[str, Collection[int]],
+        hand_overs: Mapping[str, Sequence[tuple[int, int]]],
+    ) -> bytes:
+        """Return the note of changed entries and of their hand-overs, for each session.
+
+        Args:
+            marked: Message ids.
+            hand_overs: Message ids and attempt numbers.
+        """
         return b""
 
     def note_moved(self, moves: "Sequence[Move]") -> bytes:

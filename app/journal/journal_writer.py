@@ -5,7 +5,7 @@ The head of `app/delivery/delivery_journal.py` describes the path of an event.
 
 import logging
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from holdfast.delivery.delivery_journal import DeliveryJournal
@@ -20,6 +20,7 @@ from holdfast.journal.builder import publish_row
 from holdfast.journal.columns import DecodedNote, PublishRow, Row
 from holdfast.journal.crowds import Crowds
 from holdfast.journal.journal import Journal, Outlet
+from holdfast.journal.notes import Refusal
 from holdfast.journal.schema import MOST_EVENTS, NS_PER_US, Kind
 
 if TYPE_CHECKING:
@@ -30,8 +31,10 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _NOTHING: DecodedNote = ([], [])
-# The most rows of refusals in a note: its call must not take long.
-_MOST_REFUSALS = 100
+# The most refusals that wait for their notes: a call must not take long.
+_MOST_REFUSALS = 1000
+# A session and a message.
+Copy = tuple[str, int]
 
 
 class JournalWriter(DeliveryJournal):
@@ -48,8 +51,10 @@ class JournalWriter(DeliveryJournal):
         self._acked = Crowds(journal, clock, Kind.ACKED)
         # The notes of unanswered calls.
         self._notes: deque[DecodedNote] = deque()
-        # Refusals that leave with the note of the call that carries them out.
-        self._refusals: list[Row] = []
+        # Refusals that leave with the note of the call that carries them out, and the copies that
+        # had some at the last beat.
+        self._refusals: dict[Copy, list[Refusal]] = {}
+        self._refused_before: set[Copy] = set()
 
     @property
     def dropped(self) -> int:
@@ -64,11 +69,15 @@ class JournalWriter(DeliveryJournal):
 
     def beat(self, now: float) -> None:
         self._collect()
+        # No call has carried these out, perhaps because the store is away.
+        self._report_refusals(self._refused_before & self._refusals.keys())
+        self._refused_before = {*self._refusals}
         self.journal.beat(now)
 
     def flush(self, now: float) -> None:
         """Send all events if the store is available."""
         self._collect()
+        self._report_refusals([*self._refusals])
         self.journal.flush(now)
 
     def _relieve(self) -> None:
@@ -81,9 +90,6 @@ class JournalWriter(DeliveryJournal):
         # Messages must not be kept in memory for long.
         self.end_round()
         self._acked.end()
-        if self._refusals:
-            # No call has carried them out, perhaps because the store is away.
-            self.journal.add_note(([], self._take_refusals()))
 
     # Live
 
@@ -130,12 +136,20 @@ class JournalWriter(DeliveryJournal):
         if len(self._refusals) >= _MOST_REFUSALS:
             self.refused(receiver, entries, code, text)
             return
-        at, why = self._clock.read(), notes.failure(code.text, text)
-        self._refusals += notes.refused(entries, receiver.key, why, at)
+        refusal = Refusal(self._clock.read(), notes.failure(code.text, text))
+        for entry in entries:
+            copy = receiver.key, entry.message.id
+            self._refusals.setdefault(copy, []).append(refusal._replace(attempt=entry.attempts))
 
-    def _take_refusals(self) -> list[Row]:
-        refusals, self._refusals = self._refusals, []
-        return refusals
+    def _take_refusals(self, copies: Iterable[Copy]) -> list[Row]:
+        """Return the rows of what waits for a call about these copies."""
+        if not self._refusals:
+            return []
+        return notes.refused((copy, self._refusals.pop(copy, ())) for copy in copies)
+
+    def _report_refusals(self, copies: Collection[Copy]) -> None:
+        if copies:
+            self.journal.add_note(([], self._take_refusals(copies)))
 
     def returned(self, receiver: Receiver, entries: Iterable[Entry]) -> None:
         messages = [entry.message for entry in entries]
@@ -217,20 +231,26 @@ class JournalWriter(DeliveryJournal):
     def note_handed_over(self, batches: "Mapping[str, BatchMark]") -> bytes:
         return self._note([], notes.handed_over(batches, self._clock.read()))
 
-    def note_marked(self, hand_overs: Mapping[str, Sequence[tuple[int, int]]]) -> bytes:
-        rows = notes.handed_again(hand_overs, self._clock.read())
-        return self._note([], self._take_refusals() + rows)
+    def note_marked(
+        self,
+        marked: Mapping[str, Collection[int]],
+        hand_overs: Mapping[str, Sequence[tuple[int, int]]],
+    ) -> bytes:
+        refusals = self._take_refusals((key, id) for key, ids in marked.items() for id in ids)
+        return self._note([], refusals + notes.handed_again(hand_overs, self._clock.read()))
 
     def note_moved(self, moves: "Sequence[Move]") -> bytes:
-        return self._note(*notes.moved(moves, self._clock.read()))
+        refusals = self._take_refusals((move.source, move.message.id) for move in moves)
+        published, rows = notes.moved(moves, self._clock.read())
+        return self._note(published, refusals + rows)
 
     def note_settled(self, entries: Mapping[int, Sequence[str]], outcome: Outcome) -> bytes:
-        rows = notes.settled(entries, outcome, self._clock.read())
-        return self._note([], self._take_refusals() + rows)
+        refusals = self._take_refusals((key, id) for id, keys in entries.items() for key in keys)
+        return self._note([], refusals + notes.settled(entries, outcome, self._clock.read()))
 
     def note_dead(self, letters: "Sequence[tuple[DeadLetter, str | None]]") -> bytes:
-        rows = notes.dead(letters, self._clock.read())
-        return self._note([], self._take_refusals() + rows)
+        refusals = self._take_refusals((letter.key, letter.message) for letter, _ in letters)
+        return self._note([], refusals + notes.dead(letters, self._clock.read()))
 
     def note_left(self, sessions: Mapping[str, Sequence[int]]) -> bytes:
         rows = notes.left(sessions, self._clock.read())

@@ -4,7 +4,7 @@ A note is JSON: the version, publishes, and rows in the form of the frame builde
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import orjson
 
@@ -16,7 +16,6 @@ from holdfast.journal.wording import wording_of
 
 if TYPE_CHECKING:
     from holdfast.delivery.dead_letters import DeadLetter
-    from holdfast.delivery.entries import Entry
     from holdfast.delivery.marks import BatchMark
     from holdfast.delivery.messages import Message
     from holdfast.delivery.moves import Move
@@ -29,6 +28,14 @@ KINDS: Mapping[Way, str] = {
     Way.EXPIRED: Kind.EXPIRED,
     Way.DISCARDED: Kind.DISCARDED,
 }
+
+
+class Refusal(NamedTuple):
+    """A failed delivery of a copy."""
+
+    at: int
+    why: FailureDetails
+    attempt: int = 0
 
 
 def why_of(outcome: Outcome) -> FailureDetails | None:
@@ -104,13 +111,17 @@ def handed_again(hand_overs: Mapping[str, Sequence[tuple[int, int]]], at: int) -
     return rows
 
 
-def refused(entries: "Iterable[Entry]", key: str, why: FailureDetails, at: int) -> Iterator[Row]:
-    """Yield the rows of a session's failed deliveries."""
-    ids: dict[int, list[int]] = {}
-    for entry in entries:
-        ids.setdefault(entry.attempts, []).append(entry.message.id)
-    for attempt, of_attempt in ids.items():
-        yield Kind.REFUSED, of_attempt, attempt, why, [key], [at]
+def refused(refusals: Iterable[tuple[tuple[str, int], Iterable[Refusal]]]) -> list[Row]:
+    """Return the rows of failed deliveries, given for each session and message."""
+    ids: dict[tuple[str, int, str, int], list[int]] = {}
+    rows: list[Row] = []
+    for (key, id), failed in refusals:
+        for at, why, attempt in failed:
+            alike = ids.setdefault((key, at, repr(why), attempt), [])
+            if not alike:
+                rows.append((Kind.REFUSED, alike, attempt, why, [key], [at]))
+            alike.append(id)
+    return rows
 
 
 def moved(moves: "Sequence[Move]", at: int) -> DecodedNote:

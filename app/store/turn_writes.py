@@ -193,7 +193,7 @@ class TurnWrites:
         may_wait = may_wait or not any(map(_has_first, self.hand_overs.values()))
         for marks in _shares_of_marks(self.marks):
             call = scripts.mark(keys, epoch, marks)
-            note = journal.note_marked(_part_of(self.hand_overs, marks))
+            note = journal.note_marked(marks, _part_of(self.hand_overs, marks))
             yield PendingCall(call, note=note, may_wait=may_wait)
 
     def _settled(

@@ -1,7 +1,7 @@
 """Notes and frames: stored once, with the change that they report, whatever the connection does."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
@@ -55,7 +55,11 @@ class Notebook(DeliveryJournal):
     def note_kept(self, messages: Sequence[tuple[Message, Sequence[str]]]) -> bytes:
         return b"kept " + b" ".join(b"%d" % (message.id - BASE) for message, _ in messages)
 
-    def note_marked(self, hand_overs: Mapping[str, Sequence[tuple[int, int]]]) -> bytes:
+    def note_marked(
+        self,
+        marked: Mapping[str, Collection[int]],
+        hand_overs: Mapping[str, Sequence[tuple[int, int]]],
+    ) -> bytes:
         again = {key: [id for id, _ in each] for key, each in hand_overs.items()}
         return _words("marked", again)
 

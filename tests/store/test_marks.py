@@ -1,6 +1,6 @@
 """The marks of entries: made once a turn, with a note of every hand-over."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from holdfast.delivery.delivery_journal import DeliveryJournal
 from holdfast.delivery.entries import Entry
@@ -19,7 +19,11 @@ class Notebook(DeliveryJournal):
     def __init__(self) -> None:
         self.heard: list[HandOvers] = []
 
-    def note_marked(self, hand_overs: Mapping[str, Sequence[tuple[int, int]]]) -> bytes:
+    def note_marked(
+        self,
+        marked: Mapping[str, Collection[int]],
+        hand_overs: Mapping[str, Sequence[tuple[int, int]]],
+    ) -> bytes:
         self.heard.append({key: list(each) for key, each in hand_overs.items()})
         return b"note"
 

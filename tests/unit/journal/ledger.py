@@ -95,7 +95,8 @@ class Writing(FakeKeeper):
 
     def mark(self, key: str, marked: Collection[Marked]) -> None:
         again = [(entry.id, entry.attempts) for entry in marked if entry.is_in_flight]
-        self.note(self.writer.note_marked({key: again}))
+        ids = [entry.id for entry in marked]
+        self.note(self.writer.note_marked({key: ids}, {key: again}))
         super().mark(key, marked)
 
     def settle(self, key: str, ids: Sequence[int], outcome: Outcome) -> None:

@@ -91,39 +91,53 @@ def failed(*attempts: int) -> list[Entry]:
     return entries
 
 
-def test_a_refusal_of_a_durable_session_is_in_the_note_of_the_call_that_follows() -> None:
-    receiver, key = durable(), "anonymous/-1"
-    for is_last in (True, False):
-        writer, shelf = writer_and_shelf()
-        writer.refused_with_note(receiver, failed(1, 2, 1), INTERNAL_ERROR, "")
-        outcome = DISCARDED[Reason.NO_LETTER]
-        note = writer.note_settled({ID: [key]}, outcome) if is_last else writer.note_marked({})
-        _, rows = notes.unpacked(note)
-        of_refusals = [(row[0], row[1], row[2], row[4]) for row in rows[:2]]
-        keys = [receiver.key]
-        assert of_refusals == [
-            (Kind.REFUSED, [ID, ID + 2], 1, keys),
-            (Kind.REFUSED, [ID + 1], 2, keys),
-        ]
-        assert written(writer, shelf) == []
-        writer.answered(1, is_there=True)
-        assert [each[0] for each in written(writer, shelf)].count(Kind.REFUSED) == 3
+def refused_in(note: bytes) -> list[tuple[object, ...]]:
+    """The refusals of a note."""
+    rows = notes.unpacked(note)[1] if note else []
+    return [(row[1], row[2], row[4]) for row in rows if row[0] == Kind.REFUSED]
 
 
-def test_a_refusal_that_no_call_follows_enters_the_journal_live() -> None:
+def test_a_refusal_is_in_the_note_of_the_call_that_changes_its_entry_and_in_no_other() -> None:
+    receiver = durable()
+    key = receiver.key
     writer, shelf = writer_and_shelf()
-    writer.refused_with_note(durable(), failed(1), INTERNAL_ERROR, "")
-    assert [each[0] for each in written(writer, shelf)] == [Kind.REFUSED]
-    assert writer.note_marked({}) == b""
+    writer.refused_with_note(receiver, failed(1, 2, 1, 1, 1), INTERNAL_ERROR, "")
+    assert refused_in(writer.note_marked({key: [ID + 9], "other/1": [ID]}, {})) == []
+    assert refused_in(writer.note_marked({key: [ID, ID + 1, ID + 2]}, {})) == [
+        ([ID, ID + 2], 1, [key]),
+        ([ID + 1], 2, [key]),
+    ]
+    settled = writer.note_settled({ID + 3: [key]}, DISCARDED[Reason.NO_LETTER])
+    assert refused_in(settled) == [([ID + 3], 1, [key])]
+    message = Message(b"{}", id=ID + 4, channel="/a")
+    moved = writer.note_moved([Move(message, key, ["work:/a/0"], 1, 1)])
+    assert refused_in(moved) == [([ID + 4], 1, [key])]
+    assert written(writer, shelf) == []
+    for number in range(1, 4):
+        writer.answered(number, is_there=True)
+    assert [each[0] for each in written(writer, shelf)].count(Kind.REFUSED) == 5
 
 
-def test_refusals_beyond_the_first_hundred_of_a_turn_enter_the_journal_live() -> None:
+def test_a_refusal_waits_for_its_call_and_enters_the_journal_live_if_none_follows() -> None:
     writer, shelf = writer_and_shelf()
     receiver = durable()
-    for _ in range(150):
-        writer.refused_with_note(receiver, failed(1), INTERNAL_ERROR, "")
-    _, rows = notes.unpacked(writer.note_marked({}))
-    assert (len(rows), len(written(writer, shelf))) == (100, 50)
+    writer.refused_with_note(receiver, failed(1), INTERNAL_ERROR, "")
+    writer.beat(0.0)
+    assert writer.journal.count == writer.journal.waiting_rows == 0
+    writer.beat(0.1)
+    assert [each[0] for each in written(writer, shelf)] == [Kind.REFUSED]
+    assert writer.note_marked({receiver.key: [ID]}, {}) == b""
+
+
+def test_refusals_beyond_the_first_thousand_enter_the_journal_live() -> None:
+    writer, shelf = writer_and_shelf()
+    receiver = durable()
+    entries = [Entry(Message(b"{}", id=ID + n, channel="/a")) for n in range(1500)]
+    for entry in entries:
+        writer.refused_with_note(receiver, [entry], INTERNAL_ERROR, "")
+    note = writer.note_marked({receiver.key: [entry.message.id for entry in entries]}, {})
+    assert [len(ids) for ids, *_ in refused_in(note)] == [1000]  # type: ignore[arg-type]
+    assert len(written(writer, shelf)) == 500
 
 
 def test_the_journal_writer_implements_every_method_of_the_delivery_journal() -> None:

@@ -122,7 +122,8 @@ def test_a_note_that_a_killed_process_left_has_the_wording() -> None:
     receiver.is_durable = True
     killed, next_one = Writing(), Writing()
     killed.writer.refused_with_note(receiver, [Entry(MESSAGE)], UPDATE_ERROR, "order 17 is unknown")
-    next_one.writer.report_left_notes({1: killed.writer.note_marked({})})
+    note = killed.writer.note_marked({receiver.key: [MESSAGE.id]}, {})
+    next_one.writer.report_left_notes({1: note})
     next_one.writer.flush(0.0)
     [frame] = next_one.shelf.frames
     assert [event.wording for event in unfold(decode(frame))] == ["order * is unknown"]
