@@ -90,6 +90,8 @@ class Town:
         self.poison: set[int] = set()
         # Verdicts that come before those of the dice.
         self.whims: list[Verdict] = []
+        # Whether verdicts end a copy, until the next server.
+        self.is_final = False
         self._serial = 0
         news = ("/orders/*", "/chat", "/poison")
         # Only these two get what is published just before a kill.
@@ -131,7 +133,7 @@ class Town:
     def _judge(self, person: Person, copy: Copy) -> Verdict:
         if self.whims:
             return self.whims.pop()
-        luck = self.dice.random()
+        luck = 1.0 if self.is_final else self.dice.random()
         if copy.message.id not in self.poison and luck < 0.05:
             return Verdict(HOLDBACK, "the printer is off")
         if copy.message.id not in self.poison and luck < 0.1:
@@ -248,7 +250,7 @@ class Town:
         self.server.process.kill()
         self.server.process.wait()
         self.server.stop()
-        self.server = Server(self._settings)
+        self.server, self.is_final = Server(self._settings), False
         span = until_now(since_us)
         self.ledger.forget_the_last()
         for copy in self.ledger.copies:

@@ -68,12 +68,12 @@ class Traffic:
             self._dice.shuffle(kinds)
             for happen in kinds:
                 happen()
+            hasty = self._hasty() if self._dice.random() < 0.5 else None
             self._town.write_down()
-            is_hasty = self._dice.random() < 0.5
-            if is_hasty:
-                self._hurry()
+            if hasty is not None:
+                self._hurry(hasty)
             self._town.kill()
-            if is_hasty:
+            if hasty is not None:
                 self._find_out()
             after_each()
         self._settle()
@@ -356,13 +356,22 @@ class Traffic:
 
     # The end
 
-    def _hurry(self) -> None:
-        """Durable traffic of named sessions up to the moment of a kill.
+    def _hasty(self) -> list[Person]:
+        """Those who go on up to the moment of a kill, from now on with final verdicts alone.
 
-        An ack may be lost by a kill, and a message that is not stored does not come again.
+        A message that is not stored does not come again. Whether the server learned that one is to
+        come again, nobody else knows: it comes in either case.
         """
         town = self._town
         hasty = [each for each in (town.ann, town.bob) if not self._has_passing(each)]
+        town.is_final = True
+        for person in hasty:
+            self._let(person)
+        return hasty
+
+    def _hurry(self, hasty: list[Person]) -> None:
+        """Durable traffic of named sessions up to the moment of a kill, which may lose verdicts."""
+        town = self._town
         for _ in range(self._dice.randrange(2, 8)):
             town.publish("/safe", [town.ann, town.bob])
             for person in hasty:
