@@ -2,23 +2,36 @@
 
 A step builds tables as an ingest would. After a kill, a backfill continues after the last complete
 step; readers never see incomplete tables.
+
+Where events of older days were removed on purpose, the rows about messages that were published on
+those days stay as they are: a part of their events would not make the same rows.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from datetime import date
 from pathlib import Path
 from typing import NamedTuple
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from holdfast.pipeline.arrow import arrow_of
 from holdfast.pipeline.census import census
+from holdfast.pipeline.copies import DAY_NS
+from holdfast.pipeline.delta import flaws
 from holdfast.pipeline.digests import another_name, read_sealed, write_sealed
 from holdfast.pipeline.failures import PipelineFailed
 from holdfast.pipeline.ingest import write_lives
-from holdfast.pipeline.lake import EVENTS, MADE, VERSION, Lake, NewFile, check
+from holdfast.pipeline.lake import EVENTS, MADE, TABLES, VERSION, Lake, NewFile, check
+from holdfast.pipeline.rewriting import rewrite
 from holdfast.pipeline.runs import runs_of
 from holdfast.pipeline.spans import first_of, footer
 from holdfast.pipeline.storage.place import remove_all
+from holdfast.pipeline.table_files import File, paths_of
 from holdfast.pipeline.tasks import Tasks
 
 _PLACE = "_backfill"
+_EPOCH = date(1970, 1, 1)
 
 
 class Step(NamedTuple):
@@ -79,7 +92,8 @@ class Backfill:
         self._add_steps()
         if not self.steps:
             raise PipelineFailed(f"{self._lake.root} has no events to rebuild tables from")
-        check_reach(self._lake.files("life", at=self._lake.state()), self.steps[0].day)
+        if self._lake.kept_since() is None:
+            check_reach(self._lake.files("life", at=self._lake.state()), self.steps[0].day)
 
     def _add_steps(self) -> None:
         known = {file for step in self.steps for file in step.files}
@@ -111,13 +125,60 @@ class Backfill:
             report(self.done)
 
     def _put_in_place(self) -> None:
-        made = []
+        since = self._lake.kept_since()
+        made = list[NewFile]()
         for table in MADE:
-            for file in self._scratch.files(table):
-                # Each attempt uses a new name: a killed run may have made the file already.
-                made.append(NewFile(table, another_name(file)))
-                (self._lake.root / table / made[-1].file).hardlink_to(file)
+            rebuilt, present = self._scratch.found(table), list[File]()
+            check(paths_of(rebuilt))
+            if since is not None:
+                known = self._lake.open(table).files(self._lake.newest())
+                present = self._whole(known)
+            made += self._chosen(table, rebuilt, since, is_older=False)
+            made += self._chosen(table, present, since, is_older=True)
         self._lake.commit(made, self._lake.offset(), anew=MADE)
+
+    def _whole(self, files: Iterable[File]) -> list[File]:
+        """Return the files that are as they were written; those are rebuilt that are not."""
+        files = [*files]
+        faults = flaws(files)
+        return [file for file in files if file.path not in faults]
+
+    def _chosen(
+        self, table: str, files: Iterable[File], since: date | None, *, is_older: bool
+    ) -> Iterator[NewFile]:
+        """Take over the rows about messages from before that day, or about the others."""
+        folder = self._lake.root / table
+        for file in files:
+            if since is None or _has_only(file, since, is_older=is_older):
+                # Each attempt uses a new name: a killed run may have made the file already.
+                name: str | None = another_name(file.path)
+                (folder / str(name)).hardlink_to(file.path)
+            else:
+                older = _is_older(table, since)
+                kept = older if is_older else ~older
+                name = rewrite([file.path], arrow_of(TABLES[table][0]), folder, kept)
+            if name is not None:
+                yield NewFile(table, name)
+
+
+def _has_only(file: File, since: date, *, is_older: bool) -> bool:
+    if file.first is None or file.last is None:
+        return False
+    begin = _ns(since)
+    return file.last < begin if is_older else file.first >= begin
+
+
+def _is_older(table: str, since: date) -> pc.Expression:
+    """Return the condition on rows about messages that were published before that day."""
+    if table == "latency":
+        return pc.field("hour") < pa.scalar(since).cast(pa.timestamp("us", "UTC"))
+    if table == "lost":
+        return pc.field("day") < pa.scalar(since)
+    return pc.field("msg") < _ns(since)
+
+
+def _ns(day: date) -> int:
+    return (day - _EPOCH).days * DAY_NS
 
 
 def check_reach(lives: Iterable[Path], first: str) -> None:

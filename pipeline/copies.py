@@ -3,6 +3,8 @@
 from holdfast.journal.schema import SETTLED, Kind
 
 MESSAGE = ("msg", "origin")
+# The length of a day in the unit of messages' ids.
+DAY_NS = 86_400_000_000_000
 COPY = (*MESSAGE, "receiver")
 # After these, a copy is not in its queue any more; a copy that moved goes on in another one.
 ENDS = sorted(SETTLED)

@@ -73,6 +73,8 @@ class Lake:
         self._version = self.root / "_version"
         self._id = self.root / "_id"
         self._narrow = self.root / "_narrow"
+        # Since which day events are kept.
+        self._since = self.root / "_since"
         # How far the journal was read, by the number of the state.
         self._offsets = self.root / "_offsets"
         # The opened tables of each thread.
@@ -224,6 +226,19 @@ class Lake:
     def note_narrow(self) -> None:
         """Note that some files lack columns that new ones have."""
         self._narrow.touch()
+
+    def kept_since(self) -> date | None:
+        """Return the day before which events were removed on purpose; None if none were."""
+        try:
+            return date.fromisoformat(read_sealed(self._since))
+        except FileNotFoundError:
+            return None
+
+    def note_kept_since(self, day: date) -> None:
+        """Note that events from before this day are going to be removed."""
+        known = self.kept_since()
+        if known is None or known < day:
+            write_text(self._since, sealed(str(day)))
 
     @property
     def is_mixed(self) -> bool:

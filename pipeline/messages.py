@@ -8,8 +8,8 @@ import pyarrow.compute as pc
 from holdfast.journal.schema import Kind
 from holdfast.pipeline import schemas
 from holdfast.pipeline.arrow import arrow_of
+from holdfast.pipeline.copies import DAY_NS, MESSAGE, REPLIES, REPLY_CHANNELS
 from holdfast.pipeline.copies import LOST as LOST_WITH_PROCESS
-from holdfast.pipeline.copies import MESSAGE, REPLIES, REPLY_CHANNELS
 from holdfast.pipeline.rows import Sums, beside, of_each_word, only_if, summed, with_columns
 from holdfast.pipeline.runs import NEVER
 
@@ -149,7 +149,7 @@ def still_unsettled(messages: pa.Table) -> pa.Table:
 
 
 def lost(gone: pa.Table, lives: pa.Table) -> pa.Table:
-    """Return the passing copies that were lost with their process, by channel: LOST.
+    """Return the passing copies that were lost with their process: LOST.
 
     Replays are always among the lives, because their journal events have the receiver.
     """
@@ -158,9 +158,8 @@ def lost(gone: pa.Table, lives: pa.Table) -> pa.Table:
     found_us = replays["ended_ts"].cast(pa.int64())
     counted = {"gone": pa.repeat(1, len(replays)), "found_us": found_us}
     of_replays = with_columns(replays, counted).select(gone.column_names)
-    sums = summed(
-        pa.concat_tables([gone, of_replays]),
-        ("origin", "channel", "found_us"),
-        {"n": ("gone", "sum")},
-    )
+    whole = pa.concat_tables([gone, of_replays])
+    day = pc.divide(whole["msg"], DAY_NS).cast(pa.int32()).cast(pa.date32())
+    by = ("origin", "channel", "day", "found_us")
+    sums = summed(with_columns(whole, {"day": day}), by, {"n": ("gone", "sum")})
     return with_columns(sums, {"found_ts": sums["found_us"]}).select(LOST.names).cast(LOST)

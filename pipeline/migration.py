@@ -14,10 +14,10 @@ import pyarrow.compute as pc
 from holdfast.journal.schema import Kind
 from holdfast.pipeline.arrow import ARROW, opened
 from holdfast.pipeline.backfill import check_reach
+from holdfast.pipeline.copies import DAY_NS
 from holdfast.pipeline.digests import another_name
 from holdfast.pipeline.failures import PipelineFailed
 from holdfast.pipeline.lake import EVENTS, MADE, Lake, NewFile, check, refuse
-from holdfast.pipeline.reports.memory import DAY_NS
 from holdfast.pipeline.source.event_files import write_events
 from holdfast.pipeline.source.moves import ADDED, NEEDED, taken_back
 from holdfast.pipeline.storage.place import remove_all

@@ -27,8 +27,8 @@ MESSAGE = (
     "origin string, msg bigint, channel string, copies bigint, kept bigint, ended bigint, "
     "unnamed_ended bigint, lost bigint"
 )
-# The passing copies of a process at its end.
-LOST = "origin string, channel string, n bigint, found_ts timestamp"
+# The passing copies of a process at its end, by the day of their publish.
+LOST = "origin string, channel string, day date, n bigint, found_ts timestamp"
 # The number of copies, by hour of publish, that took this many microseconds until their hand-over
 # (DELIVERY), from there to their ack (ANSWER), or from their publish to their ack (CRITICAL): see
 # holdfast.pipeline.latencies.

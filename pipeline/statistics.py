@@ -6,7 +6,7 @@ https://github.com/delta-io/delta/blob/master/PROTOCOL.md#per-file-statistics
 
 import json
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import date, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 # Longer texts make commits large; the beginning of a least value is enough.
 _LONGEST = 64
-_Value = int | str | datetime
+_Value = int | str | date
 
 
 class _Column(NamedTuple):
@@ -76,4 +76,4 @@ def _least(value: _Value) -> int | str:
 def _plain(value: _Value) -> int | str:
     if isinstance(value, datetime):
         return value.isoformat(timespec="microseconds").replace("+00:00", "Z")
-    return value
+    return str(value) if isinstance(value, date) else value

@@ -184,6 +184,7 @@ def forget(lake: Lake, cuts: Sequence[Cut]) -> None:
     with lake.changing():
         for table, before, _ in cuts:
             if table == EVENTS:
+                lake.note_kept_since(before)
                 old, names = _of_older_days(lake, before), list[str]()
             else:
                 old, names = _without_old_rows(lake, table, _moment(before))

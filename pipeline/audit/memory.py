@@ -7,9 +7,9 @@ from datetime import date, timedelta
 from pathlib import Path
 
 from holdfast.pipeline.audit.ledger import ledger_of
+from holdfast.pipeline.copies import DAY_NS
 from holdfast.pipeline.lake import EVENTS, TABLES, Lake
 from holdfast.pipeline.reports.memory import (
-    DAY_NS,
     EVENT_DAY,
     MESSAGE_DAY,
     Memory,

@@ -14,6 +14,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TypeVar
 
+from holdfast.pipeline.copies import DAY_NS
 from holdfast.pipeline.digests import altered, digest_of, read_sealed, sealed
 from holdfast.pipeline.failures import PipelineFailed
 from holdfast.pipeline.lake import Lake
@@ -30,8 +31,7 @@ _DIGESTS = "digests"
 _MOST_ROWS = 1_000_000
 # The day of an event, as the name of its folder spells it; Spark's name for no day.
 EVENT_DAY = "coalesce(cast(d as string), '__HIVE_DEFAULT_PARTITION__')"
-# The day of publish of a message, since 1970, and its length in the unit of messages' ids.
-DAY_NS = 86_400_000_000_000
+# The day of publish of a message, since 1970.
 MESSAGE_DAY = f"cast((msg - msg % {DAY_NS}) / {DAY_NS} as bigint)"
 Group = TypeVar("Group")
 

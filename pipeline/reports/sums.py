@@ -10,10 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from holdfast.pipeline.copies import REPLIES, REPLY_CHANNELS
+from holdfast.pipeline.copies import DAY_NS, REPLIES, REPLY_CHANNELS
 from holdfast.pipeline.lake import EVENTS, OPEN, TABLES, Lake
 from holdfast.pipeline.reports.memory import (
-    DAY_NS,
     EVENT_DAY,
     MESSAGE_DAY,
     Memory,

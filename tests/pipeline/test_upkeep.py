@@ -467,8 +467,23 @@ def test_only_rows_before_the_given_day_are_removed(small: Lake) -> None:
     assert {row["hour"].date() for row in rows(small, "latency")} == {sunday}
 
 
+def test_a_backfill_keeps_what_is_about_messages_of_removed_days(small: Lake) -> None:
+    before = {table: rows(small, table) for table in TABLES if table != EVENTS}
+    upkeep.forget(small, [upkeep.Cut(EVENTS, date(2025, 11, 21), 1)])
+    for file in small.files("latency"):
+        file.write_bytes(b"x" * file.stat().st_size)
+    backfills.Backfill(small).run(LocalTasks(1), lambda done: None)
+    after = {table: rows(small, table) for table in before}
+    # Nothing is left of the damaged table about the removed day.
+    assert {row["hour"].day for row in after["latency"]} == {23}
+    assert after | {"latency": []} == before | {"latency": []}
+    assert any(row["ended_ts"].day == 20 for row in after["life"])
+
+
 def test_a_backfill_that_would_lose_lives_without_events_is_refused(small: Lake) -> None:
     upkeep.forget(small, [upkeep.Cut(EVENTS, date(2025, 11, 21), 1)])
+    # An older version removed them, which noted nothing.
+    (small.root / "_since").unlink()
     said = run(small, "backfill")
     assert (said.exit_code, "2025-11-20" in said.stderr) == (1, True)
 
