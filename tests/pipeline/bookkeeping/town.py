@@ -263,7 +263,12 @@ class Town:
             for copy in self.ledger.open(person.name):
                 if not (person.is_stored and copy.message.is_durable):
                     copy.settle(End.LOST, span)
-            person.work = [work for work in person.work if work.copy.end is None]
+            # What returns only because of another one is not flagged when it comes again.
+            person.work = [
+                work._replace(verdict=Verdict()) if work.stops else work
+                for work in person.work
+                if work.copy.end is None
+            ]
             for work in person.work:
                 work.copy.stay.is_unsure = True
             if person.is_stored:
