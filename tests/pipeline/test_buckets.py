@@ -1,12 +1,13 @@
 """Tables in a bucket: all that works on a disk works there, with two real servers."""
 
+import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from functools import cache, partial
 from pathlib import Path
 from time import sleep
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 from deltalake import CommitProperties, DeltaTable, Transaction
@@ -27,6 +28,9 @@ from tests.pipeline.deaths import Killed
 from tests.pipeline.journals import Writer
 from tests.store.servers import ValkeyServer
 from tests.unit.pipeline.stories import the_story
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 TASKS = LocalTasks(1)
 ON_BOTH = pytest.mark.parametrize("server", sorted(SERVERS), indirect=True)
@@ -116,6 +120,26 @@ def test_tables_are_the_same_as_on_a_disk_after_many_batches_and_a_compaction(
     assert "compacted" in compacted.stderr
     assert len(Lake(root).files(EVENTS)) == 1
     assert of_all(root) == before
+
+
+def test_spark_fills_tables_in_a_bucket_without_its_packages_for_them(
+    spark: "SparkSession", store: ValkeyServer, root: Path, tmp_path: Path
+) -> None:
+    Writer(store).write_all(the_story(), each=9)
+    ingest(store, tmp_path / "lake")
+    # Its Java has started before the server of buckets.
+    workers = spark.sparkContext.environment
+    known = {name: value for name, value in os.environ.items() if name.startswith("AWS_")}
+    workers.update(known)
+    try:
+        take_what_is_there(spark, Source(store.url), Lake(root), lambda taken: None)
+    finally:
+        for name in known:
+            del workers[name]
+    assert of_all(root) == of_all(tmp_path / "lake")
+    asked = ["report", "funnel", "--engine", "spark", "--lake", str(root)]
+    told = CliRunner().invoke(program, ["pipeline", *asked])
+    assert (told.exit_code, "Leave out --engine spark" in told.stderr) == (1, True)
 
 
 def test_a_reader_keeps_its_state_while_tables_change(store: ValkeyServer, root: Path) -> None:
