@@ -1,5 +1,6 @@
 """Tables in a bucket: all that works on a disk works there, with two real servers."""
 
+import json
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -265,9 +266,50 @@ def test_who_stood_still_for_too_long_cannot_commit_any_more(
             read = late.open(EVENTS).newest()
             sleep(0.2)
             fate.undo()
+            # The other one has only begun.
+            with Lake(root).changing():
+                assert not _is_accepted(1, read)
             ingest(store, root)
-            assert not _is_accepted(1, read)
             fate.setattr(lease, "_TRUSTED_S", 0.1)
             with pytest.raises(PipelineFailed, match="this process stood still"):
                 late.commit([], {})
     assert len(rows(root, EVENTS)) == len(told)
+
+
+@ON_BOTH
+def test_a_lease_has_one_holder_however_many_want_it(root: Path) -> None:
+    place: Any = root / "_lease"
+    for number in range(3):
+        wanted = [lease.Lease(place) for _ in range(8)]
+        with ThreadPoolExecutor(8) as threads:
+            taken = [*threads.map(lease.Lease.take, wanted)]
+        assert sum(taken) == 1
+        place.write(json.dumps({"who": "killed", "until_ms": 1, "mark": number}))
+
+
+def test_a_lease_is_renewed_until_it_is_ended(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place: Any = root / "_lease"
+    monkeypatch.setattr(lease, "LASTS_S", 1.0)
+    monkeypatch.setattr(lease, "RENEWED_S", 0.1)
+    with lease.leased(place, waits=False):
+        sleep(1.1)
+        other = lease.Lease(place)
+        assert not other.take()
+    assert other.take()
+    assert not other.is_inherited
+
+
+def test_a_holder_notices_that_it_lost_its_lease(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place: Any = root / "_lease"
+    monkeypatch.setattr(lease, "RENEWED_S", 0.05)
+    with lease.leased(place, waits=False) as held:
+        held.check()
+        place.write(json.dumps({"who": "another", "until_ms": 0, "mark": ""}))
+        sleep(0.3)
+        with pytest.raises(PipelineFailed, match="another one may write there"):
+            held.check()
+        # What another one has is not ended.
+        before = place.read_text()
+    assert place.read_text() == before
