@@ -188,6 +188,8 @@ class ObjectPath(PosixPath):
         try:
             yield bucket
         except FileNotFoundError as error:
+            if "NoSuchBucket" in str(error):
+                raise PipelineFailed(f"{self}: there is no such bucket") from None
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(self)) from error
         except BaseError as error:
             raise PipelineFailed(f"{self}: {_in_words(str(error))}") from None

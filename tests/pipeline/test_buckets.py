@@ -21,7 +21,7 @@ from holdfast.pipeline.failures import PipelineFailed
 from holdfast.pipeline.ingest import Source, take_what_is_there
 from holdfast.pipeline.lake import EVENTS, TABLES, Lake
 from holdfast.pipeline.on_duckdb import of_lake
-from holdfast.pipeline.storage import lease
+from holdfast.pipeline.storage import lease, objects
 from holdfast.pipeline.storage.place import beside, for_delta, place_of
 from holdfast.pipeline.tasks import LocalTasks
 from tests.pipeline.buckets import BUCKET, KEY, SERVERS, served
@@ -178,6 +178,32 @@ def _put(file: Path, content: bytes) -> None:
     assert isinstance(file, ObjectPath)
     with filesystem().open_output_stream(file.arrow_name) as stream:
         stream.write(content)
+
+
+def test_errors_of_a_bucket_say_what_to_do(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def said(place: Path) -> str:
+        objects._bucket.cache_clear()
+        asked = ["pipeline", "report", "funnel", "--lake", str(place)]
+        return CliRunner().invoke(program, asked).stderr
+
+    assert "has no tables yet: run holdfast pipeline ingest first" in said(root)
+    with monkeypatch.context() as fate:
+        fate.setenv("AWS_SECRET_ACCESS_KEY", "wrong")
+        assert "check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and the rights" in said(root)
+    objects._bucket.cache_clear()
+    with monkeypatch.context() as fate:
+        fate.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
+        told = (
+            f"{root}/events: http://127.0.0.1:1 does not answer: AWS_ENDPOINT_URL names the server"
+        )
+        assert told in said(root)
+
+
+@pytest.mark.parametrize("server", ["moto"], indirect=True)
+def test_a_bucket_that_does_not_exist_is_named(store: ValkeyServer, root: Path) -> None:
+    elsewhere = place_of("s3://elsewhere/lake")
+    with pytest.raises(PipelineFailed, match=r"s3://elsewhere/lake.*(no such bucket|NoSuchBucket)"):
+        ingest(store, elsewhere)
 
 
 @ON_BOTH
