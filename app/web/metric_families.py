@@ -25,6 +25,7 @@ from holdfast.web.admin.alerts import Alerts
 from holdfast.web.census import Census
 from holdfast.web.connection_limit import ConnectionLimit
 
+_MS_PER_S = 1000
 FAMILIES = sorted({code.family for code in CODES.values()})
 
 
@@ -362,6 +363,12 @@ class BayeuxCollector(Collector):
             times.add_metric([alert.value], self._alerts.times[alert])
         yield raised
         yield times
+        yield GaugeMetricFamily(
+            "holdfast_ingest_behind_seconds",
+            "Age of the oldest events that some tables of the pipeline lack, looked up once a "
+            "minute.",
+            value=self._alerts.values[Alert.INGEST] / _MS_PER_S,
+        )
 
 
 class MetricFamilies:

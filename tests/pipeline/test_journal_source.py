@@ -1,6 +1,9 @@
 """Anybody's Spark reads the journal by the data source `holdfast_journal`, as documented."""
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -40,6 +43,20 @@ def notebook(spark: "SparkSession") -> "Iterator[SparkSession]":
     yield spark
     for query in spark.streams.active:
         query.stop()
+
+
+def test_a_session_of_the_page_has_this_python_and_a_java(
+    spark: "SparkSession", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("JAVA_HOME", "PYSPARK_PYTHON"):
+        monkeypatch.setenv(name, "")
+    known: dict[str, Any] = {}
+    exec(EXAMPLES["session"], known)
+    assert known["spark"].version == spark.version
+    java = Path(os.environ["JAVA_HOME"], "bin", "java")
+    # Spark starts it with a module that small Javas lack.
+    subprocess.run([java, "--add-modules=jdk.incubator.vector", "-version"], check=True)
+    assert os.environ["PYSPARK_PYTHON"] == sys.executable
 
 
 def at(text: str, store: ValkeyServer, place: Path) -> str:

@@ -11,6 +11,7 @@ import pytest
 from holdfast.bayeux.options import ChannelRule
 from holdfast.store.connection import StoreUnavailable
 from holdfast.web.admin.alert_limits import AlertLimits
+from holdfast.web.metric_families import BayeuxCollector
 from tests.store.servers import ValkeyServer
 from tests.unit.bayeux.harness import Client
 from tests.web.live_server import LiveServer, server_at
@@ -170,6 +171,22 @@ async def test_tables_that_lack_old_events_are_named(server: LiveServer) -> None
     assert await look(server, minutes=6) == []
     read_until(server, "b-lake", new)
     assert await look(server, minutes=600) == []
+
+
+async def test_metrics_say_how_far_an_ingest_is_behind(server: LiveServer) -> None:
+    async def behind_s(*, minutes: float) -> float:
+        await look(server, minutes=minutes)
+        collected = BayeuxCollector(server.bayeux, {}, server.alerts).collect()
+        [found] = [each for each in collected if each.name == "holdfast_ingest_behind_seconds"]
+        return float(found.samples[0].value)
+
+    # Far below the limit of the alert.
+    newest = journal(server, HOUR_MS)
+    assert await behind_s(minutes=1) == 0, "nobody reads the journal"
+    read_until(server, "a-lake", "0-0")
+    assert await behind_s(minutes=1) == pytest.approx(3720, abs=1)
+    read_until(server, "a-lake", newest)
+    assert await behind_s(minutes=1) == 0
 
 
 async def test_a_violation_of_the_latest_audit_is_an_alert_until_an_audit_finds_none(

@@ -40,6 +40,8 @@ class Alerts:
         self._low_since: dict[Alert, float] = {}
         # How often each was raised.
         self.times: Counter[Alert] = Counter()
+        # What was measured last.
+        self.values = dict.fromkeys(Alert, 0.0)
 
     def raised(self) -> list[RaisedAlert]:
         """Return the raised alerts, in the order of their urgency."""
@@ -49,6 +51,7 @@ class Alerts:
         self, alert: Alert, measured: Measured, limits: AlertLimits, now: float, now_ms: int
     ) -> RaisedAlert | None:
         """Note a value; return the alert if this raises or clears it."""
+        self.values[alert] = measured.value
         limit, before = limits.of(alert), self._raised.get(alert)
         if limit and measured.value >= limit:
             self._low_since.pop(alert, None)
