@@ -91,7 +91,11 @@ def in_words(error: Exception) -> str:
     if isinstance(error, ConnectionError):
         # Errors of the store are handled and named elsewhere.
         return _ENDED
-    if (name := _PLAIN.get(type(error).__module__)) is not None:
+    name = _PLAIN.get(type(error).__module__)
+    if isinstance(error, OSError) and not error.strerror and error.args:
+        # What a server of buckets told it.
+        name = "Arrow"
+    if name is not None:
         first, _, _ = str(error).partition("\n")
         return next((words for sign, words in _KNOWN.items() if sign in first), f"{name}: {first}")
     if isinstance(error, OSError) and error.strerror:

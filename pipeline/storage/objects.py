@@ -8,10 +8,11 @@ import errno
 import os
 import re
 from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from functools import cache
 from pathlib import Path, PosixPath
+from stat import S_IFREG
 from typing import TYPE_CHECKING, Any
 
 from holdfast.pipeline.failures import INSTALL, PipelineFailed
@@ -59,11 +60,11 @@ class ObjectPath(PosixPath):
         return self
 
     def stat(self, *, follow_symlinks: bool = True) -> os.stat_result:
-        """Return its size and the time of its writing; all else is 0."""
+        """Return its size and the time of its writing, as of a file; all else is 0."""
         with self._asking() as bucket:
             found = bucket.head(self._key)
         times = [int(found["last_modified"].timestamp())] * 3
-        return os.stat_result([0] * 6 + [found["size"], *times])
+        return os.stat_result([S_IFREG, 0, 0, 0, 0, 0, found["size"], *times])
 
     def exists(self, *, follow_symlinks: bool = True) -> bool:
         try:
@@ -112,7 +113,7 @@ class ObjectPath(PosixPath):
                 yield bytes(piece)
 
     def read_marked(self) -> tuple[str, str]:
-        """Return the content and a mark of it, for `replace`."""
+        """Return the content and a mark of it, for `replace_marked`."""
         with self._asking() as bucket:
             found = bucket.get(self._key)
             return bytes(found.bytes()).decode(), str(found.meta["e_tag"])
@@ -163,16 +164,12 @@ class ObjectPath(PosixPath):
 
     def remove_all(self) -> None:
         """Remove all objects below it."""
-        for_each = [path._key for path, _ in self._below()]
-        if for_each:
-            self._remove(for_each)
+        if keys := [path._key for path, _ in self._below()]:
+            self._remove(keys)
 
     def _remove(self, keys: list[str]) -> None:
-        with self._asking() as bucket:
-            try:
-                bucket.delete(keys)
-            except FileNotFoundError:
-                return
+        with self._asking() as bucket, suppress(FileNotFoundError):
+            bucket.delete(keys)
 
     @contextmanager
     def _asking(self) -> Iterator["S3Store"]:
@@ -243,4 +240,6 @@ def _filesystem(endpoint: str | None) -> "FileSystem":
 
 def delta_options() -> dict[str, str]:
     """Return what the library for tables must be told to read and change them."""
-    return {"conditional_put": "etag", "allow_http": str(_is_plain(_endpoint())).lower()}
+    endpoint = _endpoint()
+    known = {} if endpoint is None else {"aws_endpoint_url": endpoint}
+    return {**known, "conditional_put": "etag", "allow_http": str(_is_plain(endpoint)).lower()}

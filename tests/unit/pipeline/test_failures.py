@@ -74,6 +74,11 @@ def test_an_error_of_the_system_is_reported_with_the_name_of_the_file() -> None:
     assert in_words(full).startswith("/lake/_lock: the disk is full")
 
 
+def test_an_error_of_arrow_at_a_bucket_is_reported_as_arrows() -> None:
+    told = "When reading information for key 'lake/x' in bucket 'tables': AWS Error ACCESS_DENIED"
+    assert in_words(OSError(told)) == f"Arrow: {told}"
+
+
 def test_an_error_without_a_text_is_reported_as_a_process_that_died() -> None:
     class Gone(Exception):
         def __str__(self) -> str:
