@@ -135,8 +135,7 @@ def _print_comparison(found: dict[str, Step]) -> None:
     print("\n".join(lay_out(("what", *heads), rows, markdown=True)))
     steps = ("ingest-local", "ingest-spark", "lives-duckdb")
     states = {step: found[step].figures["states"] for step in steps}
-    # The query of DuckDB does not look for lost copies.
-    counted = [_without_lost(each) for each in states.values()]
+    counted = [_of_copies(each) for each in states.values()]
     is_same = counted == counted[:1] * len(counted)
     print(f"\nlives by state are {'the same' if is_same else f'NOT the same: {states}'}")
 
@@ -147,8 +146,10 @@ def _cell(step: Step | None, figure: str) -> str:
     return f"{step.figures[figure]:.1f} ({step.cost.peak_bytes / _MIB:,.0f})"
 
 
-def _without_lost(states: dict[str, int]) -> dict[str, int]:
-    return {name: count for name, count in states.items() if name != "lost_with_process"}
+def _of_copies(states: dict[str, int]) -> dict[str, int]:
+    """Return the states that the query of DuckDB knows: it looks for no moves and lost copies."""
+    others = ("lost_with_process", "moved")
+    return {name: count for name, count in states.items() if name not in others}
 
 
 if __name__ == "__main__":

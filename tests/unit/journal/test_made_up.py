@@ -15,6 +15,9 @@ from holdfast.journal.frame import decode
 from holdfast.journal.schema import SETTLED, Event, Kind
 from holdfast.journal.unfold import unfold
 
+# A copy that moves goes on in another queue.
+ENDS = SETTLED - {Kind.MOVED}
+
 
 @pytest.fixture
 def truth(tmp_path: Path) -> dict[str, Any]:
@@ -49,7 +52,21 @@ def test_the_totals_of_a_generated_journal_are_those_of_its_events(
     assert kinds == truth["kinds"]
     assert len(found) == truth["events"]
     opened = sum(event.copies or 0 for event in found) + kinds[Kind.REPLAYED]
-    assert opened - sum(kinds[kind] for kind in SETTLED) == truth["open"]
+    assert opened - sum(kinds[kind] for kind in ENDS) == truth["open"]
+
+
+@pytest.mark.slow
+def test_a_generated_journal_has_every_kind_of_event(tmp_path: Path) -> None:
+    # Replays come a minute after a death.
+    truth = generate(Files(tmp_path), events=40_000, nodes=1, hours=0.2, seed=1, size=Size(30))
+    kinds = {value for name, value in vars(Kind).items() if name.isupper()}
+    assert kinds - truth["kinds"].keys() == {Kind.DROPPED}
+    found = [event for event in events(tmp_path) if event.kind in (Kind.REQUEST, Kind.REPLY)]
+    hows = {(event.kind, event.what) for event in found}
+    assert {what for _, what in hows} == {
+        *("asked", "answered", "refused", "timeout", "no_responders"),
+        *("accepted", "late"),
+    }
 
 
 @pytest.mark.slow
@@ -58,7 +75,7 @@ def test_every_copy_in_a_generated_journal_ends_once_at_most(
 ) -> None:
     ends: Counter[tuple[object, ...]] = Counter()
     for event in events(tmp_path):
-        if event.kind in SETTLED:
+        if event.kind in ENDS:
             ends[event.origin, event.msg, event.receiver] += 1
         elif event.kind == Kind.REPLAYED:
             ends[event.origin, event.msg, event.receiver] -= 1
