@@ -467,6 +467,13 @@ def test_only_rows_before_the_given_day_are_removed(small: Lake) -> None:
     assert {row["hour"].date() for row in rows(small, "latency")} == {sunday}
 
 
+def test_events_may_be_removed_sooner_than_what_was_made_from_them(small: Lake) -> None:
+    before = {table: rows(small, table) for table in TABLES}
+    told = lines(run(small, "retain", "--days", "36500", "--events-days", "1", "--yes"))
+    assert [cut["table"] for cut in told] == [EVENTS]
+    assert {table: rows(small, table) for table in TABLES} == before | {EVENTS: []}
+
+
 def test_a_backfill_keeps_what_is_about_messages_of_removed_days(small: Lake) -> None:
     before = {table: rows(small, table) for table in TABLES if table != EVENTS}
     upkeep.forget(small, [upkeep.Cut(EVENTS, date(2025, 11, 21), 1)])
