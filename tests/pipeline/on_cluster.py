@@ -1,6 +1,7 @@
 """Ingests, audits and asks every report: `-m tests.pipeline.on_cluster STORE LAKE MASTER`."""
 
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import orjson
@@ -26,10 +27,26 @@ def main() -> None:
         taken = take_what_is_there(spark, Source(store), lake, lambda taken: None)
         tables = of_lake(lake, spark)
         answers = {name: tables.ask(question).rows for name, question in REPORTS.items()}
-        found = {"events": taken.events, "findings": findings(tables, lake), "answers": answers}
+        found = {
+            "events": taken.events,
+            "findings": findings(tables, lake),
+            "answers": answers,
+            "executors": executors_of(spark.sparkContext.applicationId),
+        }
     finally:
         spark.stop()
     sys.stdout.buffer.write(orjson.dumps(found))
+
+
+def executors_of(application: str) -> list[list[str]]:
+    """The command lines of the workers' Javas that work for this application."""
+    found = []
+    for place in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):  # it ended meanwhile
+            words = place.read_text("utf-8", "replace").split("\0")
+            if {"org.apache.spark.executor.CoarseGrainedExecutorBackend", application} <= {*words}:
+                found.append(words)
+    return found
 
 
 if __name__ == "__main__":

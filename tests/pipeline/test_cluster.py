@@ -33,6 +33,10 @@ def test_two_workers_ingest_and_audit_a_journal_and_answer_as_one_machine_does(
         outputs = [tmp_path.glob(f"{name}/app-*/*/stdout") for name in worker_names(2)]
         assert all(any(file.stat().st_mtime > begun for file in files) for files in outputs)
     assert found["events"] == len(the_story())
+    # The processes that do most of the work have the options of the driver's Java.
+    assert len(found["executors"]) == 2
+    for words in found["executors"]:
+        assert {"-XX:TieredStopAtLevel=1", "-XX:+UseParallelGC"} <= {*words}
     # In a folder of its own, the audit of this machine remembers nothing of the other.
     lake.rename(tmp_path / "here")
     assert found["findings"] == as_json(findings_of(Lake(tmp_path / "here")))
