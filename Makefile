@@ -87,9 +87,9 @@ CLIENTS := $(addprefix tests/,clients conversations)
 PAGES := tests/browser
 # Tests in no other group, without the unit tests.
 REST = tests $(patsubst %,--ignore %,tests/unit $(PIPELINE) $(ATTACKS) $(CHAOS) $(CLIENTS) $(PAGES))
-# Four at a time: first those that need no installed server, then the longest. Half of the groups wait
+# Six at a time: first those that need no installed server, then the longest. Most of the groups wait
 # most of the time. The others compute, at a lower priority, because some tests measure waits.
-GROUPS := cover-units test-pages test-attacks cover-rest cover-pipeline test-chaos cover-store test-slow \
+GROUPS := cover-units cover-pipeline cover-rest test-pages test-attacks test-slow test-chaos cover-store \
     test-clients
 POLITE := nice -n 3
 # Without slow tests, such as state machines, and with shorter searches.
@@ -102,7 +102,7 @@ COMPILED = $(TEST) --override-ini 'pythonpath=$(INSTALLED) .'
 .PHONY: cover
 cover: ## all tests with the coverage gates; ARGS go to each pytest
 	@rm -f .coverage .coverage.*
-	$(MAKE) --no-print-directory --jobs 4 --output-sync $(BESIDE) $(GROUPS)
+	$(MAKE) --no-print-directory --jobs 6 --output-sync $(BESIDE) $(GROUPS)
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
 	$(BIN)/coverage report --include='app/bayeux/*,app/delivery/*' --fail-under=$(CORE_COVERAGE)
