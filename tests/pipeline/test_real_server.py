@@ -154,7 +154,7 @@ class Begun(NamedTuple):
 
 def begin(spark: "SparkSession", place: Path, opened: ExitStack) -> Begun:
     store = opened.enter_context(ValkeyServer())
-    server = Server({"journal": True, "redis": store.url, "max_interval": 300_000})
+    server = Server({"journal": True, "redis": store.url, "max_interval": 3_600_000})
     opened.callback(server.stop)
     ann, _ = receiver(server.url, "ann"), receiver(server.url, "bob")
     publisher = Talker(server.url)
