@@ -36,15 +36,16 @@ class Server:
 
 
 @contextmanager
-def reserved_port() -> Iterator[int]:
-    """A port of loopback that only those take who are told its number.
+def reserved_port(address: str = "127.0.0.1") -> Iterator[int]:
+    """A port that only those take who are told its number.
 
-    A socket is bound to it and does not listen. So Linux gives it to nobody who asks for any port
-    and to no connection, but servers may listen there, because they allow others to reuse it.
+    A socket is bound to it, at this address or, with 0.0.0.0, at all, and does not listen. So Linux
+    gives it to nobody who asks for any port and to no connection, but servers may listen there,
+    because they allow others to reuse it.
     """
     with socket.socket() as holder:
         holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        holder.bind(("127.0.0.1", 0))
+        holder.bind((address, 0))
         yield holder.getsockname()[1]
 
 

@@ -59,7 +59,8 @@ class Container(NamedTuple):
 def container(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Container]:
     home = tmp_path_factory.mktemp("container")
     with ExitStack() as stack:
-        ports = [stack.enter_context(reserved_port()) for _ in range(3)]
+        # The server listens at all addresses, and clients of other tests have other ones.
+        ports = [stack.enter_context(reserved_port("0.0.0.0")) for _ in range(3)]
         yield stack.enter_context(started_in(home, *map(str, ports)))
 
 

@@ -2,54 +2,52 @@
 
 import os
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 from pyarrow.fs import S3FileSystem
 
+from bench.processes import reserved_port
 from tests.store.servers import _end_with_us
 
 BUCKET = "tables"
 # SeaweedFS knows who has this key, and refuses others.
 KEY = {"AWS_ACCESS_KEY_ID": "made-up", "AWS_SECRET_ACCESS_KEY": "made-up-too"}
 _START_LIMIT_S = 60.0
-_KINDS = ("master", "volume", "filer")
+# Of SeaweedFS, beside the one for clients.
+_PORTS = (
+    "-s3.port.grpc",
+    *(f"-{kind}.port{end}" for kind in ("master", "volume", "filer") for end in ("", ".grpc")),
+)
 
 
-def free_port() -> int:
-    with socket.socket() as end:
-        end.bind(("127.0.0.1", 0))
-        return int(end.getsockname()[1])
-
-
-def _moto(port: int, home: str) -> list[str]:
+def _moto(home: str, port: str, *_: str) -> list[str]:
     if find_spec("moto") is None:
         pytest.skip("moto is missing: make setup-test")
-    return [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
+    return [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", port]
 
 
-def _seaweed(port: int, home: str) -> list[str]:
+def _seaweed(home: str, port: str, *others: str) -> list[str]:
     weed = shutil.which(
         "weed", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     )
     if weed is None:
         pytest.skip("SeaweedFS is missing: make setup-test")
-    words = [weed, "server", "-dir", home, "-ip", "127.0.0.1", "-s3", "-s3.port", str(port)]
+    words = [weed, "server", "-dir", home, "-ip", "127.0.0.1", "-s3", "-s3.port", port]
     # Nothing of a test leaves this machine.
-    words += ["-master.telemetry=false", "-ip.bind", "127.0.0.1", "-s3.port.grpc", str(free_port())]
+    words += ["-master.telemetry=false", "-ip.bind", "127.0.0.1"]
     words += ["-volume.max", "20", "-master.volumeSizeLimitMB", "64"]
     # Services that no test needs have fixed ports.
     words += ["-s3.port.iceberg", "0", "-s3.port.lance", "0"]
-    for kind in _KINDS:
-        words += [f"-{kind}.port", str(free_port()), f"-{kind}.port.grpc", str(free_port())]
+    for name, other in zip(_PORTS, others, strict=True):
+        words += [name, other]
     return words
 
 
@@ -59,10 +57,11 @@ SERVERS = {"moto": _moto, "seaweed": _seaweed}
 @contextmanager
 def served(kind: str) -> Iterator[str]:
     """The URL of a server that has an empty bucket."""
-    port = free_port()
-    with tempfile.TemporaryDirectory(prefix="holdfast-test-") as home:
+    with ExitStack() as stack:
+        port, *others = (str(stack.enter_context(reserved_port())) for _ in range(1 + len(_PORTS)))
+        home = stack.enter_context(tempfile.TemporaryDirectory(prefix="holdfast-test-"))
         said = Path(home, "said")
-        words = SERVERS[kind](port, home)
+        words = SERVERS[kind](home, port, *others)
         with said.open("wb") as out:
             process = subprocess.Popen(
                 words,
