@@ -28,10 +28,12 @@ def parts(events: pa.Table, of_copies: pa.Table, carried: pa.Table) -> pa.Table:
 
     Args:
         events: The events, with their runs as in `carried`: see `holdfast.pipeline.runs`.
-        of_copies: The parts of lives that `holdfast.pipeline.lives` has made of events.
+        of_copies: The parts of lives that `holdfast.pipeline.lives` has made of events and of
+            open copies.
         carried: The messages with open copies, with their runs.
     """
-    return pa.concat_tables([_begun(events), _ended(of_copies), _moved(of_copies), carried])
+    of_events = [_begun(events), _ended(of_copies), _moved(of_copies)]
+    return pa.concat_tables([*of_events, _open(of_copies), carried])
 
 
 def known(parts: pa.Table) -> pa.Table:
@@ -69,6 +71,12 @@ def _moved(of_copies: pa.Table) -> pa.Table:
     less = pc.if_else(moved["is_move"], 1, -1)
     is_kept = pc.coalesce(pc.equal(moved["kept"], 1), pc.invert(is_unnamed(moved["receiver"])))
     return _part(moved, {"copies": less, "kept": pc.if_else(is_kept, less, 0)})
+
+
+def _open(of_copies: pa.Table) -> pa.Table:
+    """Return the parts of open copies: only replays may be left of a message, and may move."""
+    rows = of_copies.filter(pc.is_valid(of_copies["channel"]))
+    return _part(rows, {"channel": rows["channel"]})
 
 
 def _part(rows: pa.Table, columns: Mapping[str, pa.ChunkedArray]) -> pa.Table:

@@ -43,7 +43,7 @@ class Fates:
     """Lets the dice decide what happens to the copies of one node, in one process after another.
 
     Args:
-        step_us: Between two messages, and between every second event.
+        step_us: Between two messages, and between two events.
     """
 
     def __init__(self, step_us: int = SECOND) -> None:
@@ -86,7 +86,8 @@ class Fates:
 
     def _report(self, event: Event) -> int:
         """Add the event, with the present time."""
-        now = START_US + len(self.events) // 2 * self._step_us
+        # No event is earlier than the publish of its message.
+        now = START_US + len(self.events) * self._step_us
         seq = len(self.events) + 1
         channel = None if event.msg is None else f"/{_number(event.msg) % 2}"
         tells = event.kind in ("published", "replayed")
