@@ -39,9 +39,9 @@ class Server:
 def reserved_port(address: str = "127.0.0.1") -> Iterator[int]:
     """A port that only those take who are told its number.
 
-    A socket is bound to it, at this address or, with 0.0.0.0, at all, and does not listen. So Linux
-    gives it to nobody who asks for any port and to no connection, but servers may listen there,
-    because they allow others to reuse it.
+    A socket that does not listen is bound to it: at this address, or with 0.0.0.0 at all of them.
+    Linux then gives the port neither to a program that asks for any port nor to a connection.
+    Servers may still listen there, because they let others reuse their address.
     """
     with socket.socket() as holder:
         holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

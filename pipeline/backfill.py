@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from holdfast.pipeline.arrow import arrow_of
 from holdfast.pipeline.census import census
-from holdfast.pipeline.copies import DAY_NS
+from holdfast.pipeline.copies import first_id
 from holdfast.pipeline.delta import flaws
 from holdfast.pipeline.digests import another_name, read_sealed, write_sealed
 from holdfast.pipeline.failures import PipelineFailed
@@ -31,7 +31,6 @@ from holdfast.pipeline.table_files import File, paths_of
 from holdfast.pipeline.tasks import Tasks
 
 _PLACE = "_backfill"
-_EPOCH = date(1970, 1, 1)
 
 
 class Step(NamedTuple):
@@ -164,7 +163,7 @@ class Backfill:
 def _has_only(file: File, since: date, *, is_older: bool) -> bool:
     if file.first is None or file.last is None:
         return False
-    begin = _ns(since)
+    begin = first_id(since)
     return file.last < begin if is_older else file.first >= begin
 
 
@@ -174,11 +173,7 @@ def _is_older(table: str, since: date) -> pc.Expression:
         return pc.field("hour") < pa.scalar(since).cast(pa.timestamp("us", "UTC"))
     if table == "lost":
         return pc.field("day") < pa.scalar(since)
-    return pc.field("msg") < _ns(since)
-
-
-def _ns(day: date) -> int:
-    return (day - _EPOCH).days * DAY_NS
+    return pc.field("msg") < first_id(since)
 
 
 def check_reach(lives: Iterable[Path], first: str) -> None:

@@ -1,4 +1,6 @@
-"""Copies and their possible ends."""
+"""Messages, their copies, and the possible ends of these."""
+
+from datetime import date
 
 from holdfast.journal.schema import SETTLED, Kind
 
@@ -13,3 +15,9 @@ LAST_ENDS = sorted(SETTLED - {Kind.MOVED})
 REPLIES, REPLY_CHANNELS = "/ret/", "/ret/*"
 # The copy was only in the memory of a process that ended.
 LOST = "lost_with_process"
+_FIRST_DAY = date(1970, 1, 1)
+
+
+def first_id(day: date) -> int:
+    """Return the least id that a message of this day can have."""
+    return (day - _FIRST_DAY).days * DAY_NS

@@ -27,7 +27,7 @@ def fetched(files: Sequence[Path], scratch: Path) -> Sequence[Path]:
 
 
 def _place_in(scratch: Path, file: Path) -> Path:
-    """Return the place of a copy, in folders of the same names: that of a day is a column."""
+    """Return where the copy goes. Its folders keep their names, because a day is read from one."""
     return scratch.joinpath(*file.parts[-3:])
 
 

@@ -26,7 +26,7 @@ from holdfast.pipeline.source.readers import Readers
 from holdfast.pipeline.source.reading import Piece, covered_s, read_piece
 from holdfast.pipeline.source.streams import Journals, answering
 from holdfast.pipeline.source.taking import TAKEN, Taken, take_ranges
-from holdfast.pipeline.storage.place import beside, name_for_all
+from holdfast.pipeline.storage.place import local_folder, name_for_all
 from holdfast.pipeline.tasks import LocalTasks, Tasks, tasks_of
 from holdfast.pipeline.upkeep import tidy
 
@@ -223,7 +223,7 @@ class _Ingest:
             "maxTriggerDelay": str(source.every_s),
             "partitions": str(self._tasks.cores),
         }
-        place = beside(self._lake.root / "_checkpoint")
+        place = local_folder(self._lake.root / "_checkpoint")
         return IngestQuery(
             spark, options, place, self.take_ranges, told=self._tell, idle=self._idle
         )

@@ -5,7 +5,7 @@ The other tables are then rebuilt; until then, the tables count as those of the 
 
 import json
 from collections.abc import Iterable, Iterator
-from datetime import UTC, datetime
+from datetime import date
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from holdfast.journal.schema import Kind
 from holdfast.pipeline.arrow import ARROW, opened
 from holdfast.pipeline.backfill import check_reach
-from holdfast.pipeline.copies import DAY_NS
+from holdfast.pipeline.copies import DAY_NS, first_id
 from holdfast.pipeline.digests import another_name
 from holdfast.pipeline.failures import PipelineFailed
 from holdfast.pipeline.lake import EVENTS, MADE, Lake, NewFile, check, refuse
@@ -86,7 +86,7 @@ def take_back(lake: Lake) -> None:
             return
         # Those of a day fit into memory. Messages of removed days stay as they are.
         days = sorted({file.day for file in files if file.day is not None})
-        made = (_taken_back(files, datetime.fromisoformat(day)) for day in days)
+        made = (_taken_back(files, date.fromisoformat(day)) for day in days)
         receipts = write_events((rows for rows in made if len(rows)), lake.root / EVENTS)
         names = {name for receipt in receipts for name in receipt.column("file").to_pylist()}
         lake.open(EVENTS).exchange((), names, is_same=False)
@@ -97,9 +97,9 @@ def _is_done(files: Iterable[File]) -> bool:
     return bool(opened(paths_of(files), ARROW).count_rows(filter=is_added))
 
 
-def _taken_back(files: Iterable[File], day: datetime) -> pa.RecordBatch:
+def _taken_back(files: Iterable[File], day: date) -> pa.RecordBatch:
     """Return the publishes that the messages of a day lack."""
-    begin = int(day.replace(tzinfo=UTC).timestamp()) * 10**9
+    begin = first_id(day)
     about = paths_of(file for file in files if file.may_have(begin, begin + DAY_NS))
     events = opened(about, NEEDED)
     of_day = (pc.field("msg") >= begin) & (pc.field("msg") < begin + DAY_NS)

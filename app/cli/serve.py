@@ -67,7 +67,7 @@ def keep_freed_memory() -> None:
 
     It returns what is free at the end of its heap to the system, if that is more than twice the
     largest block that was ever freed, which is small in a new process. Then every burst of large
-    responses gets its pages anew, which takes a quarter of the processor time.
+    responses has to get its pages again, which takes a quarter of the processor time.
     """
     bytes(_LARGEST_FREED)
 

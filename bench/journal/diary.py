@@ -16,6 +16,7 @@ from holdfast.journal import notes
 from holdfast.journal.builder import FrameBuilder
 from holdfast.journal.columns import FailureDetails
 from holdfast.journal.schema import BOOKS_S, Kind
+from holdfast.pipeline.copies import LAST_ENDS
 
 _BOOKS_US = int(BOOKS_S * 1e6)
 # Rows of a frame.
@@ -83,11 +84,7 @@ class Diary:
 
     @property
     def settled(self) -> int:
-        kinds = self.kinds
-        return sum(
-            kinds[kind]
-            for kind in (Kind.ACKED, Kind.WRITTEN, Kind.DEAD, Kind.EXPIRED, Kind.DISCARDED)
-        )
+        return sum(self.kinds[kind] for kind in LAST_ENDS)
 
     def begin_turn(self) -> None:
         """Let everything happen that was due before the turn."""

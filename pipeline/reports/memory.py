@@ -19,7 +19,7 @@ from holdfast.pipeline.digests import altered, digest_of, read_sealed, sealed
 from holdfast.pipeline.failures import PipelineFailed
 from holdfast.pipeline.lake import Lake
 from holdfast.pipeline.reports.tables import Tables
-from holdfast.pipeline.storage.place import beside, mark_of
+from holdfast.pipeline.storage.place import local_folder, mark_of
 from holdfast.pipeline.table_files import File
 
 # Increased by every change of what is remembered.
@@ -94,9 +94,7 @@ def place_of(lake: Lake, name: str) -> Iterator[Path]:
     """
     # Do not create a folder where there are no tables.
     lake.newest()
-    folder = beside(lake.root)
-    if not lake.is_on_disk:
-        folder.mkdir(parents=True, exist_ok=True)
+    folder = local_folder(lake.root)
     if not os.access(folder, os.W_OK):
         with TemporaryDirectory(prefix="holdfast-") as temporary:
             yield Path(temporary)

@@ -177,7 +177,7 @@ class _StreamReader(_Reader, DataSourceStreamReader, SupportsTriggerAvailableNow
 
 
 _ACCEPT = "Set the option failOnDataLoss to false to continue without what is missing"
-# What users of the source can do: they set options instead of those of a command.
+# What users of the source can do. They set options of the source, not of a command.
 REMEDIES: dict[type[JournalFailed], str] = {
     FramesGone: _ACCEPT,
     JournalTrimmed: (

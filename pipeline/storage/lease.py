@@ -57,10 +57,10 @@ class Lease:
         return self._mark is not None
 
     def check(self) -> None:
-        """Make sure that nobody else can have taken over.
+        """Check that no other process can have taken the lease over.
 
         Raises:
-            PipelineFailed: Somebody may have.
+            PipelineFailed: Another process may have.
         """
         if self._mark is None or _now_s() - self._since_s > _TRUSTED_S:
             raise PipelineFailed(

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 SCHEME = "s3://"
 # After this, the server counts as unreachable.
 _RETRIES = {"max_retries": 3, "retry_timeout": timedelta(seconds=10)}
-_PIECE = 2**20
+# Bytes read at a time.
+PIECE = 2**20
 # What a server says, in an error of the library.
 _SAID = re.compile(r"status code: (?P<status>\d+)(?:.*?<Code>(?P<code>\w+)</Code>)?", re.DOTALL)
 
@@ -109,7 +110,7 @@ class ObjectPath(PosixPath):
     def pieces(self) -> Iterator[bytes]:
         """Yield the content, piece by piece."""
         with self._asking() as bucket:
-            for piece in bucket.get(self._key).stream(_PIECE):
+            for piece in bucket.get(self._key).stream(PIECE):
                 yield bytes(piece)
 
     def read_marked(self) -> tuple[str, str]:

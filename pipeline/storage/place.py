@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 from holdfast.pipeline.failures import PipelineFailed
 from holdfast.pipeline.places import cache
 from holdfast.pipeline.storage import disk, objects
-from holdfast.pipeline.storage.objects import SCHEME, ObjectPath
+from holdfast.pipeline.storage.objects import PIECE, SCHEME, ObjectPath
 
 if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 Found = TypeVar("Found")
 # Requests to a bucket at a time.
 _TOGETHER = 16
-_PIECE = 2**20
 
 
 def place_of(given: str) -> Path:
@@ -49,7 +48,7 @@ def name_for_all(place: Path) -> str:
     return str(place) if isinstance(place, ObjectPath) else f"{gethostname()}:{place}"
 
 
-def beside(place: Path) -> Path:
+def local_folder(place: Path) -> Path:
     """Return a folder of this machine for what can be made again: for a bucket, in the cache."""
     if not isinstance(place, ObjectPath):
         return place
@@ -126,7 +125,7 @@ class Lock(Protocol):
         ...
 
     def check(self) -> None:
-        """Make sure that this process still has it.
+        """Check that this process still has it.
 
         Raises:
             PipelineFailed: It may have lost it.
@@ -161,7 +160,7 @@ def pieces(place: Path) -> Iterator[bytes]:
         yield from place.pieces()
         return
     with place.open("rb") as file:
-        while piece := file.read(_PIECE):
+        while piece := file.read(PIECE):
             yield piece
 
 

@@ -22,7 +22,7 @@ from holdfast.pipeline.ingest import Source, take_what_is_there
 from holdfast.pipeline.lake import EVENTS, TABLES, Lake
 from holdfast.pipeline.on_duckdb import of_lake
 from holdfast.pipeline.storage import lease, objects
-from holdfast.pipeline.storage.place import beside, for_delta, place_of
+from holdfast.pipeline.storage.place import for_delta, local_folder, place_of
 from holdfast.pipeline.tasks import LocalTasks
 from tests.pipeline.buckets import BUCKET, KEY, SERVERS, served
 from tests.pipeline.deaths import Killed
@@ -95,7 +95,7 @@ def test_every_command_works_on_tables_in_a_bucket(
     funnel = run("report", "funnel").stdout
     assert "/orders" in funnel
     # What was found out is remembered on this machine.
-    assert [*beside(root).glob("_sums/events-*")]
+    assert [*local_folder(root).glob("_sums/events-*")]
     assert run("report", "funnel").stdout == funnel
     audit = run("audit")
     assert "No violations" in audit.stderr

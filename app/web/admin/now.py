@@ -220,7 +220,7 @@ def _first(largest: Largest[Item], items: Iterable[View]) -> views.FirstItems[Vi
 
 
 def _codes(found: list[views.CodeNow], others: int) -> views.FirstItems[views.CodeNow]:
-    """Return the letters by code; the last count is that of all others."""
+    """Return the letters by code; a last row counts those with other codes."""
     return views.FirstItems([*found, *([views.CodeNow(None, others)] if others > 0 else ())], 0)
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from functools import cache
-from typing import Annotated
+from typing import Annotated, get_args
 
 from pydantic import Field
 
@@ -88,4 +88,4 @@ def _columns(kind: type, names: list[str]) -> Iterator[TableColumn]:
     for name in names:
         is_work = kind in (views.WorkNow, views.WorkerNow) and name == "channel"
         form = Form.WORK if is_work else _FORMS[name]
-        yield TableColumn(name, form, hints[name].__metadata__[-1].description)  # type: ignore[union-attr]
+        yield TableColumn(name, form, get_args(hints[name])[-1].description)
