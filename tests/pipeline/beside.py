@@ -5,6 +5,9 @@ test marked `beside` needs only Spark, a store, a folder of its own and fixtures
 and changes nothing that others see. Of a test marked `begun`, only the beginning runs ahead.
 """
 
+# Sockets import it when they are first used. Another test may restore `sys.modules` at that moment,
+# and then the import fails.
+import encodings.idna  # noqa: F401
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
