@@ -105,7 +105,7 @@ cover: ## all tests with the coverage gates; ARGS go to each pytest
 	$(MAKE) --no-print-directory --jobs 6 --output-sync $(BESIDE) $(GROUPS)
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
-	$(BIN)/coverage report --include='app/bayeux/*,app/delivery/*' --fail-under=$(CORE_COVERAGE)
+	$(BIN)/coverage report --include='app/bayeux/**,app/delivery/**' --fail-under=$(CORE_COVERAGE)
 
 .PHONY: $(GROUPS)
 # Unit tests begin at once; all others wait until the server and the clients are installed.

@@ -1,17 +1,16 @@
 """The names that extensions import from `holdfast`; docs/extensions.md explains them."""
 
 from holdfast.bayeux.api import ServerApi, SessionApi
-from holdfast.bayeux.caller import Caller
-from holdfast.bayeux.codec import Json
-from holdfast.bayeux.errors import ErrorReply, Refused
-from holdfast.bayeux.extension import ServerExtension, SessionExtension
-from holdfast.bayeux.operation import Operation
-from holdfast.bayeux.qos import Qos
+from holdfast.bayeux.extending.base import ServerExtension, SessionExtension
+from holdfast.bayeux.publish.qos import Qos
 from holdfast.bayeux.rights import Authorizer, Denial, SecurityPolicy, Vote
-from holdfast.bayeux.services import ServiceCall
-from holdfast.delivery.dispatcher import Dispatcher, DispatcherInput
-from holdfast.delivery.error_codes import ErrorCode
-from holdfast.delivery.reactions import (
+from holdfast.bayeux.state.service_channels import ServiceCall
+from holdfast.bayeux.wire.caller import Caller
+from holdfast.bayeux.wire.codec import Json
+from holdfast.bayeux.wire.errors import ErrorReply, Refused
+from holdfast.bayeux.wire.operation import Operation
+from holdfast.delivery.basics.error_codes import ErrorCode
+from holdfast.delivery.ports.reactions import (
     AWAITED,
     GIVEN_UP,
     REFUSED,
@@ -21,6 +20,7 @@ from holdfast.delivery.reactions import (
     ForRest,
     Reaction,
 )
+from holdfast.delivery.queues.dispatcher import Dispatcher, DispatcherInput
 
 __all__ = [
     "AWAITED",

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 
 from bench.rights import print_table, us
-from holdfast.delivery import conditions as measured
-from holdfast.delivery.selections import Candidate, Filter
+from holdfast.delivery.routing import conditions as measured
+from holdfast.delivery.routing.selections import Candidate, Filter
 
 TIMES = 100_000
 CHANNEL = "/trades/ibm"

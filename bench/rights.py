@@ -5,8 +5,8 @@ import time
 from collections.abc import Callable, Mapping
 from types import ModuleType
 
-from holdfast.bayeux.login import Login, LoginMethod
-from holdfast.bayeux.operation import Operation
+from holdfast.bayeux.wire.login import Login, LoginMethod
+from holdfast.bayeux.wire.operation import Operation
 from holdfast.login import rules as measured
 from holdfast.login.rights_file import read_rights
 from holdfast.login.rules import LoginRules, RuleGrants, Rules

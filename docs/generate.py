@@ -13,14 +13,14 @@ import orjson
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from holdfast.bayeux.errors import ErrorReply
-from holdfast.bayeux.options import Options
 from holdfast.bayeux.server import Bayeux
-from holdfast.bayeux.server_state import ServerState
-from holdfast.delivery.error_codes import CODES
-from holdfast.delivery.letter_quota import LetterQuota
-from holdfast.delivery.node import Node
-from holdfast.delivery.store_port import StorePort
+from holdfast.bayeux.state.server_state import ServerState
+from holdfast.bayeux.wire.errors import ErrorReply
+from holdfast.bayeux.wire.options import Options
+from holdfast.delivery.basics.error_codes import CODES
+from holdfast.delivery.basics.node import Node
+from holdfast.delivery.messages.letter_quota import LetterQuota
+from holdfast.delivery.ports.store_port import StorePort
 from holdfast.journal.journal_writer import JournalWriter
 from holdfast.settings import SECTIONS
 from holdfast.units import unit_of

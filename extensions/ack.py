@@ -10,13 +10,13 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from holdfast.bayeux.api import ServerApi
-from holdfast.bayeux.codec import Json
-from holdfast.bayeux.errors import ErrorReply, Refused
-from holdfast.bayeux.extension import ServerExtension, SessionExtension
-from holdfast.bayeux.sessions import Session
-from holdfast.bayeux.terms import asks_for_terms
-from holdfast.delivery.entries import SettledBy
-from holdfast.delivery.numbers import whole
+from holdfast.bayeux.extending.base import ServerExtension, SessionExtension
+from holdfast.bayeux.session import Session
+from holdfast.bayeux.wire.codec import Json
+from holdfast.bayeux.wire.errors import ErrorReply, Refused
+from holdfast.bayeux.wire.terms import asks_for_terms
+from holdfast.delivery.messages.entries import SettledBy
+from holdfast.delivery.messages.numbers import whole
 
 _HANDSHAKE = "/meta/handshake"
 _CONNECT = "/meta/connect"

@@ -1,9 +1,9 @@
 """Ends sessions that only keep their connection alive."""
 
 from holdfast.bayeux.api import ServerApi
-from holdfast.bayeux.codec import Json
-from holdfast.bayeux.extension import ServerExtension, SessionExtension
-from holdfast.bayeux.sessions import Session
+from holdfast.bayeux.extending.base import ServerExtension, SessionExtension
+from holdfast.bayeux.session import Session
+from holdfast.bayeux.wire.codec import Json
 
 
 class Activity(ServerExtension):

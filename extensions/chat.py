@@ -10,10 +10,10 @@ from itertools import islice
 from typing import Any
 
 from holdfast.bayeux.api import ServerApi
-from holdfast.bayeux.errors import ErrorReply, Refused
-from holdfast.bayeux.services import ServiceCall
-from holdfast.bayeux.sessions import Session
-from holdfast.delivery.receivers import NOBODY
+from holdfast.bayeux.session import Session
+from holdfast.bayeux.state.service_channels import ServiceCall
+from holdfast.bayeux.wire.errors import ErrorReply, Refused
+from holdfast.delivery.queues.receivers import NOBODY
 
 ROOMS = "/chat/room/"
 LIST = "/service/chat/rooms"

@@ -13,19 +13,19 @@ from typing import Any, ClassVar
 import orjson
 
 from holdfast.bayeux.api import ServerApi
-from holdfast.bayeux.codec import Json
-from holdfast.bayeux.errors import ErrorReply, Refused
-from holdfast.bayeux.extension import ServerExtension, SessionExtension
-from holdfast.bayeux.reading import most_verdicts, verdicts_of
-from holdfast.bayeux.sessions import Session
-from holdfast.bayeux.terms import Terms, TermsInvalid, asks_for_terms, check_names
-from holdfast.delivery.batch import Batch
-from holdfast.delivery.channels import canonical
-from holdfast.delivery.entries import SettledBy
-from holdfast.delivery.json_text import to_json
-from holdfast.delivery.messages import Event, Message
-from holdfast.delivery.node import Node
-from holdfast.delivery.verdicts import SILENT, Unreadable, read_client_verdicts
+from holdfast.bayeux.extending.base import ServerExtension, SessionExtension
+from holdfast.bayeux.meta.reading import most_verdicts, verdicts_of
+from holdfast.bayeux.session import Session
+from holdfast.bayeux.wire.codec import Json
+from holdfast.bayeux.wire.errors import ErrorReply, Refused
+from holdfast.bayeux.wire.terms import Terms, TermsInvalid, asks_for_terms, check_names
+from holdfast.delivery.basics.channels import canonical
+from holdfast.delivery.basics.json_text import to_json
+from holdfast.delivery.basics.node import Node
+from holdfast.delivery.messages.batch import Batch
+from holdfast.delivery.messages.entries import SettledBy
+from holdfast.delivery.messages.message import Event, Message
+from holdfast.delivery.messages.verdicts import SILENT, Unreadable, read_client_verdicts
 
 SERVICE = "/service/delivery"
 _HANDSHAKE = "/meta/handshake"

@@ -11,15 +11,15 @@ from typing import ClassVar, Protocol
 
 from holdfast.bayeux.advice import reconnect_advice
 from holdfast.bayeux.api import ServerApi
-from holdfast.bayeux.codec import Json
-from holdfast.bayeux.commands import Command, CommandReply, understand
-from holdfast.bayeux.errors import ErrorReply, Refused
-from holdfast.bayeux.extension import ServerExtension
-from holdfast.bayeux.grammar import ILLEGAL, CommandRefused
-from holdfast.bayeux.identity import OPERATOR
-from holdfast.bayeux.services import ServiceCall
-from holdfast.bayeux.sessions import Session
-from holdfast.delivery.notices import WRONG_TOKEN
+from holdfast.bayeux.extending.base import ServerExtension
+from holdfast.bayeux.services.commands import Command, CommandReply, understand
+from holdfast.bayeux.session import Session
+from holdfast.bayeux.state.service_channels import ServiceCall
+from holdfast.bayeux.wire.codec import Json
+from holdfast.bayeux.wire.errors import ErrorReply, Refused
+from holdfast.bayeux.wire.grammar import ILLEGAL, CommandRefused
+from holdfast.bayeux.wire.identity import OPERATOR
+from holdfast.delivery.basics.notices import WRONG_TOKEN
 
 SERVICE = "/service/admin"
 EXHAUSTED = "resource.exhaust"

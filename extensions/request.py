@@ -10,15 +10,15 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from holdfast.bayeux.api import ServerApi
-from holdfast.bayeux.asking import MODE, REPLY_TO, TIMEOUT
-from holdfast.bayeux.codec import Json
-from holdfast.bayeux.errors import ErrorReply, Refused
-from holdfast.bayeux.extension import ServerExtension, SessionExtension
-from holdfast.bayeux.point_to_point import is_ptp
-from holdfast.bayeux.sessions import Session
-from holdfast.delivery.channels import REPLIES, SERVICES
-from holdfast.delivery.numbers import whole
-from holdfast.delivery.request_states import ReplyMode
+from holdfast.bayeux.extending.base import ServerExtension, SessionExtension
+from holdfast.bayeux.publish.asking import MODE, REPLY_TO, TIMEOUT
+from holdfast.bayeux.publish.point_to_point import is_ptp
+from holdfast.bayeux.session import Session
+from holdfast.bayeux.wire.codec import Json
+from holdfast.bayeux.wire.errors import ErrorReply, Refused
+from holdfast.delivery.basics.channels import REPLIES, SERVICES
+from holdfast.delivery.messages.numbers import whole
+from holdfast.delivery.requests.endings import ReplyMode
 
 _HANDSHAKE = "/meta/handshake"
 _MODES = frozenset(mode.value for mode in ReplyMode)

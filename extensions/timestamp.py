@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from holdfast.bayeux.codec import Json
-from holdfast.bayeux.extension import ServerExtension, SessionExtension
-from holdfast.bayeux.sessions import Session
+from holdfast.bayeux.extending.base import ServerExtension, SessionExtension
+from holdfast.bayeux.session import Session
+from holdfast.bayeux.wire.codec import Json
 
 
 class Timestamp(ServerExtension):

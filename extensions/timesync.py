@@ -3,10 +3,10 @@
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
-from holdfast.bayeux.codec import Json
-from holdfast.bayeux.errors import ErrorReply, Refused
-from holdfast.bayeux.extension import ServerExtension, SessionExtension
-from holdfast.bayeux.sessions import Session
+from holdfast.bayeux.extending.base import ServerExtension, SessionExtension
+from holdfast.bayeux.session import Session
+from holdfast.bayeux.wire.codec import Json
+from holdfast.bayeux.wire.errors import ErrorReply, Refused
 
 # No answer is needed if the client's estimate is at least this accurate.
 _ACCURACY_MS = 25

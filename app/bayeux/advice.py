@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from holdfast.bayeux.options import Options
-from holdfast.bayeux.sessions import Session
+from holdfast.bayeux.session import Session
+from holdfast.bayeux.wire.options import Options
 
 
 def milliseconds(seconds: float) -> int:

@@ -4,20 +4,20 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
-from holdfast.bayeux.caller import Caller
-from holdfast.bayeux.codec import Json
-from holdfast.bayeux.error_handlers import ErrorHandlers
-from holdfast.bayeux.extension import ServerExtension
-from holdfast.bayeux.identity import Identity
-from holdfast.bayeux.login import LoginMethod
-from holdfast.bayeux.options import Options
-from holdfast.bayeux.qos import Qos
+from holdfast.bayeux.extending.base import ServerExtension
+from holdfast.bayeux.extending.error_handlers import ErrorHandlers
+from holdfast.bayeux.publish.qos import Qos
 from holdfast.bayeux.rights import Authorizer, SecurityPolicy
-from holdfast.bayeux.services import ServiceCall, Services
-from holdfast.bayeux.sessions import Session
-from holdfast.bayeux.terms import Terms
-from holdfast.delivery.node import Node
-from holdfast.delivery.notices import NoticeKind
+from holdfast.bayeux.session import Session
+from holdfast.bayeux.state.service_channels import ServiceCall, Services
+from holdfast.bayeux.wire.caller import Caller
+from holdfast.bayeux.wire.codec import Json
+from holdfast.bayeux.wire.identity import Identity
+from holdfast.bayeux.wire.login import LoginMethod
+from holdfast.bayeux.wire.options import Options
+from holdfast.bayeux.wire.terms import Terms
+from holdfast.delivery.basics.node import Node
+from holdfast.delivery.basics.notices import NoticeKind
 
 # Increased when a member below is removed or changes its meaning.
 API_VERSION = 2

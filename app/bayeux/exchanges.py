@@ -4,23 +4,23 @@ from collections.abc import Sequence
 from typing import Final
 
 from holdfast.bayeux.advice import milliseconds, reconnect_advice, session_advice
-from holdfast.bayeux.caller import UNKNOWN as NO_CALLER
-from holdfast.bayeux.codec import Json, encode_reply, read
-from holdfast.bayeux.connect import connect, unknown_session
-from holdfast.bayeux.disconnect import disconnect
-from holdfast.bayeux.errors import ErrorReply, Refused, RequestRefused
-from holdfast.bayeux.extension_chain import run_incoming
-from holdfast.bayeux.handshake import Handshake, check_capacity
-from holdfast.bayeux.pending_replies import begin_pending, finish
+from holdfast.bayeux.extending.chain import run_incoming
+from holdfast.bayeux.meta.connect import connect, unknown_session
+from holdfast.bayeux.meta.disconnect import disconnect
+from holdfast.bayeux.meta.handshake import Handshake, check_capacity
+from holdfast.bayeux.replies.pending import begin_pending, finish
 from holdfast.bayeux.rights import BY_POLICY
 from holdfast.bayeux.server import Bayeux
-from holdfast.bayeux.sessions import Exchange, Pipe, Session
-from holdfast.bayeux.transports import ConnectionType, SpeakerKind
-from holdfast.bayeux.turn_over import TurnOver
-from holdfast.bayeux.unfit import Salvage, Unfit
-from holdfast.delivery.channels import Channel, Kind
-from holdfast.delivery.error_codes import NO_CONNECTION
-from holdfast.delivery.verdicts import SILENT
+from holdfast.bayeux.session import Exchange, Pipe, Session
+from holdfast.bayeux.wire.caller import UNKNOWN as NO_CALLER
+from holdfast.bayeux.wire.codec import Json, encode_reply, read
+from holdfast.bayeux.wire.errors import ErrorReply, Refused, RequestRefused
+from holdfast.bayeux.wire.transports import ConnectionType, SpeakerKind
+from holdfast.bayeux.wire.turn_over import TurnOver
+from holdfast.bayeux.wire.unfit import Salvage, Unfit
+from holdfast.delivery.basics.channels import Channel, Kind
+from holdfast.delivery.basics.error_codes import NO_CONNECTION
+from holdfast.delivery.messages.verdicts import SILENT
 
 _HANDSHAKE: Final = "/meta/handshake"
 _CONNECT: Final = "/meta/connect"

@@ -4,18 +4,18 @@ from collections.abc import Callable, Sequence
 from typing import cast
 
 from holdfast.bayeux.api import ServerApi, SessionApi
-from holdfast.bayeux.caller import Caller
-from holdfast.bayeux.codec import Json
-from holdfast.bayeux.extension import ServerExtension
-from holdfast.bayeux.identity import Identity
-from holdfast.bayeux.login import LoginMethod
-from holdfast.bayeux.qos import Qos
+from holdfast.bayeux.extending.base import ServerExtension
+from holdfast.bayeux.publish.qos import Qos
 from holdfast.bayeux.server import Bayeux
-from holdfast.bayeux.services import ServiceCall
-from holdfast.bayeux.sessions import Session
-from holdfast.bayeux.takeover import log_out
-from holdfast.bayeux.terms import Terms
-from holdfast.delivery.notices import NoticeKind
+from holdfast.bayeux.session import Session
+from holdfast.bayeux.sessions.takeover import log_out
+from holdfast.bayeux.state.service_channels import ServiceCall
+from holdfast.bayeux.wire.caller import Caller
+from holdfast.bayeux.wire.codec import Json
+from holdfast.bayeux.wire.identity import Identity
+from holdfast.bayeux.wire.login import LoginMethod
+from holdfast.bayeux.wire.terms import Terms
+from holdfast.delivery.basics.notices import NoticeKind
 
 
 class ForExtensions(ServerApi):

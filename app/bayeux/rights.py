@@ -5,14 +5,14 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Protocol, assert_never
 
-from holdfast.bayeux.caller import Caller
-from holdfast.bayeux.codec import Json
-from holdfast.bayeux.errors import ErrorReply, Refused
-from holdfast.bayeux.hooks import check_hook, check_outcome
-from holdfast.bayeux.identity import Identity
-from holdfast.bayeux.operation import Operation
-from holdfast.bayeux.sessions import Session
-from holdfast.delivery.channels import PRESENCE, Channel, Channels, covers, overlaps
+from holdfast.bayeux.session import Session
+from holdfast.bayeux.wire.caller import Caller
+from holdfast.bayeux.wire.codec import Json
+from holdfast.bayeux.wire.errors import ErrorReply, Refused
+from holdfast.bayeux.wire.hooks import check_hook, check_outcome
+from holdfast.bayeux.wire.identity import Identity
+from holdfast.bayeux.wire.operation import Operation
+from holdfast.delivery.basics.channels import PRESENCE, Channel, Channels, covers, overlaps
 
 BY_POLICY = "denied_by_security_policy"
 _NOT_GRANTED = "denied_by_not_granting"

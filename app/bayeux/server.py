@@ -5,26 +5,26 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
-from holdfast.bayeux.asking import Asking
-from holdfast.bayeux.backlog import Works
-from holdfast.bayeux.claims import Claims
-from holdfast.bayeux.client_verdicts import VerdictHandler
-from holdfast.bayeux.due_sessions import DueSessions
-from holdfast.bayeux.identities import Identities
-from holdfast.bayeux.point_to_point import PointToPoint
-from holdfast.bayeux.presence_service import PRESENCE_SERVICE, PresenceService
-from holdfast.bayeux.probes import Probes
-from holdfast.bayeux.publish_handler import PublishHandler
-from holdfast.bayeux.publishing import Publishing
-from holdfast.bayeux.reading import ExtReader
-from holdfast.bayeux.server_state import ServerState
-from holdfast.bayeux.session_life import SessionLife
-from holdfast.bayeux.session_slots import SessionSlots
-from holdfast.bayeux.sessions import Exchange, Pipe, Session
-from holdfast.bayeux.subscribe_handler import SubscribeHandler
-from holdfast.bayeux.topic_service import TOPICS, TopicService
-from holdfast.bayeux.topic_status import TopicStatuses
-from holdfast.bayeux.unclaimed_sessions import UnclaimedSessions
+from holdfast.bayeux.meta.client_verdicts import VerdictHandler
+from holdfast.bayeux.meta.reading import ExtReader
+from holdfast.bayeux.publish.asking import Asking
+from holdfast.bayeux.publish.incoming import PublishHandler
+from holdfast.bayeux.publish.new_messages import Publishing
+from holdfast.bayeux.publish.point_to_point import PointToPoint
+from holdfast.bayeux.services.presence_calls import PRESENCE_SERVICE, PresenceService
+from holdfast.bayeux.services.topic_calls import TOPICS, TopicService
+from holdfast.bayeux.services.topic_status import TopicStatuses
+from holdfast.bayeux.session import Exchange, Pipe, Session
+from holdfast.bayeux.sessions.claims import Claims
+from holdfast.bayeux.sessions.due import DueSessions
+from holdfast.bayeux.sessions.identities import Identities
+from holdfast.bayeux.sessions.life import SessionLife
+from holdfast.bayeux.sessions.probes import Probes
+from holdfast.bayeux.sessions.slots import SessionSlots
+from holdfast.bayeux.sessions.unclaimed import UnclaimedSessions
+from holdfast.bayeux.state.backlog import Works
+from holdfast.bayeux.state.server_state import ServerState
+from holdfast.bayeux.subscribe.handler import SubscribeHandler
 
 # After this many messages, `_send_news` checks whether the turn is over.
 _BETWEEN_CHECKS: Final = 16

@@ -31,7 +31,7 @@ from holdfast.cli.program import WithWait, group_of_commands
 from holdfast.cli.remote import Remote
 from holdfast.cli.replay import replay, replays
 from holdfast.cli.sweep import sweep
-from holdfast.delivery.error_codes import find
+from holdfast.delivery.basics.error_codes import find
 from holdfast.units import counted
 
 if TYPE_CHECKING:

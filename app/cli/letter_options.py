@@ -8,7 +8,7 @@ import typer
 from holdfast.cli.model_options import options_of
 from holdfast.cli.moments import now_ms
 from holdfast.cli.options import Conditions
-from holdfast.store.letter_filter import LetterFilter
+from holdfast.store.letters.filter import LetterFilter
 
 Ids = Annotated[list[str] | None, typer.Argument(metavar="ID", help="Ids of letters.")]
 Everything = Annotated[bool, typer.Option("--all", help="Apply to all dead letters.")]

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 import orjson
 
-from holdfast.delivery.json_text import is_harmless, to_json
+from holdfast.delivery.basics.json_text import is_harmless, to_json
 from holdfast.units import counted
 
 if TYPE_CHECKING:

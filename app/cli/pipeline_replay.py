@@ -16,7 +16,7 @@ from holdfast.cli.output import Json, complain, note, print_rows, spinner
 from holdfast.cli.remote import Remote
 from holdfast.cli.replay import HowToReplay, report, watch_job
 from holdfast.cli.spark import ChosenAnswerer, Parquet
-from holdfast.store.letter_filter import LetterFilter
+from holdfast.store.letters.filter import LetterFilter
 from holdfast.units import counted
 
 # The maximum number of ids that the server accepts.

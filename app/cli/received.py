@@ -5,7 +5,7 @@ from datetime import datetime
 
 from holdfast.cli.output import Json, brief, console, is_terminal, print_json, visible
 from holdfast.client import Message, Refuse
-from holdfast.delivery.json_text import to_json
+from holdfast.delivery.basics.json_text import to_json
 
 _OK = "OK"
 

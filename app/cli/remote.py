@@ -19,7 +19,7 @@ import typer
 from holdfast.cli.failures import EXITS, Exit, RemoteFailed, advice
 from holdfast.cli.output import Json, complain
 from holdfast.cli.unreachable import unreachable
-from holdfast.delivery.json_text import to_json
+from holdfast.delivery.basics.json_text import to_json
 from holdfast.web.admin.address import API, LINES
 from holdfast.web.admin.tokens import OPERATOR_FILE, OPERATOR_NAME
 

@@ -28,7 +28,7 @@ from holdfast.cli.output import (
     spinner,
 )
 from holdfast.cli.remote import Remote
-from holdfast.store.replay_options import ReplayOptions
+from holdfast.store.replays.parameters import ReplayOptions
 from holdfast.units import counted
 
 _POLL_S = 0.5
@@ -238,7 +238,7 @@ def _why(job: Json) -> str:
 
 def _reasons(job: Json) -> str:
     # Commands that only look at tables need not wait until the store's modules are loaded.
-    from holdfast.store.replay_jobs import SKIP_WORDS
+    from holdfast.store.replays.job_records import SKIP_WORDS
 
     skips = job["skips"].items()
     return ", ".join(f"{count} {SKIP_WORDS.get(why, why)}" for why, count in skips)

@@ -17,7 +17,7 @@ from holdfast.cli.program import InSections, Program
 from holdfast.cli.received import print_received
 from holdfast.client import Message, Refuse
 from holdfast.client.wire import part_of
-from holdfast.delivery.json_text import to_json
+from holdfast.delivery.basics.json_text import to_json
 
 program = Program()
 

@@ -6,14 +6,14 @@ from typing import Annotated, Any
 
 import typer
 
-from holdfast.bayeux.login import Login, LoginMethod, Right
-from holdfast.bayeux.operation import Operation
+from holdfast.bayeux.wire.login import Login, LoginMethod, Right
+from holdfast.bayeux.wire.operation import Operation
 from holdfast.cli.failures import Exit
 from holdfast.cli.login_files import Groups, OptionalRightsPath, RightsPath, usable_files
 from holdfast.cli.options import AsJson
 from holdfast.cli.output import answer
 from holdfast.cli.program import group_of_commands
-from holdfast.delivery.receivers import NOBODY
+from holdfast.delivery.queues.receivers import NOBODY
 from holdfast.login.failures import Unusable
 from holdfast.login.rights_check import Answer
 from holdfast.login.rights_check import explain as answers_for

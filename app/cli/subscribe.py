@@ -16,9 +16,9 @@ from holdfast.cli.qos import SubscribeOptions
 from holdfast.cli.received import print_received
 from holdfast.client import Client, Message, Refuse, ReplyError, Subscription
 from holdfast.client.errors import refusal_for
-from holdfast.delivery.error_codes import find
-from holdfast.delivery.filter_language import FilterInvalid
-from holdfast.delivery.selections import Candidate, Filter
+from holdfast.delivery.basics.error_codes import find
+from holdfast.delivery.routing.filter_language import FilterInvalid
+from holdfast.delivery.routing.selections import Candidate, Filter
 from holdfast.units import counted
 
 program = Program()

@@ -6,7 +6,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from holdfast.bayeux.terms import is_subject
+from holdfast.bayeux.wire.terms import is_subject
 from holdfast.cli.failures import Exit
 from holdfast.cli.login_files import Groups, PasswordsPath, usable_files
 from holdfast.cli.options import AsJson

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 
 from holdfast.bayeux.api import ServerApi
 from holdfast.bayeux.for_extensions import ForExtensions
-from holdfast.bayeux.hooks import check_outcome
 from holdfast.bayeux.server import Bayeux
-from holdfast.bayeux.server_state import ServerState
+from holdfast.bayeux.state.server_state import ServerState
+from holdfast.bayeux.wire.hooks import check_outcome
 from holdfast.compose.administration import make_administration
 from holdfast.compose.cannot_start import CannotStart as CannotStart
 from holdfast.compose.data_directory import own_directory
@@ -27,8 +27,8 @@ from holdfast.compose.listen_addresses import ListenAddresses, find_addresses
 from holdfast.compose.listeners import ServedApplications, open_listeners
 from holdfast.compose.options import core_options, web_options
 from holdfast.compose.storage import Storage, open_storage
-from holdfast.delivery.delivery_journal import NO_JOURNAL
-from holdfast.delivery.node import Node
+from holdfast.delivery.basics.node import Node
+from holdfast.delivery.ports.journal_port import NO_JOURNAL
 from holdfast.extensions.ack import Ack
 from holdfast.extensions.activity import Activity
 from holdfast.extensions.chat import Chat

@@ -10,9 +10,9 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from holdfast.bayeux.api import ServerApi
-from holdfast.bayeux.command_scope import CommandScope, Process
-from holdfast.bayeux.commands import carry_out
-from holdfast.bayeux.replaying import Replaying
+from holdfast.bayeux.services.command_scope import CommandScope, Process
+from holdfast.bayeux.services.commands import carry_out
+from holdfast.bayeux.sessions.replaying import Replaying
 from holdfast.compose.alerts import alert_limits
 from holdfast.compose.storage import Storage
 from holdfast.compose.token_watch import TokenWatch
@@ -20,11 +20,11 @@ from holdfast.extensions.operators import Operators
 from holdfast.settings import Settings
 from holdfast.store.audit import Audit
 from holdfast.store.journal_frames import JournalFrames
-from holdfast.store.letter_upkeep import LetterUpkeep
-from holdfast.store.letters import Letters
+from holdfast.store.letters.administration import Letters
+from holdfast.store.letters.upkeep import LetterUpkeep
 from holdfast.store.pipeline_results import PipelineResults
 from holdfast.store.reader import Reader
-from holdfast.store.replays import Replays
+from holdfast.store.replays.control import Replays
 from holdfast.web.admin.alert_watch import AlertWatch
 from holdfast.web.admin.alerts import Alerts
 from holdfast.web.admin.application import OpenRequests, make_admin

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from holdfast.delivery.notices import TURNED_AWAY, Notices
+from holdfast.delivery.basics.notices import TURNED_AWAY, Notices
 from holdfast.web.connection_limit import ConnectionLimit
 
 # Reserved for everything but client connections; a quarter of the limit if that is less.

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
-from holdfast.bayeux.session_registry import Sessions
-from holdfast.bayeux.sessions import Session
-from holdfast.delivery.counters import Counters
-from holdfast.delivery.waiting_places import WaitingPlaces
+from holdfast.bayeux.session import Session
+from holdfast.bayeux.state.session_registry import Sessions
+from holdfast.delivery.basics.counters import Counters
+from holdfast.delivery.waiting.places import WaitingPlaces
 from holdfast.journal.journal_writer import JournalWriter
 from holdfast.journal.schema import Kind
 from holdfast.settings import Settings

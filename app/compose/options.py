@@ -3,14 +3,14 @@
 from dataclasses import fields
 from typing import Any, TypeVar
 
-from holdfast.bayeux.codec import RequestLimits
-from holdfast.bayeux.options import BudgetRates, ChannelRule, Durable, Options, QuotaLimits
-from holdfast.delivery.channels import ChannelLimits
-from holdfast.delivery.guard import GuardLimits
-from holdfast.delivery.history_depth import HistoryDepth, HistoryLimits
-from holdfast.delivery.queue import QueueLimits
-from holdfast.delivery.shared_queues import SharedQueueLimits
-from holdfast.delivery.topics import TopicConfig
+from holdfast.bayeux.wire.codec import RequestLimits
+from holdfast.bayeux.wire.options import BudgetRates, ChannelRule, Durable, Options, QuotaLimits
+from holdfast.delivery.basics.channels import ChannelLimits
+from holdfast.delivery.guard.holds import GuardLimits
+from holdfast.delivery.queues.queue import QueueLimits
+from holdfast.delivery.topics.configured import TopicConfig
+from holdfast.delivery.topics.history_depth import HistoryDepth, HistoryLimits
+from holdfast.delivery.waiting.shared_queues import SharedQueueLimits
 from holdfast.settings import ChannelSettings, Settings
 from holdfast.settings.delivery import DeliverySettings
 from holdfast.web.cookies import DEFAULT_NAME, BrowserCookie

@@ -9,17 +9,17 @@ from collections.abc import Callable
 from contextlib import AsyncExitStack
 from functools import partial
 
-from holdfast.bayeux.changed_session import record_of
-from holdfast.bayeux.kept_requests import fields_of, rejoin, reopen_all
-from holdfast.bayeux.restoring import restore, restore_without_session
 from holdfast.bayeux.server import Bayeux
-from holdfast.bayeux.sessions import Session
+from holdfast.bayeux.session import Session
+from holdfast.bayeux.sessions.restoring import restore, restore_without_session
+from holdfast.bayeux.state.changed_session import record_of
+from holdfast.bayeux.state.kept_requests import fields_of, rejoin, reopen_all
 from holdfast.compose.cannot_start import CannotStart
 from holdfast.compose.data_directory import DataDirectory
 from holdfast.compose.directory_watch import DirectoryWatch
-from holdfast.delivery.letter_quota import LetterLimits, LetterQuota
-from holdfast.delivery.node import TimestampSource
-from holdfast.delivery.persist_outcome import PersistOutcome
+from holdfast.delivery.basics.node import TimestampSource
+from holdfast.delivery.messages.letter_quota import LetterLimits, LetterQuota
+from holdfast.delivery.messages.persist_outcome import PersistOutcome
 from holdfast.settings import Settings
 from holdfast.store.address import Address
 from holdfast.store.connection import REMEDY, StoreUnreachable

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from holdfast.bayeux.api import ServerApi
-from holdfast.delivery.notices import LOGIN_ENDED
+from holdfast.delivery.basics.notices import LOGIN_ENDED
 from holdfast.login.failures import Unusable
 from holdfast.login.watched_file import WatchedFile
 from holdfast.web.admin.tokens import FILES, Tokens, TokensUnusable, read_former, token_in

@@ -9,7 +9,7 @@ from holdfast.journal.frame import Head, encode
 from holdfast.journal.schema import BOOKS, VERSION
 
 if TYPE_CHECKING:
-    from holdfast.delivery.messages import Message
+    from holdfast.delivery.messages.message import Message
 
 
 class FrameBuilder:

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from holdfast.delivery.messages import Message
-    from holdfast.delivery.receivers import Receiver
+    from holdfast.delivery.messages.message import Message
+    from holdfast.delivery.queues.receivers import Receiver
     from holdfast.journal.builder import FrameBuilder
     from holdfast.journal.columns import Columns
     from holdfast.journal.interning import Interned

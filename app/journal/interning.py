@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from itertools import count
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from holdfast.delivery.dead_letters import key_of
+from holdfast.delivery.letters.dead_letters import key_of
 
 if TYPE_CHECKING:
-    from holdfast.delivery.messages import Message
+    from holdfast.delivery.messages.message import Message
 
 # Any instead of int, so that mypyc does not make a new number object for each event.
 Interned: TypeAlias = Any

@@ -1,6 +1,6 @@
 """Writes the journal from live events of the core and from the notes of store calls.
 
-The head of `app/delivery/delivery_journal.py` describes the path of an event.
+The head of `app/delivery/ports/journal_port.py` describes the path of an event.
 """
 
 import logging
@@ -8,13 +8,13 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from holdfast.delivery.delivery_journal import DeliveryJournal
-from holdfast.delivery.dispatcher import DispatcherState
-from holdfast.delivery.entries import Entry
-from holdfast.delivery.error_codes import ErrorCode
-from holdfast.delivery.messages import Message
-from holdfast.delivery.outcomes import Outcome
-from holdfast.delivery.receivers import Receiver
+from holdfast.delivery.basics.error_codes import ErrorCode
+from holdfast.delivery.messages.entries import Entry
+from holdfast.delivery.messages.message import Message
+from holdfast.delivery.messages.outcomes import Outcome
+from holdfast.delivery.ports.journal_port import DeliveryJournal
+from holdfast.delivery.queues.dispatcher import DispatcherState
+from holdfast.delivery.queues.receivers import Receiver
 from holdfast.journal import notes
 from holdfast.journal.builder import publish_row
 from holdfast.journal.columns import DecodedNote, PublishRow, Row
@@ -24,9 +24,9 @@ from holdfast.journal.notes import Refusal
 from holdfast.journal.schema import MOST_EVENTS, NS_PER_US, Kind
 
 if TYPE_CHECKING:
-    from holdfast.delivery.dead_letters import DeadLetter
-    from holdfast.delivery.marks import BatchMark
-    from holdfast.delivery.moves import Move
+    from holdfast.delivery.letters.dead_letters import DeadLetter
+    from holdfast.delivery.messages.marks import BatchMark
+    from holdfast.delivery.messages.moves import Move
 
 log = logging.getLogger(__name__)
 

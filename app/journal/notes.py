@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import orjson
 
-from holdfast.delivery.counters import Reason
-from holdfast.delivery.outcomes import Outcome, Way
+from holdfast.delivery.basics.counters import Reason
+from holdfast.delivery.messages.outcomes import Outcome, Way
 from holdfast.journal.columns import DecodedNote, FailureDetails, PublishRow, Row
 from holdfast.journal.schema import VERSION, Kind
 from holdfast.journal.wording import wording_of
 
 if TYPE_CHECKING:
-    from holdfast.delivery.dead_letters import DeadLetter
-    from holdfast.delivery.marks import BatchMark
-    from holdfast.delivery.messages import Message
-    from holdfast.delivery.moves import Move
+    from holdfast.delivery.letters.dead_letters import DeadLetter
+    from holdfast.delivery.messages.marks import BatchMark
+    from holdfast.delivery.messages.message import Message
+    from holdfast.delivery.messages.moves import Move
 
 # The version of the notes that a server before this one may have left.
 _OLDER = 2

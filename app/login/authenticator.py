@@ -6,11 +6,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
 
-from holdfast.bayeux.caller import Caller
-from holdfast.bayeux.codec import Json
-from holdfast.bayeux.login import Login, LoginMethod
-from holdfast.bayeux.terms import is_subject
-from holdfast.delivery.receivers import NOBODY
+from holdfast.bayeux.wire.caller import Caller
+from holdfast.bayeux.wire.codec import Json
+from holdfast.bayeux.wire.login import Login, LoginMethod
+from holdfast.bayeux.wire.terms import is_subject
+from holdfast.delivery.queues.receivers import NOBODY
 from holdfast.login import passwords
 from holdfast.login.credentials import (
     CredentialPlaces,

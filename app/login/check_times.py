@@ -3,7 +3,7 @@
 import heapq
 from collections.abc import Iterator
 
-from holdfast.bayeux.sessions import Session
+from holdfast.bayeux.session import Session
 
 # The first sweep comes when there are more items than this.
 _FEW = 64

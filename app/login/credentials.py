@@ -4,8 +4,8 @@ import base64
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from holdfast.bayeux.caller import Caller, credentials_in
-from holdfast.bayeux.codec import Json
+from holdfast.bayeux.wire.caller import Caller, credentials_in
+from holdfast.bayeux.wire.codec import Json
 from holdfast.login.failures import Cause, LoginFailed
 from holdfast.login.tokens import looks_like_token
 

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 import orjson
 
-from holdfast.bayeux.buckets import Buckets, Rate
+from holdfast.bayeux.limits.buckets import Buckets, Rate
 from holdfast.login.failures import Unusable
 from holdfast.login.verification_keys import VerificationKeys, read_key_set, read_keys
 from holdfast.login.watched_file import WatchedFile

@@ -9,16 +9,16 @@ from typing import Any, ClassVar
 
 from holdfast.bayeux.advice import reconnect_advice
 from holdfast.bayeux.api import ServerApi
-from holdfast.bayeux.buckets import Buckets, Rate
-from holdfast.bayeux.caller import Caller
-from holdfast.bayeux.codec import Json
-from holdfast.bayeux.errors import ErrorReply, Refused
-from holdfast.bayeux.extension import ServerExtension, SessionExtension
-from holdfast.bayeux.identity import Identity
-from holdfast.bayeux.login import Login, LoginMethod
-from holdfast.bayeux.services import ServiceCall
-from holdfast.bayeux.sessions import Session
-from holdfast.delivery.notices import LOGIN_ENDED, LOGIN_FAILED
+from holdfast.bayeux.extending.base import ServerExtension, SessionExtension
+from holdfast.bayeux.limits.buckets import Buckets, Rate
+from holdfast.bayeux.session import Session
+from holdfast.bayeux.state.service_channels import ServiceCall
+from holdfast.bayeux.wire.caller import Caller
+from holdfast.bayeux.wire.codec import Json
+from holdfast.bayeux.wire.errors import ErrorReply, Refused
+from holdfast.bayeux.wire.identity import Identity
+from holdfast.bayeux.wire.login import Login, LoginMethod
+from holdfast.delivery.basics.notices import LOGIN_ENDED, LOGIN_FAILED
 from holdfast.login.authenticator import ANONYMOUS, Authenticator
 from holdfast.login.check_times import CheckTimes
 from holdfast.login.credentials import token_of

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
 
-from holdfast.bayeux.terms import is_subject
+from holdfast.bayeux.wire.terms import is_subject
 from holdfast.login.failures import Cause, LoginFailed, Unusable
 from holdfast.login.watched_file import read_file
 

@@ -3,8 +3,8 @@
 import secrets
 from hashlib import blake2b
 
-from holdfast.bayeux.identity import Identity
-from holdfast.bayeux.login import Login
+from holdfast.bayeux.wire.identity import Identity
+from holdfast.bayeux.wire.login import Login
 from holdfast.login.rights_file import Revoked
 
 # For each session; a client has few at a time.

@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from holdfast.bayeux.identity import Identity
-from holdfast.bayeux.login import Login
-from holdfast.bayeux.operation import Operation
 from holdfast.bayeux.rights import is_granted
-from holdfast.delivery.channels import PRESENCE, Channel, Channels, Kind
+from holdfast.bayeux.wire.identity import Identity
+from holdfast.bayeux.wire.login import Login
+from holdfast.bayeux.wire.operation import Operation
+from holdfast.delivery.basics.channels import PRESENCE, Channel, Channels, Kind
 from holdfast.login.failures import Unusable
 from holdfast.login.rights_file import RightsFile
 from holdfast.login.rules import Decision, LoginRules, RuleGrants, Rules

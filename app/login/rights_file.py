@@ -11,15 +11,15 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from holdfast.bayeux.identity import OPERATOR, READER
-from holdfast.bayeux.login import Login, Right
-from holdfast.bayeux.operation import Operation
-from holdfast.bayeux.point_to_point import PTP
-from holdfast.bayeux.presence_service import PRESENCE_SERVICE
-from holdfast.bayeux.terms import is_subject
-from holdfast.bayeux.topic_service import TOPICS
-from holdfast.delivery.channels import Channels
-from holdfast.delivery.receivers import NOBODY
+from holdfast.bayeux.publish.point_to_point import PTP
+from holdfast.bayeux.services.presence_calls import PRESENCE_SERVICE
+from holdfast.bayeux.services.topic_calls import TOPICS
+from holdfast.bayeux.wire.identity import OPERATOR, READER
+from holdfast.bayeux.wire.login import Login, Right
+from holdfast.bayeux.wire.operation import Operation
+from holdfast.bayeux.wire.terms import is_subject
+from holdfast.delivery.basics.channels import Channels
+from holdfast.delivery.queues.receivers import NOBODY
 from holdfast.login.failures import Unusable
 from holdfast.login.rules import EVERYBODY, GROUP, PLACEHOLDER, Rule, RuleSource, is_among
 from holdfast.login.toml_file import first_fault, read_toml

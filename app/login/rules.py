@@ -4,10 +4,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from holdfast.bayeux.login import Login, LoginMethod, Right
-from holdfast.bayeux.operation import Operation
-from holdfast.delivery.channels import covers, overlaps
-from holdfast.delivery.receivers import NOBODY
+from holdfast.bayeux.wire.login import Login, LoginMethod, Right
+from holdfast.bayeux.wire.operation import Operation
+from holdfast.delivery.basics.channels import covers, overlaps
+from holdfast.delivery.queues.receivers import NOBODY
 
 # The most channels for which a session's answers are kept, of each operation.
 _MOST_ANSWERS = 100

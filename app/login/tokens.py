@@ -7,8 +7,8 @@ from typing import Any
 
 import jwt
 
-from holdfast.bayeux.login import Login, LoginMethod, Right
-from holdfast.bayeux.terms import is_subject
+from holdfast.bayeux.wire.login import Login, LoginMethod, Right
+from holdfast.bayeux.wire.terms import is_subject
 from holdfast.login.failures import Cause, LoginFailed, Unusable
 from holdfast.login.rights_file import read_claim
 from holdfast.login.verification_keys import VerificationKey, VerificationKeys

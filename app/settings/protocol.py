@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, field_validator
 
-from holdfast.delivery.channels import Channels, Kind
+from holdfast.delivery.basics.channels import Channels, Kind
 from holdfast.settings.channels import ChannelSettings
 from holdfast.settings.section import Limit, Milliseconds, Section, TimeLimit, Token
 from holdfast.units import Unit

@@ -1,6 +1,6 @@
 """Adds notes to calls, and makes the calls that write frames.
 
-`app/delivery/delivery_journal.py` describes the path of an event. A frame costs as much as a
+`app/delivery/ports/journal_port.py` describes the path of an event. A frame costs as much as a
 hundred events, for its readers too, and most calls report only a few events: hence notes.
 """
 

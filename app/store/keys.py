@@ -1,6 +1,6 @@
 """All Redis keys; no other module spells one."""
 
-from holdfast.delivery.dead_letters import DeadLetter
+from holdfast.delivery.letters.dead_letters import DeadLetter
 
 # Version of the layout below. It rises with every change that an older release would not keep.
 LAYOUT = 3
@@ -32,7 +32,7 @@ class RedisKeys:
         # Hash: a session's `key` -> its record, and its last batch.
         self.sessions = prefix + "sessions"
         self.handed = prefix + "handed"
-        # Hash: the fields of outstanding requests, see `delivery/request_fields.py`.
+        # Hash: the fields of outstanding requests, see `delivery/requests/stored_fields.py`.
         self.requests = prefix + "requests"
         # Hash: name of a held channel -> since when and why.
         self.held = prefix + "held"

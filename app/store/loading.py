@@ -1,4 +1,7 @@
-"""Loads what an earlier process left in the store; `bayeux.restoring` makes sessions of it."""
+"""Loads what an earlier process left in the store.
+
+`bayeux.sessions.restoring` makes sessions of it.
+"""
 
 import asyncio
 import logging
@@ -7,11 +10,11 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from holdfast.delivery.guard import ChannelHold
-from holdfast.delivery.marks import Mark
-from holdfast.delivery.messages import Message
-from holdfast.delivery.session_record import RecordUnreadable, SessionRecord
-from holdfast.delivery.topics import TopicRecord
+from holdfast.delivery.guard.holds import ChannelHold
+from holdfast.delivery.messages.marks import Mark
+from holdfast.delivery.messages.message import Message
+from holdfast.delivery.messages.session_record import RecordUnreadable, SessionRecord
+from holdfast.delivery.topics.configured import TopicRecord
 from holdfast.store import records
 from holdfast.store.connection import StoreUnavailable
 from holdfast.store.keys import RedisKeys

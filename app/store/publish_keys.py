@@ -3,11 +3,11 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple, cast
 
-from holdfast.delivery.messages import Message
-from holdfast.delivery.persist_outcome import PersistOutcome
+from holdfast.delivery.messages.message import Message
+from holdfast.delivery.messages.persist_outcome import PersistOutcome
 
 if TYPE_CHECKING:
-    from holdfast.delivery.publish_keys import PublishKey
+    from holdfast.delivery.messages.publish_keys import PublishKey
 
 # A publish key, and the message that has it.
 KeyedMessage = tuple[str, int]

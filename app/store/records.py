@@ -6,15 +6,15 @@ from typing import Any, Final
 
 import orjson
 
-from holdfast.delivery.dead_letters import DeadLetter, LetterState, key_of, subject_of
-from holdfast.delivery.entries import Entry
-from holdfast.delivery.guard import GUARD, ChannelHold
-from holdfast.delivery.history_depth import HistoryDepth
-from holdfast.delivery.json_text import part, to_json
-from holdfast.delivery.marks import BatchMark, Mark
-from holdfast.delivery.messages import ORDINARY_PRIORITY, Message
-from holdfast.delivery.session_record import RecordUnreadable
-from holdfast.delivery.topics import TopicConfig, TopicRecord
+from holdfast.delivery.basics.json_text import part, to_json
+from holdfast.delivery.guard.holds import GUARD, ChannelHold
+from holdfast.delivery.letters.dead_letters import DeadLetter, LetterState, key_of, subject_of
+from holdfast.delivery.messages.entries import Entry
+from holdfast.delivery.messages.marks import BatchMark, Mark
+from holdfast.delivery.messages.message import ORDINARY_PRIORITY, Message
+from holdfast.delivery.messages.session_record import RecordUnreadable
+from holdfast.delivery.topics.configured import TopicConfig, TopicRecord
+from holdfast.delivery.topics.history_depth import HistoryDepth
 from holdfast.store.trail_records import pack_trail, unpack_trail, unpack_trail_rows
 
 VERSION = 1

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import orjson
 from pydantic import Field
 
-from holdfast.delivery.node import NS_PER_MS
+from holdfast.delivery.basics.node import NS_PER_MS
 from holdfast.store import scripts
 from holdfast.store.fields import Ms
 from holdfast.store.reader import Reader

@@ -6,15 +6,15 @@ from typing import NamedTuple
 
 import orjson
 
-from holdfast.delivery.dead_letters import DeadLetter
-from holdfast.delivery.guard import ChannelHold
-from holdfast.delivery.marks import BatchMark, Mark
-from holdfast.delivery.messages import Message
-from holdfast.delivery.moves import Move
-from holdfast.delivery.publish_keys import LIFE_S
-from holdfast.delivery.request_steps import NO_FIELDS, RequestFields
-from holdfast.delivery.session_record import SessionRecord
-from holdfast.delivery.topics import TopicRecord
+from holdfast.delivery.guard.holds import ChannelHold
+from holdfast.delivery.letters.dead_letters import DeadLetter
+from holdfast.delivery.messages.marks import BatchMark, Mark
+from holdfast.delivery.messages.message import Message
+from holdfast.delivery.messages.moves import Move
+from holdfast.delivery.messages.publish_keys import LIFE_S
+from holdfast.delivery.messages.request_steps import NO_FIELDS, RequestFields
+from holdfast.delivery.messages.session_record import SessionRecord
+from holdfast.delivery.topics.configured import TopicRecord
 from holdfast.store import records
 from holdfast.store.keys import LAYOUT, OLDEST_LAYOUT, RedisKeys
 from holdfast.store.resp import Word

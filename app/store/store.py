@@ -13,18 +13,18 @@ from collections.abc import (
 )
 from functools import partial
 
-from holdfast.delivery.delivery_journal import DeliveryJournal
-from holdfast.delivery.guard import ChannelHold
-from holdfast.delivery.letter_quota import LetterQuota
-from holdfast.delivery.marks import BatchMark, Marked
-from holdfast.delivery.messages import Message
-from holdfast.delivery.moves import Move
-from holdfast.delivery.outcomes import NEVER_KEPT, Outcome
-from holdfast.delivery.persist_outcome import PersistOutcome
-from holdfast.delivery.request_steps import NO_FIELDS, RequestFields
-from holdfast.delivery.session_record import Recorded
-from holdfast.delivery.topics import TopicRecord
-from holdfast.delivery.unwritten_letters import UnwrittenLetter
+from holdfast.delivery.guard.holds import ChannelHold
+from holdfast.delivery.letters.unwritten_letters import UnwrittenLetter
+from holdfast.delivery.messages.letter_quota import LetterQuota
+from holdfast.delivery.messages.marks import BatchMark, Marked
+from holdfast.delivery.messages.message import Message
+from holdfast.delivery.messages.moves import Move
+from holdfast.delivery.messages.outcomes import NEVER_KEPT, Outcome
+from holdfast.delivery.messages.persist_outcome import PersistOutcome
+from holdfast.delivery.messages.request_steps import NO_FIELDS, RequestFields
+from holdfast.delivery.messages.session_record import Recorded
+from holdfast.delivery.ports.journal_port import DeliveryJournal
+from holdfast.delivery.topics.configured import TopicRecord
 from holdfast.store import scripts
 from holdfast.store.connection import StoreUnavailable
 from holdfast.store.errors import ScriptFailed, StoreRefused

@@ -5,7 +5,7 @@ from typing import Any
 
 import orjson
 
-from holdfast.delivery.trails import MAX_TEXT, Attempt, Trail, shortened, thinned
+from holdfast.delivery.messages.trails import MAX_TEXT, Attempt, Trail, shortened, thinned
 
 
 def pack_trail(trail: Trail, most: int) -> bytes:

@@ -4,14 +4,14 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from itertools import repeat
 from typing import TYPE_CHECKING, NamedTuple
 
-from holdfast.delivery.delivery_journal import DeliveryJournal
-from holdfast.delivery.marks import BatchMark, Mark, Marked
-from holdfast.delivery.messages import Message
-from holdfast.delivery.moves import Move
-from holdfast.delivery.outcomes import Outcome
-from holdfast.delivery.persist_outcome import PersistOutcome
-from holdfast.delivery.request_steps import NO_FIELDS, RequestFields
-from holdfast.delivery.unwritten_letters import UnwrittenLetter
+from holdfast.delivery.letters.unwritten_letters import UnwrittenLetter
+from holdfast.delivery.messages.marks import BatchMark, Mark, Marked
+from holdfast.delivery.messages.message import Message
+from holdfast.delivery.messages.moves import Move
+from holdfast.delivery.messages.outcomes import Outcome
+from holdfast.delivery.messages.persist_outcome import PersistOutcome
+from holdfast.delivery.messages.request_steps import NO_FIELDS, RequestFields
+from holdfast.delivery.ports.journal_port import DeliveryJournal
 from holdfast.store import scripts
 from holdfast.store.call_sizes import (
     BYTES,
@@ -29,7 +29,7 @@ from holdfast.store.publish_keys import KeyedMessage, KeyLimits
 from holdfast.store.scripts import ScriptCall
 
 if TYPE_CHECKING:
-    from holdfast.delivery.session_record import Recorded
+    from holdfast.delivery.messages.session_record import Recorded
 
 # The id of a message, and the number of this attempt to deliver it.
 HandOver = tuple[int, int]

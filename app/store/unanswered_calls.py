@@ -5,7 +5,7 @@ import logging
 from collections import deque
 from collections.abc import Callable
 
-from holdfast.delivery.delivery_journal import NO_JOURNAL, DeliveryJournal
+from holdfast.delivery.ports.journal_port import NO_JOURNAL, DeliveryJournal
 from holdfast.store.errors import ScriptFailed
 from holdfast.store.link import Answer, StoreLink
 from holdfast.store.scripts import ScriptCall

@@ -5,7 +5,7 @@ from functools import partial
 
 from aiohttp import web
 
-from holdfast.bayeux.errors import ErrorReply, RequestRefused
+from holdfast.bayeux.wire.errors import ErrorReply, RequestRefused
 from holdfast.web.callback_polling import callback_poll
 from holdfast.web.endpoint import FIXED_HEADERS, PUBLISH_PATH, Endpoint, WebOptions, hsts_headers
 from holdfast.web.hosts import Hosts

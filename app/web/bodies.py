@@ -7,8 +7,8 @@ from encodings.aliases import aliases
 from aiohttp import ClientError, web
 from yarl import query_to_pairs
 
-from holdfast.bayeux.errors import ErrorReply, RequestRefused
-from holdfast.bayeux.unfit import malformed
+from holdfast.bayeux.wire.errors import ErrorReply, RequestRefused
+from holdfast.bayeux.wire.unfit import malformed
 from holdfast.web.encodings import DECODERS, Decoder, encoding_of, is_transfer_known
 from holdfast.web.endpoint import Endpoint
 from holdfast.web.intake import Intake

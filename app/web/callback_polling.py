@@ -4,8 +4,8 @@ import re
 
 from aiohttp import web
 
-from holdfast.bayeux.errors import ErrorReply, RequestRefused
-from holdfast.bayeux.transports import ConnectionType, SpeakerKind
+from holdfast.bayeux.wire.errors import ErrorReply, RequestRefused
+from holdfast.bayeux.wire.transports import ConnectionType, SpeakerKind
 from holdfast.web.bodies import concatenate
 from holdfast.web.endpoint import FIXED_HEADERS, Endpoint
 from holdfast.web.long_polling import exchange_over_http, refusal

@@ -3,14 +3,14 @@
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
-from holdfast.bayeux.session_registry import Sessions
-from holdfast.bayeux.sessions import Session
-from holdfast.delivery.counters import Counters
-from holdfast.delivery.dispatcher import DispatcherState
-from holdfast.delivery.guard import Guard
-from holdfast.delivery.latency import first_free
-from holdfast.delivery.session_states import SessionState
-from holdfast.delivery.waiting_places import WaitingPlaces
+from holdfast.bayeux.session import Session
+from holdfast.bayeux.state.session_registry import Sessions
+from holdfast.delivery.basics.counters import Counters
+from holdfast.delivery.basics.session_states import SessionState
+from holdfast.delivery.guard.holds import Guard
+from holdfast.delivery.queues.dispatcher import DispatcherState
+from holdfast.delivery.routing.latency import first_free
+from holdfast.delivery.waiting.places import WaitingPlaces
 
 # Messages examined in each queue while channels are held.
 _DEPTH = 20

@@ -10,7 +10,7 @@ the socket takes them at once.
 import os
 from typing import TYPE_CHECKING, Any
 
-from holdfast.bayeux.errors import RequestRefused
+from holdfast.bayeux.wire.errors import RequestRefused
 from holdfast.web.intake import SMALL, Intake
 
 if TYPE_CHECKING:

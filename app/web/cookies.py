@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from holdfast.bayeux.caller import cookie_values
+from holdfast.bayeux.wire.caller import cookie_values
 
 # Other hosts of the same domain can set cookies of the same name, one for each path and each parent
 # domain.

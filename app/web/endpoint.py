@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from holdfast.bayeux.budgets import Budgets
-from holdfast.bayeux.caller import Caller, Speaker
-from holdfast.bayeux.errors import ErrorReply, RequestRefused
+from holdfast.bayeux.limits.budgets import Budgets
 from holdfast.bayeux.server import Bayeux
-from holdfast.bayeux.sessions import Exchange
-from holdfast.bayeux.transports import SpeakerKind
-from holdfast.delivery.notices import FOREIGN, Notices
+from holdfast.bayeux.session import Exchange
+from holdfast.bayeux.wire.caller import Caller, Speaker
+from holdfast.bayeux.wire.errors import ErrorReply, RequestRefused
+from holdfast.bayeux.wire.transports import SpeakerKind
+from holdfast.delivery.basics.notices import FOREIGN, Notices
 from holdfast.web.cookies import BrowserCookie, is_cookieless
 from holdfast.web.endings import Endings
 from holdfast.web.hosts import Hosts

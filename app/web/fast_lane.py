@@ -23,13 +23,13 @@ from aiohttp.http_exceptions import BadHttpMessage, HttpProcessingError
 from aiohttp.streams import EMPTY_PAYLOAD, StreamReader
 from aiohttp.web_protocol import RequestHandler
 
-from holdfast.bayeux.caller import NO_SPEAKER
-from holdfast.bayeux.errors import ErrorReply, RequestRefused
-from holdfast.bayeux.sessions import Exchange
-from holdfast.bayeux.transports import ConnectionType
-from holdfast.bayeux.unfit import malformed
-from holdfast.delivery.messages import Event
-from holdfast.delivery.notices import CUT
+from holdfast.bayeux.session import Exchange
+from holdfast.bayeux.wire.caller import NO_SPEAKER
+from holdfast.bayeux.wire.errors import ErrorReply, RequestRefused
+from holdfast.bayeux.wire.transports import ConnectionType
+from holdfast.bayeux.wire.unfit import malformed
+from holdfast.delivery.basics.notices import CUT
+from holdfast.delivery.messages.message import Event
 from holdfast.web.client_frames import ClientFrames
 from holdfast.web.connection_limit import ConnectionLimit
 from holdfast.web.endpoint import (

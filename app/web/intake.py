@@ -6,7 +6,7 @@ thousand times that. One network may use at most half, so that it alone cannot l
 
 from typing import Final
 
-from holdfast.bayeux.errors import ErrorReply, RequestRefused
+from holdfast.bayeux.wire.errors import ErrorReply, RequestRefused
 
 # Smaller requests are parsed and decoded at once, so they are not counted.
 SMALL: Final = 4096

@@ -8,7 +8,7 @@ that the parser has accepted are ever recognised.
 import re
 from collections.abc import Mapping
 
-from holdfast.bayeux.caller import Speaker
+from holdfast.bayeux.wire.caller import Speaker
 
 _LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*([0-9]{1,9})(?=\r\n)", re.IGNORECASE)
 _END = b"\r\n\r\n"

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 
 from aiohttp import web
 
-from holdfast.bayeux.caller import Speaker
-from holdfast.bayeux.errors import ErrorReply, RequestRefused
-from holdfast.bayeux.sessions import Exchange
-from holdfast.bayeux.transports import ConnectionType
-from holdfast.delivery.messages import Event
+from holdfast.bayeux.session import Exchange
+from holdfast.bayeux.wire.caller import Speaker
+from holdfast.bayeux.wire.errors import ErrorReply, RequestRefused
+from holdfast.bayeux.wire.transports import ConnectionType
+from holdfast.delivery.messages.message import Event
 from holdfast.web.bodies import read_messages
 from holdfast.web.endpoint import (
     FIXED_HEADERS,

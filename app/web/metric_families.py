@@ -13,13 +13,13 @@ from prometheus_client import (
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from holdfast.bayeux.login import LoginMethod
 from holdfast.bayeux.server import Bayeux
-from holdfast.delivery.counters import Reason
-from holdfast.delivery.error_codes import CODES
-from holdfast.delivery.request_states import ReplyFault, RequestEnd
-from holdfast.delivery.session_states import SessionInput
-from holdfast.delivery.topic_states import TopicState
+from holdfast.bayeux.wire.login import LoginMethod
+from holdfast.delivery.basics.counters import Reason
+from holdfast.delivery.basics.error_codes import CODES
+from holdfast.delivery.basics.session_states import SessionInput
+from holdfast.delivery.requests.endings import ReplyFault, RequestEnd
+from holdfast.delivery.topics.states import TopicState
 from holdfast.web.admin.alert_limits import Alert
 from holdfast.web.admin.alerts import Alerts
 from holdfast.web.census import Census

@@ -4,9 +4,9 @@ from collections.abc import Awaitable, Callable
 
 from aiohttp import web
 
-from holdfast.bayeux.commands import NOT_ALLOWED
-from holdfast.bayeux.errors import ErrorReply, RequestRefused
-from holdfast.delivery.notices import MISDIRECTED
+from holdfast.bayeux.services.commands import NOT_ALLOWED
+from holdfast.bayeux.wire.errors import ErrorReply, RequestRefused
+from holdfast.delivery.basics.notices import MISDIRECTED
 from holdfast.web.admin import faults
 from holdfast.web.endpoint import (
     FIXED_HEADERS,

@@ -5,7 +5,7 @@ from enum import Enum
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from holdfast.bayeux.transports import SpeakerKind
+from holdfast.bayeux.wire.transports import SpeakerKind
 
 if TYPE_CHECKING:
     from multidict import CIMultiDict, CIMultiDictProxy

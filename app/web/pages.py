@@ -7,7 +7,7 @@ from string import Template
 
 from aiohttp import web
 
-from holdfast.bayeux.transports import ConnectionType
+from holdfast.bayeux.wire.transports import ConnectionType
 from holdfast.web.endpoint import Endpoint
 from holdfast.web.static_files import StaticFiles, add_files
 

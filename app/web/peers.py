@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from multidict import CIMultiDictProxy
 
-from holdfast.bayeux.caller import UNKNOWN, Caller
+from holdfast.bayeux.wire.caller import UNKNOWN, Caller
 
 # In the list of trusted proxies: whatever connects to the server's Unix socket.
 UNIX = "unix"

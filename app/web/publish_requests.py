@@ -10,16 +10,16 @@ import re
 import orjson
 from aiohttp import web
 
-from holdfast.bayeux.caller import Caller, Speaker, credentials_in
-from holdfast.bayeux.codec import Json, decode
-from holdfast.bayeux.errors import ErrorReply, Refused, RequestRefused
 from holdfast.bayeux.exchanges import skeleton
 from holdfast.bayeux.rights import BY_POLICY
-from holdfast.bayeux.sessions import Exchange, Session
-from holdfast.bayeux.transports import ConnectionType
-from holdfast.bayeux.unfit import Unfit, malformed
-from holdfast.delivery.channels import Channels, Kind
-from holdfast.delivery.json_text import to_json
+from holdfast.bayeux.session import Exchange, Session
+from holdfast.bayeux.wire.caller import Caller, Speaker, credentials_in
+from holdfast.bayeux.wire.codec import Json, decode
+from holdfast.bayeux.wire.errors import ErrorReply, Refused, RequestRefused
+from holdfast.bayeux.wire.transports import ConnectionType
+from holdfast.bayeux.wire.unfit import Unfit, malformed
+from holdfast.delivery.basics.channels import Channels, Kind
+from holdfast.delivery.basics.json_text import to_json
 from holdfast.web.admin.address import LINES
 from holdfast.web.bodies import read_body
 from holdfast.web.endpoint import FIXED_HEADERS, JSON_TYPE, Endpoint, retry_headers

@@ -18,10 +18,10 @@ from functools import partial
 from math import inf
 from time import thread_time
 
-from holdfast.bayeux.errors import ErrorReply, RequestRefused
 from holdfast.bayeux.exchanges import RemainingMessages, SalvagedRequest, receive
 from holdfast.bayeux.server import Bayeux
-from holdfast.bayeux.sessions import Exchange
+from holdfast.bayeux.session import Exchange
+from holdfast.bayeux.wire.errors import ErrorReply, RequestRefused
 from holdfast.web.intake import SMALL, Intake
 from holdfast.web.turn_budget import Turn
 

@@ -11,15 +11,15 @@ from itertools import islice
 from operator import attrgetter
 from typing import Generic, TypeVar
 
-from holdfast.bayeux.session_registry import Sessions
-from holdfast.bayeux.session_status import hold_of
-from holdfast.bayeux.sessions import Session
-from holdfast.delivery.batch import Batch
-from holdfast.delivery.channels import REPLIES
-from holdfast.delivery.dispatcher import DispatcherState
-from holdfast.delivery.messages import Message
-from holdfast.delivery.waiting_places import WaitingPlaces
-from holdfast.delivery.work_queues import PREFIX
+from holdfast.bayeux.session import Session
+from holdfast.bayeux.sessions.status import hold_of
+from holdfast.bayeux.state.session_registry import Sessions
+from holdfast.delivery.basics.channels import REPLIES
+from holdfast.delivery.messages.batch import Batch
+from holdfast.delivery.messages.message import Message
+from holdfast.delivery.queues.dispatcher import DispatcherState
+from holdfast.delivery.waiting.places import WaitingPlaces
+from holdfast.delivery.waiting.work_queues import PREFIX
 
 Item = TypeVar("Item")
 

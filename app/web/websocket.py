@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Literal
 
 from aiohttp import HttpVersion11, WebSocketError, WSCloseCode, WSMsgType, web
 
-from holdfast.bayeux.caller import Speaker
-from holdfast.bayeux.errors import ErrorReply, RequestRefused
-from holdfast.bayeux.sessions import Exchange
-from holdfast.bayeux.transports import ConnectionType
-from holdfast.delivery.messages import Event
-from holdfast.delivery.notices import CLOSED
+from holdfast.bayeux.session import Exchange
+from holdfast.bayeux.wire.caller import Speaker
+from holdfast.bayeux.wire.errors import ErrorReply, RequestRefused
+from holdfast.bayeux.wire.transports import ConnectionType
+from holdfast.delivery.basics.notices import CLOSED
+from holdfast.delivery.messages.message import Event
 from holdfast.units import counted
 from holdfast.web.client_frames import NO_ROOM, TIMED_OUT, TOO_LARGE, ClientFrames
 from holdfast.web.endpoint import Endpoint
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from aiohttp.abc import AbstractStreamWriter
     from aiohttp.http import WSMessageTextBytes
 
-    from holdfast.bayeux.sessions import Session
+    from holdfast.bayeux.session import Session
 
 log = logging.getLogger(__name__)
 # aiohttp warns about subprotocols that clients offer in vain; operators need not know.

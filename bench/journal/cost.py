@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from itertools import count, islice
 from typing import NamedTuple
 
-from holdfast.delivery.counters import Counters
-from holdfast.delivery.messages import Message
-from holdfast.delivery.queue import CallbackQueue, QueueLimits
-from holdfast.delivery.receivers import Receiver
+from holdfast.delivery.basics.counters import Counters
+from holdfast.delivery.messages.message import Message
+from holdfast.delivery.queues.queue import CallbackQueue, QueueLimits
+from holdfast.delivery.queues.receivers import Receiver
 from holdfast.journal.frame import decode_head
 from holdfast.journal.journal_writer import JournalWriter
 

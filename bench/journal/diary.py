@@ -8,10 +8,10 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from enum import Enum
 
-from holdfast.delivery.dead_letters import fingerprint
-from holdfast.delivery.messages import Message
-from holdfast.delivery.moves import Move
-from holdfast.delivery.trails import FormerAttempts
+from holdfast.delivery.letters.dead_letters import fingerprint
+from holdfast.delivery.messages.message import Message
+from holdfast.delivery.messages.moves import Move
+from holdfast.delivery.messages.trails import FormerAttempts
 from holdfast.journal import notes
 from holdfast.journal.builder import FrameBuilder
 from holdfast.journal.columns import FailureDetails

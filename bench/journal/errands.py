@@ -7,7 +7,7 @@ operators or ended sessions discard, and refused publishes.
 from collections.abc import Callable
 
 from bench.journal.diary import Diary, Receiver, Sort
-from holdfast.delivery.messages import Message
+from holdfast.delivery.messages.message import Message
 from holdfast.journal.schema import Kind
 
 REFUSALS = (

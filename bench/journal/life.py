@@ -7,7 +7,7 @@ from itertools import accumulate, cycle
 
 from bench.journal.diary import Diary, Receiver, Sort
 from bench.journal.errands import REFUSALS, errands
-from holdfast.delivery.messages import Message
+from holdfast.delivery.messages.message import Message
 from holdfast.journal.schema import Kind
 
 # The average number of publishes in one turn of the event loop, and the part of turns with another

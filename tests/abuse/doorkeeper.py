@@ -1,10 +1,10 @@
 """An application that takes rights back: `--extension tests.abuse.doorkeeper:install`."""
 
 from holdfast.bayeux.api import ServerApi
-from holdfast.bayeux.codec import Json
 from holdfast.bayeux.rights import Denial, SecurityPolicy
-from holdfast.bayeux.services import ServiceCall
-from holdfast.bayeux.sessions import Session
+from holdfast.bayeux.session import Session
+from holdfast.bayeux.state.service_channels import ServiceCall
+from holdfast.bayeux.wire.codec import Json
 
 # The numbers of sessions that may no longer subscribe to secret channels.
 _barred: set[int] = set()

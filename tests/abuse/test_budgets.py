@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 import pytest
 
-from holdfast.delivery.notices import WINDOW_S
+from holdfast.delivery.basics.notices import WINDOW_S
 from tests.abuse.attacker import BUSY, HANDSHAKE, Answer, SocketWire, request
 from tests.abuse.conftest import PATIENT, MakeTarget
 from tests.abuse.target import Target

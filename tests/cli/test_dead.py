@@ -15,7 +15,7 @@ import pytest
 from rich.console import Console
 
 from holdfast.cli import options, output, replay
-from holdfast.store.replay_jobs import JobState
+from holdfast.store.replays.job_records import JobState
 from tests.cli.conftest import Shell
 from tests.serving import ROOT
 from tests.web.fake_operations import a_letter

@@ -6,8 +6,8 @@ import pytest
 from pydantic import BaseModel
 
 from holdfast.cli.main import load
-from holdfast.store.letter_filter import LetterFilter
-from holdfast.store.replay_options import ReplayOptions
+from holdfast.store.letters.filter import LetterFilter
+from holdfast.store.replays.parameters import ReplayOptions
 from holdfast.web.admin.routes import ROUTES
 from holdfast.web.admin.session_filter import SessionFilter
 

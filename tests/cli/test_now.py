@@ -2,7 +2,7 @@
 
 import json
 
-from holdfast.delivery.dispatcher import DispatcherState
+from holdfast.delivery.queues.dispatcher import DispatcherState
 from holdfast.web.admin.alert_limits import Alert
 from holdfast.web.admin.alerts import RaisedAlert
 from holdfast.web.admin.now_tables import tables

@@ -13,7 +13,7 @@ from typer.testing import Result
 
 from holdfast.cli.subscribe import Subscriber
 from holdfast.client import Client, Message, ReplyError, Subscription
-from holdfast.delivery.selections import Filter
+from holdfast.delivery.routing.selections import Filter
 from tests.cli.conftest import Run, lines
 
 

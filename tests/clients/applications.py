@@ -1,11 +1,11 @@
 """Applications inside the server, for the clients to talk with: `--extension MODULE:FACTORY`."""
 
 from holdfast.bayeux.api import ServerApi
-from holdfast.bayeux.codec import Json
-from holdfast.bayeux.extension import ServerExtension, SessionExtension
+from holdfast.bayeux.extending.base import ServerExtension, SessionExtension
 from holdfast.bayeux.rights import Denial, SecurityPolicy
-from holdfast.bayeux.services import ServiceCall
-from holdfast.bayeux.sessions import Session
+from holdfast.bayeux.session import Session
+from holdfast.bayeux.state.service_channels import ServiceCall
+from holdfast.bayeux.wire.codec import Json
 
 
 def services(server: ServerApi) -> None:

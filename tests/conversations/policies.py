@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from holdfast.bayeux.api import ServerApi
-from holdfast.bayeux.extension import ServerExtension, SessionExtension
-from holdfast.bayeux.operation import Operation
+from holdfast.bayeux.extending.base import ServerExtension, SessionExtension
 from holdfast.bayeux.rights import Denial, SecurityPolicy, Vote
-from holdfast.bayeux.services import ServiceCall
-from holdfast.bayeux.sessions import Session
+from holdfast.bayeux.session import Session
+from holdfast.bayeux.state.service_channels import ServiceCall
+from holdfast.bayeux.wire.operation import Operation
 
 Json = dict[str, Any]
 

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from holdfast.delivery.dead_letters import DeadLetter
-from holdfast.delivery.messages import Message
-from holdfast.delivery.node import NS_PER_MS
+from holdfast.delivery.basics.node import NS_PER_MS
+from holdfast.delivery.letters.dead_letters import DeadLetter
+from holdfast.delivery.messages.message import Message
 from holdfast.pipeline.lake import OPEN, Lake
 from holdfast.pipeline.messages import LOST
 from holdfast.pipeline.on_duckdb import of_lake, opened
@@ -31,7 +31,7 @@ from holdfast.pipeline.reports.tables import Answer, Tables
 from holdfast.pipeline.reports.trends import DAYS
 from holdfast.pipeline.results import find_out
 from holdfast.pipeline.scope import EVERYTHING, Scope
-from holdfast.store.letter_filter import LetterFilter, letter_id
+from holdfast.store.letters.filter import LetterFilter, letter_id
 from tests.pipeline.stored import LIFE, store, store_events
 from tests.pipeline.tales import more, refused, work
 from tests.unit.pipeline.events import START_US, event, published

@@ -17,15 +17,15 @@ FOLDERS = ("app", "extensions", "pipeline")
 
 # Words that mean in a name what they mean to anybody who speaks English,
 ENGLISH = """
-    about access active again all any at before begun behind busy by cannot cause cell changed chat
-    check child cleared closed content control count created day default description detail died dry
-    environment field file first for form forward found from full given gives hop hour illegal
-    info installed interrupted invalid is item keep last lately later level line list long
-    longest look made main making manual match max measure model moment monitor newest next
-    number oldest on only out part person process progress protocol range read reason
-    received remote respond rest row sample search second seen send sent serve since sort statistic
-    suggestion take taken text then title total two unit unreachable until unusable
-    value version way who
+    about access active again all any at base basics before begun behind busy by cannot cause
+    cell changed chat check child cleared closed configured content control count created day
+    default description detail died dry effect environment extending field file first for form
+    forward found from full given gives hop hour illegal incoming info installed interrupted
+    invalid is item keep last lately later level line list long longest look made main making
+    manual match max measure model moment monitor newest next number oldest on only out
+    parameter part person process progress protocol range read reason received remote respond
+    rest row sample search second seen send sent serve since sort statistic suggestion take
+    taken text then title total two unit unreachable until unusable value version way who
 """
 # what they mean to anybody who writes Python,
 PYTHON = """

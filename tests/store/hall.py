@@ -4,13 +4,13 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
-from holdfast.delivery.dead_letters import DeadLetter
-from holdfast.delivery.messages import Message
-from holdfast.delivery.outcomes import ACKED
-from holdfast.store.letter_filter import LetterFilter
-from holdfast.store.replay_jobs import Job, JobState, Sent
-from holdfast.store.replay_options import ReplayOptions
-from holdfast.store.replays import Replays
+from holdfast.delivery.letters.dead_letters import DeadLetter
+from holdfast.delivery.messages.message import Message
+from holdfast.delivery.messages.outcomes import ACKED
+from holdfast.store.letters.filter import LetterFilter
+from holdfast.store.replays.control import Replays
+from holdfast.store.replays.job_records import Job, JobState, Sent
+from holdfast.store.replays.parameters import ReplayOptions
 from tests.store.servers import ValkeyServer
 from tests.store.store_process import BASE, StoreProcess, letter, session, store_process, until
 

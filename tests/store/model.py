@@ -5,19 +5,19 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from redis import Redis
 
-from holdfast.delivery.marks import BatchMark, Mark
-from holdfast.delivery.moves import Move
-from holdfast.delivery.outcomes import ACKED, Outcome
-from holdfast.delivery.persist_outcome import PersistOutcome
-from holdfast.delivery.trails import FormerAttempts
+from holdfast.delivery.messages.marks import BatchMark, Mark
+from holdfast.delivery.messages.moves import Move
+from holdfast.delivery.messages.outcomes import ACKED, Outcome
+from holdfast.delivery.messages.persist_outcome import PersistOutcome
+from holdfast.delivery.messages.trails import FormerAttempts
 from holdfast.store import records, scripts
 from holdfast.store.scripts import ScriptCall, Take
 from tests.store.store_process import BASE, KEYS, letter, message, queue_of, session
 
 if TYPE_CHECKING:
-    from holdfast.delivery.dead_letters import DeadLetter
-    from holdfast.delivery.messages import Message
-    from holdfast.delivery.session_record import Recorded
+    from holdfast.delivery.letters.dead_letters import DeadLetter
+    from holdfast.delivery.messages.message import Message
+    from holdfast.delivery.messages.session_record import Recorded
 
 SESSIONS = ["joe/1", "ann/1", "eve/1"]
 EPOCH = "seed-1"

@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from holdfast.delivery.counters import Reason
-from holdfast.delivery.dead_letters import DeadLetter
-from holdfast.delivery.delivery_journal import NO_JOURNAL, DeliveryJournal
-from holdfast.delivery.marks import BatchMark, Mark
-from holdfast.delivery.messages import Message
-from holdfast.delivery.outcomes import DISCARDED
-from holdfast.delivery.publish_keys import PublishKey
-from holdfast.delivery.session_record import SessionRecord
-from holdfast.delivery.trails import Attempt
+from holdfast.delivery.basics.counters import Reason
+from holdfast.delivery.letters.dead_letters import DeadLetter
+from holdfast.delivery.messages.marks import BatchMark, Mark
+from holdfast.delivery.messages.message import Message
+from holdfast.delivery.messages.outcomes import DISCARDED
+from holdfast.delivery.messages.publish_keys import PublishKey
+from holdfast.delivery.messages.session_record import SessionRecord
+from holdfast.delivery.messages.trails import Attempt
+from holdfast.delivery.ports.journal_port import NO_JOURNAL, DeliveryJournal
 from holdfast.store.address import Address
 from holdfast.store.audit import Audit
 from holdfast.store.keys import RedisKeys
-from holdfast.store.letters import Letters
+from holdfast.store.letters.administration import Letters
 from holdfast.store.link import StoreLink
 from holdfast.store.loading import LoadedSession
 from holdfast.store.reader import Reader
@@ -31,7 +31,7 @@ from holdfast.store.store import Store
 from tests.store.servers import ValkeyServer
 
 if TYPE_CHECKING:
-    from holdfast.delivery.persist_outcome import PersistOutcome
+    from holdfast.delivery.messages.persist_outcome import PersistOutcome
 
 KEYS = RedisKeys("test")
 BASE = 1_763_000_000_000_000_000

@@ -11,12 +11,12 @@ from typing import Any
 import orjson
 from redis import Redis
 
-from holdfast.delivery.guard import ChannelHold
-from holdfast.delivery.history_depth import HistoryDepth
-from holdfast.delivery.marks import Mark
-from holdfast.delivery.moves import Move
-from holdfast.delivery.topics import TopicConfig, TopicRecord
-from holdfast.delivery.trails import Attempt, FormerAttempts
+from holdfast.delivery.guard.holds import ChannelHold
+from holdfast.delivery.messages.marks import Mark
+from holdfast.delivery.messages.moves import Move
+from holdfast.delivery.messages.trails import Attempt, FormerAttempts
+from holdfast.delivery.topics.configured import TopicConfig, TopicRecord
+from holdfast.delivery.topics.history_depth import HistoryDepth
 from holdfast.store import scripts
 from tests.store.model import EPOCH, Room
 from tests.store.servers import ValkeyServer

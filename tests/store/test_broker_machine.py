@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 import pytest
 from hypothesis.stateful import run_state_machine_as_test
 
-from holdfast.delivery.dead_letters import DeadLetter
-from holdfast.delivery.messages import Message
-from holdfast.delivery.topics import TopicRecord
+from holdfast.delivery.letters.dead_letters import DeadLetter
+from holdfast.delivery.messages.message import Message
+from holdfast.delivery.topics.configured import TopicRecord
 from tests.store.servers import ValkeyServer
 from tests.store.valkey_backing import ValkeyBacking, machine_settings
 from tests.unit.bayeux.broker_rules import BrokerRules, Shelf
@@ -17,7 +17,7 @@ from tests.unit.bayeux.delivery_store import number_in
 from tests.unit.delivery.fake_keeper import Found
 
 if TYPE_CHECKING:
-    from holdfast.delivery.store_port import StorePort
+    from holdfast.delivery.ports.store_port import StorePort
 
 
 class ValkeyKeeper:

@@ -3,11 +3,11 @@
 import orjson
 import pytest
 
-from holdfast.delivery.dead_letters import LetterState
-from holdfast.store import replay_run
-from holdfast.store.letter_filter import LetterFilter
-from holdfast.store.replay_jobs import EDITED, JobState, Sent
-from holdfast.store.replay_options import Edit, ReplayOptions
+from holdfast.delivery.letters.dead_letters import LetterState
+from holdfast.store.letters.filter import LetterFilter
+from holdfast.store.replays import run as replay_run
+from holdfast.store.replays.job_records import EDITED, JobState, Sent
+from holdfast.store.replays.parameters import Edit, ReplayOptions
 from tests.store.hall import Scene, ended, prepare, resumed, stage
 from tests.store.servers import ValkeyServer
 from tests.store.store_process import BASE, letter, message

@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from holdfast.bayeux.options import ChannelRule
-from holdfast.bayeux.restoring import restore, restore_without_session
-from holdfast.delivery.history_depth import HistoryDepth
-from holdfast.delivery.messages import Message
-from holdfast.delivery.outcomes import ACKED
-from holdfast.delivery.persist_outcome import PersistOutcome
+from holdfast.bayeux.sessions.restoring import restore, restore_without_session
+from holdfast.bayeux.wire.options import ChannelRule
+from holdfast.delivery.messages.message import Message
+from holdfast.delivery.messages.outcomes import ACKED
+from holdfast.delivery.messages.persist_outcome import PersistOutcome
+from holdfast.delivery.topics.history_depth import HistoryDepth
 from holdfast.journal.frame import decode
 from holdfast.journal.journal_writer import JournalWriter
 from holdfast.journal.unfold import unfold

@@ -11,13 +11,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from redis import Redis
 
-from holdfast.delivery.counters import Reason
-from holdfast.delivery.dead_letters import DeadLetter
-from holdfast.delivery.delivery_journal import DeliveryJournal
-from holdfast.delivery.marks import BatchMark
-from holdfast.delivery.messages import Message
-from holdfast.delivery.outcomes import ACKED, DISCARDED, EXPIRED, Outcome
-from holdfast.delivery.persist_outcome import PersistOutcome
+from holdfast.delivery.basics.counters import Reason
+from holdfast.delivery.letters.dead_letters import DeadLetter
+from holdfast.delivery.messages.marks import BatchMark
+from holdfast.delivery.messages.message import Message
+from holdfast.delivery.messages.outcomes import ACKED, DISCARDED, EXPIRED, Outcome
+from holdfast.delivery.messages.persist_outcome import PersistOutcome
+from holdfast.delivery.ports.journal_port import DeliveryJournal
 from holdfast.store import scripts, turn_writer
 from holdfast.store.journaling import Journaling
 from holdfast.store.scripts import ScriptCall, Take

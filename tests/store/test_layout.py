@@ -10,12 +10,12 @@ import pytest
 from redis import Redis
 from redis.exceptions import ResponseError
 
-from holdfast.bayeux.restoring import restore, restore_without_session
-from holdfast.delivery.history_depth import HistoryDepth
-from holdfast.delivery.persist_outcome import PersistOutcome
-from holdfast.delivery.topics import TopicConfig, TopicRecord
+from holdfast.bayeux.sessions.restoring import restore, restore_without_session
+from holdfast.delivery.messages.persist_outcome import PersistOutcome
+from holdfast.delivery.topics.configured import TopicConfig, TopicRecord
+from holdfast.delivery.topics.history_depth import HistoryDepth
 from holdfast.store.keys import LAYOUT, OLDEST_LAYOUT
-from holdfast.store.letter_filter import LetterFilter
+from holdfast.store.letters.filter import LetterFilter
 from tests.store.model import Room
 from tests.store.servers import ValkeyServer
 from tests.store.store_process import BASE, message, store_process

@@ -8,13 +8,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from holdfast.delivery.dead_letters import MAX_REASON, DeadLetter, LetterState
-from holdfast.delivery.letter_quota import LetterLimits, LetterQuota, Removal
-from holdfast.store import letter_lines, letter_search, records, scripts
+from holdfast.delivery.letters.dead_letters import MAX_REASON, DeadLetter, LetterState
+from holdfast.delivery.messages.letter_quota import LetterLimits, LetterQuota, Removal
+from holdfast.store import records, scripts
 from holdfast.store.connection import StoreUnavailable
-from holdfast.store.letter_filter import LetterFilter
-from holdfast.store.letter_lines import LineUnfit
-from holdfast.store.letters import Import, Refusal
+from holdfast.store.letters import lines as letter_lines
+from holdfast.store.letters import search as letter_search
+from holdfast.store.letters.administration import Import, Refusal
+from holdfast.store.letters.filter import LetterFilter
+from holdfast.store.letters.lines import LineUnfit
 from holdfast.store.scripts import ScriptCall
 from tests.store.servers import ValkeyServer
 from tests.store.store_process import (

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 
 import pytest
 
-from holdfast.delivery.guard import ChannelHold
-from holdfast.delivery.history_depth import HistoryDepth
-from holdfast.delivery.marks import Mark
-from holdfast.delivery.messages import Message
-from holdfast.delivery.moves import Move
-from holdfast.delivery.outcomes import ACKED
-from holdfast.delivery.persist_outcome import PersistOutcome
-from holdfast.delivery.topics import TopicConfig, TopicRecord
-from holdfast.delivery.trails import Attempt, FormerAttempts
+from holdfast.delivery.guard.holds import ChannelHold
+from holdfast.delivery.messages.marks import Mark
+from holdfast.delivery.messages.message import Message
+from holdfast.delivery.messages.moves import Move
+from holdfast.delivery.messages.outcomes import ACKED
+from holdfast.delivery.messages.persist_outcome import PersistOutcome
+from holdfast.delivery.messages.trails import Attempt, FormerAttempts
+from holdfast.delivery.topics.configured import TopicConfig, TopicRecord
+from holdfast.delivery.topics.history_depth import HistoryDepth
 from holdfast.store.connection import StoreUnavailable
 from holdfast.store.keys import LAYOUT, OLDEST_LAYOUT
 from tests.store.servers import ValkeyServer

@@ -2,9 +2,9 @@
 
 from collections.abc import Collection, Mapping, Sequence
 
-from holdfast.delivery.delivery_journal import DeliveryJournal
-from holdfast.delivery.entries import Entry
-from holdfast.delivery.marks import Mark
+from holdfast.delivery.messages.entries import Entry
+from holdfast.delivery.messages.marks import Mark
+from holdfast.delivery.ports.journal_port import DeliveryJournal
 from holdfast.store.publish_keys import KeyLimits
 from holdfast.store.records import unpack_entry
 from holdfast.store.turn_writes import PendingCall, TurnBuffer

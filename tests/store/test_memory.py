@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 from redis import Redis
 
-from holdfast.delivery.dead_letters import MAX_REASON, DeadLetter
-from holdfast.delivery.error_codes import CODES
-from holdfast.delivery.marks import Mark
-from holdfast.delivery.messages import Message
-from holdfast.delivery.trails import LONGEST_TRAIL, Attempt, first_and_last
+from holdfast.delivery.basics.error_codes import CODES
+from holdfast.delivery.letters.dead_letters import MAX_REASON, DeadLetter
+from holdfast.delivery.messages.marks import Mark
+from holdfast.delivery.messages.message import Message
+from holdfast.delivery.messages.trails import LONGEST_TRAIL, Attempt, first_and_last
 from holdfast.store import scripts
 from tests.store.model import EPOCH, Room
 from tests.store.servers import ValkeyServer

@@ -8,10 +8,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from redis import Redis
 
-from holdfast.delivery.messages import Message
-from holdfast.delivery.outcomes import ACKED
-from holdfast.delivery.persist_outcome import PersistOutcome
-from holdfast.delivery.publish_keys import LIFE_S
+from holdfast.delivery.messages.message import Message
+from holdfast.delivery.messages.outcomes import ACKED
+from holdfast.delivery.messages.persist_outcome import PersistOutcome
+from holdfast.delivery.messages.publish_keys import LIFE_S
 from holdfast.store import scripts
 from holdfast.store.connection import StoreUnavailable
 from tests.store.model import EPOCH, Room

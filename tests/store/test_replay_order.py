@@ -2,13 +2,13 @@
 
 import pytest
 
-from holdfast.delivery.dead_letters import DeadLetter, LetterState
-from holdfast.delivery.outcomes import ACKED
-from holdfast.store import replay_run
-from holdfast.store.letter_filter import LetterFilter
-from holdfast.store.replay_jobs import JobState
-from holdfast.store.replay_options import ReplayOptions
-from holdfast.store.replay_order import Order
+from holdfast.delivery.letters.dead_letters import DeadLetter, LetterState
+from holdfast.delivery.messages.outcomes import ACKED
+from holdfast.store.letters.filter import LetterFilter
+from holdfast.store.replays import run as replay_run
+from holdfast.store.replays.job_records import JobState
+from holdfast.store.replays.order import Order
+from holdfast.store.replays.parameters import ReplayOptions
 from tests.store.hall import ALL, FAST, ended, prepare, resumed, stage
 from tests.store.servers import ValkeyServer
 from tests.store.store_process import BASE, letter, until

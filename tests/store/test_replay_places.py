@@ -4,9 +4,9 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from holdfast.store import replay_run
-from holdfast.store.letter_filter import LetterFilter
-from holdfast.store.replay_jobs import JobState
+from holdfast.store.letters.filter import LetterFilter
+from holdfast.store.replays import run as replay_run
+from holdfast.store.replays.job_records import JobState
 from tests.store.hall import ALL, FAST, ended
 from tests.store.servers import ValkeyServer
 from tests.store.store_process import store_process, until

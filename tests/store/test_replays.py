@@ -5,13 +5,14 @@ import time
 
 import pytest
 
-from holdfast.delivery.dead_letters import LetterState
-from holdfast.delivery.messages import Message
-from holdfast.store import replay_run, replays
-from holdfast.store.letter_filter import LetterFilter
-from holdfast.store.replay_jobs import JobState, Sent
-from holdfast.store.replay_options import ReplayOptions
-from holdfast.store.replays import JobNotRunning
+from holdfast.delivery.letters.dead_letters import LetterState
+from holdfast.delivery.messages.message import Message
+from holdfast.store.letters.filter import LetterFilter
+from holdfast.store.replays import control
+from holdfast.store.replays import run as replay_run
+from holdfast.store.replays.control import JobNotRunning
+from holdfast.store.replays.job_records import JobState, Sent
+from holdfast.store.replays.parameters import ReplayOptions
 from tests.store.hall import ALL, FAST, Scene, ended, prepare, stage
 from tests.store.servers import ValkeyServer
 from tests.store.store_process import BASE, KEYS, ids, letter, until
@@ -367,7 +368,7 @@ async def test_jobs_are_listed_from_the_latest_on_and_old_ones_are_forgotten(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     at, _, jobs = scene
-    monkeypatch.setattr(replays, "_MOST", 3)
+    monkeypatch.setattr(control, "_MOST", 3)
     started = []
     for _ in range(5):
         job = await jobs.start(ALL, FAST, "operator/ann")

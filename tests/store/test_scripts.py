@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 from redis import Redis
 from redis.exceptions import ResponseError
 
-from holdfast.delivery.delivery_journal import NO_JOURNAL
-from holdfast.delivery.guard import ChannelHold
-from holdfast.delivery.marks import BatchMark, Mark
-from holdfast.delivery.moves import Move
-from holdfast.delivery.trails import FormerAttempts
+from holdfast.delivery.guard.holds import ChannelHold
+from holdfast.delivery.messages.marks import BatchMark, Mark
+from holdfast.delivery.messages.moves import Move
+from holdfast.delivery.messages.trails import FormerAttempts
+from holdfast.delivery.ports.journal_port import NO_JOURNAL
 from holdfast.store import records, scripts
 from holdfast.store.journaling import Journaling
 from holdfast.store.keys import LAYOUT

@@ -8,9 +8,9 @@ from unittest.mock import Mock
 import pytest
 from redis import Redis
 
-from holdfast.delivery.dead_letters import DeadLetter
-from holdfast.delivery.outcomes import ACKED
-from holdfast.delivery.persist_outcome import PersistOutcome
+from holdfast.delivery.letters.dead_letters import DeadLetter
+from holdfast.delivery.messages.outcomes import ACKED
+from holdfast.delivery.messages.persist_outcome import PersistOutcome
 from holdfast.store import pending_publishes, scripts, store, turn_writer
 from holdfast.store.pending_publishes import PendingPublishes
 from holdfast.store.scripts import ScriptCall

@@ -9,20 +9,20 @@ from typing import Any, TypeVar
 from hypothesis import HealthCheck, Phase, settings
 
 from holdfast.bayeux.server import Bayeux
-from holdfast.delivery.dead_letters import DeadLetter
-from holdfast.delivery.delivery_journal import NO_JOURNAL, DeliveryJournal
-from holdfast.delivery.guard import ChannelHold
-from holdfast.delivery.letter_quota import LetterQuota
-from holdfast.delivery.marks import BatchMark, Mark, Marked
-from holdfast.delivery.messages import Message
-from holdfast.delivery.moves import Move
-from holdfast.delivery.outcomes import Outcome
-from holdfast.delivery.persist_outcome import PersistOutcome
-from holdfast.delivery.request_steps import NO_FIELDS, RequestFields
-from holdfast.delivery.session_record import Recorded
-from holdfast.delivery.store_port import StorePort
-from holdfast.delivery.topics import TopicRecord
-from holdfast.delivery.unwritten_letters import UnwrittenLetter
+from holdfast.delivery.guard.holds import ChannelHold
+from holdfast.delivery.letters.dead_letters import DeadLetter
+from holdfast.delivery.letters.unwritten_letters import UnwrittenLetter
+from holdfast.delivery.messages.letter_quota import LetterQuota
+from holdfast.delivery.messages.marks import BatchMark, Mark, Marked
+from holdfast.delivery.messages.message import Message
+from holdfast.delivery.messages.moves import Move
+from holdfast.delivery.messages.outcomes import Outcome
+from holdfast.delivery.messages.persist_outcome import PersistOutcome
+from holdfast.delivery.messages.request_steps import NO_FIELDS, RequestFields
+from holdfast.delivery.messages.session_record import Recorded
+from holdfast.delivery.ports.journal_port import NO_JOURNAL, DeliveryJournal
+from holdfast.delivery.ports.store_port import StorePort
+from holdfast.delivery.topics.configured import TopicRecord
 from holdfast.store.address import Address
 from holdfast.store.keys import RedisKeys
 from holdfast.store.link import StoreLink

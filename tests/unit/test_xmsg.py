@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast import xmsg
-from holdfast.delivery.channels import Channels, covers
+from holdfast.delivery.basics.channels import Channels, covers
 
 PARTS = st.text("aZ7E~-_!()$@./ \0é€𝄞", min_size=1, max_size=8)
 TOPICS = st.lists(PARTS, min_size=1, max_size=4).map(":".join)

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 from blockbuster import blockbuster_ctx
 
-from holdfast.bayeux.options import ChannelRule
+from holdfast.bayeux.wire.options import ChannelRule
 from tests.store.servers import ValkeyServer
 from tests.web.live_server import LiveServer, server_at
 

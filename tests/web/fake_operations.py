@@ -6,17 +6,17 @@ from typing import Any
 
 import orjson
 
-from holdfast.bayeux.commands import Command, CommandReply, understand
-from holdfast.bayeux.grammar import Verb
-from holdfast.delivery.dead_letters import LetterState
-from holdfast.delivery.dispatcher import DispatcherState
-from holdfast.delivery.topic_states import TopicState
+from holdfast.bayeux.services.commands import Command, CommandReply, understand
+from holdfast.bayeux.wire.grammar import Verb
+from holdfast.delivery.letters.dead_letters import LetterState
+from holdfast.delivery.queues.dispatcher import DispatcherState
+from holdfast.delivery.topics.states import TopicState
 from holdfast.store.audit import AuditEntry
-from holdfast.store.letter_filter import LetterFilter
-from holdfast.store.letters import Import, Refusal
+from holdfast.store.letters.administration import Import, Refusal
+from holdfast.store.letters.filter import LetterFilter
 from holdfast.store.remarks import Remark
-from holdfast.store.replay_jobs import JobState
-from holdfast.store.replay_options import ReplayOptions
+from holdfast.store.replays.job_records import JobState
+from holdfast.store.replays.parameters import ReplayOptions
 from holdfast.units import Form
 from holdfast.web.admin.changes import check_sweep
 from holdfast.web.admin.faults import CONFLICT, UNKNOWN, UNKNOWN_SESSION, RequestFailed, illegal

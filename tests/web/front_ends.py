@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 from itertools import pairwise
 
-from holdfast.bayeux.errors import ErrorReply
-from holdfast.bayeux.unfit import malformed
+from holdfast.bayeux.wire.errors import ErrorReply
+from holdfast.bayeux.wire.unfit import malformed
 from holdfast.web.endpoint import FIXED_HEADERS, JSON_TYPE, WebOptions, error_body
 from holdfast.web.origins import Origins
 from tests.web.requests import (

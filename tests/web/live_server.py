@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import pytest
 
-from holdfast.bayeux.command_scope import CommandScope, Process
+from holdfast.bayeux.services.command_scope import CommandScope, Process
 from holdfast.extensions.ack import Ack
 from holdfast.extensions.delivery_wire import DeliveryWire
 from holdfast.store.audit import Audit, AuditEntry
 from holdfast.store.journal_frames import JournalFrames
-from holdfast.store.letter_filter import LetterFilter
-from holdfast.store.letters import Letters
+from holdfast.store.letters.administration import Letters
+from holdfast.store.letters.filter import LetterFilter
 from holdfast.store.pipeline_results import PipelineResults
-from holdfast.store.replays import Replays
+from holdfast.store.replays.control import Replays
 from holdfast.web.admin.alert_limits import AlertLimits
 from holdfast.web.admin.alert_watch import AlertWatch
 from holdfast.web.admin.alerts import Alerts

@@ -13,10 +13,10 @@ from typing import Any
 from aiohttp import web
 
 from holdfast.bayeux.for_extensions import ForExtensions
-from holdfast.bayeux.options import Options
 from holdfast.bayeux.server import Bayeux
-from holdfast.bayeux.server_state import ServerState
-from holdfast.delivery.node import Node
+from holdfast.bayeux.state.server_state import ServerState
+from holdfast.bayeux.wire.options import Options
+from holdfast.delivery.basics.node import Node
 from holdfast.web.addresses import Address
 from holdfast.web.admin.alerts import Alerts
 from holdfast.web.application import make_application

@@ -6,7 +6,7 @@ from typing import Any
 import orjson
 import pytest
 
-from holdfast.delivery.dispatcher import DispatcherState
+from holdfast.delivery.queues.dispatcher import DispatcherState
 from holdfast.store.audit import AuditEntry
 from holdfast.store.connection import StoreUnavailable
 from holdfast.web.admin import ndjson

@@ -11,8 +11,8 @@ import orjson
 import pytest
 from aiohttp import ClientConnectionResetError, ClientError, ClientSession, UnixConnector, web
 
-from holdfast.bayeux.buckets import Rate
-from holdfast.store.letter_filter import LetterFilter
+from holdfast.bayeux.limits.buckets import Rate
+from holdfast.store.letters.filter import LetterFilter
 from holdfast.web.addresses import Address
 from holdfast.web.admin import ndjson
 from holdfast.web.admin.throttle import Throttle

@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 import pytest
 
-from holdfast.delivery import error_codes
+from holdfast.delivery.basics import error_codes
 from holdfast.web.admin import application, faults, ndjson
 from holdfast.web.admin.routes import ROUTES
 from holdfast.web.admin.tokens import Role

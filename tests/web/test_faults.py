@@ -7,7 +7,7 @@ import pytest
 
 from holdfast.bayeux import exchanges
 from holdfast.bayeux.server import Bayeux
-from holdfast.bayeux.sessions import Exchange
+from holdfast.bayeux.session import Exchange
 from holdfast.web.endpoint import WebOptions
 from tests.abuse.attacker import frame
 from tests.web.requests import CONNECT, COOKIE, HANDSHAKE, PUBLISH, encode, post_messages

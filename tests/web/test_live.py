@@ -8,11 +8,11 @@ from typing import Any
 import orjson
 import pytest
 
-from holdfast.bayeux.grammar import ILLEGAL, CommandRefused
-from holdfast.delivery.dispatcher import DispatcherState
+from holdfast.bayeux.wire.grammar import ILLEGAL, CommandRefused
+from holdfast.delivery.queues.dispatcher import DispatcherState
 from holdfast.store.connection import StoreUnavailable
-from holdfast.store.letter_filter import LetterFilter
-from holdfast.store.replay_options import ReplayOptions
+from holdfast.store.letters.filter import LetterFilter
+from holdfast.store.replays.parameters import ReplayOptions
 from holdfast.web.admin.session_filter import SessionFilter
 from holdfast.web.admin.session_views import ClearedQueue
 from tests.store.servers import ValkeyServer

@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 import pytest
 
-from holdfast.bayeux.options import ChannelRule
+from holdfast.bayeux.wire.options import ChannelRule
 from holdfast.store.connection import StoreUnavailable
 from holdfast.web.admin.alert_limits import AlertLimits
 from holdfast.web.metric_families import BayeuxCollector

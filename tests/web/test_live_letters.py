@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from holdfast.delivery.dead_letters import LetterState
-from holdfast.store.letter_filter import LetterFilter
-from holdfast.store.replay_jobs import JobState
-from holdfast.store.replay_options import Edit, ReplayOptions
+from holdfast.delivery.letters.dead_letters import LetterState
+from holdfast.store.letters.filter import LetterFilter
+from holdfast.store.replays.job_records import JobState
+from holdfast.store.replays.parameters import Edit, ReplayOptions
 from holdfast.web.admin.letter_views import Replay
 from tests.store.store_process import until
 from tests.web.live_server import LETTER_AGE_MS, LiveServer, refused_with

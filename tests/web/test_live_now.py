@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from holdfast.bayeux.options import ChannelRule
-from holdfast.delivery.dispatcher import DispatcherState
-from holdfast.delivery.guard import ChannelHold
-from holdfast.delivery.messages import Message
+from holdfast.bayeux.wire.options import ChannelRule
+from holdfast.delivery.guard.holds import ChannelHold
+from holdfast.delivery.messages.message import Message
+from holdfast.delivery.queues.dispatcher import DispatcherState
 from holdfast.store.connection import StoreUnavailable
 from holdfast.web.admin.now_views import Now
 from tests.store.servers import ValkeyServer

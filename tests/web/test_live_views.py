@@ -7,10 +7,10 @@ from typing import Any
 import orjson
 import pytest
 
-from holdfast.delivery.dispatcher import DispatcherState
-from holdfast.delivery.guard import ChannelHold
-from holdfast.delivery.latency import LatencySampler
-from holdfast.delivery.messages import Message
+from holdfast.delivery.guard.holds import ChannelHold
+from holdfast.delivery.messages.message import Message
+from holdfast.delivery.queues.dispatcher import DispatcherState
+from holdfast.delivery.routing.latency import LatencySampler
 from holdfast.journal.builder import FrameBuilder
 from holdfast.journal.schema import Kind
 from holdfast.store.connection import StoreUnavailable

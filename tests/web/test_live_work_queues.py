@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from holdfast.bayeux.options import ChannelRule
+from holdfast.bayeux.wire.options import ChannelRule
 from tests.store.servers import ValkeyServer
 from tests.web.live_server import LiveServer, server_at
 

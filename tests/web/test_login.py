@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 import pytest
 
-from holdfast.bayeux.buckets import Rate
+from holdfast.bayeux.limits.buckets import Rate
 from holdfast.compose import serving
 from holdfast.compose.cannot_start import CannotStart
 from tests.store.servers import ValkeyServer

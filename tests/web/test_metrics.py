@@ -10,14 +10,14 @@ from prometheus_client.core import CounterMetricFamily, Metric
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.registry import Collector
 
-from holdfast.bayeux.admission import AdmissionRefusal
-from holdfast.bayeux.login import LoginMethod
-from holdfast.bayeux.options import Options
-from holdfast.delivery.counters import Reason
-from holdfast.delivery.letter_quota import OVERHEAD, Removal
-from holdfast.delivery.queue import QueueLimits
-from holdfast.delivery.request_states import ReplyFault, RequestEnd
-from holdfast.delivery.session_states import SessionInput
+from holdfast.bayeux.limits.admission import AdmissionRefusal
+from holdfast.bayeux.wire.login import LoginMethod
+from holdfast.bayeux.wire.options import Options
+from holdfast.delivery.basics.counters import Reason
+from holdfast.delivery.basics.session_states import SessionInput
+from holdfast.delivery.messages.letter_quota import OVERHEAD, Removal
+from holdfast.delivery.queues.queue import QueueLimits
+from holdfast.delivery.requests.endings import ReplyFault, RequestEnd
 from holdfast.extensions.ack import Ack
 from holdfast.extensions.delivery_wire import DeliveryWire
 from holdfast.web.admin.alert_limits import Alert

@@ -12,7 +12,7 @@ from aiohttp import ClientError, web
 from aiohttp.test_utils import TestClient, TestServer
 
 from holdfast.compose import serving
-from holdfast.store.letter_filter import LetterFilter
+from holdfast.store.letters.filter import LetterFilter
 from holdfast.web.admin.application import OpenRequests, make_admin
 from holdfast.web.admin.tokens import (
     FILES,

@@ -11,7 +11,7 @@ import pytest
 
 from holdfast.bayeux.exchanges import RemainingMessages, receive
 from holdfast.bayeux.server import Bayeux
-from holdfast.bayeux.sessions import Exchange
+from holdfast.bayeux.session import Exchange
 from holdfast.web import request_scheduler
 from holdfast.web.fast_lane import FastLane
 from holdfast.web.intake import SMALL, Intake

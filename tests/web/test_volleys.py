@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from bench.stalls.volleys import SMALL
-from holdfast.bayeux.point_to_point import PTP
-from holdfast.bayeux.services import Services
-from holdfast.bayeux.topic_service import ACTIONS, TOPICS
+from holdfast.bayeux.publish.point_to_point import PTP
+from holdfast.bayeux.services.topic_calls import ACTIONS, TOPICS
+from holdfast.bayeux.state.service_channels import Services
 from holdfast.compose import serving
 from tests.unit.login.signing import SECRET
 from tests.web.people import settings

@@ -4,8 +4,8 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterator
 
-from holdfast.bayeux.channel_holds import ALERT
-from holdfast.delivery.notices import ALERT_CLEARED, ALERT_RAISED
+from holdfast.bayeux.sessions.channel_holds import ALERT
+from holdfast.delivery.basics.notices import ALERT_CLEARED, ALERT_RAISED
 from holdfast.store.connection import StoreUnavailable
 from holdfast.store.journal_frames import JournalFrames
 from holdfast.store.pipeline_results import PipelineResults

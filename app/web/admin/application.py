@@ -12,11 +12,11 @@ import orjson
 from aiohttp import web
 from pydantic import BaseModel, ValidationError
 
-from holdfast.bayeux.buckets import Rate
-from holdfast.bayeux.caller import Caller, credentials_in
-from holdfast.bayeux.commands import NOT_ALLOWED, OUR_FAULT
-from holdfast.bayeux.grammar import ILLEGAL, CommandRefused
-from holdfast.delivery.notices import FOREIGN, WRONG_TOKEN, Notices
+from holdfast.bayeux.limits.buckets import Rate
+from holdfast.bayeux.services.commands import NOT_ALLOWED, OUR_FAULT
+from holdfast.bayeux.wire.caller import Caller, credentials_in
+from holdfast.bayeux.wire.grammar import ILLEGAL, CommandRefused
+from holdfast.delivery.basics.notices import FOREIGN, WRONG_TOKEN, Notices
 from holdfast.store.connection import StoreUnavailable
 from holdfast.store.fields import first_fault
 from holdfast.web.admin import faults, ndjson

@@ -9,9 +9,9 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from holdfast.bayeux.command_scope import CommandScope
-from holdfast.bayeux.commands import audited
-from holdfast.bayeux.session_life import SessionLife
+from holdfast.bayeux.services.command_scope import CommandScope
+from holdfast.bayeux.services.commands import audited
+from holdfast.bayeux.sessions.life import SessionLife
 from holdfast.store.audit import Audit
 from holdfast.store.connection import StoreUnavailable
 from holdfast.web.admin.faults import STORE_UNAVAILABLE, RequestFailed, illegal

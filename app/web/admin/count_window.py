@@ -3,7 +3,7 @@
 from collections import deque
 from typing import NamedTuple
 
-from holdfast.delivery.counters import Counters
+from holdfast.delivery.basics.counters import Counters
 
 # The family of the codes with which receivers refuse.
 _REFUSED = "user"

@@ -8,7 +8,7 @@ import orjson
 from aiohttp import web
 from pydantic import Field
 
-from holdfast.bayeux.grammar import ILLEGAL, CommandRefused
+from holdfast.bayeux.wire.grammar import ILLEGAL, CommandRefused
 
 # The named object does not exist.
 UNKNOWN_SESSION = "user.notConnected"

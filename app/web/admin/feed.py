@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from holdfast.bayeux.sessions import Session
-from holdfast.delivery.channels import Channels
-from holdfast.delivery.hub import Hub
-from holdfast.delivery.messages import Message
-from holdfast.delivery.node import Node
+from holdfast.bayeux.session import Session
+from holdfast.delivery.basics.channels import Channels
+from holdfast.delivery.basics.node import Node
+from holdfast.delivery.messages.message import Message
+from holdfast.delivery.routing.hub import Hub
 from holdfast.web.admin.figures import LiveFigures
 
 if TYPE_CHECKING:

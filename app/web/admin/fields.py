@@ -5,12 +5,12 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from holdfast.bayeux.codec import RequestLimits, decode
-from holdfast.bayeux.errors import RequestRefused
-from holdfast.bayeux.unfit import Unfit
-from holdfast.delivery.json_text import to_json
+from holdfast.bayeux.wire.codec import RequestLimits, decode
+from holdfast.bayeux.wire.errors import RequestRefused
+from holdfast.bayeux.wire.unfit import Unfit
+from holdfast.delivery.basics.json_text import to_json
 from holdfast.store.fields import Ms
-from holdfast.store.replay_options import ReplayOptions
+from holdfast.store.replays.parameters import ReplayOptions
 
 # The most bytes that the data of an edited letter may have.
 MAX_EDIT = 64 * 1024

@@ -3,16 +3,16 @@
 import time
 from collections.abc import Awaitable, Callable
 
-from holdfast.bayeux.session_registry import Sessions
-from holdfast.bayeux.sessions import Session
-from holdfast.delivery.guard import Guard
-from holdfast.delivery.hub import Hub
-from holdfast.delivery.latency import Latencies, LatencySampler
-from holdfast.delivery.node import NS_PER_MS, Node
-from holdfast.delivery.session_states import SessionInput, SessionState
-from holdfast.delivery.waiting_places import WaitingPlaces
+from holdfast.bayeux.session import Session
+from holdfast.bayeux.state.session_registry import Sessions
+from holdfast.delivery.basics.node import NS_PER_MS, Node
+from holdfast.delivery.basics.session_states import SessionInput, SessionState
+from holdfast.delivery.guard.holds import Guard
+from holdfast.delivery.routing.hub import Hub
+from holdfast.delivery.routing.latency import Latencies, LatencySampler
+from holdfast.delivery.waiting.places import WaitingPlaces
 from holdfast.store.connection import StoreUnavailable
-from holdfast.store.letter_search import LetterStatistics
+from holdfast.store.letters.search import LetterStatistics
 from holdfast.web.admin.alerts import Alerts
 from holdfast.web.admin.system_views import Figures, Latency
 from holdfast.web.admin.views import view_of

@@ -6,14 +6,14 @@ from typing import Annotated, Any
 import orjson
 from pydantic import Field
 
-from holdfast.delivery import trails
-from holdfast.delivery.dead_letters import DeadLetter
-from holdfast.delivery.json_text import part
-from holdfast.delivery.node import NS_PER_MS
+from holdfast.delivery.basics.json_text import part
+from holdfast.delivery.basics.node import NS_PER_MS
+from holdfast.delivery.letters.dead_letters import DeadLetter
+from holdfast.delivery.messages import trails
 from holdfast.store.fields import AnyLetterState, Count, Ms, values_of
-from holdfast.store.letter_search import LetterGroup
+from holdfast.store.letters.search import LetterGroup
 from holdfast.store.remarks import Remark
-from holdfast.store.replay_jobs import SKIP_WORDS, Job, JobState
+from holdfast.store.replays.job_records import SKIP_WORDS, Job, JobState
 from holdfast.web.admin.views import view_of
 
 

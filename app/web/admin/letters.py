@@ -7,11 +7,11 @@ from dataclasses import asdict
 
 from holdfast.store.connection import StoreUnavailable
 from holdfast.store.fields import Fingerprint, LetterId
-from holdfast.store.letter_filter import ALL_LETTERS, LetterFilter
-from holdfast.store.letters import Import, Letters
+from holdfast.store.letters.administration import Import, Letters
+from holdfast.store.letters.filter import ALL_LETTERS, LetterFilter
 from holdfast.store.remarks import Remark
-from holdfast.store.replay_options import USUAL_OPTIONS, ReplayOptions
-from holdfast.store.replays import JobNotRunning, Replays
+from holdfast.store.replays.control import JobNotRunning, Replays
+from holdfast.store.replays.parameters import USUAL_OPTIONS, ReplayOptions
 from holdfast.web.admin import letter_views as views
 from holdfast.web.admin.changes import RunningServer, change, check_cursor, check_sweep
 from holdfast.web.admin.faults import CONFLICT, STORE_UNAVAILABLE, UNKNOWN, RequestFailed, illegal

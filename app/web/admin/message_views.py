@@ -6,9 +6,9 @@ from typing import Annotated, Any, Literal
 import orjson
 from pydantic import Field
 
-from holdfast.delivery.json_text import part
-from holdfast.delivery.messages import Message
-from holdfast.delivery.node import NS_PER_MS
+from holdfast.delivery.basics.json_text import part
+from holdfast.delivery.basics.node import NS_PER_MS
+from holdfast.delivery.messages.message import Message
 from holdfast.journal.schema import Event
 from holdfast.store.fields import Count, Ms
 from holdfast.web.admin.letter_views import LetterSummary

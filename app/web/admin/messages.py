@@ -5,14 +5,14 @@ from collections.abc import Iterator
 from itertools import islice
 from socket import gethostname
 
-from holdfast.bayeux.session_status import hold_of
-from holdfast.bayeux.sessions import Session
-from holdfast.delivery.entries import Entry
-from holdfast.delivery.node import NS_PER_MS
+from holdfast.bayeux.session import Session
+from holdfast.bayeux.sessions.status import hold_of
+from holdfast.delivery.basics.node import NS_PER_MS
+from holdfast.delivery.messages.entries import Entry
 from holdfast.journal.tracing import events_of
 from holdfast.store.journal_frames import JournalFrames
-from holdfast.store.letter_filter import LetterFilter
-from holdfast.store.letter_search import LetterSearch
+from holdfast.store.letters.filter import LetterFilter
+from holdfast.store.letters.search import LetterSearch
 from holdfast.web.admin.changes import RunningServer
 from holdfast.web.admin.faults import CONFLICT, RequestFailed
 from holdfast.web.admin.fields import FrameCursor, MessageId

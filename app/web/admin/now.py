@@ -8,12 +8,12 @@ from itertools import groupby, islice
 from operator import attrgetter
 from typing import TypeVar
 
-from holdfast.bayeux.session_life import SessionLife
-from holdfast.bayeux.session_status import hold_of, since_ms, wall_ms
-from holdfast.delivery.node import NS_PER_MS
+from holdfast.bayeux.sessions.life import SessionLife
+from holdfast.bayeux.sessions.status import hold_of, since_ms, wall_ms
+from holdfast.delivery.basics.node import NS_PER_MS
 from holdfast.store.connection import StoreUnavailable
-from holdfast.store.letter_filter import LetterFilter
-from holdfast.store.letter_search import LetterSearch
+from holdfast.store.letters.filter import LetterFilter
+from holdfast.store.letters.search import LetterSearch
 from holdfast.web.admin import now_views as views
 from holdfast.web.admin.alerts import Alerts, RaisedAlert
 from holdfast.web.admin.changes import RunningServer

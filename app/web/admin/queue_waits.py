@@ -3,10 +3,10 @@
 import asyncio
 from collections.abc import Callable
 
-from holdfast.bayeux.commands import LONGEST_WAIT_MS, Command
-from holdfast.bayeux.properties import QueueQuery
-from holdfast.bayeux.session_registry import Sessions
-from holdfast.bayeux.session_status import find
+from holdfast.bayeux.services.commands import LONGEST_WAIT_MS, Command
+from holdfast.bayeux.services.properties import QueueQuery
+from holdfast.bayeux.sessions.status import find
+from holdfast.bayeux.state.session_registry import Sessions
 from holdfast.web.tasks import Tasks
 
 # How often to look at a queue.

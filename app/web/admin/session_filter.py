@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from holdfast.delivery.dispatcher import DispatcherState
+from holdfast.delivery.queues.dispatcher import DispatcherState
 from holdfast.store.fields import Channel, Ms, values_of
 
 AnyDispatcherState = Annotated[DispatcherState, values_of(DispatcherState)]

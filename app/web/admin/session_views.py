@@ -5,9 +5,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from holdfast.bayeux import sessions
-from holdfast.bayeux.options import Options
-from holdfast.bayeux.session_status import (
+from holdfast.bayeux.session import Session as LiveSession
+from holdfast.bayeux.sessions.status import (
     created_ms,
     expires_ms,
     first_entries,
@@ -16,12 +15,13 @@ from holdfast.bayeux.session_status import (
     limits,
     wall_ms,
 )
-from holdfast.delivery import entries
-from holdfast.delivery.dead_letters import DeadLetter
-from holdfast.delivery.dispatcher import DEFAULT_POLICY, DispatcherState
-from holdfast.delivery.guard import Guard
-from holdfast.delivery.node import NS_PER_MS, Node
-from holdfast.delivery.queue import CallbackQueue
+from holdfast.bayeux.wire.options import Options
+from holdfast.delivery.basics.node import NS_PER_MS, Node
+from holdfast.delivery.guard.holds import Guard
+from holdfast.delivery.letters.dead_letters import DeadLetter
+from holdfast.delivery.messages import entries
+from holdfast.delivery.queues.dispatcher import DEFAULT_POLICY, DispatcherState
+from holdfast.delivery.queues.queue import CallbackQueue
 from holdfast.store.fields import Count, Ms
 from holdfast.web.admin.message_views import KeptMessage, kept_message
 from holdfast.web.admin.session_filter import AnyDispatcherState
@@ -152,7 +152,7 @@ def held_channel(guard: Guard, node: Node, channel: str, now: float) -> HeldChan
 
 
 def session_summary(
-    options: Options, node: Node, session: sessions.Session, now: float
+    options: Options, node: Node, session: LiveSession, now: float
 ) -> SessionSummary:
     """Return a session as lists show it."""
     queue, hold, limit = session.queue, hold_of(session), limits(options, session)
@@ -183,7 +183,7 @@ def session_summary(
 def whole_session(
     options: Options,
     node: Node,
-    session: sessions.Session,
+    session: LiveSession,
     dead: int,
     last_letter: DeadLetter | None,
     now: float,
@@ -222,7 +222,7 @@ def _last_failure(queue: CallbackQueue, letter: DeadLetter | None) -> str | None
     return max(failures)[1] if failures else None
 
 
-def entry(node: str, session: sessions.Session, entry: entries.Entry) -> Entry:
+def entry(node: str, session: LiveSession, entry: entries.Entry) -> Entry:
     """One message in the queue of one session."""
     message = entry.message
     return view_of(

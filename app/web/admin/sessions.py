@@ -7,13 +7,13 @@ from heapq import nsmallest
 from itertools import chain, islice
 from operator import itemgetter
 
-from holdfast.bayeux import interventions
-from holdfast.bayeux.session_life import SessionLife
-from holdfast.bayeux.session_status import created_ms, find, first_entries, hold_of, last_seen_ms
-from holdfast.bayeux.sessions import Session
+from holdfast.bayeux.session import Session
+from holdfast.bayeux.sessions import interventions
+from holdfast.bayeux.sessions.life import SessionLife
+from holdfast.bayeux.sessions.status import created_ms, find, first_entries, hold_of, last_seen_ms
 from holdfast.store.connection import StoreUnavailable
-from holdfast.store.letter_filter import LetterFilter
-from holdfast.store.letter_search import LetterSearch
+from holdfast.store.letters.filter import LetterFilter
+from holdfast.store.letters.search import LetterSearch
 from holdfast.web.admin import session_views as views
 from holdfast.web.admin.changes import RunningServer, check_sweep
 from holdfast.web.admin.faults import UNKNOWN_SESSION, RequestFailed, illegal

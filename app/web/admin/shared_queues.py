@@ -6,11 +6,11 @@ from typing import Annotated
 
 from pydantic import Field
 
-from holdfast.bayeux.session_status import first_entries
-from holdfast.bayeux.sessions import Session
-from holdfast.delivery import shared_queues
-from holdfast.delivery.node import NS_PER_MS
-from holdfast.delivery.work_queues import PREFIX
+from holdfast.bayeux.session import Session
+from holdfast.bayeux.sessions.status import first_entries
+from holdfast.delivery.basics.node import NS_PER_MS
+from holdfast.delivery.waiting import shared_queues
+from holdfast.delivery.waiting.work_queues import PREFIX
 from holdfast.store.fields import Channel, Count, Ms, Subject
 from holdfast.web.admin.changes import RunningServer
 from holdfast.web.admin.fields import Cursor, EntryLimit, Limit

@@ -5,8 +5,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from holdfast.bayeux.commands import Command, CommandReply, carry_out, understand
-from holdfast.bayeux.grammar import Verb
+from holdfast.bayeux.services.commands import Command, CommandReply, carry_out, understand
+from holdfast.bayeux.wire.grammar import Verb
 from holdfast.store.audit import AuditEntry
 from holdfast.store.fields import Channel
 from holdfast.store.pipeline_results import PipelineResults

@@ -1,6 +1,6 @@
 """Limits how often an address may send requests to the administration."""
 
-from holdfast.bayeux.buckets import Buckets, Rate
+from holdfast.bayeux.limits.buckets import Buckets, Rate
 from holdfast.web.peers import network, parse
 
 _MAX_BUCKETS = 4096

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from holdfast.delivery.topic_states import TopicState
+from holdfast.delivery.topics.states import TopicState
 from holdfast.store.fields import values_of
 
 

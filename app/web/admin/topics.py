@@ -6,13 +6,13 @@ from typing import Annotated
 
 from pydantic import Field
 
-from holdfast.bayeux.backlog import Works
-from holdfast.bayeux.history_search import HistorySearch
-from holdfast.bayeux.topic_status import TopicStatuses, page_of
-from holdfast.delivery.filter_language import FilterInvalid
-from holdfast.delivery.selections import Filter
-from holdfast.delivery.topic_states import TopicState
-from holdfast.delivery.topics import Topic
+from holdfast.bayeux.services.history_search import HistorySearch
+from holdfast.bayeux.services.topic_status import TopicStatuses, page_of
+from holdfast.bayeux.state.backlog import Works
+from holdfast.delivery.routing.filter_language import FilterInvalid
+from holdfast.delivery.routing.selections import Filter
+from holdfast.delivery.topics.configured import Topic
+from holdfast.delivery.topics.states import TopicState
 from holdfast.store.fields import Channel
 from holdfast.web.admin import topic_views as views
 from holdfast.web.admin.changes import RunningServer

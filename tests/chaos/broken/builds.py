@@ -5,24 +5,26 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from holdfast.bayeux import changed_session, connect, qos
-from holdfast.bayeux.codec import Json
-from holdfast.bayeux.cursors import Cursors
-from holdfast.bayeux.publish_keys import key_of
-from holdfast.bayeux.sessions import Session
+from holdfast.bayeux.meta import connect
+from holdfast.bayeux.publish import qos
+from holdfast.bayeux.publish.key_owners import key_of
+from holdfast.bayeux.session import Session
+from holdfast.bayeux.state import changed_session
+from holdfast.bayeux.wire.codec import Json
+from holdfast.bayeux.wire.cursors import Cursors
 from holdfast.compose import storage
-from holdfast.delivery import in_flight
-from holdfast.delivery.dispatcher import Dispatcher
-from holdfast.delivery.entries import Entry
-from holdfast.delivery.messages import Message
-from holdfast.delivery.outcomes import ACKED
-from holdfast.delivery.persist_outcome import PersistOutcome
-from holdfast.delivery.queue import CallbackQueue
-from holdfast.delivery.request_steps import NO_FIELDS, RequestFields
-from holdfast.delivery.session_record import HoldRecord, SessionRecord
-from holdfast.delivery.subjects import Subjects
-from holdfast.delivery.unwritten_letters import UnwrittenLetter
-from holdfast.delivery.work_queues import WorkQueues
+from holdfast.delivery.letters.unwritten_letters import UnwrittenLetter
+from holdfast.delivery.messages.entries import Entry
+from holdfast.delivery.messages.message import Message
+from holdfast.delivery.messages.outcomes import ACKED
+from holdfast.delivery.messages.persist_outcome import PersistOutcome
+from holdfast.delivery.messages.request_steps import NO_FIELDS, RequestFields
+from holdfast.delivery.messages.session_record import HoldRecord, SessionRecord
+from holdfast.delivery.queues import in_flight
+from holdfast.delivery.queues.dispatcher import Dispatcher
+from holdfast.delivery.queues.queue import CallbackQueue
+from holdfast.delivery.waiting.subjects import Subjects
+from holdfast.delivery.waiting.work_queues import WorkQueues
 from holdfast.extensions.delivery_wire import DeliveryDecorator
 from holdfast.store import scripts
 from holdfast.store.script import Script

@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 
-from holdfast.bayeux.terms import NAME_INVALID
+from holdfast.bayeux.wire.terms import NAME_INVALID
 from tests.abuse.attacker import HANDSHAKE
 from tests.fuzz.corpus.finding import CLIENT, CONNECT, DONE, REFUSAL, Finding, text
 

@@ -8,8 +8,8 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from holdfast.delivery.counters import Reason
-from holdfast.delivery.topic_states import TopicState
+from holdfast.delivery.basics.counters import Reason
+from holdfast.delivery.topics.states import TopicState
 from tests.unit.bayeux.broker_queues import (
     CHANNELS,
     DELAY_S,

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from holdfast.delivery.topic_states import TopicState, state_of
+from holdfast.delivery.topics.states import TopicState, state_of
 
 SUBJECTS = ("ann", "joe")
 JOBS = "/jobs/a"

@@ -11,14 +11,14 @@ from typing import Any, NamedTuple, Protocol
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from holdfast.bayeux.options import ChannelRule
-from holdfast.bayeux.restoring import restore, restore_without_session
-from holdfast.bayeux.sessions import Session
-from holdfast.delivery.dead_letters import DeadLetter
-from holdfast.delivery.history_depth import HistoryDepth
-from holdfast.delivery.shared_queues import SharedQueueLimits
-from holdfast.delivery.store_port import StorePort
-from holdfast.delivery.topics import TopicConfig, TopicRecord
+from holdfast.bayeux.session import Session
+from holdfast.bayeux.sessions.restoring import restore, restore_without_session
+from holdfast.bayeux.wire.options import ChannelRule
+from holdfast.delivery.letters.dead_letters import DeadLetter
+from holdfast.delivery.ports.store_port import StorePort
+from holdfast.delivery.topics.configured import TopicConfig, TopicRecord
+from holdfast.delivery.topics.history_depth import HistoryDepth
+from holdfast.delivery.waiting.shared_queues import SharedQueueLimits
 from tests.unit.bayeux.broker_model import (
     DEAD_MESSAGE,
     DENIED,

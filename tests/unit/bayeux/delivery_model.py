@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from tests.unit.bayeux.delivery_answers import Answering
 from tests.unit.bayeux.delivery_books import DELIVERY_ENDED, FULL, LOST, SILENT
 from tests.unit.bayeux.delivery_receiver import MAX_INTERVAL_S, Copy, Kind, Receiver, Sent
-from tests.unit.delivery.test_dispatcher_model import Naive
+from tests.unit.delivery.queues.test_dispatcher_model import Naive
 
 # How long a named session waits for its client, and one that has retries but no name (seconds).
 SESSION_S = 60.0

@@ -6,7 +6,7 @@ from itertools import count
 from math import inf
 from typing import Any
 
-from tests.unit.delivery.test_dispatcher_model import Naive
+from tests.unit.delivery.queues.test_dispatcher_model import Naive
 
 # How long a client may be silent (seconds).
 MAX_INTERVAL_S = 3.0

@@ -4,8 +4,8 @@ import copy
 from collections.abc import Sequence
 from math import inf
 
-from holdfast.bayeux.sessions import Session
-from holdfast.delivery.guard import ChannelHold
+from holdfast.bayeux.session import Session
+from holdfast.delivery.guard.holds import ChannelHold
 from tests.unit.bayeux.delivery_books import PATIENT
 from tests.unit.bayeux.delivery_invariants import Invariants
 from tests.unit.bayeux.delivery_model import Model

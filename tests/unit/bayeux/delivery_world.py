@@ -4,15 +4,15 @@ import logging
 from functools import partial
 from typing import Any
 
-from holdfast.bayeux.options import ChannelRule
-from holdfast.bayeux.restoring import restore, restore_without_session
-from holdfast.bayeux.sessions import Session
-from holdfast.delivery.dead_letters import DeadLetter
-from holdfast.delivery.entries import Entry
-from holdfast.delivery.marks import Mark
-from holdfast.delivery.queue import QueueLimits
-from holdfast.delivery.topics import TopicConfig
-from holdfast.delivery.trails import Trail
+from holdfast.bayeux.session import Session
+from holdfast.bayeux.sessions.restoring import restore, restore_without_session
+from holdfast.bayeux.wire.options import ChannelRule
+from holdfast.delivery.letters.dead_letters import DeadLetter
+from holdfast.delivery.messages.entries import Entry
+from holdfast.delivery.messages.marks import Mark
+from holdfast.delivery.messages.trails import Trail
+from holdfast.delivery.queues.queue import QueueLimits
+from holdfast.delivery.topics.configured import TopicConfig
 from tests.unit.bayeux.delivery_answers import TIMEOUT_S
 from tests.unit.bayeux.delivery_books import (
     ATTEMPTS,

@@ -13,19 +13,19 @@ from itertools import count
 from typing import Any, cast
 
 from holdfast.bayeux.api import ServerApi
-from holdfast.bayeux.caller import UNKNOWN, Caller, Speaker
 from holdfast.bayeux.exchanges import RemainingMessages, SalvagedRequest, receive
-from holdfast.bayeux.extension import ServerExtension
+from holdfast.bayeux.extending.base import ServerExtension
 from holdfast.bayeux.for_extensions import ForExtensions
-from holdfast.bayeux.options import Options
 from holdfast.bayeux.server import Bayeux
-from holdfast.bayeux.server_state import Outcome, ServerState
-from holdfast.bayeux.sessions import Carrier, Exchange, Pipe, Session
-from holdfast.bayeux.transports import ConnectionType
-from holdfast.delivery.delivery_journal import NO_JOURNAL, DeliveryJournal
-from holdfast.delivery.messages import Event
-from holdfast.delivery.node import Node
-from holdfast.delivery.store_port import StorePort
+from holdfast.bayeux.session import Carrier, Exchange, Pipe, Session
+from holdfast.bayeux.state.server_state import Outcome, ServerState
+from holdfast.bayeux.wire.caller import UNKNOWN, Caller, Speaker
+from holdfast.bayeux.wire.options import Options
+from holdfast.bayeux.wire.transports import ConnectionType
+from holdfast.delivery.basics.node import Node
+from holdfast.delivery.messages.message import Event
+from holdfast.delivery.ports.journal_port import NO_JOURNAL, DeliveryJournal
+from holdfast.delivery.ports.store_port import StorePort
 from holdfast.extensions.ack import Ack
 from holdfast.extensions.delivery_wire import DeliveryWire
 from tests.unit.delivery.fake_keeper import FakeKeeper

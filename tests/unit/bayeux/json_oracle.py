@@ -4,7 +4,7 @@ import json
 import math
 from typing import Any, NoReturn
 
-from holdfast.bayeux.errors import ErrorReply
+from holdfast.bayeux.wire.errors import ErrorReply
 
 
 class Object(dict[str, Any]):

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from holdfast.bayeux.extension import ServerExtension, SessionExtension
-from holdfast.bayeux.sessions import Session
+from holdfast.bayeux.extending.base import ServerExtension, SessionExtension
+from holdfast.bayeux.session import Session
 from tests.unit.bayeux.harness import Asked, Json, Server
 
 

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from holdfast.bayeux.command_scope import CommandScope, Process
-from holdfast.bayeux.commands import CommandReply, run, understand
-from holdfast.bayeux.replaying import Replaying
+from holdfast.bayeux.services.command_scope import CommandScope, Process
+from holdfast.bayeux.services.commands import CommandReply, run, understand
+from holdfast.bayeux.sessions.replaying import Replaying
 from tests.unit.bayeux.harness import Client, Server
 
 

@@ -3,7 +3,7 @@
 from functools import partial
 from typing import Any
 
-from holdfast.bayeux.restoring import restore, restore_without_session
+from holdfast.bayeux.sessions.restoring import restore, restore_without_session
 from holdfast.extensions.ack import Ack
 from holdfast.extensions.delivery_wire import DeliveryWire
 from tests.unit.bayeux.delivery_store import SlowStore

@@ -19,7 +19,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from holdfast.delivery.queue import QueueLimits
+from holdfast.delivery.queues.queue import QueueLimits
 from holdfast.extensions.ack import Ack
 from holdfast.extensions.delivery_wire import DeliveryWire
 from tests.unit.bayeux.harness import Asked, Json, Server, Wire

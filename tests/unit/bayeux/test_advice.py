@@ -10,7 +10,7 @@ from holdfast.bayeux.advice import (
     reconnect_advice,
     session_advice,
 )
-from holdfast.bayeux.options import Options
+from holdfast.bayeux.wire.options import Options
 from tests.unit.bayeux.harness import Server
 
 SHORT = Options(timeout_s=20.0, interval_s=1.5, max_interval_s=7.0)

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from holdfast.delivery.dead_letters import DeadLetter
-from holdfast.delivery.messages import Message
-from holdfast.delivery.moves import Move
-from holdfast.delivery.session_record import HoldRecord, Recorded
-from holdfast.delivery.topics import TopicRecord
+from holdfast.delivery.letters.dead_letters import DeadLetter
+from holdfast.delivery.messages.message import Message
+from holdfast.delivery.messages.moves import Move
+from holdfast.delivery.messages.session_record import HoldRecord, Recorded
+from holdfast.delivery.topics.configured import TopicRecord
 from tests.unit.bayeux.broker_rules import BrokerRules, Shelf
 from tests.unit.bayeux.delivery_store import number_in
 from tests.unit.delivery.fake_keeper import FakeKeeper, Found

@@ -2,8 +2,8 @@
 
 import pytest
 
-from holdfast.bayeux.services import ServiceCall
-from holdfast.delivery.persist_outcome import PersistOutcome
+from holdfast.bayeux.state.service_channels import ServiceCall
+from holdfast.delivery.messages.persist_outcome import PersistOutcome
 from tests.unit.bayeux.harness import Json, Server, Socket, Wire, server_of
 from tests.unit.bayeux.second_lives import (
     connect,

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from holdfast.bayeux.codec import RequestLimits
-from holdfast.bayeux.errors import ErrorReply, RequestRefused
-from holdfast.bayeux.services import ServiceCall
+from holdfast.bayeux.state.service_channels import ServiceCall
+from holdfast.bayeux.wire.codec import RequestLimits
+from holdfast.bayeux.wire.errors import ErrorReply, RequestRefused
 from tests.unit.bayeux.harness import ABSENT, Json, Server
 
 # Refusals that do not depend on the sender

@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from holdfast.bayeux.extension import ServerExtension, SessionExtension
-from holdfast.bayeux.hooks import HookFailed
-from holdfast.bayeux.operation import Operation
+from holdfast.bayeux.extending.base import ServerExtension, SessionExtension
 from holdfast.bayeux.rights import Denial, SecurityPolicy, Vote
-from holdfast.bayeux.services import ServiceCall
-from holdfast.bayeux.sessions import Session
-from holdfast.delivery.dispatcher import Dispatcher
-from holdfast.delivery.reactions import Failure, Reaction
+from holdfast.bayeux.session import Session
+from holdfast.bayeux.state.service_channels import ServiceCall
+from holdfast.bayeux.wire.hooks import HookFailed
+from holdfast.bayeux.wire.operation import Operation
+from holdfast.delivery.ports.reactions import Failure, Reaction
+from holdfast.delivery.queues.dispatcher import Dispatcher
 from holdfast.web.tasks import Tasks
 from tests.unit.bayeux.harness import Json, Server, server_of
 from tests.unit.extensions.delivering import codes, connect, no, publish, receiver

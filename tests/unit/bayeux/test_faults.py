@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from holdfast.bayeux.codec import Json
-from holdfast.bayeux.extension import ServerExtension, SessionExtension
-from holdfast.bayeux.options import ChannelRule
+from holdfast.bayeux.extending.base import ServerExtension, SessionExtension
 from holdfast.bayeux.rights import Vote
-from holdfast.bayeux.sessions import Exchange, Session
-from holdfast.delivery.messages import Event
-from holdfast.delivery.queue import QueueLimits
+from holdfast.bayeux.session import Exchange, Session
+from holdfast.bayeux.wire.codec import Json
+from holdfast.bayeux.wire.options import ChannelRule
+from holdfast.delivery.messages.message import Event
+from holdfast.delivery.queues.queue import QueueLimits
 from holdfast.extensions.ack import Ack
 from tests.unit.bayeux.harness import Server, Socket, Wire
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.bayeux.options import ChannelRule
-from holdfast.delivery.history_depth import HistoryDepth, HistoryLimits
+from holdfast.bayeux.wire.options import ChannelRule
+from holdfast.delivery.topics.history_depth import HistoryDepth, HistoryLimits
 from tests.unit.bayeux.harness import Client, Json
 from tests.unit.bayeux.second_lives import RestartableServer
 

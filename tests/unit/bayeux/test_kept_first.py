@@ -2,9 +2,9 @@
 
 import pytest
 
-from holdfast.bayeux.options import ChannelRule
-from holdfast.delivery.json_text import to_json
-from holdfast.delivery.persist_outcome import PersistOutcome
+from holdfast.bayeux.wire.options import ChannelRule
+from holdfast.delivery.basics.json_text import to_json
+from holdfast.delivery.messages.persist_outcome import PersistOutcome
 from tests.unit.bayeux.harness import server_of
 from tests.unit.bayeux.second_lives import (
     connect,

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from holdfast.bayeux.options import ChannelRule
-from holdfast.delivery.queue import QueueLimits
+from holdfast.bayeux.wire.options import ChannelRule
+from holdfast.delivery.queues.queue import QueueLimits
 from holdfast.extensions.ack import Ack
 from tests.unit.bayeux.harness import Asked, Client, Server, Socket
 

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.bayeux.errors import RequestRefused
-from holdfast.bayeux.options import Durable
-from holdfast.delivery.error_codes import DELIVERY_ENDED
+from holdfast.bayeux.wire.errors import RequestRefused
+from holdfast.bayeux.wire.options import Durable
+from holdfast.delivery.basics.error_codes import DELIVERY_ENDED
 from tests.unit.bayeux.harness import Asked, Client, Json, Server, Wire, server_of
 from tests.unit.bayeux.second_lives import RestartableServer, named, publish
 

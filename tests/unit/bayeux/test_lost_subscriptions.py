@@ -2,10 +2,10 @@
 
 import pytest
 
-from holdfast.bayeux.interventions import unsubscribe
-from holdfast.bayeux.options import ChannelRule
-from holdfast.delivery.persist_outcome import PersistOutcome
-from holdfast.delivery.topics import TopicConfig
+from holdfast.bayeux.sessions.interventions import unsubscribe
+from holdfast.bayeux.wire.options import ChannelRule
+from holdfast.delivery.messages.persist_outcome import PersistOutcome
+from holdfast.delivery.topics.configured import TopicConfig
 from tests.unit.bayeux.harness import Client, Json, Server
 from tests.unit.bayeux.second_lives import RestartableServer, again, batch, connect, take
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from holdfast.bayeux.sessions import Exchange
-from holdfast.delivery.messages import Event
+from holdfast.bayeux.session import Exchange
+from holdfast.delivery.messages.message import Event
 from tests.unit.bayeux.harness import Wire, server_of
 from tests.unit.bayeux.second_lives import RestartableServer, named, publish
 

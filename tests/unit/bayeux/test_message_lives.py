@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from holdfast.bayeux import message_expiry
-from holdfast.delivery.guard import ChannelHold
-from holdfast.delivery.queue import QueueLimits
+from holdfast.bayeux.expiry import expired_messages
+from holdfast.delivery.guard.holds import ChannelHold
+from holdfast.delivery.queues.queue import QueueLimits
 from holdfast.extensions.ack import Ack
 from holdfast.extensions.delivery_wire import DeliveryWire
 from tests.unit.bayeux.harness import Client, Server, Wire
@@ -314,7 +314,7 @@ def test_a_message_whose_lifetime_is_over_expires_at_a_full_queue_instead_of_ove
 def test_each_tick_expires_a_limited_number_of_messages_until_none_is_left(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(message_expiry, "_MOST", 20)
+    monkeypatch.setattr(expired_messages, "_MOST", 20)
     server = server_of(queue_limits=QueueLimits(entries=100), max_sessions_per_subject=100)
     for number in range(1, 16):
         named(server, name=f"joe/{number}").disconnect()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from holdfast.delivery.session_states import SessionState
+from holdfast.delivery.basics.session_states import SessionState
 from tests.unit.bayeux.harness import server_of
 from tests.unit.bayeux.second_lives import (
     batch,

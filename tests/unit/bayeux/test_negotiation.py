@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from holdfast.bayeux.errors import ErrorReply, Refused
-from holdfast.bayeux.extension import ServerExtension, SessionExtension
-from holdfast.bayeux.options import ChannelRule
-from holdfast.bayeux.sessions import Session
-from holdfast.delivery.channels import Channel
+from holdfast.bayeux.extending.base import ServerExtension, SessionExtension
+from holdfast.bayeux.session import Session
+from holdfast.bayeux.wire.errors import ErrorReply, Refused
+from holdfast.bayeux.wire.options import ChannelRule
+from holdfast.delivery.basics.channels import Channel
 from tests.unit.bayeux.harness import TRANSPORTS, Json, Server
 from tests.unit.bayeux.newcomers import assert_turned_away, greeting, sessions
 

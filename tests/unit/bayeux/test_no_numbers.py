@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.bayeux.extension import ServerExtension, SessionExtension
-from holdfast.bayeux.services import ServiceCall
-from holdfast.bayeux.sessions import Session
-from holdfast.delivery.json_text import NoNumber, to_strict_json
+from holdfast.bayeux.extending.base import ServerExtension, SessionExtension
+from holdfast.bayeux.session import Session
+from holdfast.bayeux.state.service_channels import ServiceCall
+from holdfast.delivery.basics.json_text import NoNumber, to_strict_json
 from holdfast.extensions.ack import Ack
 from tests.unit.bayeux.harness import Json, Server
 

@@ -5,9 +5,9 @@ from functools import partial
 
 import pytest
 
-from holdfast.bayeux.caller import UNKNOWN, Speaker
 from holdfast.bayeux.exchanges import receive
-from holdfast.bayeux.sessions import Exchange
+from holdfast.bayeux.session import Exchange
+from holdfast.bayeux.wire.caller import UNKNOWN, Speaker
 from holdfast.extensions.ack import Ack
 from tests.unit.bayeux.harness import Client, Installed, Server, Socket, Wire, server_of
 from tests.unit.bayeux.second_lives import connect, named, publish

@@ -17,8 +17,8 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from holdfast.bayeux.options import ChannelRule
-from holdfast.delivery.queue import QueueLimits
+from holdfast.bayeux.wire.options import ChannelRule
+from holdfast.delivery.queues.queue import QueueLimits
 from tests.unit.bayeux.harness import Asked, Client, Json, Server, Socket, Wire
 
 LIMIT = 6

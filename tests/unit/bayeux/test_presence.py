@@ -4,17 +4,17 @@ from typing import Any
 
 import pytest
 
-from holdfast.bayeux.login import Login, LoginMethod
-from holdfast.bayeux.operation import Operation
-from holdfast.bayeux.options import ChannelRule
 from holdfast.bayeux.rights import Denial, SecurityPolicy, Vote
-from holdfast.bayeux.sessions import Session
-from holdfast.delivery.channels import PRESENCE
-from holdfast.delivery.queue import CallbackQueue
+from holdfast.bayeux.session import Session
+from holdfast.bayeux.wire.login import Login, LoginMethod
+from holdfast.bayeux.wire.operation import Operation
+from holdfast.bayeux.wire.options import ChannelRule
+from holdfast.delivery.basics.channels import PRESENCE
+from holdfast.delivery.queues.queue import CallbackQueue
 from tests.unit.bayeux.harness import Client, Json, Server, server_of
+from tests.unit.bayeux.publish.test_point_to_point import leave, named
 from tests.unit.bayeux.second_lives import RestartableServer, again, drain
 from tests.unit.bayeux.second_lives import named as kept
-from tests.unit.bayeux.test_point_to_point import leave, named
 from tests.unit.extensions.delivering import HOLDBACK, connect, no, publish
 
 RULES = {"/room/**": ChannelRule(has_presence=True)}

@@ -1,7 +1,7 @@
 """Durable sessions go on after a restart."""
 
-from holdfast.bayeux.options import Durable
-from holdfast.bayeux.session_status import last_seen_ms
+from holdfast.bayeux.sessions.status import last_seen_ms
+from holdfast.bayeux.wire.options import Durable
 from tests.unit.bayeux.harness import Client
 from tests.unit.bayeux.second_lives import (
     RestartableServer,

@@ -1,7 +1,7 @@
 """What is left of a session after a restart, and what begins anew."""
 
-from holdfast.bayeux.options import Durable
-from holdfast.bayeux.sessions import Session
+from holdfast.bayeux.session import Session
+from holdfast.bayeux.wire.options import Durable
 from tests.unit.bayeux.harness import Wire
 from tests.unit.bayeux.second_lives import (
     RestartableServer,

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from holdfast.bayeux.operation import Operation
 from holdfast.bayeux.rights import Authorizer, Denial, SecurityPolicy, Vote
-from holdfast.bayeux.sessions import Session
+from holdfast.bayeux.session import Session
+from holdfast.bayeux.wire.operation import Operation
 from tests.unit.bayeux.harness import Client, Json, Server
 
 GRANT, IGNORE = Vote.GRANT, Vote.IGNORE

@@ -4,9 +4,9 @@ import logging
 
 import pytest
 
-from holdfast.bayeux.transports import ConnectionType
-from holdfast.delivery.counters import Reason
-from holdfast.delivery.queue import QueueLimits
+from holdfast.bayeux.wire.transports import ConnectionType
+from holdfast.delivery.basics.counters import Reason
+from holdfast.delivery.queues.queue import QueueLimits
 from tests.unit.bayeux.harness import Server, Wire
 
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from holdfast.bayeux.extension import ServerExtension, SessionExtension
-from holdfast.bayeux.sessions import Session
-from holdfast.delivery.counters import Reason
+from holdfast.bayeux.extending.base import ServerExtension, SessionExtension
+from holdfast.bayeux.session import Session
+from holdfast.delivery.basics.counters import Reason
 from holdfast.extensions.ack import Ack
 from tests.unit.bayeux.harness import Client, Json, Server, Socket, Wire, server_of
 

@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from holdfast.bayeux.caller import Caller
-from holdfast.bayeux.options import ChannelRule, QuotaLimits
-from holdfast.bayeux.qos import Qos
-from holdfast.delivery.counters import Reason
-from holdfast.delivery.history_depth import HistoryDepth
-from holdfast.delivery.messages import Message
-from holdfast.delivery.persist_outcome import PersistOutcome
-from holdfast.delivery.topic_states import TopicState
-from holdfast.delivery.topics import Topic, TopicConfig, TopicRecord
+from holdfast.bayeux.publish.qos import Qos
+from holdfast.bayeux.wire.caller import Caller
+from holdfast.bayeux.wire.options import ChannelRule, QuotaLimits
+from holdfast.delivery.basics.counters import Reason
+from holdfast.delivery.messages.message import Message
+from holdfast.delivery.messages.persist_outcome import PersistOutcome
+from holdfast.delivery.topics.configured import Topic, TopicConfig, TopicRecord
+from holdfast.delivery.topics.history_depth import HistoryDepth
+from holdfast.delivery.topics.states import TopicState
 from holdfast.extensions.ack import Ack
 from holdfast.extensions.delivery_wire import DeliveryWire
 from tests.unit.bayeux.harness import Asked, Client, Json, Server

@@ -5,9 +5,9 @@ from itertools import combinations
 
 import pytest
 
-from holdfast.bayeux.operation import Operation
-from holdfast.bayeux.options import ChannelRule
-from holdfast.delivery.history_depth import HistoryDepth
+from holdfast.bayeux.wire.operation import Operation
+from holdfast.bayeux.wire.options import ChannelRule
+from holdfast.delivery.topics.history_depth import HistoryDepth
 from holdfast.extensions.request import Request
 from tests.unit.bayeux.harness import Client, Json, Server, server_of
 

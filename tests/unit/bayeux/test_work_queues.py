@@ -4,16 +4,16 @@ from typing import Any
 
 import pytest
 
-from holdfast.bayeux.caller import Caller
-from holdfast.bayeux.options import ChannelRule, Durable, QuotaLimits
-from holdfast.delivery.counters import Reason
-from holdfast.delivery.marks import Mark
-from holdfast.delivery.persist_outcome import PersistOutcome
-from holdfast.delivery.shared_queues import SharedQueueLimits
+from holdfast.bayeux.wire.caller import Caller
+from holdfast.bayeux.wire.options import ChannelRule, Durable, QuotaLimits
+from holdfast.delivery.basics.counters import Reason
+from holdfast.delivery.messages.marks import Mark
+from holdfast.delivery.messages.persist_outcome import PersistOutcome
+from holdfast.delivery.waiting.shared_queues import SharedQueueLimits
 from holdfast.store.records import message_of
 from tests.unit.bayeux.harness import Asked, Client, Json, Server, server_of
 from tests.unit.bayeux.operated_server import letters, replaying_of
-from tests.unit.bayeux.test_point_to_point import leave, restarted
+from tests.unit.bayeux.publish.test_point_to_point import leave, restarted
 from tests.unit.extensions.delivering import codes, connect, no, redelivered
 
 JOBS = "/jobs/a"

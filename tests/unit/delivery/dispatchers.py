@@ -1,6 +1,6 @@
 """Dispatchers for tests."""
 
-from holdfast.delivery.dispatcher import Dispatcher, Policy
+from holdfast.delivery.queues.dispatcher import Dispatcher, Policy
 
 
 def alive(retries: int = 0, delay_s: float = 1.0) -> Dispatcher:

@@ -5,24 +5,24 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from holdfast.delivery.entries import Entry
-from holdfast.delivery.guard import ChannelHold
-from holdfast.delivery.letter_quota import LetterQuota
-from holdfast.delivery.marks import BatchMark, Mark, Marked
-from holdfast.delivery.messages import Message
-from holdfast.delivery.moves import Move
-from holdfast.delivery.outcomes import Outcome
-from holdfast.delivery.persist_outcome import PersistOutcome
-from holdfast.delivery.publish_keys import LIFE_S, PublishKey
-from holdfast.delivery.request_steps import NO_FIELDS, RequestFields
-from holdfast.delivery.session_record import Recorded, SessionRecord
-from holdfast.delivery.store_port import StorePort
-from holdfast.delivery.topics import TopicRecord
-from holdfast.delivery.unwritten_letters import UnwrittenLetter
+from holdfast.delivery.guard.holds import ChannelHold
+from holdfast.delivery.letters.unwritten_letters import UnwrittenLetter
+from holdfast.delivery.messages.entries import Entry
+from holdfast.delivery.messages.letter_quota import LetterQuota
+from holdfast.delivery.messages.marks import BatchMark, Mark, Marked
+from holdfast.delivery.messages.message import Message
+from holdfast.delivery.messages.moves import Move
+from holdfast.delivery.messages.outcomes import Outcome
+from holdfast.delivery.messages.persist_outcome import PersistOutcome
+from holdfast.delivery.messages.publish_keys import LIFE_S, PublishKey
+from holdfast.delivery.messages.request_steps import NO_FIELDS, RequestFields
+from holdfast.delivery.messages.session_record import Recorded, SessionRecord
+from holdfast.delivery.ports.store_port import StorePort
+from holdfast.delivery.topics.configured import TopicRecord
 from holdfast.store.records import pack_message, unpack_message
 
 if TYPE_CHECKING:
-    from holdfast.delivery.dead_letters import DeadLetter
+    from holdfast.delivery.letters.dead_letters import DeadLetter
 
 # A session with its entries, in the order in which they are to be restored.
 Found = tuple[SessionRecord, list[tuple[Mark, Message]]]

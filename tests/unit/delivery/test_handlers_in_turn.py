@@ -5,9 +5,8 @@ from typing import Any
 
 import pytest
 
-from holdfast.delivery.dispatcher import Dispatcher, DispatcherInput, Policy
-from holdfast.delivery.error_codes import CODES
-from holdfast.delivery.reactions import (
+from holdfast.delivery.basics.error_codes import CODES
+from holdfast.delivery.ports.reactions import (
     AWAITED,
     GIVEN_UP,
     REFUSED,
@@ -19,6 +18,7 @@ from holdfast.delivery.reactions import (
     ForRest,
     Reaction,
 )
+from holdfast.delivery.queues.dispatcher import Dispatcher, DispatcherInput, Policy
 
 FAILURE = Failure(CODES["user.update.error"], "not today", channel="/a")
 AGAIN = Reaction(ForMessage.STAYS, ForRest.STAYS, pause_s=1.0)

@@ -2,19 +2,19 @@
 
 from typing import Any
 
-from holdfast.bayeux.session_registry import Sessions
-from holdfast.bayeux.shared_queue_sessions import SharedQueueSessions
-from holdfast.delivery.channels import ChannelLimits, Channels
-from holdfast.delivery.history_depth import HistoryLimits
-from holdfast.delivery.hub import Hub
-from holdfast.delivery.kept_messages import Histories
-from holdfast.delivery.ledger import Ledger
-from holdfast.delivery.node import Node
-from holdfast.delivery.senders import Senders
-from holdfast.delivery.shared_queues import SharedQueueLimits
-from holdfast.delivery.subjects import Subjects
-from holdfast.delivery.waiting_places import WaitingPlaces
-from holdfast.delivery.work_queues import WorkQueues
+from holdfast.bayeux.state.session_registry import Sessions
+from holdfast.bayeux.state.shared_queue_sessions import SharedQueueSessions
+from holdfast.delivery.basics.channels import ChannelLimits, Channels
+from holdfast.delivery.basics.node import Node
+from holdfast.delivery.ports.ledger import Ledger
+from holdfast.delivery.routing.histories import Histories
+from holdfast.delivery.routing.hub import Hub
+from holdfast.delivery.topics.history_depth import HistoryLimits
+from holdfast.delivery.topics.senders import Senders
+from holdfast.delivery.waiting.places import WaitingPlaces
+from holdfast.delivery.waiting.shared_queues import SharedQueueLimits
+from holdfast.delivery.waiting.subjects import Subjects
+from holdfast.delivery.waiting.work_queues import WorkQueues
 from tests.unit.delivery.fake_keeper import FakeKeeper
 
 

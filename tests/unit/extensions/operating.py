@@ -4,10 +4,10 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from holdfast.bayeux.command_scope import CommandScope, Process
-from holdfast.bayeux.commands import Command, carry_out
-from holdfast.bayeux.identity import OPERATOR, READER
-from holdfast.bayeux.restoring import restore
+from holdfast.bayeux.services.command_scope import CommandScope, Process
+from holdfast.bayeux.services.commands import Command, carry_out
+from holdfast.bayeux.sessions.restoring import restore
+from holdfast.bayeux.wire.identity import OPERATOR, READER
 from holdfast.extensions.ack import Ack
 from holdfast.extensions.delivery_wire import DeliveryWire
 from holdfast.extensions.operators import Operators

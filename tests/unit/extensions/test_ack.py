@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from holdfast.bayeux.options import ChannelRule
-from holdfast.bayeux.transports import ConnectionType
-from holdfast.delivery.counters import Reason
-from holdfast.delivery.entries import SettledBy
-from holdfast.delivery.queue import QueueLimits
+from holdfast.bayeux.wire.options import ChannelRule
+from holdfast.bayeux.wire.transports import ConnectionType
+from holdfast.delivery.basics.counters import Reason
+from holdfast.delivery.messages.entries import SettledBy
+from holdfast.delivery.queues.queue import QueueLimits
 from holdfast.extensions.ack import Ack
 from holdfast.extensions.delivery_wire import DeliveryWire
 from tests.unit.bayeux.harness import ABSENT, Asked, Client, Json, Server, Wire

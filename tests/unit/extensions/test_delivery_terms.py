@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.bayeux.terms import NAME_INVALID
+from holdfast.bayeux.wire.terms import NAME_INVALID
 from tests.unit.bayeux.harness import server_of
 from tests.unit.extensions.delivering import codes, connect, no, publish, receiver
 

@@ -1,6 +1,6 @@
 """Receivers that are held back, by themselves or by an operator."""
 
-from holdfast.delivery.dispatcher import DispatcherState as Contact
+from holdfast.delivery.queues.dispatcher import DispatcherState as Contact
 from tests.unit.bayeux.harness import server_of
 from tests.unit.extensions.delivering import (
     HOLDBACK,

@@ -1,7 +1,7 @@
 """The time from receipt to hand-over, as the console shows it, without waiting on purpose."""
 
-from holdfast.delivery.guard import ChannelHold
-from holdfast.delivery.latency import LatencySampler
+from holdfast.delivery.guard.holds import ChannelHold
+from holdfast.delivery.routing.latency import LatencySampler
 from tests.unit.bayeux.harness import Asked, Client, Server, Socket, server_of
 from tests.unit.extensions.delivering import connect, no, publish, receiver
 

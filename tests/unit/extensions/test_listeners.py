@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.bayeux.options import ChannelRule
+from holdfast.bayeux.wire.options import ChannelRule
 from tests.unit.bayeux.harness import Server
 from tests.unit.extensions.requesting import (
     POWER,

@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from holdfast.delivery.notices import MOST, WINDOW_S
+from holdfast.delivery.basics.notices import MOST, WINDOW_S
 from tests.unit.bayeux.harness import server_of
 from tests.unit.extensions.delivering import HOLDBACK, connect, no, publish, receiver
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.bayeux.properties import QueueQuery
+from holdfast.bayeux.services.properties import QueueQuery
 from tests.unit.extensions.operating import Audit, Waiting, answer_of, command, server_of, signed_in
 
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from holdfast.bayeux.options import ChannelRule
-from holdfast.delivery.dispatcher import DispatcherState as Contact
-from holdfast.delivery.guard import GuardLimits
+from holdfast.bayeux.wire.options import ChannelRule
+from holdfast.delivery.guard.holds import GuardLimits
+from holdfast.delivery.queues.dispatcher import DispatcherState as Contact
 from tests.unit.bayeux import harness
 from tests.unit.bayeux.harness import Asked, Client, Json, Server
 from tests.unit.bayeux.operated_server import letters

@@ -3,12 +3,12 @@
 from functools import partial
 from typing import Any
 
-from holdfast.bayeux.kept_requests import rejoin, reopen_all
-from holdfast.bayeux.login import Login, LoginMethod
-from holdfast.bayeux.operation import Operation
-from holdfast.bayeux.options import ChannelRule
-from holdfast.bayeux.restoring import restore, restore_without_session
-from holdfast.delivery.persist_outcome import PersistOutcome
+from holdfast.bayeux.sessions.restoring import restore, restore_without_session
+from holdfast.bayeux.state.kept_requests import rejoin, reopen_all
+from holdfast.bayeux.wire.login import Login, LoginMethod
+from holdfast.bayeux.wire.operation import Operation
+from holdfast.bayeux.wire.options import ChannelRule
+from holdfast.delivery.messages.persist_outcome import PersistOutcome
 from tests.unit.bayeux.harness import Json, Server, Socket
 from tests.unit.extensions.requesting import (
     POWER,

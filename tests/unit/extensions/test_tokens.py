@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-from holdfast.bayeux.caller import Caller
-from holdfast.bayeux.extension import ServerExtension
-from holdfast.bayeux.identity import OPERATOR
-from holdfast.bayeux.restoring import restore
+from holdfast.bayeux.extending.base import ServerExtension
 from holdfast.bayeux.rights import Denial, SecurityPolicy
-from holdfast.bayeux.sessions import Session
-from holdfast.delivery.counters import Reason
+from holdfast.bayeux.session import Session
+from holdfast.bayeux.sessions.restoring import restore
+from holdfast.bayeux.wire.caller import Caller
+from holdfast.bayeux.wire.identity import OPERATOR
+from holdfast.delivery.basics.counters import Reason
 from holdfast.extensions.delivery_wire import DeliveryWire
 from tests.unit.bayeux.harness import Client, Json, Server
 from tests.unit.bayeux.second_lives import again

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from holdfast.bayeux.options import ChannelRule
-from holdfast.bayeux.session_status import hold_of
-from holdfast.delivery.dead_letters import fingerprint
-from holdfast.delivery.session_states import SessionState
+from holdfast.bayeux.sessions.status import hold_of
+from holdfast.bayeux.wire.options import ChannelRule
+from holdfast.delivery.basics.session_states import SessionState
+from holdfast.delivery.letters.dead_letters import fingerprint
 from holdfast.extensions.ack import Ack
 from holdfast.extensions.delivery_wire import DeliveryWire
 from tests.unit.bayeux.harness import Json, Server, server_of

@@ -3,16 +3,16 @@
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 
-from holdfast.bayeux.codec import Json
-from holdfast.bayeux.extension import ServerExtension
+from holdfast.bayeux.extending.base import ServerExtension
 from holdfast.bayeux.server import Bayeux
-from holdfast.delivery.marks import BatchMark, Marked
-from holdfast.delivery.messages import Message
-from holdfast.delivery.node import Node
-from holdfast.delivery.outcomes import Outcome
-from holdfast.delivery.persist_outcome import PersistOutcome
-from holdfast.delivery.request_steps import NO_FIELDS, RequestFields
-from holdfast.delivery.unwritten_letters import UnwrittenLetter
+from holdfast.bayeux.wire.codec import Json
+from holdfast.delivery.basics.node import Node
+from holdfast.delivery.letters.unwritten_letters import UnwrittenLetter
+from holdfast.delivery.messages.marks import BatchMark, Marked
+from holdfast.delivery.messages.message import Message
+from holdfast.delivery.messages.outcomes import Outcome
+from holdfast.delivery.messages.persist_outcome import PersistOutcome
+from holdfast.delivery.messages.request_steps import NO_FIELDS, RequestFields
 from holdfast.journal.frame import decode
 from holdfast.journal.journal_writer import JournalWriter
 from holdfast.journal.schema import SETTLED, Event, Kind

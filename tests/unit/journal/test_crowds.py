@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.delivery.counters import Counters
-from holdfast.delivery.messages import Message
-from holdfast.delivery.queue import CallbackQueue, QueueLimits
-from holdfast.delivery.receivers import Receiver
+from holdfast.delivery.basics.counters import Counters
+from holdfast.delivery.messages.message import Message
+from holdfast.delivery.queues.queue import CallbackQueue, QueueLimits
+from holdfast.delivery.queues.receivers import Receiver
 from holdfast.journal.builder import FrameBuilder
 from holdfast.journal.crowds import Crowds
 from holdfast.journal.frame import decode

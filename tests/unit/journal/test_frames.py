@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.delivery.messages import Message
+from holdfast.delivery.messages.message import Message
 from holdfast.journal.builder import FrameBuilder
 from holdfast.journal.columns import DecodedNote
 from holdfast.journal.frame import FrameUnreadable, decode, decode_head

@@ -4,11 +4,11 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from holdfast.delivery.counters import Counters, Reason
-from holdfast.delivery.messages import Message
-from holdfast.delivery.outcomes import DISCARDED
-from holdfast.delivery.queue import CallbackQueue, QueueLimits
-from holdfast.delivery.receivers import Receiver
+from holdfast.delivery.basics.counters import Counters, Reason
+from holdfast.delivery.messages.message import Message
+from holdfast.delivery.messages.outcomes import DISCARDED
+from holdfast.delivery.queues.queue import CallbackQueue, QueueLimits
+from holdfast.delivery.queues.receivers import Receiver
 from holdfast.journal import notes
 from holdfast.journal.frame import decode, decode_head
 from holdfast.journal.journal import Journal

@@ -1,14 +1,14 @@
 """The outcome of an entry enters the journal once: live, or by a note."""
 
-from holdfast.delivery.counters import Counters, Reason
-from holdfast.delivery.delivery_journal import DeliveryJournal
-from holdfast.delivery.entries import Entry
-from holdfast.delivery.error_codes import INTERNAL_ERROR
-from holdfast.delivery.messages import Message
-from holdfast.delivery.moves import Move
-from holdfast.delivery.outcomes import ACKED, DISCARDED, EXPIRED, NEVER_KEPT, Outcome
-from holdfast.delivery.queue import CallbackQueue, QueueLimits
-from holdfast.delivery.receivers import Receiver
+from holdfast.delivery.basics.counters import Counters, Reason
+from holdfast.delivery.basics.error_codes import INTERNAL_ERROR
+from holdfast.delivery.messages.entries import Entry
+from holdfast.delivery.messages.message import Message
+from holdfast.delivery.messages.moves import Move
+from holdfast.delivery.messages.outcomes import ACKED, DISCARDED, EXPIRED, NEVER_KEPT, Outcome
+from holdfast.delivery.ports.journal_port import DeliveryJournal
+from holdfast.delivery.queues.queue import CallbackQueue, QueueLimits
+from holdfast.delivery.queues.receivers import Receiver
 from holdfast.journal import notes
 from holdfast.journal.frame import decode
 from holdfast.journal.journal_writer import JournalWriter

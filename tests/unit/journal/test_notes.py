@@ -3,8 +3,8 @@
 import orjson
 import pytest
 
-from holdfast.delivery.messages import Message
-from holdfast.delivery.moves import Move
+from holdfast.delivery.messages.message import Message
+from holdfast.delivery.messages.moves import Move
 from holdfast.journal import notes
 from holdfast.journal.columns import PublishRow, Row
 

@@ -1,6 +1,6 @@
 """What the journal says about one message."""
 
-from holdfast.delivery.messages import Message
+from holdfast.delivery.messages.message import Message
 from holdfast.journal.builder import FrameBuilder
 from holdfast.journal.schema import Kind
 from holdfast.journal.tracing import events_of

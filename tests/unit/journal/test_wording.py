@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.delivery.counters import Counters
-from holdfast.delivery.entries import Entry
-from holdfast.delivery.error_codes import CODES, UPDATE_ERROR
-from holdfast.delivery.messages import Message
-from holdfast.delivery.queue import CallbackQueue, QueueLimits
-from holdfast.delivery.receivers import Receiver
+from holdfast.delivery.basics.counters import Counters
+from holdfast.delivery.basics.error_codes import CODES, UPDATE_ERROR
+from holdfast.delivery.messages.entries import Entry
+from holdfast.delivery.messages.message import Message
+from holdfast.delivery.queues.queue import CallbackQueue, QueueLimits
+from holdfast.delivery.queues.receivers import Receiver
 from holdfast.journal.builder import FrameBuilder
 from holdfast.journal.frame import decode
 from holdfast.journal.schema import Event, Kind
@@ -22,7 +22,7 @@ from tests.unit.bayeux.second_lives import connect, named, publish
 from tests.unit.journal.ledger import JournaledStore, Writing
 
 if TYPE_CHECKING:
-    from holdfast.bayeux.codec import Json
+    from holdfast.bayeux.wire.codec import Json
 
 NOW = 1_763_600_000_000_000
 MESSAGE = Message(b"{}", id=NOW * 1000, channel="/a")

@@ -2,8 +2,8 @@
 
 import pytest
 
-from holdfast.bayeux.caller import UNKNOWN, Caller
-from holdfast.bayeux.login import Login, LoginMethod
+from holdfast.bayeux.wire.caller import UNKNOWN, Caller
+from holdfast.bayeux.wire.login import Login, LoginMethod
 from holdfast.login.authenticator import Authenticator, Methods
 from holdfast.login.credentials import CredentialPlaces
 

@@ -3,7 +3,7 @@
 from itertools import count
 from typing import cast
 
-from holdfast.bayeux.sessions import Session
+from holdfast.bayeux.session import Session
 from holdfast.login.check_times import CheckTimes
 
 TOMORROW = 86_400.0

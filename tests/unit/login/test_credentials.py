@@ -2,7 +2,7 @@
 
 import pytest
 
-from holdfast.bayeux.caller import Caller
+from holdfast.bayeux.wire.caller import Caller
 from holdfast.login.credentials import password_of, token_of, tokens_of
 from holdfast.login.failures import Cause, LoginFailed
 from holdfast.login.tokens import key_id_of

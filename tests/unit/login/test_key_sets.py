@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.bayeux.caller import Caller
+from holdfast.bayeux.wire.caller import Caller
 from holdfast.login.authenticator import Authenticator, Methods
 from holdfast.login.failures import Cause, LoginFailed, Unusable
 from holdfast.login.key_sources import KeyUrl, at

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.bayeux.login import Login, LoginMethod
-from holdfast.bayeux.operation import Operation
+from holdfast.bayeux.wire.login import Login, LoginMethod
+from holdfast.bayeux.wire.operation import Operation
 from holdfast.login.failures import Unusable
 from holdfast.login.rights_check import explain
 from holdfast.login.rights_file import read_rights

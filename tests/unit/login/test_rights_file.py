@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.bayeux.login import Login, LoginMethod, Right
-from holdfast.bayeux.operation import Operation
-from holdfast.delivery.channels import covers
+from holdfast.bayeux.wire.login import Login, LoginMethod, Right
+from holdfast.bayeux.wire.operation import Operation
+from holdfast.delivery.basics.channels import covers
 from holdfast.login.failures import Unusable
 from holdfast.login.rights_file import (
     EVERYTHING,

@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 import pytest
 
-from holdfast.bayeux.login import LoginMethod
+from holdfast.bayeux.wire.login import LoginMethod
 from holdfast.login.failures import Cause, LoginFailed, Unusable
 from holdfast.login.tokens import TokenRules, verify
 from holdfast.login.verification_keys import VerificationKeys, read_key_set, read_keys

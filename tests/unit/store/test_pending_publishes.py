@@ -4,8 +4,8 @@ import gc
 import weakref
 from unittest.mock import Mock
 
-from holdfast.delivery.messages import Message
-from holdfast.delivery.persist_outcome import PersistOutcome
+from holdfast.delivery.messages.message import Message
+from holdfast.delivery.messages.persist_outcome import PersistOutcome
 from holdfast.store.pending_publishes import PendingPublishes
 from holdfast.store.turn_writes import PendingPublish
 

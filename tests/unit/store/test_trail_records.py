@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.delivery.trails import LONGEST_TRAIL, Attempt, first_and_last
+from holdfast.delivery.messages.trails import LONGEST_TRAIL, Attempt, first_and_last
 from holdfast.store.trail_records import pack_trail, unpack_trail
 
 ROOM = 250

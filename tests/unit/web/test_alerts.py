@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from holdfast.compose.alerts import alert_limits
 from holdfast.compose.cannot_start import CannotStart
-from holdfast.delivery.counters import Counters
+from holdfast.delivery.basics.counters import Counters
 from holdfast.settings import read
 from holdfast.web.admin.alert_limits import Alert, AlertLimits
 from holdfast.web.admin.alerts import Alerts, Measured

@@ -5,7 +5,7 @@ import encodings
 import orjson
 import pytest
 
-from holdfast.bayeux.errors import ErrorReply, RequestRefused
+from holdfast.bayeux.wire.errors import ErrorReply, RequestRefused
 from holdfast.web.bodies import concatenate, to_utf8
 
 

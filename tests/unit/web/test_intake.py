@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.bayeux.errors import RequestRefused
+from holdfast.bayeux.wire.errors import RequestRefused
 from holdfast.web.intake import Intake
 
 

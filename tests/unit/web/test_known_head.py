@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.bayeux.caller import NO_SPEAKER
+from holdfast.bayeux.wire.caller import NO_SPEAKER
 from holdfast.web.known_head import KnownHead, learn
 
 BEFORE = b"POST /cometd HTTP/1.1\r\nHost: h\r\nContent-Length: "

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from multidict import CIMultiDict, CIMultiDictProxy
 
-from holdfast.bayeux.caller import Caller
+from holdfast.bayeux.wire.caller import Caller
 from holdfast.web.peers import Peers, parse
 
 PROXY = "10.0.0.1"

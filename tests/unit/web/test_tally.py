@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.bayeux.options import ChannelRule
-from holdfast.bayeux.sessions import Session
-from holdfast.delivery.dispatcher import DispatcherState
-from holdfast.delivery.entries import SettledBy
-from holdfast.delivery.messages import Message
+from holdfast.bayeux.session import Session
+from holdfast.bayeux.wire.options import ChannelRule
+from holdfast.delivery.messages.entries import SettledBy
+from holdfast.delivery.messages.message import Message
+from holdfast.delivery.queues.dispatcher import DispatcherState
 from holdfast.web import tally
 from holdfast.web.tally import ALL_REPLIES, Largest, QueueTally, Tally
 from tests.unit.bayeux.harness import Client, Server, server_of

@@ -1,0 +1,90 @@
+"""When lifetimes end: expired messages leave the queues in which they wait, and histories.
+
+`Undelivered.expire_waiting` settles them.
+"""
+
+from collections.abc import Callable
+
+from holdfast.bayeux.expiry.newest_only import drop_outdated
+from holdfast.bayeux.session import ExpiryTimer, Session
+from holdfast.delivery.basics.node import Node
+from holdfast.delivery.basics.timers import Timers
+from holdfast.delivery.messages.message import Message, release
+from holdfast.delivery.routing.histories import Histories
+from holdfast.delivery.settling.undelivered import Undelivered
+
+# Entries that one tick looks at, about 3 us each. The others follow in the next tick.
+_MOST = 5000
+# Looking at this many entries of a queue costs as much as removing one message.
+_ENTRIES = 64
+# The number of expired messages that are removed to make room for a new one.
+_FEW = 16
+
+
+class MessageExpiry:
+    """Looks at queues when a lifetime in them ends, and when they are full."""
+
+    def __init__(
+        self,
+        undelivered: Undelivered[Session],
+        histories: Histories,
+        node: Node,
+        log_fault: Callable[[Session], None],
+    ) -> None:
+        self._undelivered = undelivered
+        self._histories = histories
+        self._node = node
+        self._log_fault = log_fault
+        self._timers: Timers[ExpiryTimer] = Timers()
+
+    def watch(self, session: Session) -> None:
+        """Watch the session: a message with a lifetime waits in its queue."""
+        expiring = session.queue.expiring
+        if expiring and session.takes_messages:
+            if session.expiry_timer is None:
+                session.expiry_timer = ExpiryTimer(session)
+            self._timers.ring_by(session.expiry_timer, expiring[0].expires_ms / 1000)
+
+    def begin(self, session: Session) -> None:
+        """Watch a restored session, whose queue may contain expired messages."""
+        self._undelivered.expire_waiting(session)
+        self.watch(session)
+
+    def forget(self, session: Session) -> None:
+        """Stop watching a session: no message waits for it."""
+        if session.expiry_timer is not None:
+            self._timers.drop(session.expiry_timer)
+
+    def tick(self, wall_ms: int) -> None:
+        """Remove messages that have expired since the last tick.
+
+        The time is the wall clock's: lifetimes also pass while the server is not running.
+        """
+        self._histories.forget_expired(wall_ms, _MOST)
+        left, now = _MOST, wall_ms / 1000
+        while left > 0 and (rung := self._timers.ring(now, most=1)):
+            session = rung[0].session
+            left -= 1 + (len(session.queue.new) + len(session.queue.returned)) // _ENTRIES
+            try:
+                left -= self._undelivered.expire_waiting(session, max(left, 1))
+            except BaseException:
+                self._log_fault(session)
+            self.watch(session)
+
+    def make_room_for(self, session: Session, message: Message) -> bool:
+        """Queue the message in a full queue by removing others that have expired.
+
+        A message that has expired itself is settled. Returns False if the queue must refuse it.
+        """
+        if session.has_newest_only:
+            drop_outdated(session, self._undelivered)
+            if session.queue.offer(message) is None:
+                return True
+        while self._undelivered.expire_waiting(session, _FEW):
+            if session.queue.offer(message) is None:
+                return True
+        if 0 < message.expires_ms <= self._node.now_ms():
+            self._undelivered.expire(session, [message])
+            release([message])
+            return True
+        return False

@@ -1,0 +1,128 @@
+"""The deadlines of sessions, and what moves them."""
+
+from collections.abc import Callable, Sequence
+from math import inf
+from typing import Final
+
+from holdfast.bayeux.expiry.unconnected import UnconnectedSessions
+from holdfast.bayeux.session import Session
+from holdfast.bayeux.state.session_registry import Sessions
+from holdfast.bayeux.wire.options import Options
+from holdfast.bayeux.wire.terms import session_timeout_s
+from holdfast.delivery.basics.node import Node
+from holdfast.delivery.basics.session_states import SessionState
+from holdfast.delivery.routing.presence import Presence
+
+_HANDSHAKEN: Final = SessionState.HANDSHAKEN
+# A larger difference between the clocks counts as a jump of the wall clock.
+_JUMP_MS: Final = 1000
+
+
+def _nothing_unread() -> float:
+    return inf
+
+
+class SessionClock:
+    """Sets the deadlines of sessions and schedules them in the timers."""
+
+    def __init__(
+        self,
+        options: Options,
+        sessions: Sessions,
+        unconnected: UnconnectedSessions,
+        presence: Presence[Session],
+        node: Node,
+    ) -> None:
+        self._options = options
+        self._sessions = sessions
+        self._timers = sessions.timers
+        self._unconnected = unconnected
+        self._presence = presence
+        self._node = node
+        # Returns when the oldest request came that nobody has read yet; the web layer sets it.
+        self.unread_since: Callable[[], float] = _nothing_unread
+        # How far the wall clock is ahead of the core's.
+        self._ahead_ms = 0.0
+
+    def touch(self, session: Session, now: float) -> None:
+        """Restart the client's timeout, because it has sent something."""
+        due = now + self._options.max_interval_s
+        if session.held_connect is None and session.deadline < due and not session.is_gone:
+            session.deadline = due
+        if session.state is _HANDSHAKEN or session.is_absent:
+            self._unconnected.hear(session)
+
+    def await_return(self, session: Session, now: float) -> None:
+        """Start the client's timeout; a client that took over the session is present from now."""
+        if session.is_absent:
+            self._presence.show(session, session.subscriptions)
+        due = now + session.rest_interval_s + self._options.max_interval_s
+        session.deadline = due
+        dispatcher = session.dispatcher
+        if dispatcher is not None:
+            if dispatcher.deadline is not None:
+                self.schedule(session)
+                return
+            # A verdict on the hand-over may be due before.
+            queue = session.queue
+            if queue.count and 0.0 < queue.response_timeout_s < due - now:
+                due = min(due, queue.first_due() or due)
+        self._timers.ring_by(session, due)
+
+    def ring_soon(self, session: Session, now: float) -> None:
+        """Let the session be due with the next tick: the reply may have left by then."""
+        self._timers.ring_by(session, now)
+
+    def detach(self, session: Session, now: float) -> None:
+        """Start to wait for the return of a client that has left."""
+        session.deadline = inf
+        timeout_s = session_timeout_s(session.terms, self._options.max_session_timeout_s)
+        session.ends_at = now + timeout_s if timeout_s else 0.0
+        self._unconnected.note_absent(session)
+        self.schedule(session)
+
+    def attach(self, session: Session) -> None:
+        """Stop waiting for the client: it is connected."""
+        if session.is_absent:
+            self._presence.show(session, session.subscriptions)
+        session.ends_at = 0.0
+        self._unconnected.remove(session)
+
+    def is_silent_since(self, session: Session, due: float) -> bool:
+        """Return whether all is handled that the client may have sent by then; ask again if not."""
+        return session.is_heard and self.unread_since() > due
+
+    def schedule(self, session: Session) -> None:
+        """Schedule the session for its next deadline."""
+        self._timers.ring_by(session, session.next_due())
+
+    def schedule_hold_end(self, session: Session, now: float) -> None:
+        """Schedule the end of the session's queue hold."""
+        dispatcher = session.dispatcher
+        hold = None if dispatcher is None else dispatcher.hold_record
+        if hold is None or hold.until is None:
+            session.hold_ends_at = 0.0
+        else:
+            left_ms = max(hold.until - self._node.now_ms(), 0)
+            session.hold_ends_at = now + left_ms / 1000
+        self.schedule(session)
+
+    def follow_wall(self, now: float, wall_ms: int) -> None:
+        """Reschedule deadlines of the wall clock after that clock has jumped.
+
+        It jumps when somebody sets it, and when the server did not run for a while.
+        """
+        ahead_ms = wall_ms - now * 1000
+        if abs(ahead_ms - self._ahead_ms) > _JUMP_MS:
+            self._ahead_ms = ahead_ms
+            for session in self._sessions:
+                if session.hold_ends_at:
+                    self.schedule_hold_end(session, now)
+
+    def begin_lingering(self, lingering: Sequence[tuple[Session, float]], now: float) -> None:
+        """Start the delays of the turn's lazy messages."""
+        for session, linger_s in lingering:
+            due = now + linger_s
+            if session.queue.count and (not session.lazy_due or due < session.lazy_due):
+                session.lazy_due = due
+                self._timers.ring_by(session, due)

@@ -1,0 +1,55 @@
+"""Unconnected sessions, the longest idle first.
+
+A session is connected from its first `/meta/connect` until its client leaves or is lost.
+"""
+
+from collections import OrderedDict
+
+from holdfast.bayeux.session import Session
+
+
+class UnconnectedSessions:
+    """Keeps unconnected sessions in the order in which their clients were last seen."""
+
+    def __init__(self) -> None:
+        # Sessions without a connect since their handshake; the oldest first.
+        self.handshaken: OrderedDict[Session, None] = OrderedDict()
+        # Sessions whose client left, was lost or replaced since the last connect; the idlest first.
+        self.absent: OrderedDict[Session, None] = OrderedDict()
+
+    def __len__(self) -> int:
+        """The number of unconnected sessions."""
+        return len(self.handshaken) + len(self.absent)
+
+    def __contains__(self, session: object) -> bool:
+        return session in self.handshaken or session in self.absent
+
+    def add(self, session: Session) -> None:
+        """Add a new session."""
+        self.handshaken[session] = None
+
+    def hear(self, session: Session) -> None:
+        """Note that the client has sent something, but has not connected."""
+        for waiting in (self.handshaken, self.absent):
+            if session in waiting:
+                waiting.move_to_end(session)
+
+    def note_absent(self, session: Session) -> None:
+        """Note that the session has no client from now on."""
+        self.handshaken.pop(session, None)
+        self.absent[session] = None
+        self.absent.move_to_end(session)
+
+    def remove(self, session: Session) -> None:
+        """Remove a session that has connected or ended."""
+        self.handshaken.pop(session, None)
+        self.absent.pop(session, None)
+
+    def sort(self) -> None:
+        """Sort sessions that the store returned without order."""
+        by_age = sorted(self.absent, key=_seen)
+        self.absent = OrderedDict.fromkeys(by_age)
+
+
+def _seen(session: Session) -> int:
+    return session.seen_ms

@@ -1,0 +1,55 @@
+"""The base classes of extensions, both the built-in ones and those of operators."""
+
+from collections.abc import Awaitable, Mapping
+from typing import Any, ClassVar
+
+from holdfast.bayeux.session import Session
+from holdfast.bayeux.wire.codec import Json
+from holdfast.bayeux.wire.session_hooks import SessionHooks
+
+
+class SessionExtension(SessionHooks):
+    """An extension's part for one session. All hooks are optional."""
+
+    def incoming(self, session: Session, message: Json, now: float) -> bool:
+        """See a client's message, and perhaps change it, before it has any effect.
+
+        Return True to let it pass. Return False, or raise `Refused`, to refuse it.
+        """
+        return True
+
+    def outgoing(self, session: Session, reply: Json, asked: Mapping[str, Any], now: float) -> None:
+        """Change a reply before it is sent; `asked` is the `ext` of its request.
+
+        The messages of the same response are handed over afterwards.
+        """
+
+
+class ServerExtension:
+    """Negotiates at handshake. All hooks are optional."""
+
+    # Keys of `ext` between clients and this extension; receivers never see them.
+    owns: ClassVar[frozenset[str]] = frozenset()
+
+    def negotiate(
+        self, session: Session, handshake: Json, reply: Json, now: float
+    ) -> SessionExtension | Awaitable[SessionExtension | None] | None:
+        """Negotiate with a new client; the returned extension stays with its session.
+
+        Raise `Refused` to deny the handshake. May be an `async def`: the handshake is answered when
+        it has returned.
+        """
+        return None
+
+    def check(self, message: Json) -> None:
+        """Raise `Refused` if the value of an owned key of the message's `ext` is invalid.
+
+        Called for each message with such a key, before the message has any effect.
+        """
+
+    def resume(self, session: Session, now: float) -> SessionExtension | None:
+        """Negotiate again for a session that was restored from the store."""
+        return None
+
+    def event(self, event: Json) -> None:
+        """Change a published message, once for all its receivers."""

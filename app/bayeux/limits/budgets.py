@@ -1,0 +1,145 @@
+"""Budgets of addresses and subjects per second; requests beyond them get 429."""
+
+from collections.abc import Sequence
+from math import ceil
+
+from holdfast.bayeux.advice import reconnect_advice
+from holdfast.bayeux.limits.admission import Admission
+from holdfast.bayeux.limits.buckets import Buckets, Rate
+from holdfast.bayeux.session import Exchange, Session
+from holdfast.bayeux.wire.caller import Caller
+from holdfast.bayeux.wire.errors import ErrorReply, Refused, RequestRefused
+from holdfast.bayeux.wire.options import Options
+from holdfast.delivery.basics.error_codes import HOLDBACK
+from holdfast.delivery.basics.notices import OVERSPENT, Notices
+from holdfast.delivery.messages.verdicts import Verdict
+from holdfast.delivery.queues.receivers import NOBODY
+
+# Seconds of tokens in a full bucket: bursts of this length always pass.
+BURST_S = 10
+# Messages from histories, or items of a service's answer, that cost as much as a request.
+_PER_REQUEST = 10
+
+
+class Budget:
+    """The budget of one kind, for all addresses and all subjects."""
+
+    def __init__(self, kind: str, per_s: int) -> None:
+        self.kind = kind
+        # How often a request exceeded the budget.
+        self.overspent = 0
+        self._is_limited = per_s > 0
+        rate = Rate(burst=max(per_s, 1) * BURST_S, per_s=float(max(per_s, 1)))
+        self._addresses = Buckets(rate)
+        self._subjects = Buckets(rate)
+
+    def spend(self, network: str, subject: str, now: float, count: int = 1) -> float:
+        """Spend the count for both, or nothing: return zero, or the seconds until both have enough.
+
+        An empty network or subject is not counted.
+        """
+        if not self._is_limited:
+            return 0.0
+        is_named = subject != NOBODY
+        wait_s = self._subjects.wait_s(subject, now, count) if is_named else 0.0
+        if wait_s == 0.0 and network:
+            wait_s = self._addresses.take(network, now, count)
+        if wait_s > 0.0:
+            self.overspent += 1
+        elif is_named:
+            self._subjects.take(subject, now, count)
+        return wait_s
+
+
+class Budgets:
+    """All budgets of a server. Callers without a network have no address budget."""
+
+    def __init__(self, options: Options, admission: Admission, notices: Notices) -> None:
+        self._options = options
+        self._admission = admission
+        self._notices = notices
+        rates = options.budgets
+        self.requests = Budget("requests", rates.requests)
+        self.handshakes = Budget("handshakes", rates.handshakes)
+        self.publishes = Budget("publishes", rates.publishes)
+        self.bytes = Budget("bytes", rates.bytes)
+        self.letters = Budget("letters", rates.letters)
+        self.all = (self.requests, self.handshakes, self.publishes, self.bytes, self.letters)
+
+    def admit(self, caller: Caller, now: float) -> None:
+        """Charge an HTTP request to its address. Raises `RequestRefused`."""
+        self._admit(self.requests, caller.network, now, 1)
+
+    def admit_bytes(self, caller: Caller, size: int, now: float) -> None:
+        """Charge the body of a request to its address. Raises `RequestRefused`."""
+        self._admit(self.bytes, caller.network, now, size)
+
+    def _admit(self, budget: Budget, network: str, now: float, count: int) -> None:
+        wait_s = budget.spend(network, NOBODY, now, count)
+        if wait_s > 0.0:
+            self._report(budget, network, NOBODY)
+            raise RequestRefused(ErrorReply.BUDGET_EXCEEDED, wait_s=wait_s)
+
+    def spend_request(self, exchange: Exchange, size: int) -> Refused | None:
+        """Charge a request to its subject and, over a socket, also to its address.
+
+        Returns None, or the refusal for each of the request's messages.
+        """
+        network, session = exchange.speaker.caller.network, exchange.session
+        subject = NOBODY if session is None else session.subject
+        of_address = "" if exchange.pipe is None else network
+        if not of_address and subject == NOBODY:
+            return None
+        for budget, count in ((self.requests, 1), (self.bytes, size)):
+            wait_s = budget.spend(of_address, subject, exchange.now, count)
+            if wait_s > 0.0:
+                return self._refused(budget, network, subject, wait_s)
+        return None
+
+    def spend_handshake(self, caller: Caller, now: float) -> None:
+        """Charge a handshake. Raises `Refused`, as do all methods below."""
+        self._spend(self.handshakes, caller.network, NOBODY, 1, now)
+
+    def spend_claim(self, session: Session, now: float) -> None:
+        """Charge a handshake to the subject that it turned out to be for."""
+        network, subject = session.caller.network, session.subject
+        wait_s = self.handshakes.spend("", subject, now) if network else 0.0
+        if wait_s > 0.0:
+            raise self._refused(self.handshakes, network, subject, wait_s)
+
+    def spend_publish(self, session: Session, now: float) -> None:
+        self._spend(self.publishes, session.caller.network, session.subject, 1, now)
+
+    def spend_answer(self, session: Session, items: int, now: float) -> None:
+        """Charge what a subscribe or a call brings: ten items cost as much as a request."""
+        count = items // _PER_REQUEST
+        if count:
+            self._spend(self.requests, session.caller.network, session.subject, count, now)
+
+    def spend_letters(self, session: Session, verdicts: Sequence[Verdict], now: float) -> None:
+        """Charge the dead letters that the verdicts may cause."""
+        codes = [each.code for each in verdicts if not each.ok]
+        count = len([each for each in codes if each is None or each.listed is not HOLDBACK])
+        if count:
+            self._spend(self.letters, session.caller.network, session.subject, count, now)
+
+    def _spend(self, budget: Budget, network: str, subject: str, count: int, now: float) -> None:
+        if network:
+            wait_s = budget.spend(network, subject, now, count)
+            if wait_s > 0.0:
+                raise self._refused(budget, network, subject, wait_s)
+
+    def _refused(self, budget: Budget, network: str, subject: str, wait_s: float) -> Refused:
+        self._report(budget, network, subject)
+        if budget is self.handshakes:
+            # Clients that come back together would be refused together.
+            delay_s = wait_s + self._admission.delay_s()
+            advice = reconnect_advice(self._options, "handshake", delay_s)
+        else:
+            # Not earlier: the request would be refused again.
+            advice = reconnect_advice(self._options, "retry", ceil(wait_s * 1000) / 1000)
+        return Refused(ErrorReply.BUDGET_EXCEEDED, budget.kind, advice=advice)
+
+    def _report(self, budget: Budget, network: str, subject: str) -> None:
+        who = network if subject == NOBODY else f"{network} as {subject}"
+        self._notices.report(OVERSPENT, who, budget.kind)

@@ -1,0 +1,96 @@
+"""Quotas of addresses and subjects: sessions, subscriptions, topics, and messages that wait.
+
+Messages count for the session in whose queue they wait or, in a shared queue, for their sender. A
+message that would take more than a quota is refused with 429. What exists stays, and others are not
+affected.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from holdfast.bayeux.advice import reconnect_advice
+from holdfast.bayeux.limits.admission import Admission
+from holdfast.bayeux.limits.usage import BYTES, SESSIONS, SUBSCRIPTIONS, TOPICS, Usages
+from holdfast.bayeux.session import Session
+from holdfast.bayeux.wire.errors import ErrorReply, Refused
+from holdfast.bayeux.wire.options import Options
+from holdfast.delivery.basics.node import Node
+from holdfast.delivery.basics.notices import OVERSPENT, Notices
+from holdfast.delivery.queues.receivers import NOBODY
+
+# Not earlier: quotas are used less only when sessions end, unsubscribe or fetch what waits.
+_RETRY_S = 5.0
+
+
+class Quotas:
+    """The quotas of a server, and their usage."""
+
+    def __init__(
+        self,
+        options: Options,
+        usages: Usages,
+        node: Node,
+        admission: Admission,
+        notices: Notices,
+    ) -> None:
+        self._options = options
+        self._limits = options.quotas
+        self._usages = usages
+        self._node = node
+        self._admission = admission
+        self._notices = notices
+
+    def check_session(self, draft: Session) -> None:
+        """Check that one more session may be opened. Raises `Refused` before any change."""
+        kind = self.used_up(draft)
+        if kind:
+            raise self._refused(draft, kind, "handshake")
+
+    def used_up(self, session: Session) -> str:
+        """Return which quota forbids one more session because of this one; empty if none does."""
+        limits = self._limits
+        # Clients on this machine are not counted.
+        for usage in self._usages.of(session) if session.caller.network else ():
+            usage.count(self._node.now_ms())
+            if 0 < limits.sessions <= len(usage.sessions):
+                return SESSIONS
+            if 0 < limits.bytes <= usage.bytes:
+                return BYTES
+        return ""
+
+    def check_subscriptions(self, session: Session, more: int) -> None:
+        """Check that the session may have more subscriptions. Raises `Refused` before a change."""
+        limits = self._limits
+        for usage in self._usages.of(session) if session.caller.network else ():
+            usage.count(self._node.now_ms())
+            if 0 < limits.subscriptions < usage.subscriptions + more:
+                raise self._refused(session, SUBSCRIPTIONS, "retry")
+            if 0 < limits.bytes <= usage.bytes:
+                raise self._refused(session, BYTES, "retry")
+
+    def count_subscriptions(self, session: Session, more: int) -> None:
+        """Count the session's new subscriptions at once: many may come before the next count."""
+        for usage in self._usages.of(session):
+            usage.subscriptions += more
+
+    def too_much_waits(
+        self, session: Session, kind: str, outcomes: Sequence[Mapping[str, Any]]
+    ) -> Refused:
+        """Return the refusal of a message that would wait, with the outcomes of destinations."""
+        refused = self._refused(session, kind, "retry")
+        if outcomes:
+            refused.ext = {"delivery": {"destinations": outcomes}}
+        return refused
+
+    def too_many_topics(self, session: Session) -> Refused:
+        """Return the refusal of a message that would make another topic."""
+        return self._refused(session, TOPICS, "retry")
+
+    def _refused(self, session: Session, kind: str, reconnect: str) -> Refused:
+        network, subject = session.caller.network, session.subject
+        self._usages.exceeded[kind] += 1
+        who = network if subject == NOBODY else f"{network} as {subject}"
+        self._notices.report(OVERSPENT, who, kind)
+        delay_s = _RETRY_S if reconnect == "retry" else _RETRY_S + self._admission.delay_s()
+        advice = reconnect_advice(self._options, reconnect, delay_s)
+        return Refused(ErrorReply.BUDGET_EXCEEDED, kind, advice=advice)

@@ -1,0 +1,92 @@
+"""The resources that the sessions of one address, or of one subject, use together."""
+
+from holdfast.bayeux.session import Session
+from holdfast.delivery.queues.receivers import NOBODY
+from holdfast.delivery.waiting.shared_queues import ADDRESSED
+
+SESSIONS, SUBSCRIPTIONS, BYTES = "sessions", "subscriptions", "waiting_bytes"
+TOPICS = "topics"
+# Sums are this old at most: counting again costs a look at each session.
+_STALE_MS = 1000
+
+
+class Usage:
+    """The sessions of one address or subject; with sums that may be a second old."""
+
+    __slots__ = ("bytes", "counted_ms", "sessions", "subscriptions")
+
+    def __init__(self) -> None:
+        self.sessions: set[Session] = set()
+        self.subscriptions = self.bytes = 0
+        self.counted_ms = 0
+
+    def count(self, now_ms: int) -> None:
+        """Bring the sums up to date if they are old."""
+        if now_ms >= self.counted_ms + _STALE_MS:
+            self.counted_ms = now_ms
+            self.subscriptions = sum([len(each.subscriptions) for each in self.sessions])
+            self.bytes = sum([each.queue.size for each in self.sessions])
+
+
+class Usages:
+    """The usage of each address and subject that has sessions."""
+
+    def __init__(self) -> None:
+        self._of_subject: dict[str, Usage] = {}
+        self._of_network: dict[str, Usage] = {}
+        # A session counts for the first address that has it, wherever its client is later.
+        self._networks: dict[Session, str] = {}
+        # The subjects that unclaimed sessions count for.
+        self._senders: dict[Session, str] = {}
+        # How often a quota of each kind was exceeded.
+        self.exceeded = dict.fromkeys((SESSIONS, SUBSCRIPTIONS, BYTES, ADDRESSED, TOPICS), 0)
+
+    def add(self, session: Session) -> None:
+        """Count the session for its subject, and for its caller's address unless it has one.
+
+        Unclaimed sessions count for the senders of messages: see `charge`.
+        """
+        if not session.is_unclaimed:
+            self._count(session, session.subject, session.caller.network)
+
+    def charge(self, session: Session, sender: Session) -> None:
+        """Count an unclaimed session for the sender of the message that it was made for."""
+        self._senders[session] = sender.subject
+        self._count(session, sender.subject, sender.caller.network)
+
+    def claim(self, session: Session) -> None:
+        """Count a session no longer for a sender, but for its first client."""
+        self.remove(session)
+        self.add(session)
+
+    def _count(self, session: Session, subject: str, network: str) -> None:
+        if subject != NOBODY:
+            self._of_subject.setdefault(subject, Usage()).sessions.add(session)
+        if network and session not in self._networks:
+            self._networks[session] = network
+            self._of_network.setdefault(network, Usage()).sessions.add(session)
+
+    def remove(self, session: Session) -> None:
+        _take(self._of_subject, self._senders.pop(session, session.subject), session)
+        _take(self._of_network, self._networks.pop(session, ""), session)
+
+    def of_subject(self, subject: str) -> list[Session]:
+        """Return the sessions of the subject; those of nobody are not listed."""
+        usage = self._of_subject.get(subject)
+        return [] if usage is None else list(usage.sessions)
+
+    def of(self, session: Session) -> list[Usage]:
+        """Return the usages that a session, or a draft of one, counts for."""
+        found = (
+            self._of_subject.get(session.subject),
+            self._of_network.get(self._networks.get(session, session.caller.network)),
+        )
+        return [each for each in found if each is not None]
+
+
+def _take(usages: dict[str, Usage], key: str, session: Session) -> None:
+    usage = usages.get(key)
+    if usage is not None:
+        usage.sessions.discard(session)
+        if not usage.sessions:
+            del usages[key]

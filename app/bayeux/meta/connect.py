@@ -1,0 +1,154 @@
+"""`/meta/connect`: waits for messages, or is answered at once."""
+
+from typing import Final
+
+from holdfast.bayeux.advice import multiple_clients_advice, reconnect_advice, session_advice
+from holdfast.bayeux.session import Exchange, Session
+from holdfast.bayeux.sessions.life import SessionLife
+from holdfast.bayeux.state.server_state import ServerState
+from holdfast.bayeux.wire.codec import Json
+from holdfast.bayeux.wire.errors import ErrorReply, Refused
+from holdfast.bayeux.wire.transports import ConnectionType
+from holdfast.delivery.basics.session_states import SessionInput, SessionState
+from holdfast.delivery.messages.entries import SettledBy
+
+_HANDSHAKEN: Final = SessionState.HANDSHAKEN
+_VERDICT: Final = SettledBy.VERDICT
+# A connect gets up to this many messages at once, even if the turn is over.
+_FEW: Final = 10
+
+
+def connect(
+    life: SessionLife, exchange: Exchange, session: Session, message: Json, reply: Json
+) -> bool:
+    """Answer at once, or hold the exchange until there is something to send.
+
+    Returns False: `Answers.complete` adds the reply, whose messages are not known before.
+    """
+    state, now = life.state, exchange.now
+    if exchange.connect is not None or exchange.is_lost:
+        # One response carries one batch; and on a lost connection nobody waits for it.
+        raise Refused(ErrorReply.CONNECT_SUPERSEDED)
+    if session.held_connect is not None:
+        life.answers.supersede(session, session.held_connect)
+    _look_for_lost_reply(life, session, now)
+    is_first = session.state is _HANDSHAKEN
+    if is_first:
+        if session.lost_subscriptions:
+            _forget_told(life, session, now)
+        session.advance(SessionInput.CONNECT)
+        session.identity.first_connect = now
+    dispatcher = session.dispatcher
+    if dispatcher is not None and not dispatcher.is_calm:
+        before = dispatcher.state
+        dispatcher.contact(now)
+        if dispatcher.state is not before:
+            state.journal.dispatcher(session, dispatcher.state)
+            # Messages in shared queues may flow to it again.
+            state.waiting_places.move_on_to(session)
+    life.clock.attach(session)
+    session.rest_interval_s = session.interval_s
+    advice = message.get("advice")
+    timeout_s = _heed(advice, session) if advice else session.timeout_s
+    transport = exchange.carrier.connection_type
+    if transport != session.transport or not session.is_advised or "advice" in message:
+        # Asked for, or different from what the client assumes.
+        session.transport, session.is_advised = transport.value, True
+        reply["advice"] = session_advice(session, state.options)
+    session.pipe = exchange.pipe
+    reply["successful"] = True
+    exchange.connect = (len(exchange.replies), reply, message.get("ext"))
+    if state.is_stopping:
+        reply["advice"] = life.farewell_advice(session)
+    elif exchange.is_alone:
+        _hold_if_silent(life, exchange, session, reply, 0.0 if is_first else timeout_s)
+    return False
+
+
+def _forget_told(life: SessionLife, session: Session, now: float) -> None:
+    """Forget the lost subscriptions that the handshake's reply had: its client has that reply."""
+    lost = session.lost_subscriptions or {}
+    untold = {name: False for name, is_told in lost.items() if not is_told}
+    if len(untold) < len(lost):
+        session.lost_subscriptions = untold or None
+        life.note(session, now)
+
+
+def _look_for_lost_reply(life: SessionLife, session: Session, now: float) -> None:
+    """Detect a lost reply by its connection: clients without acks cannot report one."""
+    queue, carrier = session.queue, session.carrier
+    if queue.settling is not _VERDICT:
+        return
+    if queue.is_restored:
+        life.hand_overs.reply_lost(session, now, is_whole=False)
+    elif carrier is not None and carrier.is_lost():
+        # One WebSocket frame may arrive and the next be lost.
+        is_whole = carrier.connection_type is not ConnectionType.WEBSOCKET
+        life.hand_overs.reply_lost(session, now, is_whole=is_whole)
+    queue.is_restored = False
+    queue.hear(queue.seq)
+
+
+def _hold_if_silent(
+    life: SessionLife, exchange: Exchange, session: Session, reply: Json, timeout_s: float
+) -> None:
+    """Hold the connect, after CometD's checks in its order: messages, then a crowded browser."""
+    now, pause_s, queue = exchange.now, 0.0, session.queue
+    if (
+        queue.count
+        and life.answers.may_take(session, now)
+        and queue.has_news(life.state.guard.held)
+    ):
+        pause_s = queue.pause_s() if timeout_s else 0.0
+        if not pause_s and (queue.has_urgent() or session.is_late(now)):
+            if queue.count > _FEW and life.state.is_turn_over():
+                # The end of the turn serves waiting sessions one by one, within its budget.
+                life.hold_connect(session, exchange, timeout_s, now)
+                life.state.hub.make_ready(session)
+            return
+    if _crowds_browser(life.state, exchange):
+        _send_away(life.state, reply)
+    elif timeout_s > 0:
+        session.quiet_until = now + pause_s if pause_s else 0.0
+        life.hold_connect(session, exchange, timeout_s, now)
+
+
+def _heed(advice: Json, session: Session) -> float:
+    """Apply the interval that the client advises; return how long it lets this connect be held."""
+    interval, timeout = advice.get("interval"), advice.get("timeout")
+    if isinstance(interval, int) and interval >= 0:
+        longest = max(session.timeout_s, session.interval_s)
+        session.rest_interval_s = min(interval / 1000, longest)
+    if isinstance(timeout, (int, float)) and timeout >= 0:
+        return min(timeout / 1000, session.timeout_s)
+    return session.timeout_s
+
+
+def _crowds_browser(state: ServerState, exchange: Exchange) -> bool:
+    """Return whether this browser already holds as many connects as allowed."""
+    limit = state.options.max_sessions_per_browser
+    if limit < 0 or exchange.pipe is not None or exchange.browser is None:
+        return False
+    return state.sessions.held_by_browser.get(exchange.browser, 0) >= limit
+
+
+def _send_away(state: ServerState, reply: Json) -> None:
+    reply["advice"] = multiple_clients_advice(state.options)
+    reply["successful"] = reply["advice"]["reconnect"] != "none"
+
+
+def unknown_session(state: ServerState, exchange: Exchange, message: Json) -> Refused:
+    """Return the refusal of a connect, whose client must handshake again.
+
+    It must not if this request ended its session, or if another client has taken it over.
+    """
+    session, options = exchange.session, state.options
+    is_over = session is not None and session.has_left and not session.may_return
+    if is_over or state.sessions.was_replaced(message.get("clientId")):
+        advice = reconnect_advice(options, "none")
+    elif exchange.browser is None and not options.trust_client_session:
+        # A client without cookies would handshake again and again at full speed.
+        advice = reconnect_advice(options, "handshake", state.admission.delay_s())
+    else:
+        advice = reconnect_advice(options, "handshake")
+    return Refused(ErrorReply.SESSION_UNKNOWN, advice=advice)

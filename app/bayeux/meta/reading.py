@@ -1,0 +1,111 @@
+"""Reading of a message's `ext`, before the message has any effect.
+
+The ack beside an ignored verdict would count as consent. So an unreadable part refuses its
+message, and the error names the path of the part.
+"""
+
+from collections.abc import Sequence
+
+from holdfast.bayeux.extending.installed import InstalledExtensions
+from holdfast.bayeux.limits.budgets import Budgets
+from holdfast.bayeux.meta.disconnect import disconnect_mode_of
+from holdfast.bayeux.publish.incoming import publish_qos
+from holdfast.bayeux.session import Session
+from holdfast.bayeux.subscribe.handler import subscribe_qos
+from holdfast.bayeux.wire.codec import Json
+from holdfast.bayeux.wire.errors import ErrorReply, Refused
+from holdfast.bayeux.wire.known_options import SAID_BY_RECEIVERS, QosInvalid, refuse_others
+from holdfast.bayeux.wire.options import Options
+from holdfast.delivery.basics.channels import Channel, Kind
+from holdfast.delivery.messages.verdicts import (
+    SILENT,
+    ClientVerdicts,
+    Unreadable,
+    Verdict,
+    read_client_verdicts,
+    read_verdicts,
+)
+
+# The limit of verdicts in one message is the queue's limit, but at least this.
+_LEAST_MOST = 10_000
+_VERDICTS = "verdicts"
+
+
+class ExtReader:
+    """Reads the `ext` of messages."""
+
+    def __init__(self, options: Options, installed: InstalledExtensions, budgets: Budgets) -> None:
+        self._options = options
+        self._installed = installed
+        self._budgets = budgets
+
+    def read(
+        self,
+        session: Session,
+        channel: Channel,
+        message: Json,
+        now: float,
+    ) -> ClientVerdicts:
+        """Check the keys of the message's `ext`; return the verdicts in it. Raises `Refused`."""
+        self._installed.check(message)
+        asked = message["ext"].get("delivery")
+        if asked is None:
+            return SILENT
+        try:
+            return self._read_delivery(session, channel, message, asked, now)
+        except (Unreadable, QosInvalid) as invalid:
+            raise _refused(invalid) from invalid
+
+    def _read_delivery(
+        self,
+        session: Session,
+        channel: Channel,
+        message: Json,
+        asked: object,
+        now: float,
+    ) -> ClientVerdicts:
+        if type(asked) is not dict:
+            raise Unreadable("delivery")
+        client_verdicts = read_client_verdicts(asked, most_verdicts(self._options))
+        if session.terms is None and (client_verdicts.verdicts or client_verdicts.pending):
+            # Without terms, it does not know the ids of entries.
+            raise Unreadable("verdicts" if client_verdicts.verdicts else "pending")
+        self._budgets.spend_letters(session, client_verdicts.verdicts, now)
+        name = message["channel"]
+        if name == "/meta/disconnect":
+            disconnect_mode_of(message)
+        elif channel.kind is Kind.META and name != "/meta/subscribe":
+            refuse_others(asked, SAID_BY_RECEIVERS)
+        elif client_verdicts.verdicts:
+            # Without verdicts, QoS is read when it is needed: nothing has had effect before.
+            if channel.kind is Kind.META:
+                subscribe_qos(session, message)
+            else:
+                publish_qos(channel, message)
+        return client_verdicts
+
+
+def most_verdicts(options: Options) -> int:
+    """Return how many verdicts one message may carry."""
+    return max(_LEAST_MOST, options.queue_limits.entries)
+
+
+def verdicts_of(options: Options, client_verdicts: object) -> Sequence[Verdict]:
+    """Read verdicts outside of `ext`: a list, `{verdicts: [...]}`, or one. Raises `Refused`."""
+    try:
+        return read_verdicts(_listed(client_verdicts), most_verdicts(options))
+    except (Unreadable, QosInvalid) as unreadable:
+        raise _refused(unreadable) from unreadable
+
+
+def _listed(client_verdicts: object) -> object:
+    if not isinstance(client_verdicts, dict):
+        return client_verdicts
+    if _VERDICTS not in client_verdicts:
+        return [client_verdicts]
+    refuse_others(client_verdicts, (_VERDICTS,))
+    return client_verdicts[_VERDICTS]
+
+
+def _refused(invalid: Exception) -> Refused:
+    return Refused(ErrorReply.DELIVERY_INVALID, "user.illegalArgument", str(invalid))

@@ -1,0 +1,426 @@
+"""Handles what clients publish: checks it, gives it to `publishing` or a service, and answers."""
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, Final
+
+from holdfast.bayeux.publish.asking import END, REPLY_TO, STATUS, TIMEOUT, Asking
+from holdfast.bayeux.publish.key_owners import key_of
+from holdfast.bayeux.publish.new_messages import Publishing
+from holdfast.bayeux.publish.point_to_point import PTP
+from holdfast.bayeux.publish.qos import Qos
+from holdfast.bayeux.replies.answers import Answers
+from holdfast.bayeux.replies.pending import begin_pending, finish_when_kept
+from holdfast.bayeux.rights import BY_POLICY
+from holdfast.bayeux.session import Exchange, Session
+from holdfast.bayeux.state.backlog import Step
+from holdfast.bayeux.state.server_state import ServerState
+from holdfast.bayeux.state.service_channels import ServiceCall
+from holdfast.bayeux.wire.codec import Json
+from holdfast.bayeux.wire.destinations import DestinationInvalid, destinations_of
+from holdfast.bayeux.wire.errors import ErrorReply, Refused
+from holdfast.bayeux.wire.hooks import check_outcome
+from holdfast.bayeux.wire.known_options import QosInvalid
+from holdfast.bayeux.wire.operation import Operation
+from holdfast.bayeux.wire.reserved import refuse_replies, refuse_service
+from holdfast.bayeux.wire.turn_over import TurnOver
+from holdfast.delivery.basics.channels import REPLIES, SERVICES, Channel, Kind
+from holdfast.delivery.basics.error_codes import CHANNEL_HELD, NO_CONNECTION
+from holdfast.delivery.messages.persist_outcome import PersistOutcome
+from holdfast.delivery.requests.request import Request
+from holdfast.delivery.routing.selections import Candidate
+
+# Fields with a meaning to receivers. A publisher that could set `advice` could disconnect every
+# subscriber; `clientId` would reveal the publisher's session.
+PROTOCOL_FIELDS: Final = frozenset(
+    {
+        "advice",
+        "clientId",
+        "connectionType",
+        "error",
+        "id",
+        "subscription",
+        "successful",
+        "supportedConnectionTypes",
+        "x-messages",
+    }
+)
+# Keys of `ext` in which the server says something to receivers.
+_OF_SERVER: Final = frozenset({"ret", "status"})
+
+# Limit on publishes of one session that wait for the store.
+_MOST_PENDING: Final = 256
+# The longest id of a remote call, which is remembered with its request.
+_LONGEST_CALL_ID: Final = 255
+
+
+class PublishHandler:
+    """Handles what clients publish."""
+
+    def __init__(
+        self, state: ServerState, answers: Answers, publishing: Publishing, asking: Asking
+    ) -> None:
+        self.state = state
+        self.answers = answers
+        self.publishing = publishing
+        self.asking = asking
+
+    def publish(
+        self, exchange: Exchange, session: Session, channel: Channel, message: Json, reply: Json
+    ) -> bool:
+        """Deliver the message; the reply only confirms that.
+
+        Returns whether the reply is complete: durable messages are stored before.
+        """
+        state = self.state
+        if channel.is_wild:
+            raise Refused(ErrorReply.CHANNEL_INVALID)
+        if "data" not in message:
+            raise Refused(ErrorReply.DATA_MISSING)
+        if channel.is_reserved:
+            return _ClientPublish(self, exchange, session, channel, message, reply).answer()
+        if not state.rights.are_open:
+            state.rights.check_publish(session, channel, message)
+        ext = message.get("ext")
+        qos = publish_qos(channel, message) if ext else None
+        if channel.name == PTP:
+            message, qos = _addressed(message, qos)
+        elif channel.kind is Kind.SERVICE:
+            return _ClientPublish(self, exchange, session, channel, message, reply).serve()
+        self._check(session, channel, message, qos)
+        if qos is not None or state.hub.may_wait or _asks(message):
+            if qos is not None and qos.generates_channel:
+                channel = self._generated(session, qos)
+            publish = _ClientPublish(self, exchange, session, channel, message, reply, qos)
+            return publish.broadcast()
+        event = self.event(channel, message)
+        candidate = self.candidate(exchange, session, channel, event, None)
+        self.publishing.broadcast(channel, event, exchange.now, sender=session, candidate=candidate)
+        session.published += 1
+        reply["successful"] = True
+        return True
+
+    def _check(self, session: Session, channel: Channel, message: Json, qos: Qos | None) -> None:
+        """Raise `Refused` if the message may not be addressed, or must not wait now."""
+        state = self.state
+        if not state.rights.are_open:
+            self._check_other_rights(session, channel, message, qos)
+        if qos is not None and qos.refuse_held and state.guard.is_held(channel.name):
+            raise Refused(ErrorReply.CHANNEL_HELD_BACK, CHANNEL_HELD.text, channel.name)
+        if session.pending_publishes >= _MOST_PENDING:
+            raise Refused(ErrorReply.PUBLISHES_EXCEEDED, str(_MOST_PENDING))
+
+    def _check_other_rights(
+        self, session: Session, channel: Channel, message: Json, qos: Qos | None
+    ) -> None:
+        """Check the rights that the message needs besides `publish`."""
+        state = self.state
+        if qos is not None and qos.destinations:
+            state.rights.check_rules(Operation.PTP, session, channel)
+        if _asks(message) and state.requests.is_offered:
+            state.rights.check_rules(Operation.REQUEST, session, channel)
+        if channel.kind is Kind.SERVICE:
+            return
+        if (qos is not None and qos.configures) or not state.routes.receivers(channel):
+            state.rights.check_create(Operation.PUBLISH, session, channel, message)
+
+    def _generated(self, session: Session, qos: Qos) -> Channel:
+        """Return a channel for this message alone; with a publish key, repeats get the same one."""
+        if qos.key is None:
+            name = f"{self.state.node.name}-{self.state.node.stamp()}"
+        else:
+            name = key_of(session, qos.key).digest
+        qos.channel = f"{PTP}/{name}"
+        return self.state.channels.named(qos.channel)
+
+    def event(self, channel: Channel, message: Json) -> Json:
+        """Return the event: the message without the fields that are only for the server."""
+        event = message.copy()
+        for name in PROTOCOL_FIELDS.intersection(message):
+            del event[name]
+        event["channel"] = channel.name
+        if "ext" in event:
+            sent, owned = event["ext"] or {}, self.state.installed.owned
+            ext = {
+                key: value
+                for key, value in sent.items()
+                if key not in owned and key not in _OF_SERVER
+            }
+            if ext:
+                event["ext"] = ext
+            else:
+                del event["ext"]
+        return event
+
+    def candidate(
+        self,
+        exchange: Exchange,
+        session: Session,
+        channel: Channel,
+        event: Json,
+        qos: Qos | None,
+    ) -> Candidate | None:
+        """Ask the filters of the channel about an event before anything is done.
+
+        Raises `TurnOver`: a filter takes a microsecond, but some patterns with some texts take a
+        thousand.
+        """
+        candidate = self.publishing.candidate(channel, event, session, qos)
+        if candidate is None:
+            return None
+        candidate = exchange.take_progress() or candidate
+        has_asked = False
+        for filter in self.state.hub.routes.filters_on(channel):
+            if candidate.has_asked(filter):
+                continue
+            if has_asked and self.state.is_turn_over():
+                exchange.progress = candidate
+                raise TurnOver
+            candidate.passes(filter)
+            has_asked = True
+        return candidate
+
+
+class _ClientPublish:
+    """A publish that is more than a message for subscribers, or whose reply may have to wait."""
+
+    __slots__ = (
+        "_channel",
+        "_exchange",
+        "_fulfil",
+        "_handler",
+        "_message",
+        "_qos",
+        "_reply",
+        "_session",
+    )
+
+    def __init__(
+        self,
+        handler: PublishHandler,
+        exchange: Exchange,
+        session: Session,
+        channel: Channel,
+        message: Json,
+        reply: Json,
+        qos: Qos | None = None,
+    ) -> None:
+        self._handler = handler
+        self._exchange = exchange
+        self._session = session
+        self._channel = channel
+        self._message = message
+        self._reply = reply
+        self._qos = qos
+
+    # The kinds of publish; each returns whether the reply is complete.
+
+    def broadcast(self) -> bool:
+        """Publish the message, with the request that it carries."""
+        handler, exchange = self._handler, self._exchange
+        event = handler.event(self._channel, self._message)
+        if _asks(self._message):
+            self._ask(self._message["ext"], event)
+        candidate = handler.candidate(exchange, self._session, self._channel, event, self._qos)
+        return self._publish(self._channel, event, self._qos, candidate)
+
+    def answer(self) -> bool:
+        """Bring a reply to its requester; clients may publish on no other reserved channel."""
+        channel, handler = self._channel, self._handler
+        if not channel.name.startswith(REPLIES):
+            raise Refused(ErrorReply.PUBLISH_DENIED, BY_POLICY)
+        if not handler.state.requests.is_offered:
+            refuse_replies(channel)
+        event = handler.event(channel, self._message)
+        status = (self._message.get("ext") or {}).get(STATUS)
+        if status is not None and status != END:
+            # A responder may say that its reply is an error, but not that there are no others.
+            event["ext"] = {**event.get("ext", {}), STATUS: status}
+        asking = handler.asking
+        return self._is_complete(asking.answer(self._session, channel, event, self._answered))
+
+    def serve(self) -> bool:
+        """Call the service of the channel."""
+        channel, state = self._channel, self._handler.state
+        self._reply["successful"] = True
+        service = state.services.find(channel)
+        if service is None:
+            refuse_service(channel)
+            return not state.requests.is_offered or self._call()
+        deliver = self._handler.publishing.deliver_event
+        call = ServiceCall(
+            deliver,
+            state.is_turn_over,
+            self._exchange,
+            self._session,
+            channel.name,
+            self._message,
+        )
+        outcome = service(call)
+        if outcome is not None:
+            check_outcome(f"the service of {channel.name}", outcome)
+        if call.is_kept:
+            finish_when_kept(state, self._session, self._pending())
+        return not call.is_kept
+
+    def _call(self) -> bool:
+        """Ask the subscribers of `/name` for the caller of `/service/name`, as cometd.js does.
+
+        Somebody must subscribe to exactly that channel: a message for a service is not meant for
+        clients that subscribe to everything. Only who may call learns whether anybody does.
+        """
+        state, message = self._handler.state, self._message
+        target = state.channels.get("/" + self._channel.name.removeprefix(SERVICES))
+        if target is None or target.kind is not Kind.BROADCAST or target.is_reserved:
+            return True
+        if not state.rights.are_open:
+            state.rights.check_publish(self._session, target, message)
+            state.rights.check_rules(Operation.REQUEST, self._session, target)
+        if target.name not in state.routes:
+            # Nobody serves this channel.
+            return True
+        id = str(message.get("id", ""))
+        if len(id) > _LONGEST_CALL_ID:
+            raise Refused(ErrorReply.MESSAGE_ID_INVALID)
+        handler, exchange = self._handler, self._exchange
+        event: Json = {"channel": target.name, "data": message["data"]}
+        candidate = handler.candidate(exchange, self._session, target, event, None)
+        call = self._channel.name, id
+        qos = Qos()
+        qos.request = handler.asking.call_of(self._session, target, call, exchange.now)
+        event["ext"] = _asked(qos.request)
+        # The reply does not mention the QoS, which the client has not asked for.
+        return self._publish(target, event, qos, candidate)
+
+    def _ask(self, ext: Mapping[str, Any], event: Json) -> None:
+        """Let the message ask for replies, and tell its receivers where to send them."""
+        handler = self._handler
+        if not handler.state.requests.is_offered:
+            # An extension of the operator's owns the keys.
+            return
+        self._qos = qos = self._qos or Qos()
+        if qos.is_administrative:
+            raise Refused(ErrorReply.DELIVERY_INVALID, "user.publish", "administrative")
+        asking = handler.asking
+        qos.request = asking.request_of(self._session, self._channel, ext, self._exchange.now)
+        # A request is a new one, whatever its data.
+        qos.force_update = True
+        # At the end of the event, where `Request` finds the deadline again to update it.
+        event["ext"] = {**event.pop("ext", {}), **_asked(qos.request)}
+
+    def _publish(
+        self, channel: Channel, event: Json, qos: Qos | None, candidate: Candidate | None
+    ) -> bool:
+        broadcast = partial(
+            self._handler.publishing.broadcast,
+            channel,
+            event,
+            self._exchange.now,
+            sender=self._session,
+            qos=qos,
+            candidate=candidate,
+        )
+        return self._is_complete(self._handler.asking.publish(qos, broadcast, self._answered))
+
+    # The reply
+
+    def _is_complete(self, outcome: PersistOutcome | None) -> bool:
+        """Complete the reply if the outcome is known; return whether it is."""
+        if outcome is None:
+            self._fulfil = self._pending()
+            self._session.pending_publishes += 1
+            return False
+        self._fill(outcome)
+        return True
+
+    def _pending(self) -> Step:
+        return begin_pending(self._handler.answers, self._message, self._exchange, self._reply)
+
+    def _fill(self, outcome: PersistOutcome) -> None:
+        match outcome:
+            case PersistOutcome.KEPT | PersistOutcome.REPEATED:
+                self._session.published += outcome is PersistOutcome.KEPT
+                self._reply["successful"] = True
+                if self._qos is not None:
+                    confirmation = self._qos.confirmation(self._handler.state.node.name)
+                    self._reply["ext"] = {"delivery": confirmation}
+            case PersistOutcome.REFUSED:
+                raise Refused(ErrorReply.STORE_UNAVAILABLE, NO_CONNECTION.text)
+            case PersistOutcome.UNKNOWN:
+                raise Refused(ErrorReply.STORE_UNAVAILABLE, NO_CONNECTION.text, "unknown")
+
+    def _answered(self, outcome: PersistOutcome) -> None:
+        state = self._handler.state
+        state.counters.repeated += outcome is PersistOutcome.REPEATED
+        try:
+            self._fill(outcome)
+        except Refused as refused:
+            refused.fill(self._reply)
+            state.note_refused(self._message, refused.error)
+        state.backlog.at_turn_end(self._finish)
+
+    def _finish(self, now: float) -> None:
+        session = self._session
+        session.pending_publishes -= 1
+        self._fulfil(now)
+        if not session.pending_publishes and session.when_published is not None:
+            go_on, session.when_published = session.when_published, None
+            go_on(now)
+
+
+def _asks(message: Json) -> bool:
+    """Return whether the message asks for replies."""
+    ext = message.get("ext")
+    return bool(ext and ext.get(REPLY_TO))
+
+
+def _asked(request: Request[Session]) -> Json:
+    """Return the keys of `ext` that tell receivers where to reply, and within which time."""
+    return {REPLY_TO: request.address, TIMEOUT: request.timeout_ms}
+
+
+def _addressed(message: Json, qos: Qos | None) -> tuple[Json, Qos]:
+    """Return the message and its QoS, which are in the data of a message to `/service/ptp`."""
+    data = message["data"]
+    known = {"destinations", "content"}
+    if not isinstance(data, Mapping) or not known <= data.keys() <= known | {"channel"}:
+        raise Refused(ErrorReply.DELIVERY_INVALID, "user.publish", "data")
+    if data.get("channel", "") != "":
+        raise Refused(ErrorReply.DELIVERY_INVALID, "user.publish", "channel")
+    qos = qos or Qos()
+    try:
+        qos.destinations = destinations_of(data["destinations"])
+    except DestinationInvalid as invalid:
+        raise Refused(ErrorReply.DELIVERY_INVALID, "user.publish", "destinations") from invalid
+    qos.is_subscribable = False
+    qos.generates_channel = "channel" in data
+    return {**message, "data": data["content"]}, qos
+
+
+def publish_qos(channel: Channel, message: Json) -> Qos | None:
+    """Return the publish options of a message, if it has any. Raises `Refused`."""
+    asked = message["ext"].get("delivery")
+    if asked is None:
+        return None
+    try:
+        qos = Qos.of(asked)
+    except QosInvalid as invalid:
+        raise Refused(ErrorReply.DELIVERY_INVALID, "user.publish", str(invalid)) from invalid
+    if channel.kind is Kind.SERVICE:
+        _refuse_for_service(channel, qos)
+    return qos
+
+
+def _refuse_for_service(channel: Channel, qos: Qos) -> None:
+    """Refuse options that services do not have."""
+    name = ""
+    if qos.key is not None and channel.name != PTP:
+        # Only point-to-point messages recognise repeats.
+        name = "key"
+    elif qos.destinations:
+        # The data of a message to `/service/ptp` has them.
+        name = "destinations"
+    elif qos.configures:
+        name = "administrative" if qos.topic is None else "topic"
+    if name:
+        raise Refused(ErrorReply.DELIVERY_INVALID, "user.publish", name)

@@ -1,0 +1,193 @@
+"""The QoS of a publish: its `ext.delivery`."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+from holdfast.bayeux.publish.key_owners import key_of
+from holdfast.bayeux.session import Session
+from holdfast.bayeux.wire.destinations import Destination, DestinationInvalid, destinations_of
+from holdfast.bayeux.wire.known_options import (
+    LONGEST_MS,
+    SAID_BY_RECEIVERS,
+    QosInvalid,
+    refuse_others,
+)
+from holdfast.bayeux.wire.topic_options import TopicOptions
+from holdfast.delivery.messages.message import ORDINARY_PRIORITY, Message
+from holdfast.delivery.messages.numbers import whole
+from holdfast.delivery.requests.endings import ReplyMode
+from holdfast.delivery.requests.request import Request
+
+_OPTIONS = SAID_BY_RECEIVERS | {
+    "priority",
+    "persistent",
+    "expiration",
+    "properties",
+    "key",
+    "refuseHeld",
+    "destinations",
+    "subscribable",
+    "topic",
+    "administrative",
+    "forceUpdate",
+}
+_LONGEST_KEY = 255
+
+
+@dataclass(slots=True)
+class Qos:
+    """The QoS of one message, and its confirmation to the publisher."""
+
+    priority: int = ORDINARY_PRIORITY
+    # None leaves it to the channel and to the receivers.
+    persistent: bool | None = None
+    life_ms: int | None = None
+    # Whether the message leaves every queue when its lifetime ends.
+    force_destroy: bool = False
+    properties: Mapping[str, Any] | None = None
+    # The publish key, by which a repeated publish is recognised.
+    key: str | None = None
+    # Whether to refuse the message instead of queueing it while its channel is held.
+    refuse_held: bool = False
+    # Whom the message is addressed to.
+    destinations: tuple[Destination, ...] = ()
+    # Whether an addressed message also goes to the subscribers of its channel.
+    is_subscribable: bool = True
+    # The configuration of the topic, if the message is its first or administrative.
+    topic: TopicOptions | None = None
+    # Whether the publish only configures the topic.
+    is_administrative: bool = False
+    # Whether to deliver the message although the newest one of the channel has the same data.
+    force_update: bool = True
+    # Whether an addressed message gets a channel of its own, and its name.
+    generates_channel: bool = field(default=False, compare=False, repr=False)
+    channel: str = field(default="", compare=False, repr=False)
+    # The request that the message carries.
+    request: Request[Session] | None = field(default=None, compare=False, repr=False)
+    # The outcome for each destination.
+    outcomes: Sequence[Mapping[str, Any]] = field(default=(), compare=False, repr=False)
+    message: Message | None = field(default=None, compare=False, repr=False)
+
+    @classmethod
+    def of(cls, asked: object) -> Self:
+        """Read the requested QoS. Raises `QosInvalid`."""
+        if not isinstance(asked, Mapping):
+            raise QosInvalid("delivery")
+        refuse_others(asked, _OPTIONS)
+        priority = whole(asked.get("priority", ORDINARY_PRIORITY))
+        if priority is None or not 0 <= priority <= 9:
+            raise QosInvalid("priority")
+        persistent = asked.get("persistent")
+        if persistent is not None and type(persistent) is not bool:
+            raise QosInvalid("persistent")
+        properties = asked.get("properties")
+        if properties is not None and not isinstance(properties, Mapping):
+            raise QosInvalid("properties")
+        life_ms, force_destroy = _life(asked.get("expiration"))
+        key = asked.get("key")
+        if key is not None and not (isinstance(key, str) and 1 <= len(key) <= _LONGEST_KEY):
+            raise QosInvalid("key")
+        refuse_held = asked.get("refuseHeld", False)
+        if type(refuse_held) is not bool:
+            raise QosInvalid("refuseHeld")
+        destinations, is_subscribable = _addresses(asked)
+        topic = asked.get("topic")
+        is_administrative = asked.get("administrative") or False
+        if type(is_administrative) is not bool or (is_administrative and destinations):
+            raise QosInvalid("administrative")
+        if not isinstance(asked.get("forceUpdate"), bool | None):
+            raise QosInvalid("forceUpdate")
+        return cls(
+            priority,
+            persistent,
+            life_ms,
+            force_destroy,
+            properties,
+            key,
+            refuse_held,
+            destinations,
+            is_subscribable,
+            None if topic is None else TopicOptions.of(topic),
+            is_administrative,
+            asked.get("forceUpdate") is not False,
+        )
+
+    def qualify(self, message: Message, sender: Session | None = None) -> None:
+        """Set the QoS on the message."""
+        self.message = message
+        if self.key is not None and sender is not None:
+            message.key = key_of(sender, self.key)
+        message.priority = self.priority
+        message.properties = self.properties
+        if self.life_ms is not None:
+            message.limit_life(self.life_ms, is_forced=self.force_destroy)
+        if self.request is not None:
+            self.request.enter(message)
+
+    @property
+    def configures(self) -> bool:
+        """Whether it may configure a topic."""
+        return self.is_administrative or self.topic is not None
+
+    @property
+    def asks_one(self) -> bool:
+        """Whether only one receiver gets the message: it is a request for one reply."""
+        return self.request is not None and self.request.mode is ReplyMode.ONE
+
+    @property
+    def concerns_topic(self) -> bool:
+        """Whether the topic decides what becomes of the message."""
+        return self.configures or not self.force_update
+
+    def confirmation(self, node: str) -> Mapping[str, Any]:
+        """Return what the reply says: for a repeated publish, what its first reply said.
+
+        Args:
+            node: The name of this server, with which ids of messages begin.
+        """
+        message = self.message
+        if message is None:
+            return {"state": "OK"}
+        first = message.id if message.key is None else message.key.first or message.id
+        confirmed: dict[str, Any] = {
+            "state": "OK",
+            "id": f"{node}-{first}",
+            "rcvTimestamp": str(first),
+        }
+        if self.channel:
+            confirmed["channel"] = self.channel
+        if self.outcomes:
+            confirmed["destinations"] = self.outcomes
+        return confirmed
+
+
+def _addresses(asked: Mapping[str, Any]) -> tuple[tuple[Destination, ...], bool]:
+    is_subscribable = asked.get("subscribable")
+    if is_subscribable is not None and type(is_subscribable) is not bool:
+        raise QosInvalid("subscribable")
+    if asked.get("destinations") is None:
+        if is_subscribable is False:
+            # Nobody would get it.
+            raise QosInvalid("subscribable")
+        return (), True
+    try:
+        return destinations_of(asked["destinations"]), is_subscribable is not False
+    except DestinationInvalid as invalid:
+        raise QosInvalid("destinations") from invalid
+
+
+def _life(expiration: object) -> tuple[int | None, bool]:
+    if expiration is None:
+        return None, False
+    if not isinstance(expiration, Mapping):
+        raise QosInvalid("expiration")
+    life_ms = whole(expiration.get("lifeTime", -1))
+    if expiration.keys() - {"lifeTime", "forceDestroy"}:
+        raise QosInvalid("expiration")
+    if life_ms is None or not -1 <= life_ms <= LONGEST_MS:
+        raise QosInvalid("expiration.lifeTime")
+    force_destroy = expiration.get("forceDestroy", False)
+    if type(force_destroy) is not bool:
+        raise QosInvalid("expiration.forceDestroy")
+    return (None if life_ms < 0 else life_ms), force_destroy

@@ -1,0 +1,109 @@
+"""The effects of a publish on the topic of its channel."""
+
+from collections.abc import Callable
+
+from orjson import loads
+
+from holdfast.bayeux.limits.quotas import Quotas
+from holdfast.bayeux.publish.point_to_point import accounts_of
+from holdfast.bayeux.publish.qos import Qos
+from holdfast.bayeux.session import Session
+from holdfast.bayeux.wire.codec import Json
+from holdfast.bayeux.wire.errors import ErrorReply, Refused
+from holdfast.bayeux.wire.options import ChannelRule
+from holdfast.delivery.basics.channels import Channel, Kind
+from holdfast.delivery.basics.json_text import to_json
+from holdfast.delivery.basics.node import Node
+from holdfast.delivery.messages.message import Message
+from holdfast.delivery.routing.hub import Hub
+from holdfast.delivery.topics.configured import ORDINARY_CONFIG, Topic, TopicConfig, Topics
+from holdfast.delivery.topics.history_depth import HistoryDepth
+from holdfast.delivery.topics.states import TopicState
+
+
+class TopicPublishing:
+    """Finds the topic of each publish, and says what the topic makes of it."""
+
+    def __init__(
+        self,
+        topics: Topics,
+        hub: Hub[Session],
+        node: Node,
+        quotas: Quotas,
+        keep_history: Callable[[], None],
+    ) -> None:
+        self._topics = topics
+        self._hub = hub
+        self._node = node
+        self._quotas = quotas
+        self._keep_history = keep_history
+
+    def topic_of(
+        self,
+        channel: Channel,
+        rule: ChannelRule,
+        qos: Qos | None,
+        sender: Session | None,
+    ) -> Topic | None:
+        """Return the topic that the publish is for, or a draft; None for ordinary channels.
+
+        Raises `Refused`.
+        """
+        if channel.kind is not Kind.BROADCAST:
+            return None
+        topic = self._topics.get(channel.name)
+        configures = qos is not None and qos.configures
+        if topic is None or topic.state is TopicState.UNCONFIGURED:
+            if topic is None and rule.topic is None and not configures:
+                return None
+            self._check_room(channel, sender)
+        elif topic.is_configured and not (qos is not None and qos.is_administrative):
+            self._check_readonly(topic)
+            return topic
+        config = rule.topic or ORDINARY_CONFIG
+        if topic is not None and topic.is_configured:
+            config = topic.config
+        if qos is not None and qos.topic is not None:
+            config = qos.topic.over(config)
+            if config.depth is not None:
+                self._keep_history()
+        draft = self._topics.draft(channel.name, config)
+        draft.makers = accounts_of(sender)
+        return draft
+
+    def _check_room(self, channel: Channel, sender: Session | None) -> None:
+        """Refuse to make another topic for the sender if there are too many."""
+        if self._topics.are_full:
+            raise Refused(ErrorReply.TOPICS_USED_UP, "resource.exhaust", channel.name)
+        if sender is not None and not self._topics.makers.may_add(accounts_of(sender), 0):
+            raise self._quotas.too_many_topics(sender)
+
+    def configure(self, rule: ChannelRule, draft: Topic) -> None:
+        """Reconfigure the topic; a history that is to keep less loses its oldest messages."""
+        topic = self._topics.configure(draft, anew=True)
+        self._hub.histories.shorten(topic.name, depth_of(rule, topic.config))
+
+    def depth_for(self, rule: ChannelRule, topic: Topic, message: Message) -> HistoryDepth | None:
+        """Return the depth of the history that gets the message; None if the topic has none."""
+        depth = depth_of(rule, topic.config)
+        if depth is None and topic.config.depth is not None:
+            self._hub.histories.miss(message)
+        return depth
+
+    def repeated_by(self, channel: Channel, event: Json) -> Message | None:
+        """Return the newest message of the channel's history if the event has the same data."""
+        newest = self._hub.newest(channel.name, self._node.now_ms())
+        if newest is None or to_json(loads(newest.wire)["data"]) != to_json(event["data"]):
+            return None
+        return newest
+
+    def _check_readonly(self, topic: Topic) -> None:
+        """Refuse another message to a topic that has its only one, or is about to."""
+        if topic.config.is_readonly and (topic.kept or self._hub.is_coming(topic.name)):
+            raise Refused(ErrorReply.TOPIC_READONLY, "user.publish.readonly", topic.name)
+
+
+def depth_of(rule: ChannelRule, config: TopicConfig) -> HistoryDepth | None:
+    """Return how much a topic with this configuration keeps; None if nothing."""
+    depth = config.depth or rule.history
+    return None if depth is None or not depth.entries else depth

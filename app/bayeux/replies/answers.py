@@ -1,0 +1,446 @@
+"""Sends replies, the messages that travel with them, and pushes."""
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+
+from holdfast.bayeux.advice import reconnect_advice
+from holdfast.bayeux.expiry.expired_messages import MessageExpiry
+from holdfast.bayeux.expiry.newest_only import drop_outdated
+from holdfast.bayeux.expiry.session_clock import SessionClock
+from holdfast.bayeux.extending.chain import run_outgoing
+from holdfast.bayeux.session import Exchange, Pipe, Session
+from holdfast.bayeux.state.server_state import ServerState
+from holdfast.bayeux.wire.codec import Json, encode_reply
+from holdfast.bayeux.wire.errors import ErrorReply, Refused
+from holdfast.bayeux.wire.subscribe_qos import PLAIN, SubscribeQos
+from holdfast.bayeux.wire.transports import ConnectionType
+from holdfast.delivery.basics.counters import Reason
+from holdfast.delivery.messages.batch import NO_BATCH, Batch
+from holdfast.delivery.messages.message import Event, Message
+from holdfast.delivery.settling.settlement import Settlement
+
+# The most messages that one reply carries to a durable session: the store must have each hand-over
+# before the reply leaves. With extensions this takes some 8 ms.
+_MOST_DURABLE = 300
+
+# The most messages in replies that wait for the store; further hand-overs wait until it has caught
+# up. A message in such a reply takes half a kilobyte until the store has its hand-over.
+_MOST_BEHIND = 5_000
+
+# The most messages that one reply carries with cursors: each of them gets an event of its own.
+_MOST_WITH_CURSORS = 1_000
+
+# The most messages that one reply carries if any of them went before: a client that never
+# acknowledges asks for its whole queue again and again.
+_MOST_AGAIN = 2_000
+
+
+class Answers:
+    """Completes exchanges and pushes events to pipes."""
+
+    def __init__(
+        self,
+        state: ServerState,
+        clock: SessionClock,
+        settlement: Settlement[Session],
+        message_expiry: MessageExpiry,
+    ) -> None:
+        self._state = state
+        self._store, self._sessions = state.store, state.sessions
+        self._clock = clock
+        self._settlement = settlement
+        self._hand_overs = settlement.hand_overs
+        self._undelivered = settlement.undelivered
+        self._message_expiry = message_expiry
+        self._journal, self._ledger = state.journal, state.ledger
+        # The messages in replies that wait for the store, and the sessions whose hand-overs wait
+        # until they are fewer, in order.
+        self._behind = 0
+        self._queueing: dict[Session, None] = {}
+        # Whether the store is available; cached during a round.
+        self._has_store: bool | None = None
+
+    def begin_round(self) -> None:
+        """Begin a round of `send_news` for many sessions: the store is asked once for all."""
+        self._has_store = self._store.is_available
+
+    def end_round(self) -> None:
+        """End the round: the next question about the store is asked anew."""
+        self._has_store = None
+        self._journal.end_round()
+
+    def send_news(self, session: Session, now: float) -> None:
+        """Send the session its waiting messages, if it can be reached and may get them now."""
+        queue = session.queue
+        if not (queue.count or session.has_shared_queue):
+            return
+        may_have_to_wait = (
+            session.dispatcher is not None
+            or session.is_durable
+            or session.reauthorization is not None
+        )
+        if may_have_to_wait and not self.may_take(session, now):
+            return
+        if session.pipe is not None and not session.deliver_only:
+            self._push(session, session.pipe, now)
+        elif (
+            session.held_connect is not None
+            and session.quiet_until <= now
+            and queue.has_news(self._state.guard.held)
+        ):
+            self.release(session, session.held_connect, now)
+        elif session.has_shared_queue:
+            self._state.waiting_places.pass_on(session)
+
+    def complete(self, exchange: Exchange, now: float) -> None:
+        """Send all replies, and the messages that travel with them."""
+        session = exchange.session
+        if session is None:
+            exchange.carrier.answer(exchange, ())
+            return
+        connect = exchange.connect
+        if connect is not None:
+            slot, reply, ext = connect
+            if session.cursors is not None:
+                undelivered = session.queue.ids() if session.queue.count else ()
+                session.cursors.add_to(reply, self._state.hub.complete_cursor(), undelivered)
+            if session.extensions:
+                # Run first: messages that outgoing hooks deliver travel along.
+                run_outgoing(session, reply, ext or {}, now)
+            exchange.replies.insert(slot, encode_reply(reply, session.extensions))
+        client_id = exchange.client_id
+        if session.is_away or (client_id is not None and client_id != session.client_id):
+            # While it waited, the session was taken over or its client left.
+            if exchange.waits_for_store:
+                # It has refusals that the replies confirm.
+                self._state.when_kept(partial(self._answer_former, exchange, session))
+            else:
+                self._answer_former(exchange, session, now)
+            return
+        travels = connect is not None or (
+            session.queue.count and self._carries(exchange, session, now)
+        )
+        if (
+            travels
+            and session.is_plain
+            and not exchange.waits_for_store
+            and exchange.carrier.answer(exchange, self._as_of_now(session))
+        ):
+            self._settle_new(session, now)
+            self._after_reply(exchange, session, now)
+            return
+        batch = self._batch_for(session, now) if travels else NO_BATCH
+        if exchange.waits_for_store or (session.is_durable and self._must_be_kept(batch)):
+            self._send_when_kept(exchange, session, batch, now)
+        else:
+            self._send(exchange, session, batch, now)
+
+    def _answer_former(self, exchange: Exchange, session: Session, now: float) -> None:
+        """Send replies to a client that has lost or left its session; they carry no messages."""
+        exchange.carrier.answer(exchange, ())
+        if session.is_gone:
+            self._undelivered.discard_rest(session, Reason.SESSION_ENDED)
+
+    def _must_be_kept(self, batch: Batch) -> bool:
+        """Return whether the store must confirm this hand-over before the client may see it.
+
+        It must if a lost reply has to be counted, or if the store is silent: after a crash, nobody
+        would count a hand-over that the store has not recorded.
+        """
+        if not batch.messages:
+            return False
+        return batch.has_repeats or not self._store.is_prompt
+
+    def _send_when_kept(
+        self, exchange: Exchange, session: Session, batch: Batch, now: float
+    ) -> None:
+        client_id, authorized_at = session.client_id, session.authorized_at
+        session.carrier = exchange.carrier
+        if session.held_connect is None:
+            self._clock.await_return(session, now)
+        if session.is_gone:
+            # A reply after the end carries no messages; the rest of the queue is discarded.
+            self._undelivered.discard_rest(session, Reason.SESSION_ENDED)
+        session.delayed_replies += 1
+        self._behind += len(batch.messages)
+
+        def send(now: float) -> None:
+            session.delayed_replies -= 1
+            self._catch_up(len(batch.messages))
+            if session.is_away or session.client_id != client_id:
+                self._answer_former(exchange, session, now)
+            elif session.is_gone:
+                self._send_goodbye(exchange, session, now)
+            elif session.authorized_at == authorized_at and session.flows(now):
+                session.queue.leave_late(batch, now)
+                self._send(exchange, session, batch, now)
+            else:
+                # The session was held back, or may have lost rights to some of these; what is left
+                # is redelivered.
+                self._send(exchange, session, NO_BATCH, now)
+                self._not_written(session, batch, now)
+
+        self._state.when_kept(send)
+
+    def _catch_up(self, count: int) -> None:
+        """Note that so many messages no longer wait for the store; let others follow."""
+        self._behind -= count
+        if self._queueing and self._behind <= _MOST_BEHIND // 2:
+            queueing, self._queueing = self._queueing, {}
+            for session in queueing:
+                if not session.is_gone:
+                    self._state.hub.make_ready(session)
+
+    def _send_goodbye(self, exchange: Exchange, session: Session, now: float) -> None:
+        """Send a delayed reply whose session has ended, with the server's goodbye if it waits."""
+        queue = session.queue
+        # A session that leaves dead letters has nothing new but the server's goodbye.
+        goodbye = queue.new if queue.count == len(queue.new) else ()
+        if exchange.carrier.answer(exchange, goodbye) and goodbye:
+            self._settle_new(session, now)
+        self._undelivered.discard_rest(session, Reason.SESSION_ENDED)
+
+    def _send(self, exchange: Exchange, session: Session, batch: Batch, now: float) -> None:
+        """Send replies and messages."""
+        is_taken = exchange.carrier.answer(exchange, self._events(session, batch))
+        if batch.messages:
+            if is_taken:
+                self._written(session, batch, now)
+            else:
+                self._not_written(session, batch, now)
+        self._after_reply(exchange, session, now)
+
+    def _as_of_now(self, session: Session) -> Sequence[Message]:
+        """Return the messages that wait for a plain session, once expired ones are settled."""
+        if session.queue.expiring:
+            self._undelivered.expire_waiting(session)
+            self._update_deadlines(session.queue.new)
+        return session.queue.new
+
+    def _settle_new(self, session: Session, now: float) -> None:
+        """Settle the messages that were sent to a plain session straight from its queue.
+
+        Most messages go this way. Without a batch they take the core half the time.
+        """
+        session.lazy_due = 0.0
+        if session.queue.count:
+            self._ledger.acked(session, session.queue.new, now)
+            session.queue.settle_new()
+            self._state.waiting_places.move_on_to(session)
+
+    def _after_reply(self, exchange: Exchange, session: Session, now: float) -> None:
+        """Start the session's timeout, because the client has its reply."""
+        if exchange.carrier.is_draining():
+            self._clock.ring_soon(session, now)
+        if session.is_gone:
+            self._undelivered.discard_rest(session, Reason.SESSION_ENDED)
+        elif session.held_connect is None and (
+            exchange.connect is not None or exchange.is_handshake
+        ):
+            session.carrier = exchange.carrier
+            self._clock.await_return(session, now)
+
+    def _carries(self, exchange: Exchange, session: Session, now: float) -> bool:
+        """Return whether waiting messages may travel with a reply that is not to a connect."""
+        if exchange.is_handshake:
+            return self.greets_with_messages(session, now)
+        if session.dispatcher is not None and not session.flows(now):
+            return False
+        if session.is_gone:
+            return True
+        if session.deliver_only:
+            return False
+        return exchange.carrier.connection_type is not ConnectionType.CALLBACK_POLLING
+
+    def greets_with_messages(self, session: Session, now: float) -> bool:
+        """Return whether messages travel with the reply to a handshake: all that wait, or none.
+
+        cometd.js connects only after as many as were announced.
+        """
+        if (
+            not self._state.options.allow_message_delivery_during_handshake
+            or session.has_left
+            or not self.may_take(session, now)
+        ):
+            return False
+        if session.is_durable and not self._store.is_prompt:
+            # The reply would wait for the store, and its client might lose the session meanwhile.
+            return False
+        queue = session.queue
+        if queue.expiring:
+            self._undelivered.expire_waiting(session)
+        if session.has_newest_only:
+            drop_outdated(session, self._undelivered)
+        is_limited = queue.window or queue.has_tried or queue.has_former or self._state.guard.held
+        return (
+            queue.count > 0
+            and not is_limited
+            and not 0 <= self._most_of_reply(session) < queue.count
+        )
+
+    def _batch_for(self, session: Session, now: float) -> Batch:
+        """Hand over what may go now."""
+        # Only messages with a lifetime, and those handed over again, may carry requests.
+        may_carry_requests = bool(session.queue.expiring)
+        if may_carry_requests:
+            self._undelivered.expire_waiting(session)
+        if not self.counts_batches(session):
+            return NO_BATCH
+        if session.has_newest_only:
+            drop_outdated(session, self._undelivered)
+        limit = self._most_of_reply(session)
+        if not session.flows(now):
+            limit = 0
+        batch = self._hand_overs.hand_over(session, limit, now)
+        if batch.set_aside:
+            # These entries wait again, so their lifetimes count again.
+            self._message_expiry.watch(session)
+        if may_carry_requests or batch.entries is not None:
+            self._update_deadlines(batch.messages)
+        return batch
+
+    def _events(self, session: Session, batch: Batch) -> Sequence[Event]:
+        """Return the batch as its receiver gets it.
+
+        Made only to be written: it takes more memory than all else that a hand-over leaves.
+        """
+        events: Sequence[Event] = batch.messages
+        if not events:
+            return events
+        if session.decorator is not None:
+            events = session.decorator.decorate(session, batch)
+        if session.cursors is not None:
+            events = session.cursors.form.events(batch, events)
+        return events
+
+    def _update_deadlines(self, messages: Sequence[Message]) -> None:
+        """Let requests say what is left of their deadline."""
+        now_ms = self._state.node.now_ms()
+        for message in messages:
+            if message.request is not None:
+                wire = message.request.with_time_left(message.wire, now_ms)
+                if wire is not message.wire:
+                    message.wire = wire
+                    message.frame = message.event_start = None
+
+    def _most_of_reply(self, session: Session) -> int:
+        """Return how many messages the next reply may carry; a negative number means all."""
+        asked = -1 if session.terms is None else session.terms.max_entries
+        if session.is_durable:
+            most = _MOST_DURABLE
+        elif session.cursors is not None:
+            most = _MOST_WITH_CURSORS
+        elif session.queue.count > len(session.queue.new):
+            most = _MOST_AGAIN
+        else:
+            return asked
+        if session.queue.count <= most:
+            return asked
+        return min(asked, most) if asked >= 0 else most
+
+    def may_take(self, session: Session, now: float) -> bool:
+        """Return whether anything may be handed over now; durable queues wait for the store."""
+        return session.flows(now) and self.counts_batches(session)
+
+    def counts_batches(self, session: Session) -> bool:
+        """Return whether a reply to a connect is a batch now, perhaps an empty one.
+
+        Other replies carry nothing and have no number: the ack of a number that only a reply
+        announced would settle the next batch, which may have been lost.
+        """
+        if session.unfinished or session.catching_up:
+            # The rest of its request may refuse what would be handed over; a reply goes first.
+            return False
+        if session.reauthorization is not None:
+            # The session may lose its right to some of these messages.
+            return False
+        if not session.is_durable:
+            return True
+        if self._behind >= _MOST_BEHIND:
+            self._queueing[session] = None
+            return False
+        return not self.lacks_store
+
+    @property
+    def lacks_store(self) -> bool:
+        """Whether the store cannot record hand-overs to durable sessions now."""
+        has_store = self._has_store
+        return not (self._store.is_available if has_store is None else has_store)
+
+    def _written(self, session: Session, batch: Batch, now: float) -> None:
+        session.lazy_due = 0.0
+        if not session.can_refuse:
+            self._settlement.took(session, session.queue.written(batch), now)
+        if session.subscription_qos:
+            oneway = self._oneway(session, session.subscription_qos, batch)
+            self._settlement.took(session, session.queue.settle(oneway), now)
+
+    def _oneway(self, session: Session, qos: Mapping[str, SubscribeQos], batch: Batch) -> list[int]:
+        """Return the numbers of entries with a oneway subscription: being written settles them."""
+        handed = session.queue.in_flight()
+        return [
+            seq
+            for seq in batch.numbers
+            if seq in handed
+            and qos.get(session.subscription(handed[seq].message.channel) or "", PLAIN).oneway
+        ]
+
+    def _not_written(self, session: Session, batch: Batch, now: float) -> None:
+        is_back = self._hand_overs.not_written(session, batch, now)
+        self._message_expiry.watch(session)
+        if is_back and session.held_connect is not None:
+            # Another connect has arrived meanwhile.
+            self._state.hub.make_ready(session)
+
+    def release(self, session: Session, exchange: Exchange, now: float) -> None:
+        """Answer the held connect."""
+        self._sessions.release_connect(session, exchange)
+        self.complete(exchange, now)
+
+    def release_with(self, session: Session, exchange: Exchange, advice: Json, now: float) -> None:
+        """Answer the held connect with this advice."""
+        if exchange.connect is not None:
+            exchange.connect[1]["advice"] = advice
+        self.release(session, exchange, now)
+
+    def dismiss(self, session: Session, now: float) -> None:
+        """Answer the session's held connect for the last time."""
+        if session.held_connect is not None:
+            advice = reconnect_advice(self._state.options, "none")
+            self.release_with(session, session.held_connect, advice, now)
+
+    def refuse_held(self, session: Session, refused: Refused) -> None:
+        """Answer the held connect with an error and without messages."""
+        exchange = session.held_connect
+        if exchange is not None:
+            self._sessions.release_connect(session, exchange)
+            if exchange.connect is not None:
+                _, reply, _ = exchange.connect
+                refused.fill(reply)
+                exchange.replies.append(encode_reply(reply))
+            exchange.carrier.answer(exchange, ())
+
+    def supersede(self, session: Session, exchange: Exchange) -> None:
+        """Answer the held connect because a newer one has arrived."""
+        exchange.is_superseded = True
+        self.refuse_held(session, Refused(ErrorReply.CONNECT_SUPERSEDED))
+
+    def _push(self, session: Session, pipe: Pipe, now: float) -> None:
+        if pipe.is_draining():
+            return
+        if session.is_plain:
+            waiting = self._as_of_now(session)
+            if not waiting:
+                return
+            if pipe.push(waiting):
+                self._settle_new(session, now)
+                return
+        batch = self._batch_for(session, now)
+        if not batch.messages:
+            return
+        if pipe.push(self._events(session, batch)):
+            self._written(session, batch, now)
+        else:
+            # The connection is about to close, so nothing more is sent on it.
+            self._hand_overs.not_written(session, batch, now)
+            self._message_expiry.watch(session)

@@ -1,0 +1,53 @@
+"""Pending replies, which keep their place among the others."""
+
+from holdfast.bayeux.extending.chain import run_outgoing
+from holdfast.bayeux.replies.answers import Answers
+from holdfast.bayeux.session import Exchange, Session
+from holdfast.bayeux.state.backlog import Step
+from holdfast.bayeux.state.server_state import ServerState
+from holdfast.bayeux.wire.codec import Json, encode_reply
+
+
+def finish(answers: Answers, message: Json, exchange: Exchange, reply: Json, now: float) -> bytes:
+    """Encode the reply after the session's extensions have completed it."""
+    session = exchange.session
+    if session is not None:
+        if session.extensions:
+            ext = message.get("ext")
+            run_outgoing(session, reply, ext if isinstance(ext, dict) else {}, now)
+        # Another client may have taken the session over meanwhile.
+        is_greeted = exchange.is_handshake and exchange.client_id == session.client_id
+        if is_greeted and answers.greets_with_messages(session, now):
+            reply["x-messages"] = session.queue.count
+    return encode_reply(reply, () if session is None else session.extensions)
+
+
+def begin_pending(answers: Answers, message: Json, exchange: Exchange, reply: Json) -> Step:
+    """Keep a place for a pending reply; call the result once, in a later turn, to complete it."""
+    slot = len(exchange.replies)
+    exchange.replies.append(b"")
+    exchange.pending_replies += 1
+    if exchange.session is not None:
+        exchange.client_id = exchange.session.client_id
+
+    def fulfil(now: float) -> None:
+        exchange.replies[slot] = finish(answers, message, exchange, reply, now)
+        exchange.pending_replies -= 1
+        if not exchange.pending_replies:
+            answers.complete(exchange, now)
+
+    return fulfil
+
+
+def finish_when_kept(state: ServerState, session: Session, fulfil: Step) -> None:
+    """Complete a pending reply when the store has all earlier changes.
+
+    The reply to a disconnect waits for it: the client closes its connection then.
+    """
+    session.delayed_replies += 1
+
+    def finish_now(now: float) -> None:
+        session.delayed_replies -= 1
+        fulfil(now)
+
+    state.when_kept(finish_now)

@@ -1,0 +1,152 @@
+"""The status of topics, for whoever asks: clients by a service, operators by REST and commands."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from orjson import loads
+
+from holdfast.bayeux.publish.topic_effects import depth_of
+from holdfast.bayeux.session import Session
+from holdfast.bayeux.state.channel_rules import ChannelRules
+from holdfast.bayeux.wire.codec import Json
+from holdfast.delivery.basics.channels import Channel
+from holdfast.delivery.basics.sorted_names import Look, SortedNames
+from holdfast.delivery.messages.message import Message
+from holdfast.delivery.routing.histories import MOST_LOOKS
+from holdfast.delivery.routing.routes import Routes
+from holdfast.delivery.topics.configured import Topic, Topics
+from holdfast.delivery.topics.states import TopicState
+from holdfast.delivery.waiting.work_queues import WorkQueues
+
+# Names that are found, or looked at, between two checks whether the turn is over.
+_FEW: Final = 50
+
+
+@dataclass(frozen=True, slots=True)
+class TopicStatus:
+    """One topic, with its configuration and what its state follows from."""
+
+    channel: str
+    state: TopicState
+    # Milliseconds that it stays unreferenced; -1: until it is erased.
+    destroy_delay: int
+    readonly: bool
+    # How many messages its history keeps at most.
+    history: int
+    # Messages in its history, entries in queues, those in its work queue, and exact subscriptions.
+    kept: int
+    queued: int
+    work: int
+    subscribers: int
+
+    def to_json(self) -> Json:
+        """Return the status as clients receive it."""
+        return {
+            "channel": self.channel,
+            "state": self.state.value,
+            "destroyDelay": self.destroy_delay,
+            "readonly": self.readonly,
+            "history": self.history,
+            "kept": self.kept,
+            "queued": self.queued,
+            "work": self.work,
+            "subscribers": self.subscribers,
+        }
+
+
+class TopicStatuses:
+    """Tells the status of topics."""
+
+    def __init__(
+        self,
+        topics: Topics,
+        rules: ChannelRules,
+        work: WorkQueues[Session],
+        routes: Routes[Session],
+    ) -> None:
+        self._topics = topics
+        self._rules = rules
+        self._work = work
+        self._routes = routes
+
+    def of_all(self, names: Iterable[str]) -> list[TopicStatus]:
+        """Return the status of each topic."""
+        found = map(self._topics.get, names)
+        return [self.of(topic) for topic in found if topic is not None]
+
+    def of(self, topic: Topic) -> TopicStatus:
+        """Return the status of a topic."""
+        config = topic.config
+        depth = depth_of(self._rules.named(topic.name), config)
+        worker = self._work.of(topic.name)
+        return TopicStatus(
+            topic.name,
+            topic.state,
+            config.destroy_delay_ms,
+            config.is_readonly,
+            0 if depth is None else depth.entries,
+            topic.kept,
+            topic.queued,
+            0 if worker is None else worker.queue.count,
+            len(self._routes.subscribers(topic.name)),
+        )
+
+
+def page_of(
+    looks: Iterable[Look], limit: int, most: int = MOST_LOOKS
+) -> tuple[list[str], str | None]:
+    """Return the first names; if there may be more, also the name to go on from."""
+    names: list[str] = []
+    last = ""
+    for looked, (name, is_covered) in enumerate(looks):
+        if len(names) == limit or looked == most:
+            return names, last
+        last = name
+        if is_covered:
+            names.append(name)
+    return names, None
+
+
+class NamePage:
+    """A page of the names that a pattern matches, found a few at a time.
+
+    Args:
+        after: The name to go on from, or nothing.
+        limit: How many names it has at most.
+    """
+
+    def __init__(self, names: SortedNames, pattern: Channel, after: str, limit: int) -> None:
+        self._names = names
+        self._pattern = pattern
+        self._left = limit
+        # The name to go on from; None if there are no more.
+        self.next: str | None = after
+
+    def __iter__(self) -> Iterator[list[str]]:
+        """Yield some names; between two steps, names may be added and removed."""
+        looks = MOST_LOOKS
+        while self.next is not None and self._left and looks > 0:
+            few = min(_FEW, looks)
+            found, self.next = page_of(
+                self._names.covered_by(self._pattern, self.next), min(few, self._left), few
+            )
+            self._left -= len(found)
+            looks -= few
+            yield found
+
+
+def event_of(node: str, message: Message) -> Json:
+    """Return a kept message as an event, with what receivers would learn of it."""
+    event: Json = loads(message.wire)
+    delivery = {
+        "id": f"{node}-{message.id}",
+        "state": "OK",
+        "sender": message.sender,
+        "rcvTimestamp": str(message.id),
+        "priority": message.priority,
+    }
+    if message.properties is not None:
+        delivery["properties"] = message.properties
+    event["ext"] = {**event.get("ext", {}), "delivery": delivery}
+    return event

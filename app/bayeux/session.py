@@ -1,0 +1,384 @@
+"""Sessions, and exchanges: requests with their replies.
+
+They refer to each other, so they share a module.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from math import inf
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from holdfast.bayeux.wire.caller import UNKNOWN, Caller, Speaker
+from holdfast.bayeux.wire.identity import Identity
+from holdfast.bayeux.wire.transports import ConnectionType
+from holdfast.delivery.basics.channels import covers
+from holdfast.delivery.basics.timed import Timed
+from holdfast.delivery.messages.batch import Batch
+from holdfast.delivery.messages.entries import SettledBy
+from holdfast.delivery.messages.message import Event
+from holdfast.delivery.messages.verdicts import SILENT
+from holdfast.delivery.queues.queue import CallbackQueue
+from holdfast.delivery.queues.receivers import NOBODY, Receiver
+
+if TYPE_CHECKING:
+    from holdfast.bayeux.wire.cursors import Cursors
+    from holdfast.bayeux.wire.session_hooks import SessionHooks
+    from holdfast.bayeux.wire.subscribe_qos import SubscribeQos
+    from holdfast.bayeux.wire.terms import Terms
+    from holdfast.delivery.requests.reply_channels import ReplyChannel
+
+_WRITTEN: Final = SettledBy.WRITTEN
+
+
+class EventDecorator(Protocol):
+    """Adds to the events of a batch what only their receiver may know."""
+
+    def decorate(self, session: "Session", batch: Batch, /) -> Sequence[Event]:
+        """Return the events of the batch, in order."""
+        ...
+
+
+class Carrier(Protocol):
+    """The way back to the client.
+
+    `answer` takes all bytes or none; False means that the connection is closing and nothing was
+    taken. It never raises and never calls back into the core.
+    """
+
+    connection_type: ConnectionType
+
+    def answer(self, exchange: "Exchange", messages: Sequence[Event]) -> bool:
+        """Send the exchange's replies and the messages."""
+        ...
+
+    def is_draining(self) -> bool:
+        """Whether bytes that were taken have not left this process yet."""
+        ...
+
+    def has_unread(self) -> bool:
+        """Whether the client has sent more on this connection than has reached the core."""
+        ...
+
+    def is_lost(self) -> bool:
+        """Whether the connection ended before this server was done with it.
+
+        It is then unknown whether bytes that were taken have arrived.
+        """
+        ...
+
+
+class Pipe(Protocol):
+    """A connection on which messages may be sent at any time; it serves one session."""
+
+    session: "Session | None"
+
+    def push(self, messages: Sequence[Event]) -> bool:
+        """Send the messages; False if the connection is closing and nothing was taken."""
+        ...
+
+    def is_draining(self) -> bool:
+        """Whether earlier bytes have not left yet; then wait for `Bayeux.drained`."""
+        ...
+
+    def has_unread(self) -> bool:
+        """Whether the client has sent more on this connection than has reached the core."""
+        ...
+
+    def end(self) -> None:
+        """Close the connection of an ended session, unless the client is about to."""
+        ...
+
+
+# A connect whose reply waits until its messages are known: its place among the replies, the reply
+# so far, and the request's `ext`.
+PendingConnect = tuple[int, dict[str, Any], Mapping[str, Any] | None]
+
+
+class Exchange:
+    """One request: its replies in the order of its messages, some of them perhaps pending."""
+
+    __slots__ = (
+        "browser",
+        "carrier",
+        "client_id",
+        "client_verdicts",
+        "connect",
+        "has_passed",
+        "is_aborted",
+        "is_alone",
+        "is_handshake",
+        "is_superseded",
+        "new_browser",
+        "now",
+        "pending_replies",
+        "pipe",
+        "progress",
+        "replies",
+        "replies_first",
+        "session",
+        "speaker",
+        "waits_for_store",
+    )
+
+    def __init__(self, carrier: Carrier, speaker: Speaker, pipe: Pipe | None = None) -> None:
+        self.carrier = carrier
+        # The sender, according to HTTP.
+        self.speaker = speaker
+        # The identity that counts, if there are several; `new_browser` must be set as a cookie.
+        self.browser = speaker.browsers[0] if speaker.browsers else None
+        self.new_browser: str | None = None
+        # Set if the request came over a pipe.
+        self.pipe = pipe
+        self.session: Session | None = None
+        # When the request came, or when its handling continued in a later turn.
+        self.now = 0.0
+        # The client's verdicts in the message that is being handled.
+        self.client_verdicts = SILENT
+        self.replies: list[bytes] = []
+        self.connect: PendingConnect | None = None
+        # Number of pending replies, and the session's client when the first became pending; also
+        # the client that a handshake has made.
+        self.pending_replies = 0
+        self.client_id: str | None = None
+        # Whether the request has a single message; connects among others are never held.
+        self.is_alone = True
+        # The progress of a message that ran out of time, in the form that its handler uses; and
+        # whether its verdicts are applied and the extensions have seen it.
+        self.progress: Any = None
+        self.has_passed = False
+        # The connection is lost: the response goes nowhere.
+        self.is_aborted = False
+        self.is_handshake = False
+        # Whether replies precede the messages that travel with them.
+        self.replies_first = False
+        # Whether the response must wait until the store has the changes of this request.
+        self.waits_for_store = False
+        # The held connect of this exchange was superseded by a newer one.
+        self.is_superseded = False
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether no reply can reach the client, which may have a newer connection."""
+        return self.is_aborted or (self.pipe is not None and self.carrier.is_lost())
+
+    def body_with(self, messages: Sequence[Event]) -> bytes:
+        """Return messages and replies, queued messages first, as a JSON array."""
+        wires = [message.wire for message in messages]
+        parts = self.replies + wires if self.replies_first else wires + self.replies
+        return b"[%b]" % b",".join(parts)
+
+    def take_progress(self) -> Any:  # noqa: ANN401 - its handler knows what it left
+        """Take the stored progress of a message; None if the message is new."""
+        progress, self.progress = self.progress, None
+        return progress
+
+    def store_has_it(self) -> None:
+        """Note that the store has confirmed the changes."""
+        self.waits_for_store = False
+
+
+class ExpiryTimer(Timed):
+    """The timers' entry for the expiring messages of one session."""
+
+    __slots__ = ("session",)
+
+    def __init__(self, session: "Session") -> None:
+        super().__init__()
+        self.session = session
+
+
+class RightsReview(ABC):
+    """The review of a session's rights after a change."""
+
+    @abstractmethod
+    def begin_anew(self) -> None:
+        """Restart the review: the rights have changed again."""
+
+
+class Session(Receiver):
+    """One client: a receiver with an identity, a state and perhaps a held connect."""
+
+    __slots__ = (
+        "attributes",
+        "broadcast_to_publisher",
+        "caller",
+        "carrier",
+        "catching_up",
+        "client_id",
+        "created",
+        "cursors",
+        "deadline",
+        "decorator",
+        "delayed_replies",
+        "deliver_only",
+        "ends_at",
+        "expiry_timer",
+        "extensions",
+        "has_newest_only",
+        "held_connect",
+        "hold_ends_at",
+        "identity",
+        "interval_s",
+        "is_advised",
+        "is_resumed",
+        "lazy_due",
+        "lost_subscriptions",
+        "pending_publishes",
+        "pipe",
+        "published",
+        "quiet_until",
+        "reauthorization",
+        "reply_channel",
+        "rest_interval_s",
+        "seen_ms",
+        "subscription_qos",
+        "terms",
+        "timeout_s",
+        "unfinished",
+        "unsubscribed",
+        "when_published",
+    )
+
+    def __init__(self, client_id: str, number: int, queue: CallbackQueue) -> None:
+        super().__init__(queue, number)
+        self.client_id = client_id
+        self.identity = Identity()
+        # The sender of the session's latest message.
+        self.caller: Caller = UNKNOWN
+        self.extensions: tuple[SessionHooks, ...] = ()
+        self.broadcast_to_publisher = True
+        # Messages travel with connect replies only (CometD's metaConnectDeliverOnly).
+        self.deliver_only = False
+        # While its rights are checked again, nothing is handed over.
+        self.reauthorization: RightsReview | None = None
+        # The terms that the handshake agreed on, if any.
+        self.terms: Terms | None = None
+        self.decorator: EventDecorator | None = None
+        # Set if the client wants cursors.
+        self.cursors: Cursors | None = None
+        # The channel of replies to its requests, if its client asked for one.
+        self.reply_channel: ReplyChannel | None = None
+        # The number of subscribes whose replies must precede messages from histories.
+        self.catching_up = 0
+        # Whether it has subscriptions that bring the newest message of a channel only.
+        self.has_newest_only = False
+        # Data of extensions and services; created when first needed.
+        self.attributes: dict[str, Any] | None = None
+        self.timeout_s = self.interval_s = 0.0
+        self.is_advised = True
+        # Whether its client took it over from another client, or from an earlier process.
+        self.is_resumed = False
+        # The advised pause before the next connect; the present one may have asked for another.
+        self.rest_interval_s = 0.0
+        self.held_connect: Exchange | None = None
+        # Requests that are not completely handled, oldest first; later requests wait for them.
+        self.unfinished: tuple[Exchange, ...] = ()
+        # The carrier of the last connect reply; the session does not expire while it drains.
+        self.carrier: Carrier | None = None
+        self.pipe: Pipe | None = None
+        # When the held connect is answered at the latest or, without one, when the session expires;
+        # infinite while its client is absent.
+        self.deadline = 0.0
+        self.lazy_due = self.quiet_until = 0.0
+        # The QoS of subscriptions that have one; created when first needed.
+        self.subscription_qos: dict[str, SubscribeQos] | None = None
+        # The subscriptions that ended without its client, until that knows, and whether the last
+        # handshake's reply has them; created when first needed.
+        self.lost_subscriptions: dict[str, bool] | None = None
+        # When a named session ends without a client, and when its queue hold ends; zero if never.
+        self.ends_at = self.hold_ends_at = 0.0
+        # When it was created, in nanoseconds since 1970; and when its client was last connected to
+        # an earlier process, in milliseconds.
+        self.created = self.seen_ms = 0
+        # The numbers of pending publishes, accepted publishes, and removed subscriptions.
+        self.pending_publishes = self.published = self.unsubscribed = 0
+        # Called when the last of these publishes is stored; a disconnect waits for that.
+        self.when_published: Callable[[float], None] | None = None
+        # The number of replies that wait for the store; a disconnect's reply follows them.
+        self.delayed_replies = 0
+        # Created when a message with a lifetime first waits.
+        self.expiry_timer: ExpiryTimer | None = None
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether messages only need to be written: nothing negotiated, nothing returned."""
+        queue = self.queue
+        return (
+            queue.settling is _WRITTEN
+            and queue.count == len(queue.new)
+            and not self.is_durable
+            and self.terms is None
+            and self.dispatcher is None
+            and self.decorator is None
+            and self.cursors is None
+            and not self.has_newest_only
+            and self.reauthorization is None
+        )
+
+    @property
+    def takes_addressed(self) -> bool:
+        """Whether it takes messages, and its terms do not exclude point-to-point."""
+        return self.takes_messages and (self.terms is None or self.terms.ptp)
+
+    @property
+    def person(self) -> str:
+        """The subject; without one the cookie, which many sessions may share."""
+        return self.subject if self.subject != NOBODY else self.identity.browser or self.key
+
+    def subscription(self, channel: str) -> str | None:
+        """The most specific subscription that matches a channel; None if there is none."""
+        if channel in self.subscriptions:
+            return channel
+        matching = [pattern for pattern in self.subscriptions if covers(pattern, channel)]
+        return max(matching, key=len, default=None)
+
+    def is_late(self, now: float) -> bool:
+        """Whether lazy messages have waited long enough."""
+        return 0.0 < self.lazy_due <= now
+
+    @property
+    def is_absent(self) -> bool:
+        """Whether its client has left or was silent for too long, and has not come back."""
+        return self.deadline == inf
+
+    @property
+    def has_connection(self) -> bool:
+        """Whether a connect is held or a socket is open at this moment."""
+        return self.held_connect is not None or self.pipe is not None
+
+    @property
+    def is_reachable(self) -> bool:
+        """Whether messages can be sent without waiting for the client."""
+        return self.held_connect is not None or (self.pipe is not None and not self.deliver_only)
+
+    @property
+    def is_heard(self) -> bool:
+        """Whether everything is handled that is known to have come from the client."""
+        if self.unfinished or (self.pipe is not None and self.pipe.has_unread()):
+            return False
+        return self.carrier is None or not self.carrier.has_unread()
+
+    def next_due(self) -> float:
+        """The earliest of this session's deadlines."""
+        due = self.deadline
+        if self.lazy_due and self.lazy_due < due and self.is_reachable:
+            due = self.lazy_due
+        if self.quiet_until and self.quiet_until < due and self.held_connect is not None:
+            due = self.quiet_until
+        if self.terms is not None or self.dispatcher is not None:
+            due = self._next_of_delivery(due)
+        return due
+
+    def _next_of_delivery(self, due: float) -> float:
+        """The earliest of `due` and the deadlines of verdicts, holds and the dispatcher."""
+        verdict_due = self.queue.first_due()
+        if verdict_due and verdict_due < due:
+            due = verdict_due
+        if self.ends_at and self.ends_at < due:
+            due = self.ends_at
+        if self.hold_ends_at and self.hold_ends_at < due:
+            due = self.hold_ends_at
+        dispatcher = self.dispatcher
+        if dispatcher is not None and dispatcher.deadline is not None and dispatcher.deadline < due:
+            due = dispatcher.deadline
+        return due

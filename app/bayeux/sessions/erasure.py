@@ -1,0 +1,152 @@
+"""The erasure of one topic: in one turn, or in as many as its receivers take."""
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from itertools import islice
+
+from holdfast.bayeux.session import Session
+from holdfast.bayeux.sessions.owner import SessionOwner
+from holdfast.bayeux.state.subscriptions import Subscriptions
+from holdfast.delivery.basics.channels import Channels
+from holdfast.delivery.basics.counters import Reason
+from holdfast.delivery.basics.json_text import to_json
+from holdfast.delivery.basics.node import Node
+from holdfast.delivery.messages.message import Message
+from holdfast.delivery.messages.persist_outcome import PersistOutcome
+from holdfast.delivery.messages.request_steps import NO_FIELDS, RequestStep
+from holdfast.delivery.routing.hub import Hub
+from holdfast.delivery.settling.undelivered import Undelivered
+from holdfast.delivery.topics.configured import Topic, Topics
+from holdfast.delivery.topics.states import TopicState
+
+# Sessions that are looked at between two checks whether the turn is over.
+_MOST = 100
+
+
+class Erasure:
+    """Erases a topic: its subscriptions, its history and, if forced, messages that wait in queues.
+
+    Until all exact subscriptions are gone, the topic lives on. The sessions that asked for it
+    are notified when it can bring them no more messages.
+
+    Args:
+        receivers: All receivers with queues, shared queues first, because these pass messages on to
+            sessions. A message that a session returns before it was searched is discarded when it
+            enters its shared queue.
+    """
+
+    def __init__(
+        self,
+        topic: Topic,
+        receivers: Iterator[Session],
+        *,
+        is_forced: bool,
+        topics: Topics,
+        channels: Channels,
+        subscriptions: Subscriptions,
+        hub: Hub[Session],
+        node: Node,
+        owner: SessionOwner,
+        undelivered: Undelivered[Session],
+    ) -> None:
+        self._topics = topics
+        self._channels = channels
+        self._subscriptions = subscriptions
+        self._hub = hub
+        self._node = node
+        self._owner = owner
+        self._undelivered = undelivered
+        self._topic = topic
+        self._is_forced = is_forced
+        # The sessions to notify at its end, because patterns of theirs cover it.
+        self._others: list[Session] = []
+        # The receivers whose queues have yet to be searched.
+        self._left = receivers
+        # Does the next piece of the work; returns whether any is left.
+        self._step: Callable[[float], bool] = self._unsubscribe
+
+    def go_on(self, now: float) -> bool:
+        """Do one piece of the work; return whether any is left."""
+        return self._step(now)
+
+    def _unsubscribe(self, now: float) -> bool:
+        """Remove some exact subscriptions; with the last ones, erase the topic."""
+        name = self._topic.name
+        subscribers, unsubscribed = self._hub.routes.subscribers(name), list[Session]()
+        for session in subscribers[:_MOST]:
+            is_notified = self._notifies(session)
+            self._subscriptions.lose(session, name)
+            self._owner.note(session, now)
+            if is_notified:
+                is_covered = session.subscription(name) is not None
+                (self._others if is_covered else unsubscribed).append(session)
+        # In the same step as their records, which are without the subscription now.
+        self._notify(unsubscribed, {"subscription": name})
+        if len(subscribers) > _MOST:
+            return True
+        self._erase()
+        if not (self._is_forced and self._topic.queued):
+            return False
+        self._step = self._discard
+        return True
+
+    def _notifies(self, session: Session) -> bool:
+        """Whether to notify the session: it understands states and subscribed with `notify`."""
+        pattern = session.subscription(self._topic.name)
+        qos = (session.subscription_qos or {}).get(pattern or "")
+        return session.terms is not None and (qos is None or qos.notify)
+
+    def _erase(self) -> None:
+        topic = self._topic
+        channel = self._channels.named(topic.name)
+        notified = set(self._others)
+        self._others += [
+            session
+            for session in self._hub.routes.receivers(channel)
+            if session not in notified and self._notifies(session)
+        ]
+        if self._is_forced:
+            topic.discards_before = self._node.stamp()
+        self._hub.histories.erase(topic.name)
+        if topic.state is not TopicState.DEAD:
+            self._topics.erase(topic)
+        self._notify(self._others, {})
+
+    def _notify(self, sessions: Sequence[Session], fields: dict[str, str]) -> None:
+        """Deliver the event that says that the topic is erased; who was away gets it later."""
+        living = [session for session in sessions if not session.is_gone]
+        if not living:
+            return
+        delivery = {"state": "ERASED", **fields}
+        event = {"channel": self._topic.name, "data": None, "ext": {"delivery": delivery}}
+        message = Message(to_json(event), id=self._node.stamp(), channel=self._topic.name)
+        # The event is about a moment, and no subscription brings it any longer.
+        message.leaves_no_letter = message.is_direct = True
+        outcome = self._hub.publish(
+            self._channels.named(self._topic.name),
+            message,
+            addressed=living,
+            is_subscribable=False,
+            # Unlike `done`, it is also told what becomes of an event whose fate was unknown.
+            step=RequestStep(NO_FIELDS, partial(self._kept, living, message)),
+        )
+        if outcome is PersistOutcome.REFUSED:
+            self._kept(living, message, outcome)
+
+    def _kept(self, sessions: Sequence[Session], message: Message, outcome: PersistOutcome) -> None:
+        """Notify those who are there, if the store refuses the event."""
+        if outcome is PersistOutcome.REFUSED:
+            message.is_durable = False
+            living = [session for session in sessions if not session.is_gone]
+            self._hub.publish_to(living, message)
+
+    def _discard(self, _: float) -> bool:
+        """Discard the topic's messages in some queues."""
+        some = list(islice(self._left, _MOST))
+        for session in some:
+            queue = session.queue
+            gone = [each for each in queue.messages() if each.is_erased] if queue.has_topics else ()
+            if gone:
+                queue.take_away(gone)
+                self._undelivered.clear_out(session, gone, Reason.ERASED)
+        return len(some) == _MOST

@@ -1,0 +1,109 @@
+"""Identification of clients: the client id names the session, the cookie proves it."""
+
+from collections import OrderedDict
+from math import inf
+from typing import Final
+
+from holdfast.bayeux.rights import Rights
+from holdfast.bayeux.session import Exchange, Session
+from holdfast.bayeux.sessions.owner import SessionOwner
+from holdfast.bayeux.state.session_registry import Sessions
+from holdfast.bayeux.wire.options import Options
+
+# The number of remembered identities of sockets.
+_NEWCOMERS: Final = 10_000
+# The seconds within which a newcomer opens its socket, handshakes and uses the socket.
+JOIN_S: Final = 5.0
+
+
+class Identities:
+    """Finds the session that a request may speak for.
+
+    A browser sends its cookie with every request once it has one, so a browser's session always
+    needs it. A program may open sockets without cookies: a session whose client has never sent a
+    cookie is resumed by its id, over a socket without signs of a browser.
+    """
+
+    def __init__(
+        self, options: Options, sessions: Sessions, rights: Rights, owner: SessionOwner
+    ) -> None:
+        self._trusting = options.trust_client_session
+        self._sessions = sessions
+        self._rights = rights
+        self._owner = owner
+        # Identities that were given to sockets, with the opening times; only the latest ones.
+        self._newcomers: OrderedDict[str, float] = OrderedDict()
+
+    def find(self, client_id: object, exchange: Exchange) -> Session | None:
+        """Return the session with this id, if the request comes from its client.
+
+        Notes in the identity what the request proves, and in the exchange the browser that counts.
+        """
+        session = self.by_id(client_id)
+        if session is None or session.is_away:
+            return None
+        identity, speaker = session.identity, exchange.speaker
+        if (
+            identity.login is not None
+            and speaker.caller is not identity.proved_by
+            and not self._rights.still_proves(identity, speaker.caller)
+        ):
+            return None
+        if len(speaker.browsers) > 1:
+            for browser in filter(identity.has, speaker.browsers):
+                exchange.browser = browser
+        if identity.has(exchange.browser):
+            if not (identity.needs_cookie or speaker.is_cookieless):
+                self._require_cookie(session, exchange.now)
+            return session
+        if self._trusting or self._join(session, exchange) or _is_resumed(session, exchange):
+            return session
+        return None
+
+    def welcome(self, browser: str, opened_at: float) -> None:
+        """Remember the identity that was given to a socket without one."""
+        self._newcomers[browser] = opened_at
+        if len(self._newcomers) > _NEWCOMERS:
+            self._newcomers.popitem(last=False)
+
+    def is_missed_by(self, exchange: Exchange, client_id: object) -> bool:
+        """Return whether a newcomer's session is named by a newcomer that may not join it."""
+        session = self.by_id(client_id)
+        is_newcomers = session is not None and session.identity.newcomer_since > -inf
+        return is_newcomers and exchange.browser in self._newcomers
+
+    def by_id(self, client_id: object) -> Session | None:
+        """Return the session with this id, without proof; the id may be any JSON value."""
+        return self._sessions.of_client(client_id) if type(client_id) is str else None
+
+    def _join(self, session: Session, exchange: Exchange) -> bool:
+        """Let a newcomer's second identity join the session of its handshake, once."""
+        identity, browser = session.identity, exchange.browser
+        since = identity.newcomer_since
+        opened_at = None if browser is None else self._newcomers.get(browser)
+        if opened_at is None or exchange.now > since + JOIN_S:
+            return False
+        if not since - JOIN_S <= opened_at < identity.first_connect:
+            return False
+        identity.newcomer_since = -inf
+        identity.browser_of_socket = browser
+        # A socket opened before the handshake could not have its cookie; the client's next socket
+        # will. Simultaneous events may count in either order.
+        was_opened_before = opened_at < since
+        is_cookieless = exchange.speaker.is_cookieless
+        if not identity.needs_cookie and (was_opened_before or not is_cookieless):
+            self._require_cookie(session, exchange.now)
+        return True
+
+    def _require_cookie(self, session: Session, now: float) -> None:
+        """Require the cookie from now on, also after a restart."""
+        session.identity.needs_cookie = True
+        self._owner.note(session, now)
+
+
+def _is_resumed(session: Session, exchange: Exchange) -> bool:
+    """Return whether the id is enough: only for a socket's first session, and never over HTTP."""
+    pipe = exchange.pipe
+    if session.identity.needs_cookie or not exchange.speaker.is_cookieless:
+        return False
+    return pipe is not None and pipe.session is None

@@ -1,0 +1,232 @@
+"""The life of a session before its end: agreement, connections, queue holds.
+
+`session_ends` ends it, `due_sessions` when its time has come.
+"""
+
+from holdfast.bayeux.advice import session_advice
+from holdfast.bayeux.expiry.expired_messages import MessageExpiry
+from holdfast.bayeux.expiry.session_clock import SessionClock
+from holdfast.bayeux.expiry.unconnected import UnconnectedSessions
+from holdfast.bayeux.replies.answers import Answers
+from holdfast.bayeux.session import Exchange, Pipe, Session
+from holdfast.bayeux.sessions.channel_holds import ChannelHolds
+from holdfast.bayeux.sessions.ends import SessionEnds
+from holdfast.bayeux.sessions.login_events import LoginEvents
+from holdfast.bayeux.sessions.owner import SessionOwner
+from holdfast.bayeux.sessions.reauthorization import Reauthorizations
+from holdfast.bayeux.sessions.topic_life import TopicLife
+from holdfast.bayeux.state.server_state import ServerState
+from holdfast.bayeux.wire.codec import Json
+from holdfast.bayeux.wire.options import Durable
+from holdfast.bayeux.wire.terms import Terms
+from holdfast.delivery.basics.counters import Reason
+from holdfast.delivery.basics.notices import HELD, RESUMED
+from holdfast.delivery.messages.entries import SettledBy
+from holdfast.delivery.queues.dispatcher import Dispatcher, QueueHold
+from holdfast.delivery.settling.settlement import Settlement
+
+
+class SessionLife:
+    """Changes sessions on behalf of clients, deadlines, operators and extensions."""
+
+    def __init__(self, state: ServerState) -> None:
+        self.state = state
+        self.unconnected = UnconnectedSessions()
+        self.clock = SessionClock(
+            state.options, state.sessions, self.unconnected, state.presence, state.node
+        )
+        self.channel_holds = ChannelHolds(
+            state.guard,
+            state.hub,
+            state.channels,
+            state.node,
+            state.journal,
+            state.notices,
+            state.system_events,
+        )
+        self.owner = SessionOwner(state, self.clock, self.channel_holds)
+        self.settlement: Settlement[Session] = Settlement(
+            self.owner,
+            state.store,
+            state.ledger,
+            state.node,
+            state.guard,
+            state.waiting_places,
+            state.journal,
+            state.notices,
+        )
+        self.undelivered = self.settlement.undelivered
+        self.failures = self.settlement.failures
+        self.reauthorizations = Reauthorizations(state, self.owner, self.undelivered)
+        self.hand_overs = self.settlement.hand_overs
+        self.message_expiry = MessageExpiry(
+            self.undelivered, state.hub.histories, state.node, state.log_fault
+        )
+        self.answers = Answers(state, self.clock, self.settlement, self.message_expiry)
+        self.login_events = LoginEvents(
+            state.channels, state.routes, state.node, state.backlog, state.system_events
+        )
+        self.ends = SessionEnds(
+            state,
+            self.answers,
+            self.undelivered,
+            self.message_expiry,
+            self.unconnected,
+            self.login_events,
+        )
+        self.topics = TopicLife(state, self.owner, self.undelivered)
+        # What fills queues comes before what settles their entries, and calls it back.
+        self.owner.serve(self.ends)
+        state.hub.turned_away = self.undelivered.turned_away
+        state.hub.recheck = self.reauthorizations.recheck
+        state.hub.message_expiry = self.message_expiry
+        state.work.dead_letter = self.undelivered.dead_letter
+        state.work.discard = state.subjects.discard = self.undelivered.discard
+
+    def open(self, session: Session) -> None:
+        """Register a session that has begun."""
+        self.state.sessions.add(session)
+        self.unconnected.add(session)
+        self.state.journal.session(session, "opened")
+        if session.dispatcher is not None and session.dispatcher.hold_record is not None:
+            self.state.journal.held("client", receiver=session.key)
+
+    def is_to_be_durable(self, session: Session) -> bool:
+        """Return whether the session is to be durable."""
+        match self.state.options.durable:
+            case Durable.NONE:
+                return False
+            case Durable.NAMED:
+                return session.terms is not None and session.terms.is_named
+            case Durable.ACKED:
+                return session.terms is not None or session.queue.settling is not SettledBy.WRITTEN
+
+    def make_durable(self, session: Session, now: float) -> None:
+        """Make the session durable: the store gets its record when the turn ends."""
+        if not session.is_durable:
+            session.is_durable = True
+            self.state.hub.durables += 1
+        self.note(session, now)
+
+    def note(self, session: Session, now: float) -> None:
+        """Note that the session's record has changed."""
+        self.owner.note(session, now)
+
+    def bind(self, pipe: Pipe, session: Session, now: float) -> None:
+        """Bind the connection to this session, and to no other."""
+        if pipe.session is not session:
+            self.detach(pipe, now)
+            pipe.session = session
+
+    def attach(self, pipe: Pipe, session: Session, now: float) -> None:
+        """Let messages for the session be pushed over this connection."""
+        self.bind(pipe, session, now)
+        session.pipe = pipe
+        # Lazy messages may have waited only for a connection.
+        self.clock.schedule(session)
+        self.drained(pipe)
+
+    def detach(self, pipe: Pipe, now: float) -> None:
+        """Detach a lost connection; its session waits for the client to return."""
+        session = pipe.session
+        pipe.session = None
+        if session is None:
+            return
+        if session.pipe is pipe:
+            session.pipe = None
+        if session.held_connect is not None and session.held_connect.pipe is pipe:
+            self.state.sessions.release_connect(session, session.held_connect)
+            self.clock.await_return(session, now)
+
+    def drained(self, pipe: Pipe) -> None:
+        """Continue to send on a connection that takes bytes again."""
+        session = pipe.session
+        if session is not None and session.queue.count and not session.deliver_only:
+            self.state.hub.make_ready(session)
+
+    def farewell_advice(self, session: Session) -> Json:
+        """Advise the client to reconnect, at once if the next server will know its session.
+
+        Other clients must handshake again, so they come spread. No longer than necessary: clients
+        add the interval to each of their attempts.
+        """
+        state = self.state
+        newcomers = len(state.sessions) - state.hub.durables
+        session.rest_interval_s = 0.0 if session.is_durable else state.admission.spread_s(newcomers)
+        return session_advice(session, self.state.options)
+
+    def agree(self, session: Session, terms: Terms | None, *, acks: bool) -> None:
+        """Set how the session's entries are settled, and what failures mean for it."""
+        session.terms = terms
+        if acks:
+            session.queue.settling = SettledBy.BATCH
+            session.deliver_only = True
+        if terms is None:
+            return
+        session.deliver_only = True
+        session.queue.gives_verdicts = not terms.oneway
+        if terms.oneway:
+            session.queue.settling = SettledBy.WRITTEN
+        elif not acks:
+            session.queue.settling = SettledBy.VERDICT
+        session.queue.response_timeout_s = 0.0 if terms.oneway else terms.response_timeout / 1000
+        session.queue.limit(terms.queue.get("maxEntries"), terms.queue.get("maxBytes"))
+        session.dispatcher = Dispatcher(terms.policy)
+        if terms.dispatcher_active is False:
+            now_ms = self.state.node.now_ms()
+            session.dispatcher.hold_back(QueueHold("asked for at handshake", session.name, now_ms))
+            self.state.notices.report(HELD, session.key, "itself")
+
+    def hold_connect(
+        self, session: Session, exchange: Exchange, timeout_s: float, now: float
+    ) -> None:
+        """Hold the connect until a message comes or its timeout ends."""
+        self.state.sessions.hold_connect(session, exchange)
+        session.deadline = now + timeout_s
+        is_still = session.dispatcher is None or session.dispatcher.deadline is None
+        if is_still and not session.quiet_until and not session.lazy_due:
+            # All other deadlines of the session are in the timers already.
+            self.state.sessions.timers.ring_by(session, session.deadline)
+        else:
+            self.clock.schedule(session)
+
+    def hold_back(
+        self, session: Session, reason: str, who: str, now: float, until_ms: int | None = None
+    ) -> None:
+        """Hold back the queue until it is resumed, or until `until_ms`."""
+        dispatcher = self.failures.dispatcher(session, now)
+        dispatcher.hold_back(QueueHold(reason, who, self.state.node.now_ms(), until_ms))
+        self.state.notices.report(HELD, session.key, who)
+        self.state.journal.held("operator", receiver=session.key)
+        self.state.work.relieve(session)
+        self.note(session, now)
+
+    def resume(
+        self, session: Session, now: float, by: str = "operator", who: str | None = None
+    ) -> None:
+        """End a queue hold; `who` is the operator's name."""
+        dispatcher = session.dispatcher
+        if dispatcher is None or dispatcher.hold_record is None:
+            return
+        dispatcher.resume(now)
+        self.state.notices.report(RESUMED, session.key, who or by)
+        self.state.journal.released(by, receiver=session.key)
+        self.state.presence.show(session, session.subscriptions)
+        self.state.hub.flow_again(session)
+        self.state.waiting_places.move_on_to(session)
+        self.note(session, now)
+
+    def clear(self, session: Session) -> int:
+        """Discard the session's queue; return the number of entries."""
+        messages = session.queue.messages()
+        session.queue.clear()
+        self.undelivered.clear_out(session, messages, Reason.CLEARED)
+        return len(messages)
+
+    def store_is_back(self) -> None:
+        """Look at durable queues when the turn ends: their entries may be handed over again."""
+        for session in self.state.sessions:
+            if session.is_durable and session.queue.count:
+                self.state.hub.make_ready(session)
+        for queue in self.state.waiting_places.queues():
+            self.state.hub.make_ready(queue)

@@ -1,0 +1,142 @@
+"""The owner of sessions: answers the questions of the delivery core about them."""
+
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from holdfast.bayeux.expiry.session_clock import SessionClock
+from holdfast.bayeux.publish.point_to_point import is_ptp
+from holdfast.bayeux.session import Session
+from holdfast.bayeux.sessions.channel_holds import ChannelHolds
+from holdfast.bayeux.sessions.ends import SessionEnds
+from holdfast.bayeux.state.changed_session import ChangedSession
+from holdfast.bayeux.state.server_state import ServerState
+from holdfast.delivery.basics.channels import REPLIES, SERVICES
+from holdfast.delivery.basics.error_codes import ErrorCode
+from holdfast.delivery.letters.dead_letters import CHANNEL
+from holdfast.delivery.letters.unwritten_letters import UnwrittenLetter
+from holdfast.delivery.messages.entries import SettledBy
+from holdfast.delivery.ports.reactions import (
+    DefaultErrorHandler,
+    ErrorHandler,
+    ErrorHandlerChain,
+    OnUserException,
+    RetryThenDead,
+)
+
+_PASSES = "a receiver accepted the message of a probe"
+_DEFAULT = {choice.value: DefaultErrorHandler(choice) for choice in OnUserException}
+
+
+class SessionOwner:
+    """The sessions' owner, for `Settlement`."""
+
+    # Set by `serve`: the ends of sessions need the settlement, which needs this owner.
+    _ends: SessionEnds
+
+    def __init__(
+        self,
+        state: ServerState,
+        clock: SessionClock,
+        channel_holds: ChannelHolds,
+    ) -> None:
+        self._state = state
+        self._clock = clock
+        self._channel_holds = channel_holds
+        self._random = state.random
+        # The channel of dead letters.
+        self._channel = state.channels.named(CHANNEL)
+        self._rules = state.rules
+        # Letters to report to subscribers, and the step that follows the last one.
+        self._unannounced: deque[tuple[UnwrittenLetter, Callable[[], None] | None]] = deque()
+        self._has_limits = any(rule.max_attempts is not None for rule in state.rules.all)
+
+    def serve(self, ends: SessionEnds) -> None:
+        """Set what ends sessions."""
+        self._ends = ends
+
+    def fail_session(self, session: Session, code: ErrorCode) -> None:
+        self._ends.fail_session(session, code)
+
+    def announce(self, dead: Sequence[UnwrittenLetter], done: Callable[[], None]) -> None:
+        if not self._state.routes.receivers(self._channel):
+            done()
+            return
+        is_announcing = bool(self._unannounced)
+        last = len(dead) - 1
+        for place, each in enumerate(dead):
+            self._unannounced.append((each, done if place == last else None))
+        if not is_announcing:
+            self._state.backlog.add(self._announce_next)
+
+    def _announce_next(self, now: float) -> bool:
+        """Report some letters; return whether any are left."""
+        if self._unannounced:
+            dead, done = self._unannounced.popleft()
+            try:
+                self._state.system_events.publish(dead.letter().event())
+            finally:
+                if done is not None:
+                    done()
+        return bool(self._unannounced)
+
+    def max_attempts(self, channel: str) -> int | None:
+        if not self._has_limits:
+            return None
+        return self._rules.named(channel).max_attempts
+
+    def reached(self, channel: str, now: float) -> Iterator[str]:
+        found = self._state.channels.get(channel)
+        for session in () if found is None else self._state.routes.receivers(found):
+            # Holds change nothing for sessions that do not flow, or that cannot refuse.
+            if session.can_refuse and not session.has_left and session.flows(now):
+                yield session.person
+
+    def alert(self, channel: str, reason: str) -> None:
+        self._channel_holds.held_by_guard(channel, reason)
+
+    def release(self, channel: str) -> None:
+        self._channel_holds.release_by_server(channel, "guard", _PASSES)
+
+    def note(self, session: Session, now: float) -> None:
+        if session.is_gone:
+            return
+        self._clock.schedule_hold_end(session, now)
+        if session.dispatcher is not None and session.dispatcher.hold_record is not None:
+            # The hold may be new.
+            self._state.presence.show(session, session.subscriptions)
+        self._state.hub.message_expiry.watch(session)
+        if session.is_durable:
+            self._state.store.save(ChangedSession(session, self._state.node))
+
+    def handler(self, session: Session, channel: str) -> ErrorHandler:
+        choice = "continue" if session.terms is None else session.terms.on_user_exception
+        default: ErrorHandler = _DEFAULT[choice]
+        rule = self._rules.named(channel)
+        if rule.attempts > 1:
+            default = RetryThenDead(
+                rule.attempts,
+                rule.backoff_s,
+                rule.longest_backoff_s,
+                self._random,
+                otherwise=default,
+            )
+        plugged_in = self._state.error_handlers.find(channel)
+        return ErrorHandlerChain(plugged_in, default) if plugged_in else default
+
+    def wants_letters(self, session: Session, channel: str) -> bool:
+        if channel.startswith(REPLIES):
+            # A responder has worked for it.
+            return True
+        is_plain = session.terms is None and session.queue.settling is SettledBy.WRITTEN
+        if is_plain and not session.has_shared_queue:
+            return False
+        # A service's answer is only for its caller, and only while it waits.
+        is_answer = channel.startswith(SERVICES) and not is_ptp(channel)
+        return not is_answer and self._rules.named(channel).dead_letters
+
+    def policy(self, session: Session) -> Mapping[str, Any] | None:
+        if session.terms is None:
+            return None
+        # Others read these terms, so the secret is left out.
+        return {k: v for k, v in session.terms.to_json().items() if k != "secret"}

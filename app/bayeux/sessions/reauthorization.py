@@ -1,0 +1,171 @@
+"""Reauthorization: removes subscriptions and messages that a session's rights no longer cover."""
+
+from collections.abc import Collection, Mapping, Sequence
+
+from holdfast.bayeux.session import RightsReview, Session
+from holdfast.bayeux.sessions.owner import SessionOwner
+from holdfast.bayeux.state.server_state import ServerState
+from holdfast.bayeux.wire.errors import Refused
+from holdfast.delivery.basics.counters import Reason
+from holdfast.delivery.messages.message import Message
+from holdfast.delivery.settling.undelivered import Undelivered
+
+# After this many questions, the review checks whether the turn is over.
+_QUESTIONS = 16
+
+
+class Reauthorizations:
+    """Begins the reviews of sessions."""
+
+    def __init__(
+        self, state: ServerState, owner: SessionOwner, undelivered: Undelivered[Session]
+    ) -> None:
+        self._state = state
+        self._owner = owner
+        self._undelivered = undelivered
+
+    def reauthorize(self, session: Session) -> None:
+        """Ask again for the rights to all subscriptions and queued messages of the session.
+
+        The review runs from the end of the turn; until it ends, nothing is handed over.
+        """
+        if session.is_gone:
+            return
+        session.authorized_at = self._state.hub.recheck_before = self._state.node.stamp()
+        if session.reauthorization is None:
+            self._begin(session, session.subscriptions)
+        else:
+            session.reauthorization.begin_anew()
+
+    def recheck(self, message: Message, receivers: Sequence[Session]) -> None:
+        """Review receivers again for a message accepted before their reauthorization."""
+        for session in receivers:
+            is_doubtful = message.id < session.authorized_at and not session.is_gone
+            if is_doubtful and session.reauthorization is None:
+                self._begin(session, ())
+
+    def _begin(self, session: Session, patterns: Collection[str]) -> None:
+        review = Reauthorization(self._state, self._owner, self._undelivered, session, patterns)
+        session.reauthorization = review
+        self._state.backlog.add(review.go_on)
+
+
+class Reauthorization(RightsReview):
+    """The review of one session: its subscriptions first, then its queue."""
+
+    __slots__ = (
+        "_answers",
+        "_channels",
+        "_has_failed",
+        "_may_catch_up",
+        "_owner",
+        "_patterns",
+        "_session",
+        "_state",
+        "_undelivered",
+    )
+
+    def __init__(
+        self,
+        state: ServerState,
+        owner: SessionOwner,
+        undelivered: Undelivered[Session],
+        session: Session,
+        patterns: Collection[str],
+    ) -> None:
+        self._state = state
+        self._owner = owner
+        self._undelivered = undelivered
+        self._session = session
+        # The subscriptions, and channels of queued messages, that are still to be asked about.
+        self._patterns = list(patterns)
+        self._channels: list[str] = []
+        # The answers so far, by channel or pattern.
+        self._answers: dict[str, bool] = {}
+        # Whether the session may have what they keep, by channel of queued messages.
+        self._may_catch_up: dict[str, bool] = {}
+        self._has_failed = False
+
+    def begin_anew(self) -> None:
+        """Restart the review: the rights have changed again."""
+        self._patterns = list(self._session.subscriptions)
+        self._channels = []
+        self._answers.clear()
+        self._may_catch_up.clear()
+
+    def go_on(self, now: float) -> bool:
+        """Ask some questions; return whether any are left."""
+        session = self._session
+        if not session.is_gone:
+            for _ in range(_QUESTIONS):
+                if not self._ask_next():
+                    break
+            else:
+                return True
+            self._withdraw()
+            self._owner.note(session, now)
+        session.reauthorization = None
+        if session.queue.count:
+            self._state.hub.make_ready(session)
+        return False
+
+    def _ask_next(self) -> bool:
+        """Ask the next question; return False if there is none."""
+        if self._patterns:
+            pattern = self._patterns.pop()
+            self._answers[pattern] = self._may_have(pattern)
+            if not self._answers[pattern]:
+                self._state.subscriptions.lose(self._session, pattern)
+            return True
+        if not self._channels:
+            # Messages on other channels may have come meanwhile.
+            routed = self._session.queue.routed_channels(self._session.key)
+            self._channels = list(routed.difference(self._may_catch_up))
+        if not self._channels:
+            return False
+        channel = self._channels.pop()
+        if channel not in self._answers:
+            self._answers[channel] = self._is_subscribed(channel) or self._may_have(channel)
+        of = self._state.channels.named(channel)
+        self._may_catch_up[channel] = self._state.rights.may_catch_up(self._session, of)
+        return True
+
+    def _is_subscribed(self, name: str) -> bool:
+        channel = self._state.channels.get(name)
+        subscriptions = self._session.subscriptions
+        return channel is not None and not subscriptions.isdisjoint(channel.lookups)
+
+    def _may_have(self, name: str) -> bool:
+        """Return whether the session could subscribe to this now."""
+        session = self._session
+        channel = self._state.channels.get(name)
+        if channel is None:
+            return False
+        message = {"channel": "/meta/subscribe", "subscription": name}
+        try:
+            self._state.rights.check_system(session, channel, message)
+            self._state.rights.check_subscribe(session, channel, message)
+        except Refused:
+            return False
+        except BaseException:
+            # A policy that fails grants nothing, as with a subscribe, and cannot end the server.
+            if not self._has_failed:
+                self._state.log.exception("session %s could not be reauthorized", session.key)
+            self._has_failed = True
+            return False
+        return True
+
+    def _withdraw(self) -> None:
+        """Remove messages from the queue that the session may no longer receive."""
+        denied = _denied(self._answers)
+        without_history = _denied(self._may_catch_up)
+        if not (denied or without_history):
+            return
+        queue, key = self._session.queue, self._session.key
+        messages = queue.withdraw_routed(key, denied, without_history)
+        if messages:
+            self._undelivered.clear_out(self._session, messages, Reason.NOT_ALLOWED)
+
+
+def _denied(answers: Mapping[str, bool]) -> set[str]:
+    return {channel for channel, is_allowed in answers.items() if not is_allowed}

@@ -1,0 +1,240 @@
+"""Restores sessions and their queues after a restart, from what `store/loading.py` read."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from holdfast.bayeux.rights import Rights
+from holdfast.bayeux.session import Session
+from holdfast.bayeux.sessions.life import SessionLife
+from holdfast.bayeux.wire.cursors import Cursors
+from holdfast.bayeux.wire.known_options import QosInvalid
+from holdfast.bayeux.wire.login import Login
+from holdfast.bayeux.wire.subscribe_qos import SubscribeQos
+from holdfast.bayeux.wire.terms import Terms
+from holdfast.bayeux.wire.transports import ConnectionType
+from holdfast.delivery.basics.channels import PRESENCE, SYSTEM
+from holdfast.delivery.basics.counters import Reason
+from holdfast.delivery.basics.error_codes import DELIVERY_ENDED
+from holdfast.delivery.basics.session_states import SessionInput
+from holdfast.delivery.messages.entries import Entry, SettledBy
+from holdfast.delivery.messages.marks import Mark
+from holdfast.delivery.messages.message import Message
+from holdfast.delivery.messages.session_record import SessionRecord
+from holdfast.delivery.messages.trails import FormerAttempts
+from holdfast.delivery.queues.dispatcher import Dispatcher, QueueHold
+from holdfast.delivery.queues.in_flight import by_seq
+from holdfast.delivery.queues.queue import CallbackQueue
+from holdfast.delivery.requests.reply_channels import ReplyChannel
+
+_NS_PER_US = 1000
+# Of messages without marks: those of an ended session are gone before the last of very many
+# messages has returned.
+_UNKNOWN = FormerAttempts(attempts=1, redelivered=1, trail=())
+
+
+def restore(
+    life: SessionLife,
+    record: SessionRecord,
+    entries: list[tuple[Mark, Message]],
+    now: float,
+) -> Session:
+    """Restore the session with its queue and subscriptions; its deadlines start again."""
+    state = life.state
+    queue = CallbackQueue(state.options.queue_limits, state.counters)
+    session = state.sessions.draft(queue)
+    session.client_id = record.client_id or session.client_id
+    session.created = record.created_ms * 1_000_000
+    session.timeout_s = state.options.timeout_s
+    session.interval_s = session.rest_interval_s = state.options.interval_s
+    terms = _terms_of(record, state.options.max_session_timeout_s)
+    life.agree(session, terms, acks=record.acks)
+    session.go_by(record.key)
+    session.is_unclaimed = record.is_unclaimed
+    if record.ret:
+        session.reply_channel = ReplyChannel.restored(record.ret)
+    _identify(session, record, state.rights)
+    _stop(session, record)
+    queue.batch = record.batch
+    # Hand-overs after the last record used higher numbers, but none above the clock's.
+    queue.seq = max(record.seq, state.node.stamp() // _NS_PER_US)
+    queue.is_restored = True
+    _refill(life, session, [each for each in entries if _may_have(session, each[1].channel)], now)
+    state.sessions.add(session)
+    if terms is not None and terms.is_named:
+        state.sessions.name(session, record.key)
+    session.is_durable = session.is_resumed = True
+    state.hub.durables += 1
+    state.subjects.join(session)
+    _withhold(life, session, [each[1] for each in entries])
+    _subscribe(life, session, record)
+    for extension in state.installed.all:
+        agreed = extension.resume(session, now)
+        if agreed is not None:
+            session.extensions += (agreed,)
+    _await_client(life, session, record, now)
+    if record.replay_ids is not None:
+        form = state.cursor_form(has_replay_ids=record.replay_ids)
+        session.cursors = Cursors(form, state.hub.complete_cursor())
+    life.clock.schedule_hold_end(session, now)
+    life.message_expiry.begin(session)
+    if not session.takes_messages:
+        # The earlier process was killed before it could dead-letter late messages.
+        life.undelivered.dead_letter_all(session, DELIVERY_ENDED, "", now)
+    return session
+
+
+def _await_client(life: SessionLife, session: Session, record: SessionRecord, now: float) -> None:
+    if record.client_id:
+        session.advance(SessionInput.CONNECT)
+        session.transport = ConnectionType.LONG_POLLING.value
+        life.clock.await_return(session, now)
+    else:
+        # Only if the client had left: other records say when they were written last.
+        session.seen_ms = record.seen_ms
+        session.advance(SessionInput.LEAVE)
+        life.clock.detach(session, now)
+
+
+def _identify(session: Session, record: SessionRecord, rights: Rights) -> None:
+    """Restore who the session's client is."""
+    identity = session.identity
+    identity.browser = record.browser
+    identity.needs_cookie, identity.is_of_page = record.needs_cookie, record.is_of_page
+    identity.role = rights.role_of(record.warrant)
+    identity.warrant = record.warrant if identity.has_role else ""
+    identity.login = None if record.login is None else Login.of_json(record.login)
+
+
+def _terms_of(record: SessionRecord, longest_s: float) -> Terms | None:
+    if not record.delivery:
+        return None
+    terms = Terms.of(record.delivery)
+    if record.is_granted:
+        return replace(terms, is_granted=True)
+    return terms.waiting_at_most(longest_s)
+
+
+def _subscribe(life: SessionLife, session: Session, record: SessionRecord) -> None:
+    state = life.state
+    lost = [*record.lost_subscriptions]
+    for name in record.subscriptions:
+        pattern = state.channels.get(name)
+        if pattern is None or not _may_have(session, pattern.name):
+            lost.append(name)
+            continue
+        try:
+            qos = SubscribeQos.of(record.subscription_qos.get(name, {}), is_kept=True)
+        except QosInvalid as invalid:
+            # Without its filter, the subscription would bring messages that nobody asked for.
+            state.log.warning("%s has lost its subscription to %s: %s", session.name, name, invalid)
+            lost.append(name)
+        else:
+            state.subscriptions.add(session, pattern, qos)
+            if state.presence.is_visible(pattern):
+                state.presence.restore(pattern.name, session)
+    for name in lost:
+        state.subscriptions.note_lost(session, name)
+
+
+def restore_without_session(life: SessionLife, key: str, messages: Sequence[Message]) -> None:
+    """Restore a shared queue or the history of a channel; settle what ended sessions left.
+
+    Messages to the subject of an ended session return to the queue of the subject, work to its own.
+    """
+    state = life.state
+    if key.startswith("/"):
+        _restore_history(life, key, messages)
+        return
+    name, _, number = key.rpartition("/")
+    if number == "0":
+        state.waiting_places.restore(name, messages)
+        return
+    session = state.sessions.draft(CallbackQueue(state.options.queue_limits, state.counters))
+    session.go_by(key)
+    session.is_durable = True
+    state.counters.restored += len(messages)
+    takes_back = state.waiting_places.take_back_late
+    left = [message for message in messages if not takes_back(session, message.tried(_UNKNOWN))]
+    if left:
+        life.undelivered.discard(session, left, Reason.SESSION_ENDED)
+
+
+def _restore_history(life: SessionLife, name: str, messages: Sequence[Message]) -> None:
+    state = life.state
+    rule = state.rules.named(name)
+    depth = life.topics.depth(name, rule)
+    if depth is not None:
+        is_whole = rule.durable is True
+        state.hub.histories.restore(name, messages, depth, is_whole=is_whole)
+    else:
+        for message in messages:
+            state.store.leave_history(name, message.id)
+
+
+def _may_have(session: Session, channel: str) -> bool:
+    """Return whether the session may receive the channel: system events need a valid warrant.
+
+    Presence is a matter of rights.
+    """
+    return (
+        session.identity.has_role or not channel.startswith(SYSTEM) or channel.startswith(PRESENCE)
+    )
+
+
+def _withhold(life: SessionLife, session: Session, messages: list[Message]) -> None:
+    """Discard messages that the session may no longer receive, before anybody takes it over."""
+    withheld = [message for message in messages if not _may_have(session, message.channel)]
+    if withheld:
+        life.state.counters.restored += len(withheld)
+        life.undelivered.discard(session, withheld, Reason.NOT_ALLOWED)
+
+
+def _stop(session: Session, record: SessionRecord) -> None:
+    """Restore a queue hold, and the state of a session whose delivery has stopped."""
+    held = record.hold
+    if not held.is_active:
+        if session.dispatcher is None:
+            session.dispatcher = Dispatcher()
+        session.dispatcher.hold_back(QueueHold(held.reason, held.who, held.since_ms, held.until_ms))
+    if record.is_given_up:
+        if session.dispatcher is None:
+            session.dispatcher = Dispatcher()
+        session.advance(SessionInput.STOP)
+
+
+def _refill(
+    life: SessionLife, session: Session, entries: list[tuple[Mark, Message]], now: float
+) -> None:
+    """Restore the queue: entries in flight, returned and new."""
+    queue = session.queue
+    queue.is_mixed = bool(entries)
+    due = now + queue.response_timeout_s if queue.response_timeout_s else 0.0
+    in_flight: list[Entry] = []
+    for mark, message in entries:
+        if not mark.position:
+            queue.take_in(mark.with_former(message))
+            continue
+        queue.count += 1
+        queue.size += len(message.wire)
+        # Older marks of returned entries have no last number: their position stands in for it.
+        entry = Entry(message, abs(mark.seq) or mark.position, mark.batch)
+        entry.place = mark.position
+        entry.attempts, entry.redelivered = mark.attempts, mark.redelivered
+        entry.trail = mark.trail
+        if mark.seq <= 0 or queue.settling is SettledBy.WRITTEN:
+            # It is unknown whether this batch, which was being written, was sent.
+            entry.is_in_flight = False
+            queue.returned[entry.seq] = entry
+            if message.expires_ms:
+                queue.track_lifetime(message)
+        else:
+            entry.due = due
+            in_flight.append(entry)
+        queue.batch = max(queue.batch, mark.batch)
+        queue.seq = max(queue.seq, entry.seq)
+    queue.in_flight().update((entry.seq, entry) for entry in sorted(in_flight, key=by_seq))
+    if len(in_flight) == 1:
+        in_flight[0].was_alone = True
+    if queue.returned:
+        queue.narrow()
+    life.state.counters.restored += len(entries)

@@ -1,0 +1,79 @@
+"""Named sessions that messages are addressed to before any client has come."""
+
+from dataclasses import replace
+
+from holdfast.bayeux.session import Session
+from holdfast.bayeux.sessions.life import SessionLife
+from holdfast.bayeux.sessions.slots import SessionSlots
+from holdfast.bayeux.sessions.takeover import leave
+from holdfast.bayeux.wire.destinations import Destination
+from holdfast.bayeux.wire.options import Options
+from holdfast.bayeux.wire.terms import Terms, TermsInvalid
+from holdfast.delivery.basics.error_codes import CODES, NO_CONNECTION
+from holdfast.delivery.queues.queue import CallbackQueue
+from holdfast.delivery.waiting.shared_queues import EXHAUSTED, OverQuota, Undeliverable
+from holdfast.delivery.waiting.subjects import UNKNOWN
+
+
+class UnclaimedSessions:
+    """Creates these sessions as if a client had made a handshake with the name, and left.
+
+    Until a client comes, they take no messages of their subject.
+    """
+
+    def __init__(self, life: SessionLife, slots: SessionSlots) -> None:
+        self._life, self._slots = life, slots
+
+    def open(
+        self, destination: Destination, size: int, sender: Session | None, now: float
+    ) -> Session:
+        """Create one for a message of this size. Raises `Undeliverable` before any change."""
+        life, state = self._life, self._life.state
+        if not state.options.ptp_create_session:
+            raise Undeliverable(UNKNOWN)
+        terms = _terms_of(destination, state.options)
+        session = state.sessions.draft(CallbackQueue(state.options.queue_limits, state.counters))
+        session.go_by(terms.key)
+        life.agree(session, terms, acks=False)
+        self._check(session, size, sender)
+        session.is_unclaimed = True
+        session.created = state.node.stamp()
+        life.open(session)
+        state.sessions.name(session, terms.key)
+        if sender is not None and sender.caller.network:
+            state.sessions.usages.charge(session, sender)
+        if life.is_to_be_durable(session):
+            life.make_durable(session, now)
+        leave(life, session, now)
+        state.subjects.join(session)
+        return session
+
+    def _check(self, draft: Session, size: int, sender: Session | None) -> None:
+        """Check that there is room for the session, without evicting another."""
+        state = self._life.state
+        siblings = state.sessions.names.of_subject(draft.subject)
+        if any(each.key == draft.key for each in siblings):
+            # The session exists, and its delivery has stopped.
+            raise Undeliverable(UNKNOWN)
+        if len(siblings) >= state.options.max_sessions_per_subject:
+            raise Undeliverable(CODES["user.configuration.maxSession"])
+        lacking = draft.queue.lacks_room(size)
+        if lacking is not None:
+            raise Undeliverable(CODES[lacking.value])
+        quota = "" if sender is None else state.quotas.used_up(sender)
+        if quota:
+            raise OverQuota(quota)
+        if self._slots.free() <= 0:
+            raise Undeliverable(EXHAUSTED)
+        if self._life.is_to_be_durable(draft) and not state.store.is_available:
+            raise Undeliverable(NO_CONNECTION)
+
+
+def _terms_of(destination: Destination, options: Options) -> Terms:
+    """Return the terms of a client that asks only for the name. Raises `Undeliverable`."""
+    try:
+        terms = Terms.of({"session": destination.key})
+    except TermsInvalid as invalid:
+        raise Undeliverable(UNKNOWN) from invalid
+    most = options.max_sessions_per_subject
+    return replace(terms, max_sessions=most).waiting_at_most(options.max_session_timeout_s)

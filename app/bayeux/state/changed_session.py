@@ -1,0 +1,64 @@
+"""A session that changed in this turn, and what the store keeps of it: `record_of`."""
+
+from holdfast.bayeux.session import Session
+from holdfast.delivery.basics.node import Node
+from holdfast.delivery.messages.entries import SettledBy
+from holdfast.delivery.messages.session_record import HoldRecord, SessionRecord
+
+
+class ChangedSession:
+    """A session that has changed in this turn, and may change again before the turn ends."""
+
+    __slots__ = ("_node", "_session", "key")
+
+    def __init__(self, session: Session, node: Node) -> None:
+        self.key = session.key
+        self._session = session
+        self._node = node
+
+    def record(self) -> SessionRecord:
+        return record_of(self._session, self._node.now_ms())
+
+
+def record_of(session: Session, now_ms: int) -> SessionRecord:
+    """Return the session's record for the store."""
+    terms, identity = session.terms, session.identity
+    hold = None if session.dispatcher is None else session.dispatcher.hold_record
+    return SessionRecord(
+        key=session.key,
+        client_id="" if session.is_away else session.client_id,
+        browser=identity.browser or "",
+        needs_cookie=identity.needs_cookie,
+        is_of_page=identity.is_of_page,
+        subject=session.subject,
+        number=0 if terms is None else terms.number,
+        name=session.name,
+        delivery={} if terms is None else terms.to_json(),
+        acks=session.queue.settling is SettledBy.BATCH,
+        warrant=identity.warrant,
+        login=None if identity.login is None else identity.login.to_json(),
+        subscriptions=sorted(session.subscriptions),
+        subscription_qos={
+            name: qos.to_json() for name, qos in (session.subscription_qos or {}).items()
+        },
+        lost_subscriptions=list(session.lost_subscriptions or ()),
+        batch=session.queue.batch,
+        seq=session.queue.seq,
+        hold=HoldRecord()
+        if hold is None
+        else HoldRecord(
+            is_active=False,
+            reason=hold.reason,
+            until_ms=hold.until,
+            who=hold.who,
+            since_ms=hold.since,
+        ),
+        is_given_up=not session.takes_messages,
+        timeout_s=0.0 if terms is None else terms.timeout / 1000,
+        is_granted=terms is not None and terms.is_granted,
+        is_unclaimed=session.is_unclaimed,
+        replay_ids=None if session.cursors is None else session.cursors.form.has_replay_ids,
+        ret="" if session.reply_channel is None else session.reply_channel.id,
+        created_ms=session.created // 1_000_000,
+        seen_ms=now_ms,
+    )

@@ -1,0 +1,209 @@
+"""The parts of one server that other parts use: options, sessions, routes."""
+
+import logging
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Protocol
+
+from holdfast.bayeux.extending.base import SessionExtension
+from holdfast.bayeux.extending.error_handlers import ErrorHandlers
+from holdfast.bayeux.extending.installed import InstalledExtensions
+from holdfast.bayeux.limits.admission import Admission
+from holdfast.bayeux.limits.budgets import Budgets
+from holdfast.bayeux.limits.quotas import Quotas
+from holdfast.bayeux.rights import Rights
+from holdfast.bayeux.session import Session
+from holdfast.bayeux.state.backlog import Backlog, Step
+from holdfast.bayeux.state.channel_rules import ChannelRules
+from holdfast.bayeux.state.presence_events import PresenceEvents
+from holdfast.bayeux.state.service_channels import Services
+from holdfast.bayeux.state.session_registry import Sessions
+from holdfast.bayeux.state.shared_queue_sessions import SharedQueueSessions
+from holdfast.bayeux.state.subscriptions import Subscriptions
+from holdfast.bayeux.state.system_events import SystemEvents
+from holdfast.bayeux.wire.codec import Json
+from holdfast.bayeux.wire.cursors import CursorForm
+from holdfast.bayeux.wire.errors import ErrorReply
+from holdfast.bayeux.wire.options import Options
+from holdfast.delivery.basics.channels import Channels, Kind
+from holdfast.delivery.basics.node import Node
+from holdfast.delivery.basics.notices import Notices
+from holdfast.delivery.guard.holds import Guard
+from holdfast.delivery.messages.message import Message
+from holdfast.delivery.ports.journal_port import NO_JOURNAL, DeliveryJournal
+from holdfast.delivery.ports.ledger import Ledger
+from holdfast.delivery.ports.refused_publishes import RefusedPublishes
+from holdfast.delivery.ports.store_port import StorePort
+from holdfast.delivery.requests.outstanding import Requests
+from holdfast.delivery.routing.histories import Histories
+from holdfast.delivery.routing.hub import Hub
+from holdfast.delivery.routing.presence import Presence
+from holdfast.delivery.topics.configured import Topics
+from holdfast.delivery.topics.senders import Senders
+from holdfast.delivery.waiting.places import WaitingPlaces
+from holdfast.delivery.waiting.subjects import Subjects
+from holdfast.delivery.waiting.work_queues import WorkQueues
+
+Outcome = SessionExtension | BaseException | None
+
+
+def never() -> bool:
+    return False
+
+
+class RunLater(Protocol):
+    """Awaits work outside the core, in limited time; calls back with its outcome and the time."""
+
+    def __call__(
+        self, work: Awaitable[object], done: Callable[[Outcome, float], None], /
+    ) -> None: ...
+
+
+class ServerState:
+    """Makes the parts that need no session life; ends no session and answers no request."""
+
+    def __init__(
+        self,
+        options: Options,
+        *,
+        new_id: Callable[[], str],
+        random: Callable[[], float],
+        on_ready: Callable[[], None],
+        run_later: RunLater,
+        node: Node,
+        store: StorePort,
+        epoch: str = "",
+        journal: DeliveryJournal = NO_JOURNAL,
+        is_turn_over: Callable[[], bool] = never,
+    ) -> None:
+        self.log = logging.getLogger("holdfast.bayeux")
+        self.options = options
+        self.new_id = new_id
+        self.random = random
+        self.run_later = run_later
+        # Returns whether divisible work should continue in a later turn.
+        self.is_turn_over = is_turn_over
+        self._on_ready = on_ready
+        # Whether the web layer knows already that the turn must end with a `flush`.
+        self.is_awake = False
+        self.is_stopping = False
+        # The number of handshakes that wait for asynchronous extensions.
+        self.handshakes_pending = 0
+        self.node = node
+        # Marks the cursors of this store: another store has another epoch.
+        self.epoch = epoch
+        self._plain_cursors = CursorForm(epoch, has_replay_ids=False)
+        self._replay_ids = CursorForm(epoch, has_replay_ids=True)
+        self.journal = journal
+        self.backlog = Backlog(self.wake, is_turn_over)
+        self.channels = Channels(options.channel_limits)
+        self.rules = ChannelRules(self.channels, options.channels)
+        self.guard = Guard(self.rules.is_guarded, options.guard)
+        self.notices, self.refused_publishes = Notices(), RefusedPublishes(journal)
+        # Sessions with a lazy message of this turn, and its delay in seconds.
+        self.lingering: list[tuple[Session, float]] = []
+        self.store, self.ledger = store, Ledger(store, journal)
+        self.hub = self._hub()
+        self.routes, self.counters = self.hub.routes, self.hub.counters
+        self.system_events = SystemEvents(self.channels, self.hub, node)
+        rules = self.rules.all
+        self.keeps_history = any(rule.history is not None for rule in rules)
+        self.topics = self.routes.topics = self._topics()
+        self.presence: Presence[Session] = Presence(
+            is_used=any(rule.has_presence for rule in rules),
+            by_rule=self.rules.has_presence,
+            stamp=node.stamp,
+            changed=PresenceEvents(
+                self.channels, self.routes, self.backlog, self.system_events
+            ).note,
+        )
+        self.sessions = Sessions(new_id, first=node.stamp() // 1000)
+        self.waiting_places = self._waiting_places()
+        self.subjects, self.work = self.waiting_places.subjects, self.waiting_places.work
+        self.admission = Admission(options.handshake_rate, random)
+        self.budgets = Budgets(options, self.admission, self.notices)
+        self.quotas = Quotas(options, self.sessions.usages, node, self.admission, self.notices)
+        self.rights = Rights(self.channels)
+        self.requests = Requests[Session](journal, self.backlog.add)
+        self.subscriptions = Subscriptions(
+            options, self.hub, self.presence, self.rights, self.work, self.quotas
+        )
+        self.services, self.error_handlers = Services(self.channels), ErrorHandlers(self.channels)
+        self.installed = InstalledExtensions()
+
+    def _hub(self) -> Hub[Session]:
+        hub: Hub[Session] = Hub(
+            on_ready=self.wake,
+            linger=self._linger,
+            store=self.store,
+            histories=Histories(self.options.history_limits, self.node.stamp()),
+            ledger=self.ledger,
+            notices=self.notices,
+        )
+        rules = self.rules.all
+        hub.keeps_history = any(rule.history is not None and rule.durable for rule in rules)
+        hub.has_work_queues = bool(self.options.work_patterns)
+        return hub
+
+    def _topics(self) -> Topics:
+        options = self.options
+        senders = Senders(options.quotas.topics, 0)
+        topics = Topics(self.routes.__contains__, self.rules.topic, options.max_topics, senders)
+        topics.are_used = any(rule.topic for rule in self.rules.all)
+        return topics
+
+    def _waiting_places(self) -> WaitingPlaces[Session]:
+        options, hub = self.options, self.hub
+        sessions = SharedQueueSessions(hub, self.sessions, self.node)
+        senders = Senders(options.quotas.addressed, options.quotas.addressed_bytes)
+        return WaitingPlaces(
+            Subjects(hub, sessions, options.subject_limits, senders),
+            WorkQueues(
+                hub,
+                sessions,
+                options.work_limits,
+                senders,
+                self.channels,
+                is_used=hub.has_work_queues,
+            ),
+        )
+
+    def wake(self) -> None:
+        """Ensure that the turn ends with a `flush`."""
+        if not self.is_awake:
+            self.is_awake = True
+            self._on_ready()
+
+    def _linger(self, session: Session, message: Message) -> None:
+        """Let `flush` limit the delay of a lazy message."""
+        self.lingering.append((session, message.linger_s or 0.0))
+        self.wake()
+
+    def when_kept(self, step: Step) -> None:
+        """Run the step at the end of the turn in which the store has answered all earlier calls."""
+        self.store.after(partial(self.backlog.at_turn_end, step))
+
+    def cursor_form(self, *, has_replay_ids: bool) -> CursorForm:
+        """Return the form in which sessions have their cursors."""
+        return self._replay_ids if has_replay_ids else self._plain_cursors
+
+    def note_refused(self, message: Json, error: ErrorReply) -> None:
+        """Count a message that was refused, if it is a publish."""
+        name = message.get("channel")
+        channel = self.channels.get(name) if type(name) is str else None
+        if channel is None:
+            self.refused_publishes.note(error.reason, "")
+        elif channel.kind is not Kind.META:
+            self.refused_publishes.note(error.reason, channel.name)
+
+    def log_fault(self, session: Session) -> None:
+        """Log that serving a session failed; call it in an `except` clause."""
+        # The failure of one session must not affect the sessions after it.
+        self.log.exception("session %s could not be served", session.key)
+
+    def keep_history(self) -> None:
+        """Expect a channel to keep messages, though its rule does not say so.
+
+        From now on publishes may wait for the store even if nobody is subscribed.
+        """
+        self.keeps_history = self.hub.keeps_history = True

@@ -1,0 +1,105 @@
+"""All sessions of this server: by id, by name, and with the held connects of each browser."""
+
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+
+from holdfast.bayeux.limits.names import Names
+from holdfast.bayeux.limits.usage import Usages
+from holdfast.bayeux.session import Exchange, Session
+from holdfast.delivery.basics.session_states import SessionInput
+from holdfast.delivery.basics.timers import Timers
+from holdfast.delivery.queues.queue import CallbackQueue
+
+# How many replaced client ids are remembered.
+_REPLACED = 10_000
+
+
+class Sessions:
+    """All sessions, and the number of held connects of each browser."""
+
+    def __init__(self, new_id: Callable[[], str], *, first: int) -> None:
+        self._new_id = new_id
+        self._by_id: dict[str, Session] = {}
+        self.names = Names()
+        self.usages = Usages()
+        self._replaced: OrderedDict[str, None] = OrderedDict()
+        # Held connects by browser.
+        self.held_by_browser: dict[str, int] = {}
+        # Numbers name sessions in data that outlive this process, so they are never reused.
+        self._drafted = first
+        self.created = 0
+        self.timers: Timers[Session] = Timers()
+        self.ended: Counter[str] = Counter()
+
+    def __len__(self) -> int:
+        return len(self._by_id)
+
+    def __iter__(self) -> Iterator[Session]:
+        """All sessions, including those that are away."""
+        return iter(self._by_id.values())
+
+    def draft(self, queue: CallbackQueue) -> Session:
+        """Make a session with an unguessable id; it does not exist until it is added."""
+        self._drafted += 1
+        return Session(self._new_id(), self._drafted, queue)
+
+    def add(self, session: Session) -> None:
+        """Register a session."""
+        self._by_id[session.client_id] = session
+        self.usages.add(session)
+        self.created += 1
+
+    def named(self, key: str) -> Session | None:
+        """Return the session with a name that its client chose."""
+        return self.names.get(key)
+
+    def of_subject(self, subject: str) -> Sequence[Session]:
+        """Return all sessions of the subject, with names of their own or not."""
+        return self.usages.of_subject(subject)
+
+    def of_client(self, client_id: str | None) -> Session | None:
+        """Return the session with a client id, whatever the browser; not for ids from clients."""
+        return None if client_id is None else self._by_id.get(client_id)
+
+    def name(self, session: Session, key: str) -> None:
+        """Register the session under this name, by which it can be taken over."""
+        session.go_by(key)
+        self.names.add(session)
+
+    def rename(self, session: Session, client_id: str) -> None:
+        """Give the session a new client id; the old client will be told not to return."""
+        del self._by_id[session.client_id]
+        self._replaced[session.client_id] = None
+        if len(self._replaced) > _REPLACED:
+            self._replaced.popitem(last=False)
+        session.client_id = client_id
+        self._by_id[client_id] = session
+
+    def was_replaced(self, client_id: object) -> bool:
+        """Return whether another client has taken over the session of this one."""
+        return type(client_id) is str and client_id in self._replaced
+
+    def remove(self, session: Session, how: SessionInput) -> None:
+        """Remove a session that has ended."""
+        del self._by_id[session.client_id]
+        self.names.remove(session)
+        self.usages.remove(session)
+        self.timers.drop(session)
+        self.ended[how.value] += 1
+
+    def hold_connect(self, session: Session, exchange: Exchange) -> None:
+        """Note that the session holds this connect, and count it for its browser."""
+        session.held_connect = exchange
+        browser = exchange.browser
+        if browser is not None and exchange.pipe is None:
+            held = self.held_by_browser
+            held[browser] = held.get(browser, 0) + 1
+
+    def release_connect(self, session: Session, exchange: Exchange) -> None:
+        """Note that the session no longer holds this connect."""
+        session.held_connect = None
+        browser = exchange.browser
+        if browser is not None and exchange.pipe is None:
+            held = self.held_by_browser.pop(browser) - 1
+            if held:
+                self.held_by_browser[browser] = held

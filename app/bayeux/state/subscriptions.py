@@ -1,0 +1,186 @@
+"""Adding and removing of subscriptions, for clients, operators and restarts."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from holdfast.bayeux.limits.quotas import Quotas
+from holdfast.bayeux.rights import Rights
+from holdfast.bayeux.session import Session
+from holdfast.bayeux.wire.codec import Json
+from holdfast.bayeux.wire.errors import ErrorReply, Refused
+from holdfast.bayeux.wire.operation import Operation
+from holdfast.bayeux.wire.options import Options
+from holdfast.bayeux.wire.subscribe_qos import PLAIN, SubscribeQos
+from holdfast.delivery.basics.channels import Channel, overlaps
+from holdfast.delivery.routing.hub import Hub
+from holdfast.delivery.routing.presence import Presence
+from holdfast.delivery.routing.selections import Filter
+from holdfast.delivery.waiting.work_queues import WorkQueues
+
+
+class Subscriptions:
+    """Adds and removes subscriptions."""
+
+    def __init__(
+        self,
+        options: Options,
+        hub: Hub[Session],
+        presence: Presence[Session],
+        rights: Rights,
+        work: WorkQueues[Session],
+        quotas: Quotas,
+    ) -> None:
+        self._options = options
+        self._routes, self._counters = hub.routes, hub.counters
+        self._presence = presence
+        self._rights = rights
+        self._work = work
+        self._quotas = quotas
+
+    def join(
+        self,
+        session: Session,
+        patterns: Mapping[str, Channel],
+        message: Json,
+        qos: SubscribeQos = PLAIN,
+    ) -> None:
+        """Subscribe the session to all of the patterns, or to none.
+
+        The QoS replaces that of existing subscriptions. Raises `Refused`.
+        """
+        more = self.check_join(session, patterns, message, qos)
+        self.check_create(session, patterns, message)
+        for channel in patterns.values():
+            self.add(session, channel, qos)
+            if self._presence.is_visible(channel):
+                self._presence.join(channel.name, session)
+        if more:
+            self._quotas.count_subscriptions(session, more)
+            self._work.move_on_to(session)
+
+    def check_join(
+        self,
+        session: Session,
+        patterns: Mapping[str, Channel],
+        message: Json,
+        qos: SubscribeQos,
+    ) -> int:
+        """Check that the session may subscribe to the patterns; return how many are new to it.
+
+        This does not include the right to create them. Raises `Refused`.
+        """
+        if qos.filter is not None:
+            self._check_filters(session, qos.filter, patterns)
+        if qos.choice:
+            self._refuse_choice(patterns, qos.choice)
+        more = sum(name not in session.subscriptions for name in patterns)
+        if more:
+            self._check_room(session, more)
+        for channel in patterns.values():
+            self._rights.check_system(session, channel, message)
+        if not self._rights.are_open:
+            for channel in patterns.values():
+                self._rights.check_subscribe(session, channel, message)
+        return more
+
+    def check_create(
+        self, session: Session, patterns: Mapping[str, Channel], message: Json
+    ) -> None:
+        """Check that the session may create those that nobody has subscribed to.
+
+        Raises `Refused`.
+        """
+        if self._rights.are_open:
+            return
+        for name, channel in patterns.items():
+            if name not in self._routes:
+                self._rights.check_create(Operation.SUBSCRIBE, session, channel, message)
+
+    def add(self, session: Session, channel: Channel, qos: SubscribeQos) -> None:
+        """Add a subscription, or replace the QoS of an existing one."""
+        routes = self._routes
+        if session.lost_subscriptions is not None:
+            session.lost_subscriptions.pop(channel.name, None)
+        if qos.filter is not None:
+            qos = replace(qos, filter=routes.filters.shared(qos.filter))
+        routes.add(channel, session, qos.selection(session.name) if qos.is_selective else None)
+        session.subscriptions.add(channel.name)
+        if qos is not PLAIN and qos != PLAIN:
+            if session.subscription_qos is None:
+                session.subscription_qos = {}
+            session.subscription_qos[channel.name] = qos
+            session.has_newest_only |= qos.newest_only
+        elif session.subscription_qos is not None:
+            session.subscription_qos.pop(channel.name, None)
+        if not qos.responds:
+            session.silent_on = (session.silent_on or set()) | {channel.name}
+        elif session.silent_on is not None:
+            session.silent_on.discard(channel.name)
+
+    def _check_filters(
+        self, session: Session, filter: Filter, patterns: Mapping[str, Channel]
+    ) -> None:
+        """Check that subscriptions to these patterns may have the filter; raises `Refused`."""
+        options, filters = self._options, self._routes.filters
+        known = session.subscription_qos or {}
+        others = sum(qos.filter is not None for name, qos in known.items() if name not in patterns)
+        if others + len(patterns) > options.max_session_filters:
+            most = str(options.max_session_filters)
+            raise Refused(ErrorReply.SUBSCRIPTIONS_EXCEEDED, "filter", most)
+        if len(filters) >= options.max_filters and not filters.shared(filter).uses:
+            raise Refused(ErrorReply.SUBSCRIPTIONS_USED_UP, "filter")
+
+    def _refuse_choice(self, patterns: Iterable[str], option: str) -> None:
+        """Refuse an option by which a receiver would choose among the messages of a work queue."""
+        for work in self._options.work_patterns:
+            if any(overlaps(work, pattern) for pattern in patterns):
+                raise Refused(ErrorReply.DELIVERY_INVALID, "user.illegalArgument", option)
+
+    def _check_room(self, session: Session, more: int) -> None:
+        """Check that the session may have this many more subscriptions; raises `Refused`."""
+        options, wanted = self._options, len(session.subscriptions) + more
+        if wanted > options.max_subscriptions:
+            raise self.too_many()
+        most = options.max_total_subscriptions
+        # A session that uses up the total must not keep others from subscribing.
+        if self._routes.count + more > most and wanted > most // options.max_sessions:
+            self._counters.subscriptions_refused += 1
+            raise Refused(ErrorReply.SUBSCRIPTIONS_USED_UP)
+        self._quotas.check_subscriptions(session, more)
+
+    def lose(self, session: Session, pattern: str) -> None:
+        """Remove a subscription without its client, which its next handshake tells."""
+        if pattern in session.subscriptions:
+            self.note_lost(session, pattern)
+        self.part(session, pattern)
+
+    def note_lost(self, session: Session, pattern: str) -> None:
+        """Note that the session has lost the subscription; only a named one has a next client."""
+        if session.terms is None or not session.terms.is_named:
+            return
+        if session.lost_subscriptions is None:
+            session.lost_subscriptions = {}
+        lost = session.lost_subscriptions
+        lost[pattern] = False
+        if len(lost) > self._options.max_subscriptions:
+            # Its client subscribed to more in between, so it is there, and knows of the first.
+            del lost[next(iter(lost))]
+
+    def part(self, session: Session, pattern: str) -> None:
+        """Remove the subscription, if the session has it."""
+        if pattern not in session.subscriptions:
+            return
+        self._routes.remove(pattern, session)
+        session.subscriptions.remove(pattern)
+        if session.silent_on is not None:
+            session.silent_on.discard(pattern)
+        if self._presence.is_used:
+            self._presence.leave(pattern, session)
+        session.unsubscribed += 1
+        if session.subscription_qos is not None:
+            session.subscription_qos.pop(pattern, None)
+        self._work.relieve(session)
+
+    def too_many(self) -> Refused:
+        """Return the refusal of a subscription beyond the limit."""
+        return Refused(ErrorReply.SUBSCRIPTIONS_EXCEEDED, str(self._options.max_subscriptions))

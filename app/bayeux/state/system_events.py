@@ -1,0 +1,32 @@
+"""Events of the server itself, for operators who have subscribed to its channels."""
+
+from holdfast.bayeux.session import Session
+from holdfast.bayeux.wire.codec import Json
+from holdfast.delivery.basics.channels import Channels
+from holdfast.delivery.basics.json_text import to_json
+from holdfast.delivery.basics.node import Node
+from holdfast.delivery.messages.message import Message
+from holdfast.delivery.routing.hub import Hub
+from holdfast.delivery.routing.selections import Candidate
+
+
+class SystemEvents:
+    """Publishes events of the server on their channels, if anybody listens."""
+
+    def __init__(self, channels: Channels, hub: Hub[Session], node: Node) -> None:
+        self._channels = channels
+        self._hub = hub
+        self._node = node
+
+    def publish(self, event: Json, life_ms: int | None = None) -> None:
+        """Publish the event; with `life_ms`, it expires after that time."""
+        channel = self._channels.named(event["channel"])
+        if not self._hub.routes.receivers(channel):
+            return
+        message = Message(to_json(event), id=self._node.stamp(), channel=channel.name)
+        # A dead letter for one of these events would only cause another such event.
+        message.leaves_no_letter = True
+        if life_ms is not None:
+            message.limit_life(life_ms, is_forced=True)
+        candidate = Candidate(channel=channel.name, data=event.get("data"))
+        self._hub.publish(channel, message, candidate)

@@ -1,0 +1,317 @@
+"""Catching up: new subscriptions get what their channels keep, ahead of newer messages."""
+
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from typing import Any
+
+from holdfast.bayeux.session import Session
+from holdfast.bayeux.state.server_state import ServerState
+from holdfast.bayeux.wire.codec import Json
+from holdfast.bayeux.wire.cursors import Cursors
+from holdfast.bayeux.wire.errors import ErrorReply, Refused
+from holdfast.bayeux.wire.starts import MOST_CHANNELS, Start, Starts
+from holdfast.bayeux.wire.subscribe_qos import SubscribeQos
+from holdfast.bayeux.wire.turn_over import TurnOver
+from holdfast.delivery.basics.channels import Channel, lookups
+from holdfast.delivery.messages.message import Message
+from holdfast.delivery.routing.histories import KeptMessages, cursor_of
+from holdfast.delivery.routing.selections import Candidate
+
+# The most messages of histories that one subscribe reads: it begins no further history then.
+_MOST_MESSAGES = 10_000
+# The most messages of one history that it reads in one step.
+_STEP = 1_000
+
+
+class _Found:
+    """A kept message, with the subscription that brings it and where that begins."""
+
+    # A compiled class, because tuples with names take several times as long to make and read.
+    def __init__(self, message: Message, pattern: str, start: Start) -> None:
+        self.message = message
+        self.pattern = pattern
+        self.start = start
+
+
+class CatchUp:
+    """The messages that one subscribe gets from histories, and what is missing there.
+
+    It reads the histories and asks the filter in as many turns as that takes.
+    """
+
+    def __init__(
+        self,
+        state: ServerState,
+        session: Session,
+        starts: Starts,
+        qos: SubscribeQos,
+        patterns: Mapping[str, Channel],
+        message: Json,
+    ) -> None:
+        self.qos = qos
+        self.patterns = patterns
+        self._state = state
+        self._histories = state.hub.histories
+        self._session = session
+        self._starts = starts
+        self._selection = qos.selection(session.name)
+        self._message = message
+        self._now_ms = state.node.now_ms()
+        # The part that is left to read.
+        self._steps = self._read()
+        # The number of channels that it has looked at.
+        self._looked = 0
+        # The channels that have starts of their own, each with the pattern that covers it.
+        self._named: list[tuple[Channel, str, Start]] = []
+        # The arrival of the first message that enters a history meanwhile, and the cursor behind
+        # which all such messages are.
+        self._arrival = self._histories.arrival
+        self._begun = cursor_of(self._histories.newest)
+        self._found: dict[int, _Found] = {}
+        # The messages that the filter has yet to be asked about; its answers, by id; whether it was
+        # asked in this turn.
+        self._unasked: list[Message] = []
+        self._answers: dict[int, bool] = {}
+        self._has_asked = False
+        # Whether anything depends on a cursor. By pattern, the cursors behind which anything may be
+        # missing, and the ranges that are missing.
+        self._has_cursor = False
+        self._gaps: dict[str, int] = {}
+        self._lost: dict[str, tuple[int, int]] = {}
+        self.messages: list[Message] = []
+
+    def gather(self, *, is_wanted: bool) -> None:
+        """Find the messages, in order.
+
+        Raises `TurnOver` if there is no time; call it again then. Raises `Refused` if nobody waits
+        for the reply any more, or if the session has no right to the histories.
+        """
+        if not is_wanted:
+            raise Refused(ErrorReply.REQUEST_TIMEOUT)
+        self._has_asked = False
+        for _ in self._steps:
+            if self._state.is_turn_over():
+                raise TurnOver
+        self._read_newer()
+        while self._unasked:
+            self._selects(self._unasked[-1])
+            self._unasked.pop()
+        for accepted in self._state.hub.waiting_for_store(self.patterns):
+            self._selects(accepted.message)
+        self._check_rights()
+        found = [self._found[id] for id in sorted(self._found)]
+        selected = [each for each in found if self._selects(each.message)]
+        self.messages = self._fitting(selected)
+        if self._starts.ordinary.newest_first:
+            self.messages.reverse()
+        if self._gaps:
+            # Not `complete_cursor`: only messages that a history keeps move that.
+            end = cursor_of(self._state.node.stamp())
+            for name, cursor in self._gaps.items():
+                self._lose(name, cursor, end)
+
+    def _check_rights(self) -> None:
+        """Check that the session may have all of it; its rights may change between two turns."""
+        if self._session.identity.grants is None:
+            return
+        for pattern in self.patterns.values():
+            if not self._starts.of_pattern(pattern.name).is_at_end:
+                self._check_right(pattern)
+        for channel, _, _ in self._named:
+            self._check_right(channel)
+
+    def _check_right(self, channel: Channel) -> None:
+        self._state.rights.check_rules(self._starts.operation, self._session, channel)
+
+    def _read(self) -> Iterator[None]:
+        """Read the histories in short steps; between two, some may be cut or erased."""
+        yield from self._find_named()
+        # A session without the rights must not cause that histories are read.
+        self._check_rights()
+        self._state.subscriptions.check_create(self._session, self.patterns, self._message)
+        for pattern in self.patterns.values():
+            start = self._starts.of_pattern(pattern.name)
+            if not start.is_at_end:
+                yield from self._read_pattern(pattern, start)
+        for channel, name, start in self._named:
+            yield from self._read_named(channel, name, start)
+            yield
+
+    def _find_named(self) -> Iterator[None]:
+        """Find the channels that have starts of their own, if a pattern covers them."""
+        for name, start in self._starts.named.items():
+            if name in self.patterns or start.is_at_end:
+                continue
+            pattern = next((each for each in lookups(name) if each in self.patterns), None)
+            channel = None if pattern is None else self._state.channels.get(name)
+            if pattern is not None and channel is not None and not channel.is_wild:
+                self._named.append((channel, pattern, start))
+            yield
+
+    def _read_pattern(self, pattern: Channel, start: Start) -> Iterator[None]:
+        histories, is_whole = self._covered_by(pattern)
+        for kept in histories:
+            own = self._starts.named.get(kept.channel, start)
+            is_whole &= yield from self._read_history(kept, pattern.name, own)
+        if not is_whole:
+            self._miss(pattern.name, start.cursor or 0)
+        if pattern.is_wild or not histories:
+            self._look_for_gap(pattern, pattern.name, start)
+            yield
+
+    def _read_named(self, channel: Channel, pattern: str, start: Start) -> Iterator[None]:
+        """Read the history of a channel below a pattern that has a start of its own."""
+        histories: list[KeptMessages] = []
+        is_whole = True
+        if self._starts.of_pattern(pattern).is_at_end:
+            # Otherwise it was read with the others.
+            histories, is_whole = self._covered_by(channel)
+            for kept in histories:
+                is_whole &= yield from self._read_history(kept, pattern, start)
+        if not is_whole:
+            self._miss(pattern, start.cursor or 0)
+        if self._histories.get(channel.name) is None:
+            self._look_for_gap(channel, pattern, start)
+
+    def _covered_by(self, pattern: Channel) -> tuple[list[KeptMessages], bool]:
+        """Return the histories of a pattern, and whether these are all."""
+        most = MOST_CHANNELS - self._looked
+        histories, looked = self._histories.covered_by(pattern, most)
+        self._looked += min(looked, most)
+        return histories, looked <= most
+
+    def _read_history(
+        self, kept: KeptMessages, pattern: str, start: Start
+    ) -> Generator[None, None, bool]:
+        """Read one history; return whether there was room for that."""
+        if len(self._found) >= _MOST_MESSAGES:
+            return False
+        if start.cursor is None:
+            messages = kept.newest(start.entries, self._now_ms)
+        else:
+            messages = kept.since(start.cursor, self._now_ms)
+            self._has_cursor = True
+            self._lose_kept(pattern, start.cursor, kept.floor)
+        for place, message in enumerate(messages, 1):
+            self._add(message, pattern, start)
+            if place % _STEP == 0:
+                yield
+        yield
+        return True
+
+    def _add(self, message: Message, pattern: str, start: Start) -> None:
+        if message.id not in self._found:
+            self._found[message.id] = _Found(message, pattern, start)
+            if self._selection.filter is not None:
+                self._unasked.append(message)
+
+    def _look_for_gap(self, channel: Channel, pattern: str, start: Start) -> None:
+        """Note what may be missing of channels that keep nothing now."""
+        if start.cursor is not None:
+            self._has_cursor = True
+            if self._state.rules.keeps_all(channel) and not self._histories.misses(channel):
+                self._lose_kept(pattern, start.cursor, self._histories.floor)
+            else:
+                self._miss(pattern, start.cursor)
+
+    def _miss(self, pattern: str, cursor: int) -> None:
+        """Note that anything behind the cursor may be missing, up to the end of the catch-up."""
+        self._gaps[pattern] = min(self._gaps.get(pattern, cursor), cursor)
+
+    def _lose_kept(self, pattern: str, cursor: int, floor: int) -> None:
+        """Note messages that are no longer kept; those that came meanwhile were found in time."""
+        self._lose(pattern, cursor, min(floor, self._begun))
+
+    def _lose(self, pattern: str, cursor: int, floor: int) -> None:
+        if cursor < floor:
+            before = self._lost.get(pattern, (cursor, floor))
+            self._lost[pattern] = (min(before[0], cursor), max(before[1], floor))
+
+    def _read_newer(self) -> None:
+        """Find the messages that were published meanwhile."""
+        arrival = self._arrival
+        while arrival.message is not None and arrival.next is not None:
+            self._add_newer(arrival.message)
+            arrival = arrival.next
+        self._arrival = arrival
+
+    def _add_newer(self, message: Message) -> None:
+        for name in lookups(message.channel):
+            if name in self.patterns:
+                start = self._starts.of_pattern(name)
+                start = self._starts.named.get(message.channel, start)
+                if not start.is_at_end:
+                    self._add(message, name, start)
+
+    def _selects(self, message: Message) -> bool:
+        """Return whether the subscription selects the message."""
+        selection, answers = self._selection, self._answers
+        if selection.filter is None:
+            return not selection.not_from or selection.not_from != message.sender
+        if message.id not in answers:
+            if self._has_asked and self._state.is_turn_over():
+                raise TurnOver
+            self._has_asked = True
+            answers[message.id] = Candidate.of(message).suits(selection)
+        return answers[message.id]
+
+    def _fitting(self, found: Sequence[_Found]) -> list[Message]:
+        """Return the newest of these that fill half of the queue's room; the rest is for others."""
+        queue = self._session.queue
+        queued = set(queue.ids()) if queue.count else set()
+        entries, size = queue.room_left()
+        entries, size = entries // 2, size // 2
+        fitting: list[Message] = []
+        has_room = True
+        for each in reversed(found):
+            message = each.message
+            if message.id in queued:
+                continue
+            size -= len(message.wire)
+            has_room = has_room and len(fitting) < entries and size >= 0
+            if has_room:
+                fitting.append(message)
+            else:
+                cursor = cursor_of(message.id)
+                begin = cursor - 1 if each.start.cursor is None else each.start.cursor
+                self._lose(each.pattern, begin, cursor)
+        fitting.reverse()
+        return fitting
+
+    def deliver(self) -> None:
+        """Queue the messages found; include the session in publishes that wait for the store."""
+        session, hub = self._session, self._state.hub
+        copies = [message.initial() for message in self.messages]
+        if self._starts.has_cursors:
+            give_cursors(self._state, session, self._starts, copies)
+        hub.catch_up(session, copies)
+        for accepted in hub.waiting_for_store(self.patterns):
+            self._has_asked = False
+            if self._selects(accepted.message):
+                hub.include(session, accepted)
+
+    def answer(self) -> Json | None:
+        """Return what the reply says in `ext.replay`, if anything."""
+        if not (self._starts.has_cursors or self._lost):
+            return None
+        said: dict[str, Any] = {"epoch": self._state.epoch, "messages": len(self.messages)}
+        if self._has_cursor or self._lost:
+            said["recovered"] = not self._lost
+        if self._lost:
+            said["lost"] = {
+                name: {"from": first, "to": last} for name, (first, last) in self._lost.items()
+            }
+        return said
+
+
+def give_cursors(
+    state: ServerState, session: Session, starts: Starts, coming: Sequence[Message] = ()
+) -> None:
+    """Give the session cursors, none of which passes a message that it has yet to get."""
+    ids = [message.id for message in coming]
+    if session.cursors is None:
+        ids += session.queue.ids()
+    promised = min([state.hub.complete_cursor(), *[cursor_of(id) - 1 for id in ids]])
+    if session.cursors is not None:
+        promised = min(promised, session.cursors.promised)
+    form = state.cursor_form(has_replay_ids=starts.has_replay_ids)
+    session.cursors = Cursors(form, promised)

@@ -1,0 +1,175 @@
+"""`/meta/subscribe` and `/meta/unsubscribe`: all channels of a message, or none."""
+
+from collections.abc import Sequence
+from itertools import islice
+
+from holdfast.bayeux.replies.answers import Answers
+from holdfast.bayeux.replies.pending import begin_pending, finish_when_kept
+from holdfast.bayeux.rights import BY_POLICY
+from holdfast.bayeux.session import Exchange, Session
+from holdfast.bayeux.state.changed_session import ChangedSession
+from holdfast.bayeux.state.server_state import ServerState
+from holdfast.bayeux.subscribe.catching_up import CatchUp
+from holdfast.bayeux.wire.codec import Json
+from holdfast.bayeux.wire.errors import ErrorReply, Refused
+from holdfast.bayeux.wire.known_options import QosInvalid
+from holdfast.bayeux.wire.reserved import refuse_replies
+from holdfast.bayeux.wire.starts import Starts, initial_update, starts_of
+from holdfast.bayeux.wire.subscribe_qos import PLAIN, SubscribeQos
+from holdfast.bayeux.wire.turn_over import TurnOver
+from holdfast.delivery.basics.channels import REPLIES, Channel, Kind
+
+_META = frozenset(
+    f"/meta/{name}" for name in ("handshake", "connect", "subscribe", "unsubscribe", "disconnect")
+)
+# Channel names handled between two checks of the turn budget.
+_NAMES = 64
+
+
+class _Progress:
+    """The progress of a subscribe or unsubscribe that takes several turns."""
+
+    def __init__(self) -> None:
+        self.channels: list[Channel] = []
+        self.catch_up: CatchUp | None = None
+
+
+def _progress(exchange: Exchange) -> _Progress:
+    progress: _Progress | None = exchange.take_progress()
+    return progress or _Progress()
+
+
+class SubscribeHandler:
+    """Handles the subscribes and unsubscribes of clients."""
+
+    def __init__(self, state: ServerState, answers: Answers) -> None:
+        self._state = state
+        self._answers = answers
+
+    def subscribe(self, exchange: Exchange, session: Session, message: Json, reply: Json) -> bool:
+        """Add subscriptions; existing ones are no error. Returns whether the reply is complete."""
+        state, progress = self._state, _progress(exchange)
+        channels = self._channels(exchange, message, progress)
+        catch_up = progress.catch_up
+        if catch_up is None:
+            patterns = self._patterns(session, channels)
+            qos, starts = PLAIN, None
+            if message.get("ext"):
+                qos, initial = subscribe_qos(session, message)
+                starts = starts_of(message["ext"].get("replay"), state.epoch) or initial
+            if starts is None:
+                state.subscriptions.join(session, patterns, message, qos)
+            else:
+                # Before the histories are read: a session without the right must not cause that.
+                state.subscriptions.check_join(session, patterns, message, qos)
+                catch_up = CatchUp(state, session, starts, qos, patterns, message)
+                progress.catch_up = catch_up
+        if catch_up is not None:
+            try:
+                catch_up.gather(is_wanted=not exchange.is_aborted)
+            except TurnOver:
+                exchange.progress = progress
+                raise
+            state.budgets.spend_answer(session, len(catch_up.messages), exchange.now)
+            state.subscriptions.join(session, catch_up.patterns, message, catch_up.qos)
+            catch_up.deliver()
+            answer = catch_up.answer()
+            if answer is not None:
+                reply["ext"] = {"replay": answer}
+            exchange.replies_first = True
+        return self._confirm(exchange, session, message, reply)
+
+    def unsubscribe(self, exchange: Exchange, session: Session, message: Json, reply: Json) -> bool:
+        """Remove subscriptions of the session; it must have all of them.
+
+        Others have no influence on the reply. Returns whether the reply is complete.
+        """
+        state = self._state
+        channels = self._channels(exchange, message, _progress(exchange))
+        if any(channel.kind is Kind.META for channel in channels):
+            raise Refused(ErrorReply.UNSUBSCRIBE_FAILED)
+        patterns = [channel.name for channel in channels if channel.kind is Kind.BROADCAST]
+        if not session.subscriptions.issuperset(patterns):
+            raise Refused(ErrorReply.CHANNEL_MISSING)
+        for pattern in patterns:
+            state.subscriptions.part(session, pattern)
+        return self._confirm(exchange, session, message, reply)
+
+    def _patterns(self, session: Session, channels: Sequence[Channel]) -> dict[str, Channel]:
+        """Return the channels that have messages. Raises `Refused` for unknown meta channels."""
+        for channel in channels:
+            if channel.name.startswith(REPLIES):
+                self._check_replies(session, channel)
+            if channel.kind is Kind.META:
+                known = channel.name in _META
+                error = ErrorReply.SUBSCRIBE_DENIED if known else ErrorReply.CREATE_DENIED
+                raise Refused(error, BY_POLICY)
+        # Subscribing to a service succeeds without effect: services answer their caller anyway.
+        return {
+            channel.name: channel
+            for channel in channels
+            if channel.kind is Kind.BROADCAST and not channel.name.startswith(REPLIES)
+        }
+
+    def _check_replies(self, session: Session, channel: Channel) -> None:
+        """Refuse channels of replies, but for the session's own, which it gets anyway."""
+        if not self._state.requests.is_offered:
+            refuse_replies(channel)
+        own = session.reply_channel
+        if own is None or not channel.name.startswith(own.name + "/"):
+            raise Refused(ErrorReply.SUBSCRIBE_DENIED, BY_POLICY)
+
+    def _channels(self, exchange: Exchange, message: Json, progress: _Progress) -> list[Channel]:
+        """Return the channels that the message names, as a string or an array of strings."""
+        subscription = message.get("subscription")
+        if subscription is None:
+            raise Refused(ErrorReply.SUBSCRIPTION_MISSING)
+        names = subscription if isinstance(subscription, list) else [subscription]
+        state, channels = self._state, progress.channels
+        if len(names) > state.options.max_subscriptions:
+            raise state.subscriptions.too_many()
+        for name in islice(names, len(channels), None):
+            channel = state.channels.get(name) if isinstance(name, str) else None
+            if channel is None:
+                raise Refused(ErrorReply.SUBSCRIPTION_INVALID)
+            channels.append(channel)
+            if len(channels) % _NAMES == 0 and state.is_turn_over():
+                exchange.progress = progress
+                raise TurnOver
+        if not channels:
+            raise Refused(ErrorReply.SUBSCRIPTION_INVALID)
+        return channels
+
+    def _confirm(self, exchange: Exchange, session: Session, message: Json, reply: Json) -> bool:
+        """Confirm the message; return whether the reply is complete.
+
+        Durable subscriptions are stored first.
+        """
+        reply["successful"] = True
+        if not session.is_durable:
+            return True
+        state = self._state
+        state.store.save(ChangedSession(session, state.node))
+        fulfil = begin_pending(self._answers, message, exchange, reply)
+        # Messages from histories must not precede the reply.
+        session.catching_up += 1
+
+        def go_on(now: float) -> None:
+            fulfil(now)
+            session.catching_up -= 1
+            state.hub.make_ready(session)
+
+        finish_when_kept(state, session, go_on)
+        return False
+
+
+def subscribe_qos(session: Session, message: Json) -> tuple[SubscribeQos, Starts | None]:
+    """Return the QoS of the subscriptions, and where they start. Raises `Refused`."""
+    asked = message["ext"].get("delivery")
+    if asked is None:
+        return PLAIN, None
+    try:
+        return SubscribeQos.of(asked, is_kept=session.is_durable), initial_update(asked)
+    except QosInvalid as invalid:
+        error = ErrorReply.DELIVERY_INVALID
+        raise Refused(error, "user.illegalArgument", str(invalid)) from invalid

@@ -1,0 +1,106 @@
+"""Decodes requests into messages and encodes replies."""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import orjson
+
+from holdfast.bayeux.wire.errors import ErrorReply, RequestRefused
+from holdfast.bayeux.wire.hooks import names_of
+from holdfast.bayeux.wire.unfit import Salvage, Unfit, malformed, no_object
+from holdfast.delivery.basics.json_text import is_deeper, to_json, to_strict_json
+
+Json = dict[str, Any]
+
+log = logging.getLogger(__name__)
+
+# The number of these bytes approximates the number of values and names, with arrays and objects
+# counted twice: the best cheap estimate of the time that decoding and checking take. A name takes
+# longer than most values.
+_STRUCTURE: Final = b"[]{},:"
+_CONTENT: Final = bytes(set(range(256)).difference(_STRUCTURE, b'"'))
+
+
+@dataclass(frozen=True, slots=True)
+class RequestLimits:
+    """Limits of one request, on any transport."""
+
+    bytes: int = 4 * 1024 * 1024
+    messages: int = 5000
+    depth: int = 512
+    # The names of members count, too, and an array or an object as two. Reading the default number
+    # takes some 15 ms.
+    values: int = 65_000
+
+
+def decode(body: bytes, limits: RequestLimits) -> list[Json]:
+    """Decode a request, a single message or an array; messages that are not valid are `Unfit`.
+
+    Integers beyond 64 bits become the nearest doubles, as in browsers. Raises `RequestRefused`.
+    """
+    found = read(body, limits)
+    if isinstance(found, Salvage):
+        while not found.go_on():
+            pass
+        return found.messages
+    return found
+
+
+def read(body: bytes, limits: RequestLimits) -> list[Json] | Salvage:
+    """Decode a request, or return a `Salvage` if some of its messages may be unfit."""
+    if len(body) > limits.bytes or _has_more_values(body, limits.values):
+        raise RequestRefused(ErrorReply.REQUEST_TOO_LARGE)
+    try:
+        decoded: object = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return Salvage(body, limits.messages, limits.depth)
+    messages: list[Any] = decoded if isinstance(decoded, list) else [decoded]
+    if not messages:
+        raise malformed("no messages")
+    if len(messages) > limits.messages:
+        raise RequestRefused(ErrorReply.REQUEST_TOO_LARGE)
+    for message in messages:
+        if not isinstance(message, dict):
+            raise malformed(no_object(messages.index(message) + 1))
+    if len(body) > limits.depth and body.count(b"[") + body.count(b"{") > limits.depth:
+        depth = limits.depth - isinstance(decoded, list)
+        return [
+            Unfit(message, ErrorReply.MESSAGE_TOO_DEEP) if is_deeper(message, depth) else message
+            for message in messages
+        ]
+    return messages
+
+
+def _has_more_values(body: bytes, most: int) -> bool:
+    """Return whether the bytes encode more than `most` values and names."""
+    if len(body) <= most or _weigh(body) <= most:
+        return False
+    # Structure inside strings does not count. Without escapes, strings are what is between quotes.
+    if b"\\" in body:
+        body = body.replace(b"\\\\", b"").replace(b'\\"', b"")
+    bare = body.translate(None, _CONTENT)
+    if bare.count(b'"') <= 2 * most:
+        bare = b"".join(bare.split(b'"')[::2])
+    return len(bare) > most
+
+
+def _weigh(body: bytes) -> int:
+    return len(body) - len(body.translate(None, _STRUCTURE))
+
+
+def encode_reply(reply: Json, authors: Sequence[object] = ()) -> bytes:
+    """Encode a reply; one that an extension made unencodable is replaced.
+
+    Args:
+        authors: The extensions that may have changed the reply; for the log.
+    """
+    try:
+        return to_strict_json(reply)
+    except (TypeError, ValueError, RecursionError):
+        names = names_of(authors)
+        log.exception("a reply could not be encoded as JSON%s", f": {names}" if names else "")
+        named = {name: reply[name] for name in ("channel", "id") if name in reply}
+        error = ErrorReply.SERVER_FAULT.wire()
+        return to_json({**named, "successful": False, "error": error})

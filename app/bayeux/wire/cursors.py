@@ -1,0 +1,92 @@
+"""Cursors on events and connect replies, from which returning clients catch up."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import orjson
+
+from holdfast.bayeux.wire.codec import Json
+from holdfast.delivery.basics.json_text import to_json
+from holdfast.delivery.messages.batch import Batch
+from holdfast.delivery.messages.message import Event, Message
+from holdfast.delivery.routing.histories import cursor_of
+
+_CURSOR: Final = b'"replay":{"cursor":%d,"epoch":%b}'
+# A wire without this has no `ext`.
+_EXT: Final = b'"ext"'
+# The most events that are remembered for the next receivers.
+_MOST: Final = 1000
+
+
+class CursorForm:
+    """Adds cursors to the events of all sessions that want them in the same form.
+
+    Args:
+        has_replay_ids: Whether they also stand in the data, where Salesforce's clients look.
+    """
+
+    def __init__(self, epoch: str, *, has_replay_ids: bool) -> None:
+        self.epoch = epoch
+        self._json = orjson.dumps(epoch)
+        self.has_replay_ids = has_replay_ids
+        self._known: dict[int, Event] = {}
+
+    def events(self, batch: Batch, events: Sequence[Event]) -> Sequence[Event]:
+        """Return the events of the batch; those of channels with a history have cursors."""
+        return [
+            event if message.depth is None else self._event(message, event)
+            for message, event in zip(batch.messages, events, strict=True)
+        ]
+
+    def _event(self, message: Message, event: Event) -> Event:
+        if event is not message:
+            return Event(self._wire(message, event.wire, is_decorated=True))
+        known = self._known.get(message.id)
+        if known is None:
+            if len(self._known) >= _MOST:
+                self._known.clear()
+            known = Event(self._wire(message, message.wire, is_decorated=False))
+            self._known[message.id] = known
+        return known
+
+    def _wire(self, message: Message, wire: bytes, *, is_decorated: bool) -> bytes:
+        if self.has_replay_ids:
+            return self._parsed(message, wire)
+        cursor = _CURSOR % (cursor_of(message.id), self._json)
+        if is_decorated:
+            # The `ext` of a decorated event is its last field.
+            return b"%b,%b}}" % (wire[:-2], cursor)
+        if _EXT in wire:
+            return self._parsed(message, wire)
+        return b'%b,"ext":{%b}}' % (wire[:-1], cursor)
+
+    def _parsed(self, message: Message, wire: bytes) -> bytes:
+        """Return an event with a cursor among the fields that it has."""
+        event: Json = orjson.loads(wire)
+        cursor = cursor_of(message.id)
+        event["ext"] = {**event.get("ext", {}), "replay": {"cursor": cursor, "epoch": self.epoch}}
+        data: Any = event.get("data")
+        if self.has_replay_ids and isinstance(data, dict):
+            inner = data.get("event", {})
+            if isinstance(inner, dict):
+                event["data"] = {**data, "event": {**inner, "replayId": cursor}}
+        return to_json(event)
+
+
+class Cursors:
+    """The cursors of one session."""
+
+    __slots__ = ("form", "promised")
+
+    def __init__(self, form: CursorForm, promised: int) -> None:
+        self.form = form
+        # No message up to this cursor will come, if the client has what it was sent.
+        self.promised = promised
+
+    def add_to(self, reply: Json, settled: int, undelivered: Sequence[int]) -> None:
+        """Add the cursor to a connect reply; it stays behind messages that are on their way."""
+        if undelivered:
+            settled = min(settled, cursor_of(min(undelivered)) - 1)
+        self.promised = max(self.promised, settled)
+        replay = {"cursor": self.promised, "epoch": self.form.epoch}
+        reply.setdefault("ext", {})["replay"] = replay

@@ -1,0 +1,36 @@
+"""Names that the protocol reserves for features; they are refused without the feature.
+
+After a reply of success, clients would rely on a feature that does not exist.
+"""
+
+from holdfast.bayeux.wire.codec import Json
+from holdfast.bayeux.wire.errors import ErrorReply, Refused
+from holdfast.delivery.basics.channels import REPLIES, Channel
+
+# Keys of `ext`. An extension that owns a key provides the feature.
+RESERVED_EXT = frozenset(["replyTo", "request", "timeout"])
+# Services. A service that is installed provides the feature.
+_SERVICES = frozenset(["/service/admin", "/service/delivery"])
+
+
+def refuse_ext(name: str, message: Json) -> None:
+    """Refuse a message that asks for a missing feature."""
+    value = message["ext"][name]
+    if value is not None and value is not False:
+        raise _not_supported(f"ext.{name}")
+
+
+def refuse_service(channel: Channel) -> None:
+    """Refuse a call of a reserved service that is not installed."""
+    if channel.name in _SERVICES:
+        raise _not_supported(channel.name)
+
+
+def refuse_replies(channel: Channel) -> None:
+    """Refuse to publish or subscribe on the channels of replies to requests."""
+    if channel.name.startswith(REPLIES):
+        raise _not_supported(REPLIES)
+
+
+def _not_supported(name: str) -> Refused:
+    return Refused(ErrorReply.NOT_SUPPORTED, "internal.notImplemented", name)

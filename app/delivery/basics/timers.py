@@ -1,0 +1,72 @@
+"""Thousands of deadlines without a timer each: buckets of a tenth of a second."""
+
+from heapq import heapify, heappop, heappush
+from typing import Final, Generic, TypeVar
+
+from holdfast.delivery.basics.timed import Timed
+
+_PER_SECOND: Final = 10
+_NEVER: Final = float("inf")
+# Up to this many numbers of removed buckets stay in the heap until their time comes.
+_FEW: Final = 64
+
+
+T = TypeVar("T", bound=Timed)
+
+
+class Timers(Generic[T]):
+    """Rings items at or a little after their time, never before their bucket.
+
+    An item whose deadline moved to later is not moved: it rings early, and its owner puts it back.
+    That makes the usual case cheap, a deadline that is postponed again and again.
+    """
+
+    def __init__(self) -> None:
+        # Only buckets with items.
+        self._buckets: dict[int, set[T]] = {}
+        # A heap of their numbers, and of some removed ones.
+        self._order: list[int] = []
+
+    def ring_by(self, item: T, due: float) -> None:
+        """Ensure that the item rings soon after `due`, or before."""
+        if 0 < item.alarm <= due * _PER_SECOND + 1 or due == _NEVER:
+            return
+        self.drop(item)
+        item.alarm = bucket = int(due * _PER_SECOND) + 1
+        if bucket in self._buckets:
+            self._buckets[bucket].add(item)
+        else:
+            self._buckets[bucket] = {item}
+            heappush(self._order, bucket)
+
+    def drop(self, item: T) -> None:
+        """Remove the item."""
+        if item.alarm:
+            bucket = self._buckets[item.alarm]
+            bucket.discard(item)
+            if not bucket:
+                del self._buckets[item.alarm]
+                self._forget_numbers()
+            item.alarm = 0
+
+    def _forget_numbers(self) -> None:
+        """Rebuild the heap, so that frequent moves of distant deadlines do not fill the memory."""
+        if len(self._order) > 2 * len(self._buckets) + _FEW:
+            self._order = list(self._buckets)
+            heapify(self._order)
+
+    def ring(self, now: float, most: int | None = None) -> list[T]:
+        """Remove and return up to `most` due items; the owner puts back those to ring again."""
+        rung: list[T] = []
+        present = int(now * _PER_SECOND)
+        while self._order and self._order[0] <= present and len(rung) != most:
+            number = self._order[0]
+            bucket = self._buckets.get(number)
+            while bucket and len(rung) != most:
+                item = bucket.pop()
+                item.alarm = 0
+                rung.append(item)
+            if not bucket:
+                self._buckets.pop(number, None)
+                heappop(self._order)
+        return rung

@@ -1,0 +1,166 @@
+"""Holds a channel when its receivers are broken, but not when its messages are poison.
+
+Only channels that ask for it are guarded. Operators hold any channel; these are not probed.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
+
+from holdfast.delivery.guard.channel_verdicts import ChannelVerdicts, GuardLimits
+from holdfast.delivery.guard.probe import Probe
+from holdfast.delivery.messages.message import Message
+
+__all__ = ["ChannelHold", "Guard", "GuardLimits"]
+
+# The holder of a channel, unless an operator holds it.
+GUARD: Final = "guard"
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelHold:
+    """Why, since when and until when (ms since 1970) a channel is held, and by whom."""
+
+    since: int
+    reason: str
+    who: str = GUARD
+    until: int | None = None
+
+    def is_over(self, now_ms: int) -> bool:
+        return self.until is not None and now_ms >= self.until
+
+
+class Guard:
+    """Knows the held channels, and recent verdicts on the others.
+
+    Args:
+        guards: Returns whether the channel is guarded.
+    """
+
+    def __init__(self, guards: Callable[[str], bool], limits: GuardLimits | None = None) -> None:
+        self._guards = guards
+        self._limits = limits or GuardLimits()
+        self._half_s = self._limits.window_s / 2
+        # In order of the beginning of their windows.
+        self._verdicts: dict[str, ChannelVerdicts] = {}
+        self._held: dict[str, ChannelHold] = {}
+        self.held = MappingProxyType(self._held)
+        self._probes: dict[str, Probe] = {}
+        self.probes: Mapping[str, Probe] = MappingProxyType(self._probes)
+        # Callers call `taken` until this time. They need not while no receiver refuses anything and
+        # no channel is probed.
+        self.watched_until = 0.0
+
+    def watch(self, now: float) -> None:
+        """Learn from now on what receivers take, for as long as verdicts count."""
+        self.watched_until = max(self.watched_until, now + self._limits.window_s)
+
+    def taken(self, messages: Sequence[Message], person: str, now: float) -> Sequence[str]:
+        """A receiver took these messages; returns held channels that have proved to work again.
+
+        Channels without refusals are not tracked.
+        """
+        passing = []
+        for message in messages:
+            channel = message.channel
+            if channel in self._verdicts:
+                self._verdicts_on(channel, now).takes(person, message.sender, message.id)
+            elif self.is_probe(message):
+                passing.append(channel)
+        return passing
+
+    def refused(
+        self, message: Message, person: str, now: float, now_ms: int, *, knew: bool = True
+    ) -> bool:
+        """A receiver refused the message; returns whether to call `hold_channel`.
+
+        `knew` says that it had accepted a message of the publisher before.
+        """
+        channel = message.channel
+        if channel in self._held or not self._guards(channel):
+            return False
+        self.watch(now)
+        verdicts = self._verdicts_on(channel, now)
+        verdicts.refuses(person, message.sender, message.id, now, now_ms, knew=knew)
+        return len(self._held) < self._limits.channels and verdicts.is_suspicious(now)
+
+    def hold_channel(
+        self, channel: str, reached: Iterable[str], now: float, now_ms: int
+    ) -> ChannelHold | None:
+        """Hold the channel if most of its receivers refuse; return the hold, None if there is none.
+
+        Counted are the receivers with verdicts and `reached`, the persons that a hold would affect.
+        The caller finds these only now, so that the usual case costs nothing.
+        """
+        verdicts = self._verdicts_on(channel, now)
+        reason = verdicts.reason_to_hold(reached, now)
+        if not reason:
+            return None
+        del self._verdicts[channel]
+        self._probes[channel] = Probe(self._limits, now, verdicts.refused_publishers)
+        held = self._held[channel] = ChannelHold(now_ms, reason)
+        return held
+
+    def restore(self, channel: str, held: ChannelHold, now: float) -> bool:
+        """Restore a stored hold; return False if this server must not hold the channel."""
+        is_its_own = held.who == GUARD
+        if is_its_own and not self._guards(channel):
+            return False
+        self._held[channel] = held
+        if is_its_own:
+            self._probes[channel] = Probe(self._limits, now)
+        return True
+
+    def hold(self, channel: str, held: ChannelHold) -> bool:
+        """Hold a channel for an operator; return False if too many are held."""
+        if channel not in self._held and len(self._held) >= self._limits.channels:
+            return False
+        self.release(channel)
+        self._held[channel] = held
+        return True
+
+    def ended_holds(self, now_ms: int) -> list[str]:
+        """Return the held channels whose hold has run out; the caller releases them."""
+        return [channel for channel, held in self._held.items() if held.is_over(now_ms)]
+
+    def is_held(self, channel: str) -> bool:
+        return channel in self._held
+
+    def is_probe(self, message: Message) -> bool:
+        """Return whether this is the latest probe of its channel."""
+        probe = self._probes.get(message.channel)
+        return probe is not None and probe.message is message
+
+    def probe_failed(self, message: Message, now: float) -> None:
+        """The probe of its channel was refused."""
+        self.watch(now)
+        self._probes[message.channel].failed(message.sender, now)
+
+    def published(self, channel: str, publisher: str, now: float) -> None:
+        """Something was published on a held channel."""
+        probe = self._probes.get(channel)
+        if probe is not None:
+            probe.hear_of(publisher, now)
+
+    def release(self, channel: str) -> bool:
+        """Release the channel and reset its counts; return False if it was not held."""
+        self._verdicts.pop(channel, None)
+        probe = self._probes.pop(channel, None)
+        if probe is not None:
+            probe.end()
+        return self._held.pop(channel, None) is not None
+
+    def _verdicts_on(self, channel: str, now: float) -> ChannelVerdicts:
+        verdicts = self._verdicts.get(channel)
+        if verdicts is not None and now - verdicts.since < self._half_s:
+            return verdicts
+        if verdicts is None:
+            verdicts = ChannelVerdicts(self._limits, now)
+            if len(self._verdicts) >= self._limits.channels:
+                del self._verdicts[next(iter(self._verdicts))]
+        else:
+            del self._verdicts[channel]
+            verdicts.turn(now)
+        self._verdicts[channel] = verdicts
+        return verdicts

@@ -1,0 +1,81 @@
+"""Letters of dead entries before they are written; `reactions` decides what becomes a dead letter.
+
+Thousands of entries may die at once, and writing their letters takes time.
+"""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple, Protocol
+
+from holdfast.delivery.basics.error_codes import ErrorCode
+from holdfast.delivery.letters.dead_letters import DeadLetter
+from holdfast.delivery.messages.entries import Entry
+
+
+class UnwrittenLetter(Protocol):
+    """A message that one receiver will not get; its letter is made with the call that stores it."""
+
+    @property
+    def message(self) -> int:
+        """The message's id."""
+        ...
+
+    @property
+    def size(self) -> int:
+        """The size of the original event in bytes."""
+        ...
+
+    def letter(self) -> DeadLetter:
+        """Return the letter; it does not depend on when it is made."""
+        ...
+
+
+class Death(NamedTuple):
+    """What the letters of one receiver that die together share."""
+
+    # The absolute name.
+    receiver: str
+    code: ErrorCode
+    # What the receiver or the server said of it.
+    text: str
+    # The terms of the receiver.
+    policy: Mapping[str, Any] | None
+
+
+class DeadEntry:
+    """An entry as it was when it died, whatever happens to it later."""
+
+    __slots__ = (
+        "_attempts",
+        "_death",
+        "_message",
+        "_redelivered",
+        "_stamp",
+        "_trail",
+        "message",
+        "size",
+    )
+
+    def __init__(self, entry: Entry, death: Death, stamp: int) -> None:
+        self._message = message = entry.message
+        self.message = message.id
+        self.size = len(message.wire)
+        self._death = death
+        self._stamp = stamp
+        self._trail = entry.trail
+        self._attempts = entry.attempts
+        self._redelivered = entry.redelivered
+
+    def letter(self) -> DeadLetter:
+        death = self._death
+        return DeadLetter.of(
+            self._message,
+            id=str(self._stamp),
+            receiver=death.receiver,
+            code=death.code.text,
+            reason=death.code.explained(death.text),
+            text=death.text,
+            attempts=self._trail,
+            attempt_count=self._attempts,
+            redelivered=self._redelivered,
+            policy=death.policy,
+        )

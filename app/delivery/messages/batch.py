@@ -1,0 +1,77 @@
+"""Batches: the messages that a receiver was handed at one time."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from holdfast.delivery.messages.entries import Entry
+from holdfast.delivery.messages.marks import BatchMark
+from holdfast.delivery.messages.message import Message
+
+
+class Batch:
+    """One hand-over; its messages are numbered from `seq` on.
+
+    A batch is *fresh* if all its messages go for the first time and its receiver has nothing else
+    in flight or returned. A fresh batch has no entries: usually the receiver settles it as a whole,
+    and none are needed. Otherwise `InFlight.in_flight` makes them.
+    """
+
+    __slots__ = (
+        "entries",
+        "handed_at",
+        "messages",
+        "number",
+        "redelivered",
+        "seq",
+        "set_aside",
+        "size",
+    )
+
+    def __init__(
+        self,
+        number: int,
+        seq: int,
+        messages: Sequence[Message],
+        handed_at: float,
+        entries: Sequence[Entry] | None = None,
+        set_aside: Sequence[Entry] = (),
+    ) -> None:
+        self.number = number
+        self.seq = seq
+        self.messages = messages
+        self.handed_at = handed_at
+        # None in a fresh batch.
+        self.entries = entries
+        # What its events say of the hand-over, although they may leave later: how often each was
+        # redelivered, unless the batch is fresh; and how many entries the queue had.
+        self.redelivered = None if entries is None else [entry.redelivered for entry in entries]
+        self.size = 0
+        # Entries of the previous batch for which this one had no room.
+        self.set_aside = set_aside
+
+    @property
+    def numbers(self) -> range:
+        """The numbers of its entries."""
+        return range(self.seq, self.seq + len(self.messages))
+
+    @property
+    def has_repeats(self) -> bool:
+        """Whether it hands any message over again."""
+        return self.entries is not None and any(entry.attempts > 1 for entry in self.entries)
+
+    def split(self, due: float) -> dict[int, Entry]:
+        """Make the entries of a fresh batch, by number; their responses are due at `due`."""
+        made = {
+            seq: Entry(message, seq, self.number, 1, self.handed_at, due)
+            for seq, message in enumerate(self.messages, self.seq)
+        }
+        if len(made) == 1:
+            made[self.seq].was_alone = True
+        return made
+
+    def mark(self) -> BatchMark:
+        """Return the mark of a fresh batch, for the store."""
+        return BatchMark(self.number, self.seq, [message.id for message in self.messages])
+
+
+NO_BATCH: Final = Batch(0, 0, (), 0.0)

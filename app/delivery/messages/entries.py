@@ -1,0 +1,116 @@
+"""Entries: what a queue remembers of messages that were handed over."""
+
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from holdfast.delivery.messages.marks import Mark
+from holdfast.delivery.messages.message import Message
+from holdfast.delivery.messages.trails import FormerAttempts
+
+if TYPE_CHECKING:
+    from holdfast.delivery.messages.trails import Trail
+
+
+class SettledBy(Enum):
+    """The event that settles an entry after its hand-over."""
+
+    # Rows are looked up by identity; the default hash of enums is slow Python code.
+    __hash__ = object.__hash__
+
+    # The transport has written it.
+    WRITTEN = "written"
+    # The receiver has acknowledged its batch or a later one; unacknowledged entries are repeated.
+    BATCH = "batch"
+    # The receiver has given a verdict.
+    VERDICT = "verdict"
+
+
+class Entry:
+    """A message that was handed over at least once."""
+
+    __slots__ = (
+        "attempts",
+        "batch",
+        "due",
+        "handed_at",
+        "is_in_flight",
+        "is_pending",
+        "message",
+        "place",
+        "redelivered",
+        "seq",
+        "trail",
+        "until",
+        "was_alone",
+    )
+
+    def __init__(
+        self,
+        message: Message,
+        seq: int = 0,
+        batch: int = 0,
+        attempts: int = 0,
+        handed_at: float = 0.0,
+        due: float = 0.0,
+    ) -> None:
+        self.message = message
+        # The number of its last hand-over.
+        self.seq = seq
+        # The number of its first hand-over: its place among returned entries, which may have been
+        # handed over again in another order.
+        self.place = seq
+        # The first of the consecutive batches that carried it, zero if none. `until` is the last of
+        # them if a later batch did not carry it: acknowledging that later one does not settle this
+        # entry.
+        self.batch = batch
+        self.until = 0
+        self.attempts = attempts
+        self.redelivered = 0
+        self.handed_at = handed_at
+        # Handed over, and not returned since.
+        self.is_in_flight = seq > 0
+        # When a response is due; zero if never.
+        self.due = due
+        # The receiver still works on it.
+        self.is_pending = False
+        # Whether nothing else was in flight when it was handed over: then only this message can be
+        # why the receiver failed.
+        self.was_alone = False
+        # The trail of failed attempts.
+        self.trail: Trail = ()
+        former = message.former
+        if former is not None:
+            self.attempts += former.attempts
+            self.redelivered = former.redelivered
+            self.was_alone = former.was_alone
+            self.trail = former.trail
+
+    @property
+    def id(self) -> int:
+        """The id of its message."""
+        return self.message.id
+
+    def for_others(self) -> Message:
+        """Return the message for the queues of other sessions, with its attempts so far."""
+        if not self.attempts:
+            return self.message
+        # Earlier returns have been counted already.
+        redelivered = self.redelivered + self.is_in_flight
+        return self.message.tried(
+            FormerAttempts(self.attempts, redelivered, self.trail, self.was_alone)
+        )
+
+    def mark(self) -> Mark:
+        """Return how far it has come, for the store."""
+        # Positional, because field names take half as long again, and there may be ten thousand.
+        return Mark(
+            self.message.id,
+            self.seq if self.is_in_flight else -self.seq,
+            # After a restart any later batch may be acknowledged.
+            0 if self.until else self.batch,
+            self.attempts,
+            self.redelivered,
+            self.place,
+            self.trail,
+            self.was_alone and not self.place,
+        )

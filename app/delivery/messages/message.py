@@ -1,0 +1,191 @@
+"""Messages: serialised once and shared by all receivers."""
+
+from typing import TYPE_CHECKING, Any
+
+from holdfast.delivery.basics.node import NS_PER_MS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from holdfast.delivery.messages.carried_request import CarriedRequest
+    from holdfast.delivery.messages.publish_keys import PublishKey
+    from holdfast.delivery.messages.trails import FormerAttempts
+    from holdfast.delivery.messages.verdicts import WorkRefusal
+    from holdfast.delivery.topics.configured import Topic
+    from holdfast.delivery.topics.history_depth import HistoryDepth
+
+ORDINARY_PRIORITY = 5
+
+
+class Event:
+    """The bytes that a transport writes; it may cache its own form of them in `frame`."""
+
+    __slots__ = ("frame", "wire")
+
+    def __init__(self, wire: bytes) -> None:
+        self.wire = wire
+        self.frame: bytes | None = None
+
+
+class Message(Event):
+    """One published message.
+
+    `wire` is the complete event as JSON, which is never serialised again for a receiver.
+    `linger_s` makes the message lazy: it may wait that long for company. Decorators cache in
+    `event_start`, the journal in `journal_number` and `journal_frame`.
+    """
+
+    __slots__ = (
+        "account",
+        "addressed",
+        "channel",
+        "depth",
+        "event_start",
+        "expires_ms",
+        "former",
+        "generation",
+        "id",
+        "is_direct",
+        "is_durable",
+        "is_initial",
+        "is_late",
+        "journal_frame",
+        "journal_number",
+        "key",
+        "leaves_no_letter",
+        "life_ms",
+        "linger_s",
+        "priority",
+        "properties",
+        "refusals",
+        "request",
+        "sender",
+        "topic",
+    )
+
+    def __init__(
+        self,
+        wire: bytes,
+        *,
+        id: int = 0,
+        channel: str = "",
+        sender: str = "",
+        linger_s: float | None = None,
+    ) -> None:
+        self.wire = wire
+        self.frame = None
+        # When it was received, in nanoseconds; rising and unique within this node.
+        self.id = id
+        self.channel = channel
+        # The absolute name of the publishing session; empty for the server's own messages.
+        self.sender = sender
+        self.linger_s = linger_s
+        # 0 to 9; higher priorities are handed over first.
+        self.priority = ORDINARY_PRIORITY
+        self.life_ms: int | None = None
+        # When its lifetime ends and it leaves the queues in which it waits, in milliseconds since
+        # 1970; zero if never.
+        self.expires_ms = 0
+        self.is_durable = False
+        # How much the channel keeps of such messages; None if nothing.
+        self.depth: HistoryDepth | None = None
+        # On whose account its history keeps it: a subject's or an address's; empty if nobody's.
+        self.account = ""
+        # A copy from the history of its channel.
+        self.is_initial = False
+        # Published to one receiver, whatever it subscribed to.
+        self.is_direct = False
+        # The subjects and sessions that it is addressed to: `joe`, `joe/1`.
+        self.addressed: Sequence[str] = ()
+        # Later messages may have been queued before it: it is inserted where its id places it.
+        self.is_late = False
+        # The properties that the publisher adds for receivers, besides the data.
+        self.properties: Mapping[str, Any] | None = None
+        # How often it was replayed.
+        self.generation = 0
+        # The attempts in queues of other sessions; only in copies that moved to another queue.
+        self.former: FormerAttempts | None = None
+        # A message about another message, or only of momentary use: it never becomes a dead letter.
+        self.leaves_no_letter = False
+        self.event_start: bytes | None = None
+        self.journal_number: Any = None
+        self.journal_frame = 0
+        # The publish key, by which a repeat is recognised.
+        self.key: PublishKey | None = None
+        # The topic that counts in how many queues it is; most channels are no topics.
+        self.topic: Topic | None = None
+        # The request that it carries; most messages carry none.
+        self.request: CarriedRequest | None = None
+        # The receivers that refused it, if it is on a work queue; None if it is not.
+        self.refusals: Sequence[WorkRefusal] | None = None
+
+    @property
+    def is_routed(self) -> bool:
+        """Whether a subscription brought it."""
+        return not (self.is_direct or self.generation)
+
+    def is_addressed_to(self, key: str) -> bool:
+        """Whether it is addressed to the session or to its subject."""
+        return bool(self.addressed) and (
+            key in self.addressed or key.rpartition("/")[0] in self.addressed
+        )
+
+    def is_for(self, subject: str) -> bool:
+        """Whether it is addressed to the subject; a replay is for one session only."""
+        return subject in self.addressed and not self.generation
+
+    @property
+    def is_erased(self) -> bool:
+        """Whether its topic was erased by force since it was published."""
+        return self.topic is not None and self.id < self.topic.discards_before
+
+    def tried(self, former: "FormerAttempts") -> "Message":
+        """Return a copy for other queues, which remembers these attempts."""
+        copy = self._copy()
+        copy.linger_s = self.linger_s
+        copy.is_direct = self.is_direct
+        copy.leaves_no_letter = self.leaves_no_letter
+        copy.former, copy.refusals = former, self.refusals
+        copy.generation = self.generation
+        return copy
+
+    def initial(self) -> "Message":
+        """Return a copy for a later subscriber."""
+        copy = self._copy()
+        copy.depth = self.depth
+        copy.is_initial = True
+        # The original was for its destinations; this copy is for a subscriber.
+        copy.addressed = ()
+        return copy
+
+    def _copy(self) -> "Message":
+        copy = Message(self.wire, id=self.id, channel=self.channel, sender=self.sender)
+        copy.priority = self.priority
+        copy.life_ms, copy.expires_ms = self.life_ms, self.expires_ms
+        copy.is_durable, copy.addressed = self.is_durable, self.addressed
+        copy.properties = self.properties
+        copy.topic = self.topic
+        copy.request = self.request
+        return copy
+
+    def limit_life(self, life_ms: int, *, is_forced: bool) -> None:
+        """Set the lifetime; if forced, the message then leaves the queues in which it waits."""
+        self.life_ms = life_ms
+        if not life_ms:
+            # Volatile: only for receivers that are there now.
+            self.depth = None
+        self.expires_ms = self.id // NS_PER_MS + life_ms if is_forced else 0
+
+    @property
+    def expiration(self) -> dict[str, int | bool] | None:
+        """The lifetime as its publisher gave it."""
+        if self.life_ms is None:
+            return None
+        return {"lifeTime": self.life_ms, "forceDestroy": self.expires_ms > 0}
+
+
+def release(messages: "Iterable[Message]") -> None:
+    """Note that these messages left a queue, for topics, which count theirs in queues."""
+    for message in messages:
+        if message.topic is not None:
+            message.topic.release()

@@ -1,0 +1,150 @@
+"""Verdicts: a receiver's answers to messages, each ok or a refusal with an error code.
+
+`Settlement` settles what they confirm; `reactions` decides what a refusal means.
+"""
+
+import re
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from holdfast.delivery.basics.error_codes import INTERNAL_ERROR, ErrorCode, of_receiver
+from holdfast.delivery.basics.json_text import to_json
+from holdfast.delivery.messages.numbers import whole
+
+# The longest text of a receiver, in characters ...
+_LONGEST_TEXT: Final = 1000
+# ... and the longest pause that it may ask for.
+_LONGEST_DELAY_MS: Final = 24 * 3_600_000
+_MEMBERS: Final = frozenset(["seq", "state", "errorCode", "message", "delay"])
+# Errors quote no other names of options and members.
+QUOTABLE: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
+
+
+class Verdict(NamedTuple):
+    """A verdict; unless ok, it has a code that the server can act upon."""
+
+    seq: int
+    ok: bool
+    code: ErrorCode | None = None
+    text: str = ""
+    delay_s: float | None = None
+
+
+class ClientVerdicts(NamedTuple):
+    """All that one message of a client says about deliveries."""
+
+    verdicts: Sequence[Verdict] = ()
+    # The numbers of the entries that it still works on.
+    pending: frozenset[int] = frozenset()
+
+
+SILENT: Final = ClientVerdicts()
+
+
+class WorkRefusal(NamedTuple):
+    """A receiver has refused a message of a work queue; others may take it."""
+
+    # The `key` of the receiver.
+    key: str
+    code: ErrorCode
+    text: str
+
+
+class Refusals:
+    """The refusals in one message of a client, in order; thousands take several turns."""
+
+    def __init__(self, refusals: Iterable[Verdict]) -> None:
+        # The verdicts that are not carried out yet.
+        self.rest = deque(refusals)
+        # Whether anything was refused. Then the receiver's answer must wait for the store: the
+        # receiver never repeats a refusal that was answered, so after a restart its next
+        # acknowledgement would settle the message.
+        self.refused_any = False
+
+
+class Unreadable(Exception):
+    """An unreadable verdict; the text is the path of the unreadable part."""
+
+
+def read_client_verdicts(given: Mapping[str, object], most: int) -> ClientVerdicts:
+    """Read the verdicts, `most` at most, and pending numbers of `ext.delivery`.
+
+    Raises `Unreadable`.
+    """
+    verdicts = read_verdicts(given["verdicts"], most) if "verdicts" in given else ()
+    pending = _read_pending(given["pending"]) if "pending" in given else SILENT.pending
+    return ClientVerdicts(verdicts, pending)
+
+
+def read_verdicts(given: object, most: int) -> Sequence[Verdict]:
+    """Read a list of verdicts, `most` at most. Raises `Unreadable`."""
+    if type(given) is not list or len(given) > most:
+        raise Unreadable("verdicts")
+    verdicts = []
+    for place, element in enumerate(given):
+        seq = element.get("seq") if type(element) is dict and len(element) == 2 else None
+        if type(seq) is int and element.get("state") == "OK":
+            # The usual case.
+            verdicts.append(Verdict(seq, True))
+        else:
+            verdicts.append(_read(element, place))
+    return verdicts
+
+
+def _read_pending(given: object) -> frozenset[int]:
+    if type(given) is not list:
+        raise Unreadable("pending")
+    seqs = [whole(seq) for seq in given]
+    if None in seqs:
+        raise Unreadable(f"pending[{seqs.index(None)}]")
+    return frozenset([seq for seq in seqs if seq is not None])
+
+
+def _read(element: object, place: int) -> Verdict:
+    if type(element) is not dict:
+        raise Unreadable(f"verdicts[{place}]")
+    seq = whole(element.get("seq"))
+    if seq is None:
+        raise Unreadable(f"verdicts[{place}].seq")
+    code = element.get("errorCode")
+    wrong = _wrong_member(element)
+    if wrong is not None:
+        raise Unreadable(f"verdicts[{place}]{wrong}")
+    if code is None and element.get("state") == "OK":
+        return Verdict(seq, ok=True)
+    return _refusal(seq, code, element.get("message") or "", element.get("delay"))
+
+
+def _refusal(seq: int, given: object, text: str, delay: object) -> Verdict:
+    code = of_receiver(given) if type(given) is str else None
+    if code is None:
+        code = INTERNAL_ERROR
+        text = ": ".join(filter(None, (_quoted(given), text)))
+    delay_s = _delay_s(delay) if code.family == "communication" else None
+    return Verdict(seq, False, code, text[:_LONGEST_TEXT], delay_s)
+
+
+def _quoted(given: object) -> str:
+    """Return what was sent as a code, whatever it is."""
+    if given is None:
+        return ""
+    return given if type(given) is str else to_json(given).decode()
+
+
+def _wrong_member(element: dict[str, object]) -> str | None:
+    """Return the unknown member: to ignore it could turn a refusal into consent."""
+    for name, value in element.items():
+        if name not in _MEMBERS:
+            return f".{name}" if QUOTABLE.fullmatch(name) else ""
+        if name == "message" and value is not None and type(value) is not str:
+            return ".message"
+        if name == "delay" and value is not None and _delay_s(value) is None:
+            return ".delay"
+    return None
+
+
+def _delay_s(delay: object) -> float | None:
+    if isinstance(delay, bool) or not isinstance(delay, int | float) or not delay >= 0:
+        return None
+    return min(delay, _LONGEST_DELAY_MS) / 1000

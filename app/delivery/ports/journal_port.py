@@ -1,0 +1,204 @@
+"""The port to the journal, and the path of an event into it: from call to note to frame.
+
+The core says once what happened to entries, to the ledger. `app/delivery/ports/ledger.py` has the
+table of which event takes which of two ways into the journal.
+
+*Live.* The ledger reports to the journal what the store does not learn, by the methods under that
+heading: publishes and hand-overs of receivers that are not durable. Other parts of the core report
+sessions, dispatchers, holds and requests there.
+
+*By a note.* The ledger reports each change of the store to the store alone (`StorePort`): the
+change and its event in the journal must both survive a kill of the process, or neither.
+
+1. The ledger calls `keep`, `move`, `mark_batch`, `mark`, `settle` with the outcome, or
+   `dead_letter`; the hub calls `keep` for publishes, because it waits for the answer, and the end
+   of a session calls `forget`.
+2. When the turn ends, `app/store/turn_writes.py` combines them into few calls, and asks the journal
+   for the note of each (`note_...`).
+3. `app/store/journaling.py` numbers the note and puts it into its call: the script changes the
+   store and leaves the note in the hash `notes:<node>`, in one step (`app/store/lua/note.lua`).
+4. When the store has answered, `answered` puts the note's events into the next frame.
+5. Once a second, or a tenth of a second later if there are many, `app/journal/journal.py` writes a
+   frame with the numbers of its notes: the script adds the frame to the stream `journal:<node>` and
+   removes those notes, in one step (`app/store/lua/frame.lua`).
+6. A new process first reads the notes that a killed one left in `notes:<node>`, and writes their
+   events (`app/journal/journal_writer.py`, `find`).
+
+Refusals are no changes of the store, but those of durable receivers leave with the note of the call
+that carries them out (`refused_with_note`).
+
+Two kinds of notes matter only after a kill: those of ended sessions (`note_left`) and of replayed
+letters (`note_replayed`). The ledger reports these events live, and `skip_note` drops their notes.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from holdfast.delivery.basics.error_codes import ErrorCode
+    from holdfast.delivery.letters.dead_letters import DeadLetter
+    from holdfast.delivery.messages.entries import Entry
+    from holdfast.delivery.messages.marks import BatchMark
+    from holdfast.delivery.messages.message import Message
+    from holdfast.delivery.messages.moves import Move
+    from holdfast.delivery.messages.outcomes import Outcome
+    from holdfast.delivery.queues.dispatcher import DispatcherState
+    from holdfast.delivery.queues.receivers import Receiver
+
+
+class DeliveryJournal:
+    """Writes the journal. This null object writes nothing; it is used when the journal is off."""
+
+    # Whether the journal is written.
+    is_writing = False
+    # The number of frames that were trimmed before all readers had read them.
+    unread = 0
+
+    @property
+    def dropped(self) -> int:
+        """The number of events that are in no frame."""
+        return 0
+
+    def beat(self, now: float) -> None:
+        """Advance the clock; called every tenth of a second."""
+
+    # Live: the most frequent events; `now` is the loop's time
+
+    def published(self, message: "Message", copies: int) -> None:
+        """Note a message for `copies` receivers whose queues are not in the store."""
+
+    def handed(self, receiver: "Receiver", messages: "Sequence[Message]", now: float) -> None:
+        """Note first hand-overs; the sequence must no longer change."""
+
+    def written(self, receiver: "Receiver", messages: "Sequence[Message]", now: float) -> None:
+        """Note first hand-overs that are settled by being written."""
+
+    def acked(self, receiver: "Receiver", messages: "Sequence[Message]", now: float) -> None:
+        """Note acknowledged messages; the sequence must no longer change."""
+
+    def end_round(self) -> None:
+        """Note that this turn has no further hand-overs."""
+
+    # Live: other events of messages
+
+    def replayed(self, key: str, message: "Message", letter: int) -> None:
+        """Note that a dead letter became a message again: one more copy, for this session."""
+
+    def handed_again(self, receiver: "Receiver", entries: "Iterable[Entry]") -> None:
+        """Note hand-overs of which some are repeats."""
+
+    def refused(
+        self, receiver: "Receiver", entries: "Iterable[Entry]", code: "ErrorCode", text: str
+    ) -> None:
+        """Note failed deliveries; the outcome of the entries is reported separately."""
+
+    def refused_with_note(
+        self, receiver: "Receiver", entries: "Iterable[Entry]", code: "ErrorCode", text: str
+    ) -> None:
+        """Note failed deliveries with the notes of the calls which change these entries."""
+
+    def returned(self, receiver: "Receiver", entries: "Iterable[Entry]") -> None:
+        """Note that entries were returned to the queue."""
+
+    def settled(
+        self, receiver: "Receiver", messages: "Sequence[Message]", outcome: "Outcome"
+    ) -> None:
+        """Note undelivered messages that the store does not learn of."""
+
+    def turned_away(
+        self, receivers: "Sequence[Receiver]", message: "Message", outcome: "Outcome"
+    ) -> None:
+        """Note receivers whose queues refused a message that the store never had for them."""
+
+    def moved(self, moves: "Sequence[Move]") -> None:
+        """Note messages that moved from one queue to others; the store has none of them."""
+
+    # Live: sessions, dispatchers, holds
+
+    def session(self, receiver: "Receiver", what: str) -> None:
+        """Note that a session began, ended, or changed its client."""
+
+    def dispatcher(self, receiver: "Receiver", state: "DispatcherState") -> None:
+        """Note that the dispatcher entered this state."""
+
+    def held(self, who: str, *, receiver: str | None = None, channel: str | None = None) -> None:
+        """Note that a queue or channel is held back until it is released."""
+
+    def released(
+        self, who: str, *, receiver: str | None = None, channel: str | None = None
+    ) -> None:
+        """Note that a queue or channel was released."""
+
+    def publishes_refused(self, reason: str, channel: str, count: int) -> None:
+        """Note how many publishes were refused; without a channel, on any."""
+
+    # Live: requests and their replies
+
+    def asked(self, requester: "Receiver", channel: str, timeout_ms: int) -> None:
+        """Note a request."""
+
+    def request_ended(self, how: str, requester: "Receiver", channel: str, id: int) -> None:
+        """Note how the request with this message ended."""
+
+    def replied(self, what: str, responder: "Receiver", channel: str, id: int) -> None:
+        """Note what became of a reply; without a channel, it answers no known request."""
+
+    # Notes. The store asks for them when calls are about to be sent, in the order of the calls. A
+    # store that was emptied gets everything again, and asks again. b"" means nothing to note.
+
+    def note_kept(self, messages: Sequence[tuple["Message", Sequence[str]]]) -> bytes:
+        """Return the note of messages that enter these sessions' queues, or only a history.
+
+        A message with a publish key is asked for alone; a repeated one leaves no note.
+        """
+        return b""
+
+    def note_handed_over(self, batches: Mapping[str, "BatchMark"]) -> bytes:
+        """Return the note of first hand-overs to these sessions."""
+        return b""
+
+    def note_marked(
+        self,
+        marked: Mapping[str, Collection[int]],
+        hand_overs: Mapping[str, Sequence[tuple[int, int]]],
+    ) -> bytes:
+        """Return the note of changed entries and of their hand-overs, for each session.
+
+        Args:
+            marked: Message ids.
+            hand_overs: Message ids and attempt numbers.
+        """
+        return b""
+
+    def note_moved(self, moves: "Sequence[Move]") -> bytes:
+        """Return the note of messages that move from one queue to others."""
+        return b""
+
+    def note_settled(self, entries: Mapping[int, Sequence[str]], outcome: "Outcome") -> bytes:
+        """Return the note of an outcome: for each message id, the sessions."""
+        return b""
+
+    def note_dead(self, letters: Sequence[tuple["DeadLetter", str | None]]) -> bytes:
+        """Return the note of dead letters; the session name is None if the store had no entry."""
+        return b""
+
+    def note_left(self, sessions: Mapping[str, Sequence[int]]) -> bytes:
+        """Return the note of sessions that ended, with the messages that waited for them."""
+        return b""
+
+    def note_replayed(self, letters: Sequence[tuple["DeadLetter", str]]) -> bytes:
+        """Return the note of letters to be replayed to these sessions.
+
+        It has a first line, and one line for each letter; the store keeps the lines of the letters
+        that could be replayed.
+        """
+        return b""
+
+    def answered(self, number: int, *, is_there: bool) -> None:
+        """Note whether the store has the oldest unanswered note, and its number there."""
+
+    def skip_note(self, number: int) -> None:
+        """Skip the note with this number; its events were reported live."""
+
+
+NO_JOURNAL = DeliveryJournal()

@@ -1,0 +1,234 @@
+"""The ledger: what happened to entries is said here once; store, journal and counters follow.
+
+The store has the entries of durable receivers, and each of its calls leaves a note for the journal.
+Of all other entries the journal learns live. So most events have two ways, and never both:
+
+| What happened    | Entries in the store               | Other entries                        |
+| ---------------- | ---------------------------------- | ------------------------------------ |
+| `published`      | the hub has called `keep`          | `published`                          |
+| `copied`         | `keep`                             | `published`                          |
+| `moved`          | `move`                             | `moved`                              |
+| `handed_over`    | `mark_batch`                       | `handed`, if the receiver can refuse |
+| the same, again  | `mark`                             | `handed_again`                       |
+| `acked`          | `settle`                           | `acked`, or `written` if it cannot   |
+| `settled`        | `settle`                           | `settled`                            |
+| `turned_away`    | `settle`                           | `turned_away`, once for all          |
+| `lost`           | nothing: they are still there      | `settled`                            |
+| `refused`        | `refused_with_note`: with the call | `refused`                            |
+|                  | that carries the refusal out       |                                      |
+
+Some events have only one way:
+
+* `dead`: every letter is stored. `dead_letter` has the note, and removes the entry if there is one.
+* `marked`: how far an entry has come, by `mark`, which without a hand-over is no event.
+* `returned`: live; `mark` stores what it changed.
+* `left` behind in an ended session, `replayed` from a letter: live. The store has them by `forget`
+  and by the replay's own script, whose notes matter only after a kill.
+
+The queue itself counts what is acked or redelivered, and the hub what it accepts. All other
+outcomes are counted here.
+"""
+
+from collections.abc import Callable, Collection, Sequence
+from typing import TYPE_CHECKING, Final
+
+from holdfast.delivery.basics.counters import Counters, Reason
+from holdfast.delivery.messages.entries import Entry, SettledBy
+from holdfast.delivery.messages.outcomes import ACKED, DISCARDED, EXPIRED, Outcome
+from holdfast.delivery.ports.journal_port import NO_JOURNAL, DeliveryJournal
+from holdfast.delivery.queues.receivers import Receiver
+
+if TYPE_CHECKING:
+    from holdfast.delivery.basics.error_codes import ErrorCode
+    from holdfast.delivery.letters.unwritten_letters import UnwrittenLetter
+    from holdfast.delivery.messages.batch import Batch
+    from holdfast.delivery.messages.message import Message
+    from holdfast.delivery.messages.moves import Move
+    from holdfast.delivery.messages.persist_outcome import PersistOutcome
+    from holdfast.delivery.ports.store_port import StorePort
+
+_WRITTEN: Final = SettledBy.WRITTEN
+
+
+class Ledger:
+    """Tells the store or the journal what happened to entries, and counts outcomes."""
+
+    def __init__(self, store: "StorePort", journal: DeliveryJournal = NO_JOURNAL) -> None:
+        self._store = store
+        self._journal = journal
+        self.counters = Counters()
+
+    # Into queues
+
+    def published(self, message: "Message", copies: int) -> None:
+        """Record a message for `copies` receivers whose queues are not in the store."""
+        self._journal.published(message, copies)
+
+    def copied(self, message: "Message", receiver: Receiver) -> None:
+        """Record that a message of a history enters the receiver's queue, too."""
+        if message.is_durable and receiver.is_durable:
+            self._store.keep(message, (receiver.key,), _ignore)
+        else:
+            self._journal.published(message, 1)
+
+    def replayed(self, key: str, message: "Message", letter: int) -> None:
+        """Record that a dead letter became a message again, for the session with this key."""
+        self._journal.replayed(key, message, letter)
+
+    def moved(self, moves: "Sequence[Move]") -> None:
+        """Record messages that moved from one queue to others, where each is accepted again."""
+        self.counters.moved += len(moves)
+        self.counters.accepted += sum([each.copies for each in moves])
+        kept = [each for each in moves if each.message.is_durable]
+        passing = [each for each in moves if not each.message.is_durable]
+        if kept:
+            self._store.move(kept)
+        if passing:
+            self._journal.moved(passing)
+
+    # Hand-overs and failures
+
+    def handed_over(self, receiver: Receiver, batch: "Batch", now: float) -> None:
+        """Record a hand-over, which may have no messages."""
+        if batch.entries is not None:
+            if receiver.is_durable:
+                self.marked(receiver, batch.entries)
+                self.marked(receiver, batch.set_aside)
+            else:
+                self._journal.handed_again(receiver, batch.entries)
+        elif batch.messages:
+            if receiver.is_durable:
+                self._store.mark_batch(receiver.key, batch.mark())
+            elif receiver.queue.settling is not _WRITTEN:
+                self._journal.handed(receiver, batch.messages, now)
+
+    def marked(self, receiver: Receiver, entries: Collection[Entry]) -> None:
+        """Record how far these entries have come."""
+        if receiver.is_durable and entries:
+            self._store.mark(receiver.key, entries)
+
+    def refused(
+        self, receiver: Receiver, entries: Collection[Entry], code: "ErrorCode", text: str
+    ) -> None:
+        """Record failed deliveries; the caller records the outcome of the entries, too."""
+        if receiver.is_durable:
+            self._journal.refused_with_note(receiver, entries, code, text)
+        else:
+            self._journal.refused(receiver, entries, code, text)
+
+    def returned(
+        self, receiver: Receiver, back: Collection[Entry], changed: Collection[Entry]
+    ) -> None:
+        """Record entries that are back in the queue, and all that this changed."""
+        if back:
+            self._journal.returned(receiver, back)
+        self.marked(receiver, changed)
+
+    # Out of queues
+
+    def acked(self, receiver: Receiver, messages: "Sequence[Message]", now: float) -> None:
+        """Record messages that left the queue as acknowledged, confirmed or written.
+
+        The sequence must no longer change.
+        """
+        if receiver.is_durable:
+            self._store.settle(receiver.key, [message.id for message in messages], ACKED)
+        elif receiver.queue.settling is not _WRITTEN:
+            self._journal.acked(receiver, messages, now)
+        else:
+            self._journal.written(receiver, messages, now)
+
+    def settled(self, receiver: Receiver, messages: "Sequence[Message]", outcome: Outcome) -> None:
+        """Record messages that left the queue expired or discarded."""
+        self._count(len(messages), outcome)
+        kept, others = self._of_store(receiver, messages)
+        if others:
+            self._journal.settled(receiver, others, outcome)
+        if kept:
+            self._store.settle(receiver.key, [message.id for message in kept], outcome)
+
+    def turned_away(
+        self, receiver: Receiver, message: "Message", outcome: Outcome, crowd: list[Receiver]
+    ) -> None:
+        """Record that the message is discarded because the queue refused it.
+
+        Receivers for which the store never had it are added to `crowd`; the caller then calls
+        `crowd_turned_away` for all of them.
+        """
+        if _may_have(receiver, (message,)):
+            self.settled(receiver, (message,), outcome)
+        else:
+            crowd.append(receiver)
+
+    def crowd_turned_away(
+        self, crowd: Sequence[Receiver], message: "Message", outcome: Outcome
+    ) -> None:
+        """Record the receivers that `turned_away` has collected."""
+        if crowd:
+            self._count(len(crowd), outcome)
+            self._journal.turned_away(crowd, message, outcome)
+
+    def dead(
+        self,
+        receiver: Receiver,
+        entries: Sequence[Entry],
+        letters: "Sequence[UnwrittenLetter]",
+        done: Callable[[], None],
+    ) -> None:
+        """Store the letters that some of these entries become, and call `done`.
+
+        The entries have left the queue together; the caller records the outcome of the others.
+        """
+        self.counters.dead += len(letters)
+        is_kept = _may_have(receiver, [entry.message for entry in entries])
+        self._store.dead_letter(letters, receiver.key if is_kept else None, done)
+
+    def dead_again(
+        self, key: str, message: "Message", letter: int, another: "UnwrittenLetter"
+    ) -> None:
+        """Record that a letter became a message and another letter at once: its session is gone."""
+        self._journal.replayed(key, message, letter)
+        self.counters.accepted += 1
+        self.counters.dead += 1
+        self._store.dead_letter([another], key if message.is_durable else None)
+
+    def lost(self, receiver: Receiver, entries: Sequence[Entry]) -> None:
+        """Record entries that should have become dead letters, but the store's buffer is full."""
+        self._count(len(entries), DISCARDED[Reason.STORE_UNAVAILABLE])
+        if not receiver.is_durable:
+            messages = [entry.message for entry in entries]
+            self._journal.settled(receiver, messages, DISCARDED[Reason.STORE_UNAVAILABLE])
+
+    def left(self, receiver: Receiver, messages: "Sequence[Message]", outcome: Outcome) -> None:
+        """Record what is discarded with an ended session; the store knows of its end already."""
+        self._count(len(messages), outcome)
+        self._journal.settled(receiver, messages, outcome)
+
+    def _count(self, count: int, outcome: Outcome) -> None:
+        reason = outcome.reason
+        if reason is not None:
+            self.counters.discarded[reason] += count
+        elif outcome is EXPIRED:
+            self.counters.expired += count
+
+    def _of_store(
+        self, receiver: Receiver, messages: "Sequence[Message]"
+    ) -> "tuple[Sequence[Message], Sequence[Message]]":
+        """Divide the messages into those to report to the store, and the others."""
+        if not _may_have(receiver, messages):
+            return (), messages
+        if not self._store.is_full:
+            return messages, ()
+        durable = [message for message in messages if message.is_durable]
+        return durable, [message for message in messages if not message.is_durable]
+
+
+def _may_have(receiver: Receiver, messages: "Sequence[Message]") -> bool:
+    """Return whether the store has, or may be about to have, entries of these messages."""
+    if receiver.is_durable:
+        return True
+    return not receiver.takes_messages and any(message.is_durable for message in messages)
+
+
+def _ignore(_: "PersistOutcome") -> None:
+    """Ignore the outcome: only the publisher waits for it."""

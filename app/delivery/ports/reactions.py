@@ -1,0 +1,203 @@
+"""Reactions: what a failed delivery means for the message, the queue and the session."""
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Protocol
+
+from holdfast.delivery.basics import error_codes
+from holdfast.delivery.basics.error_codes import ErrorCode
+from holdfast.delivery.queues.dispatcher import Dispatcher, DispatcherInput
+
+log = logging.getLogger(__name__)
+
+
+class CodeKind(Enum):
+    """The kind of an error code, which decides the reaction."""
+
+    __hash__ = object.__hash__
+
+    HOLDBACK = "holdback"
+    DEAD_MESSAGE = "dead message"
+    AUTHENTICATION = "authentication"
+    USER = "user"
+    COMMUNICATION = "communication"
+
+
+def classify(code: ErrorCode) -> CodeKind:
+    """Return the kind of a code; codes that receivers may not send count as the user's."""
+    if code.listed is error_codes.HOLDBACK:
+        return CodeKind.HOLDBACK
+    if code.listed is error_codes.DEAD_MESSAGE:
+        return CodeKind.DEAD_MESSAGE
+    if code.is_type_of("user.security.authentication"):
+        return CodeKind.AUTHENTICATION
+    return CodeKind.COMMUNICATION if code.family == "communication" else CodeKind.USER
+
+
+class ForMessage(Enum):
+    """The reaction's effect on the message."""
+
+    DEAD = "dead letter"
+    STAYS = "stays"
+
+
+class ForRest(Enum):
+    """The reaction's effect on the rest of the queue."""
+
+    FLOWS = "flows"
+    STAYS = "stays"
+    DEAD = "dead letters"
+
+
+class OnUserException(Enum):
+    """Whether a receiver that refuses a message continues or ends."""
+
+    CONTINUE = "continue"
+    DEAD = "dead"
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """One failed delivery, as reported by the client or found by the server."""
+
+    code: ErrorCode
+    text: str
+    delay_s: float | None = None
+    channel: str = ""
+    # How often the message has been handed over to this receiver.
+    attempts: int = 1
+    by_client: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Reaction:
+    """A row of the table; nothing is handed over for `pause_s`."""
+
+    message: ForMessage
+    rest: ForRest
+    input: DispatcherInput | None = None
+    ends_session: bool = False
+    counts_redelivered: bool = False
+    counts_exception: bool = True
+    pause_s: float | None = None
+
+    def __post_init__(self) -> None:
+        # Otherwise the rest would overtake the message, or the message would outlive the queue.
+        if (self.message is ForMessage.STAYS) is not (self.rest is ForRest.STAYS):
+            raise ValueError("message and rest must both stay, or neither")
+        ends = self.ends_session or self.input in (DispatcherInput.GIVE_UP, DispatcherInput.END)
+        if ends and self.rest is not ForRest.DEAD:
+            raise ValueError("the rest must be dead letters when the session ends")
+
+
+REFUSED = Reaction(ForMessage.DEAD, ForRest.FLOWS)
+REFUSED_FOR_GOOD = Reaction(ForMessage.DEAD, ForRest.DEAD, DispatcherInput.END)
+GIVEN_UP = Reaction(ForMessage.DEAD, ForRest.DEAD, DispatcherInput.GIVE_UP, ends_session=True)
+AWAITED = Reaction(
+    ForMessage.STAYS, ForRest.STAYS, DispatcherInput.REFUSAL, counts_redelivered=True
+)
+LOST = replace(AWAITED, input=DispatcherInput.LOSS, counts_exception=False)
+
+REACTIONS: dict[CodeKind, Reaction] = {
+    CodeKind.DEAD_MESSAGE: replace(REFUSED, counts_exception=False),
+    CodeKind.HOLDBACK: replace(AWAITED, input=DispatcherInput.HOLD),
+    CodeKind.AUTHENTICATION: replace(REFUSED_FOR_GOOD, ends_session=True),
+    CodeKind.USER: REFUSED,
+    CodeKind.COMMUNICATION: AWAITED,
+}
+
+
+class ErrorHandler(Protocol):
+    """Decides on a failure without side effects; all sessions of a channel share it."""
+
+    def react(self, failure: Failure, dispatcher: Dispatcher, now: float) -> Reaction: ...
+
+
+class PartialErrorHandler(Protocol):
+    """A plug-in: decides like an `ErrorHandler`, or returns None to leave it to the next."""
+
+    def react(self, failure: Failure, dispatcher: Dispatcher, now: float, /) -> Reaction | None: ...
+
+
+class DefaultErrorHandler:
+    """Decides by the table."""
+
+    def __init__(self, on_user_exception: OnUserException = OnUserException.CONTINUE) -> None:
+        self._on_user_exception = on_user_exception
+
+    def react(self, failure: Failure, dispatcher: Dispatcher, now: float) -> Reaction:
+        kind = classify(failure.code)
+        if kind is CodeKind.COMMUNICATION:
+            return _react_to_connection(failure, dispatcher)
+        if kind is CodeKind.USER and self._on_user_exception is OnUserException.DEAD:
+            return REFUSED_FOR_GOOD
+        return REACTIONS[kind]
+
+
+def _react_to_connection(failure: Failure, dispatcher: Dispatcher) -> Reaction:
+    if failure.by_client or failure.code is error_codes.RESPONSE_TIMEOUT:
+        return GIVEN_UP if dispatcher.gives_up() else AWAITED
+    return replace(GIVEN_UP, counts_exception=False) if dispatcher.gives_up() else LOST
+
+
+class RetryThenDead:
+    """Redelivers a refused message with doubling pauses before it becomes a dead letter.
+
+    An example of a plug-in. It keeps order, so everything behind the message waits too.
+    """
+
+    def __init__(
+        self,
+        attempts: int,
+        backoff_s: float,
+        longest_s: float,
+        random: Callable[[], float],
+        *,
+        otherwise: ErrorHandler | None = None,
+    ) -> None:
+        self._attempts = attempts
+        self._backoff_s = backoff_s
+        self._longest_s = longest_s
+        self._random = random
+        self._otherwise = otherwise or DefaultErrorHandler()
+
+    def react(self, failure: Failure, dispatcher: Dispatcher, now: float) -> Reaction:
+        if classify(failure.code) is not CodeKind.USER or failure.attempts >= self._attempts:
+            return self._otherwise.react(failure, dispatcher, now)
+        pause_s = self._pause_s(failure.attempts)
+        return Reaction(ForMessage.STAYS, ForRest.STAYS, counts_redelivered=True, pause_s=pause_s)
+
+    def _pause_s(self, attempts: int) -> float:
+        """Between half of the backoff and all of it, so that receivers do not retry in step."""
+        backoff_s = self._backoff_s * 2.0 ** min(attempts - 1, 30)
+        return min(backoff_s, self._longest_s) * (1 + self._random()) / 2
+
+
+class ErrorHandlerChain:
+    """Asks handlers in order; one that returns None, or no valid reaction, is skipped."""
+
+    def __init__(self, first: Sequence[PartialErrorHandler], last: ErrorHandler) -> None:
+        self._first = first
+        self._last = last
+
+    def react(self, failure: Failure, dispatcher: Dispatcher, now: float) -> Reaction:
+        for handler in self._first:
+            try:
+                reaction = handler.react(failure, dispatcher, now)
+            except BaseException:
+                # A reaction is needed whatever a plug-in's code does: the message waits for it.
+                log.exception("error handler %s failed", type(handler).__name__)
+                continue
+            if isinstance(reaction, Reaction) and _is_possible(reaction, dispatcher):
+                return reaction
+        return self._last.react(failure, dispatcher, now)
+
+
+def _is_possible(reaction: Reaction, dispatcher: Dispatcher) -> bool:
+    """Return whether retries are left: without any, waiting would never end."""
+    return (
+        reaction.input not in (DispatcherInput.REFUSAL, DispatcherInput.LOSS)
+        or not dispatcher.gives_up()
+    )

@@ -1,0 +1,44 @@
+"""Counts refused publishes for the journal: one event a minute for each reason and channel."""
+
+from typing import Final
+
+from holdfast.delivery.basics.channels import REPLIES
+from holdfast.delivery.ports.journal_port import DeliveryJournal
+
+_MINUTE_S: Final = 60.0
+# The most reasons and channels that are told apart within a minute, and the longest name of a
+# channel: clients choose the channels, and must not drive other events out of the journal.
+_MOST: Final = 100
+_LONGEST: Final = 256
+# All channels for replies count as this one, and those beyond the limit as none.
+_ALL_REPLIES: Final = f"{REPLIES}*"
+
+
+class RefusedPublishes:
+    """Counts until the minute is over; `tick` is called repeatedly with the time."""
+
+    def __init__(self, journal: DeliveryJournal) -> None:
+        self._journal = journal
+        self._counts: dict[tuple[str, str], int] = {}
+        self._ends_at = 0.0
+
+    def note(self, reason: str, channel: str) -> None:
+        """Count one; the channel is empty if the message names none that exists."""
+        if channel.startswith(REPLIES):
+            channel = _ALL_REPLIES
+        case = (reason, channel if len(channel) <= _LONGEST else "")
+        if case not in self._counts and len(self._counts) >= _MOST:
+            case = (reason, "")
+        self._counts[case] = self._counts.get(case, 0) + 1
+
+    def tick(self, now: float) -> None:
+        """Advance the clock."""
+        if now >= self._ends_at:
+            self._ends_at = now + _MINUTE_S
+            self.flush()
+
+    def flush(self) -> None:
+        """Journal what was counted."""
+        for (reason, channel), count in self._counts.items():
+            self._journal.publishes_refused(reason, channel, count)
+        self._counts.clear()

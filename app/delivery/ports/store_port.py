@@ -1,0 +1,147 @@
+"""The port to the store, for everything that must survive this process."""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from holdfast.delivery.guard.holds import ChannelHold
+    from holdfast.delivery.letters.unwritten_letters import UnwrittenLetter
+    from holdfast.delivery.messages.letter_quota import LetterQuota
+    from holdfast.delivery.messages.marks import BatchMark, Marked
+    from holdfast.delivery.messages.message import Message
+    from holdfast.delivery.messages.moves import Move
+    from holdfast.delivery.messages.outcomes import Outcome
+    from holdfast.delivery.messages.persist_outcome import PersistOutcome
+    from holdfast.delivery.messages.request_steps import RequestFields
+    from holdfast.delivery.messages.session_record import Recorded
+    from holdfast.delivery.topics.configured import TopicRecord
+
+
+class StorePort(Protocol):
+    """Stores changes at least once and in order; reports results by callbacks in later turns.
+
+    All changes of one turn of the event loop are sent together: save (requests, then sessions),
+    keep, move, hand over, mark, settle, dead-letter, forget. Acks may follow a little later, unless
+    a new batch would replace the one that they belong to. Repeating a change has no effect. While
+    the store is unavailable, all but `keep` wait for its return.
+    """
+
+    @property
+    def is_available(self) -> bool:
+        """Whether durable work is possible now; if not, `keep` is refused."""
+        ...
+
+    @property
+    def takes_messages(self) -> bool:
+        """Whether new messages are stored now: the store is available and not full."""
+        ...
+
+    @property
+    def is_prompt(self) -> bool:
+        """Whether the store answers at once; if not, a hand-over made now may be lost."""
+        ...
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the buffer of unsent changes is full; then settle nothing."""
+        ...
+
+    @property
+    def keys_dropped(self) -> int:
+        """The number of publish keys that were forgotten early for lack of memory."""
+        ...
+
+    @property
+    def letter_quota(self) -> "LetterQuota":
+        """The quota of the dead letters; take from it before calling `dead_letter`."""
+        ...
+
+    def keep(
+        self,
+        message: "Message",
+        receivers: Sequence[str],
+        done: "Callable[[PersistOutcome], None]",
+        fields: "RequestFields" = ...,
+    ) -> None:
+        """Store the message in the queues of these sessions, or in none.
+
+        The fields of requests change in the same step, or not at all; a message with a publish key
+        has none.
+
+        A receiver is a session's `key`, or the name of the channel for its history.
+
+        A publish key is stored in the same step; of the messages with the same key only the first
+        is stored. `done` is called once, and a second time after `PersistOutcome.UNKNOWN`.
+        """
+        ...
+
+    def move(self, moves: "Sequence[Move]") -> None:
+        """Move messages with their attempts; each leaves one queue and enters others at once.
+
+        The call's note reports it to the journal.
+        """
+        ...
+
+    def mark(self, receiver: str, marked: "Collection[Marked]") -> None:
+        """When the turn ends, store how far these entries have come by then.
+
+        The journal records the hand-overs of the entries that are in flight at the time of this
+        call.
+        """
+        ...
+
+    def mark_batch(self, receiver: str, batch: "BatchMark") -> None:
+        """Store a fresh batch, the usual case; it replaces the session's last batch."""
+        ...
+
+    def settle(self, receiver: str, ids: Sequence[int], outcome: "Outcome") -> None:
+        """Remove entries; the call's note reports the outcome to the journal."""
+        ...
+
+    def dead_letter(
+        self,
+        dead: Sequence["UnwrittenLetter"],
+        receiver: str | None,
+        done: Callable[[], None] | None = None,
+    ) -> None:
+        """Remove dead entries from their queue and store their letters, in one step; call `done`.
+
+        Each letter is made when its call is sent. `receiver` is None if the queue is not durable.
+        """
+        ...
+
+    def save(self, session: "Recorded") -> None:
+        """Create or replace the record of a session; the record is made when the turn ends."""
+        ...
+
+    def save_requests(self, fields: "RequestFields") -> None:
+        """Store these fields of requests; remove those that are empty."""
+        ...
+
+    def leave_history(self, channel: str, id: int) -> None:
+        """Remove a message from the history of its channel."""
+        ...
+
+    def forget(self, receiver: str, ids: Sequence[int]) -> None:
+        """Remove the session and the rest of its queue."""
+        ...
+
+    def save_channel_hold(self, channel: str, held: "ChannelHold") -> None:
+        """Store the channel hold until the channel is released; it survives this process."""
+        ...
+
+    def release(self, channel: str) -> None:
+        """Remove the channel hold."""
+        ...
+
+    def save_topics(self, topics: "Mapping[str, TopicRecord | None]") -> None:
+        """Store the records of these topics; remove those that are None."""
+        ...
+
+    def after(self, done: Callable[[], None]) -> None:
+        """Call `done` in a later turn, when all earlier calls have been answered."""
+        ...
+
+    def flush(self) -> None:
+        """Send the urgent changes now instead of at the end of the turn."""
+        ...

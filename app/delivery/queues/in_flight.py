@@ -1,0 +1,421 @@
+"""One receiver's entries in flight or returned: what an ack settles, and what comes again."""
+
+from collections.abc import Collection, Iterable, Sequence
+from operator import attrgetter
+from typing import Final
+
+from holdfast.delivery.basics.counters import Counters
+from holdfast.delivery.messages import lifetimes
+from holdfast.delivery.messages.batch import Batch
+from holdfast.delivery.messages.entries import Entry, SettledBy
+from holdfast.delivery.messages.message import Message, release
+
+# A receiver that never acknowledges gets its batches again at once this many times, ...
+_FREE_REPEATS = 3
+# ... then after a pause that doubles from the first to the second of these (seconds).
+_FIRST_PAUSE_S = 0.1
+_LONGEST_PAUSE_S = 1.0
+
+_BATCH: Final = SettledBy.BATCH
+_WRITTEN: Final = SettledBy.WRITTEN
+by_seq = attrgetter("seq")
+by_place = attrgetter("place")
+
+
+class InFlight:
+    """The head of a receiver's queue: entries in flight, then entries in `returned`.
+
+    What is in flight is either one fresh batch or entries, which `in_flight` makes of that batch
+    when a caller needs them. Usually the receiver has settled the batch before that.
+    """
+
+    __slots__ = (
+        "_counters",
+        "_former_seq",
+        "_fresh",
+        "_handed",
+        "_heard",
+        "_last_seq",
+        "_repeats",
+        "batch",
+        "count",
+        "expiring",
+        "gives_verdicts",
+        "has_former",
+        "has_pending",
+        "has_topics",
+        "is_mixed",
+        "is_overflowing",
+        "is_restored",
+        "on_last_attempt",
+        "probe",
+        "response_timeout_s",
+        "returned",
+        "seq",
+        "settling",
+        "size",
+        "window",
+    )
+
+    def __init__(self, counters: Counters) -> None:
+        self._counters = counters
+        self.settling = _WRITTEN
+        # Whether the receiver can refuse single messages. If not, nothing is learned from small
+        # batches after a failure.
+        self.gives_verdicts = False
+        # In the order of the next hand-over, by the number of the last one.
+        self.returned: dict[int, Entry] = {}
+        self._handed: dict[int, Entry] = {}
+        # The batch in flight, while it is fresh.
+        self._fresh: Batch | None = None
+        # Totals of the whole queue, new messages included.
+        self.count = 0
+        self.size = 0
+        self.batch = 0
+        self.seq = 0
+        self.response_timeout_s = 0.0
+        # The last number before those of the last hand-over.
+        self._last_seq = 0
+        # The last number that a former client received.
+        self._former_seq = 0
+        # The last number that the client is known, or can be assumed, to have received.
+        self._heard = 0
+        self._repeats = 0
+        # Whether the receiver may still work on an entry.
+        self.has_pending = False
+        # The most entries that may go together: one more than the receiver has taken since its last
+        # failure. Zero means no limit: no failure since the queue was empty.
+        self.window = 0
+        # The entry that went alone for its last attempt; nothing joins it while it is in flight.
+        self.on_last_attempt: Entry | None = None
+        # The message that probes its channel, although the channel is held back.
+        self.probe: Message | None = None
+        # Whether a former process numbered the batches of this queue.
+        self.is_restored = False
+        # Waiting messages with a limited lifetime, the first to expire first.
+        self.expiring: list[Message] | None = None
+        # The next four hold until the queue is empty. New messages may be in another order
+        # than that of their arrival, ...
+        self.is_mixed = False
+        # ... a message found no room, ...
+        self.is_overflowing = False
+        # ... some messages may be of topics, which count them, ...
+        self.has_topics = False
+        # ... and other sessions may have been handed messages that wait here.
+        self.has_former = False
+
+    def in_flight(self) -> dict[int, Entry]:
+        """Return the entries in flight by number; make those of a fresh batch."""
+        fresh = self._fresh
+        if fresh is not None:
+            self._fresh = None
+            self._handed = fresh.split(self._due(fresh.handed_at))
+        return self._handed
+
+    def glance(self) -> Batch | list[Entry]:
+        """Return what is in flight for those who only look: a fresh batch stays one."""
+        fresh = self._fresh
+        return [*self._handed.values()] if fresh is None else fresh
+
+    def tried(self) -> list[Entry]:
+        """Return the entries in flight, then the returned ones."""
+        return [*self.in_flight().values(), *self.returned.values()]
+
+    @property
+    def in_flight_count(self) -> int:
+        """The number of messages in flight."""
+        return len(self._handed) if self._fresh is None else len(self._fresh.messages)
+
+    @property
+    def has_tried(self) -> bool:
+        """Whether anything is in flight or returned."""
+        return self._fresh is not None or bool(self._handed) or bool(self.returned)
+
+    def _due(self, handed_at: float) -> float:
+        """Return when the response to a hand-over at this time is due; zero if never."""
+        return handed_at + self.response_timeout_s if self.response_timeout_s else 0.0
+
+    def unanswered(self) -> list[Entry]:
+        """Return the entries in flight that are neither acknowledged nor pending."""
+        if self.settling is not _BATCH:
+            return []
+        return [entry for entry in self.in_flight().values() if not entry.is_pending]
+
+    def _lose(self, lost: Sequence[Entry]) -> None:
+        """Count these entries as lost with their reply."""
+        self._repeats += 1
+        self._counters.redelivered += len(lost)
+        for entry in lost:
+            entry.redelivered += 1
+
+    # Receipt without acknowledgement
+
+    def hear(self, seq: int) -> None:
+        """Note that the client has received the entries up to this number."""
+        self._heard = max(self._heard, seq)
+
+    def lose_reply(self, *, is_whole: bool) -> list[Entry]:
+        """Put back the entries of a reply that may be lost, unless the client has shown receipt.
+
+        With `is_whole`, the reply arrives complete or not at all, so receipt of one entry shows
+        receipt of all.
+        """
+        if is_whole and self._heard > self._last_seq:
+            return []
+        handed = self.in_flight().items()
+        lost = [entry for seq, entry in handed if seq > self._heard and not entry.is_pending]
+        if lost:
+            self._lose(lost)
+            self.narrow()
+        return self._put_back(lost)
+
+    # Writing
+
+    def leave_late(self, batch: Batch, now: float) -> None:
+        """Count the time for responses to this batch from now: the store kept its reply waiting."""
+        if batch is self._fresh:
+            batch.handed_at = now
+            return
+        for seq in batch.numbers:
+            entry = self._handed.get(seq)
+            if entry is not None:
+                entry.handed_at, entry.due = now, self._due(now)
+
+    def written(self, batch: Batch) -> Sequence[Message]:
+        """Note that the transport took this batch; return the messages that this settles."""
+        if self.settling is not _WRITTEN:
+            return ()
+        return self._settle_all() if batch is self._fresh else self.settle(batch.numbers)
+
+    def not_written(self, batch: Batch) -> list[Entry]:
+        """Put back a batch of which the transport wrote nothing."""
+        handed = self.in_flight()
+        entries = [handed[seq] for seq in batch.numbers if seq in handed]
+        for entry in entries:
+            # A message that was never written cannot be why the receiver failed.
+            entry.was_alone = False
+            if entry.batch == batch.number:
+                entry.batch = 0
+        return self._put_back(entries)
+
+    # Acknowledgements and verdicts
+
+    def acknowledge(self, batch: int) -> Sequence[Message]:
+        """Settle the batches up to this one; a number outside 0..last settles nothing."""
+        if (
+            batch == self.batch
+            and not (self.returned or self.has_pending)
+            and self.settling is _BATCH
+        ):
+            self.is_restored = False
+            return self._settle_all()
+        if self.is_restored and batch > self.batch:
+            self.batch = batch
+        self.is_restored = False
+        if not 0 <= batch <= self.batch:
+            self._counters.acks_out_of_range += 1
+            return ()
+        if self.settling is not _BATCH:
+            return ()
+        passed = [
+            seq
+            for seq, entry in self.in_flight().items()
+            if entry.batch <= batch and not entry.is_pending
+        ]
+        # Returned entries that had arrived but were not handed over again.
+        passed += [
+            seq
+            for seq, entry in self.returned.items()
+            if 0 < entry.batch <= batch and (not entry.until or batch <= entry.until)
+        ]
+        if passed:
+            self._repeats = 0
+        return self.settle(passed)
+
+    def _settle_all(self) -> Sequence[Message]:
+        """Settle the usual case: the receiver acknowledged all that is in flight."""
+        fresh, self._fresh = self._fresh, None
+        settled: Sequence[Message]
+        if fresh is not None:
+            settled = fresh.messages
+        else:
+            settled = [entry.message for entry in self._handed.values()]
+            self._handed.clear()
+        if settled:
+            self._repeats = 0
+            self.widen(len(settled))
+        self._counters.acked += len(settled)
+        self._leave(settled)
+        return settled
+
+    def settle(self, seqs: Iterable[int]) -> Sequence[Message]:
+        """Settle these numbers as acked; ignore unknown ones."""
+        settled = [entry.message for entry in self.withdraw(seqs)]
+        self.widen(len(settled))
+        self._counters.acked += len(settled)
+        return settled
+
+    # Batch size after failures
+
+    def narrow(self) -> None:
+        """Hand over one entry at a time after a failure, to find the message that causes it."""
+        if self.gives_verdicts:
+            self.window = 1
+
+    def widen(self, count: int) -> None:
+        """Allow larger batches again after the receiver has dealt with `count` entries."""
+        if self.window:
+            self.window += count
+
+    def room(self, limit: int) -> int:
+        """Return how many entries may go together under this agreed limit; no limit if negative."""
+        window = self.window
+        return window if window and not 0 <= limit <= window else limit
+
+    def awaits_last_attempt(self) -> bool:
+        """Return whether the entry that went alone for its last attempt is still in flight."""
+        entry = self.on_last_attempt
+        if entry is None or self._handed.get(entry.seq) is not entry:
+            return False
+        return entry.is_pending or self.settling is not _BATCH
+
+    def coming_again(self) -> list[Entry]:
+        """Return the entries that go first in the next batch, in the order of `place`."""
+        # An entry that went again while the receiver worked on a later one is behind that one.
+        return sorted([*self.unanswered(), *self.returned.values()], key=by_place)
+
+    def find(self, seq: int) -> Entry | None:
+        """Return the entry whose last number this is, as the present client knows it."""
+        entry = self.in_flight().get(seq)
+        if entry is None and seq > self._former_seq:
+            return self.returned.get(seq)
+        return entry
+
+    def withdraw(self, seqs: Iterable[int]) -> list[Entry]:
+        """Remove these entries; the caller counts their outcome."""
+        taken, handed = [], self.in_flight()
+        for seq in seqs:
+            entry = handed.pop(seq, None)
+            if entry is None:
+                entry = self.find(seq)
+                if entry is None:
+                    continue
+                del self.returned[seq]
+                self._untrack_lifetimes((entry.message,))
+            taken.append(entry)
+        self._leave([entry.message for entry in taken])
+        return taken
+
+    def take_out(self, entries: Sequence[Entry]) -> None:
+        """Remove these entries, in flight or returned, even if their numbers are outdated."""
+        for entry in entries:
+            (self._handed if entry.seq in self._handed else self.returned).pop(entry.seq)
+        messages = [entry.message for entry in entries]
+        self._untrack_lifetimes(messages)
+        self._leave(messages)
+
+    # Returns
+
+    def give_back(self, since: int = 0) -> list[Entry]:
+        """Put back the entries from this number on, ahead of everything else.
+
+        The receiver saw them and wants them again, so acknowledging an earlier batch no longer
+        settles them.
+        """
+        entries = [entry for seq, entry in self.in_flight().items() if seq >= since]
+        for entry in (*entries, *self.returned.values()):
+            if entry.seq >= since:
+                entry.batch = 0
+        if entries:
+            self.narrow()
+        return self._put_back(entries)
+
+    def return_all(self) -> list[Entry]:
+        """Put back everything after a loss of contact; acknowledgements may still arrive."""
+        entries = list(self.in_flight().values())
+        for entry in entries:
+            if entry.is_pending:
+                entry.batch = 0
+        if entries:
+            self.narrow()
+        return self._put_back(entries)
+
+    def change_hands(self) -> list[Entry]:
+        """Put back everything for the next client, which counts batches from 1; return it all."""
+        back = self.give_back()
+        for entry in back:
+            entry.redelivered += 1
+        self._counters.redelivered += len(back)
+        self.batch = self._repeats = 0
+        self.is_restored = False
+        self._former_seq = self.seq
+        return list(self.returned.values())
+
+    def _put_back(self, entries: list[Entry]) -> list[Entry]:
+        for entry in entries:
+            del self._handed[entry.seq]
+            entry.is_pending = False
+            entry.due = 0.0
+            if entry.message.expires_ms:
+                self.track_lifetime(entry.message)
+        if entries:
+            self._line_up([*self.returned.values(), *entries])
+        return entries
+
+    def _line_up(self, entries: Iterable[Entry]) -> None:
+        """Put these in the order of their next hand-over."""
+        entries = sorted(entries, key=by_place)
+        for entry in entries:
+            entry.is_in_flight = False
+        self.returned = {entry.seq: entry for entry in entries}
+
+    def keep_pending(self, seqs: Collection[object]) -> None:
+        """Note that the receiver works on exactly these entries."""
+        self.has_pending = bool(seqs)
+        for seq, entry in self.in_flight().items():
+            entry.is_pending = seq in seqs
+            if entry.is_pending:
+                self.hear(seq)
+
+    def pause_s(self) -> float:
+        """Return how long the receiver must wait for batches that it did not acknowledge before."""
+        excess = self._repeats - _FREE_REPEATS
+        if excess < 0 or not (self.in_flight_count or self.returned):
+            return 0.0
+        return min(_FIRST_PAUSE_S * 2.0 ** min(excess, 16), _LONGEST_PAUSE_S)
+
+    def first_due(self) -> float:
+        """Return when the first response is due; zero if no timeout is running."""
+        if self._fresh is not None:
+            return self._due(self._fresh.handed_at)
+        for entry in self._handed.values():
+            return entry.due
+        return 0.0
+
+    # Expiry
+
+    def track_lifetime(self, message: Message) -> None:
+        """Track the lifetime of a message that waits, or waits again."""
+        if self.expiring is None:
+            self.expiring = []
+        lifetimes.add(self.expiring, message)
+
+    def _untrack_lifetimes(self, messages: Iterable[Message]) -> None:
+        """Stop tracking the lifetimes of these messages."""
+        if self.expiring:
+            lifetimes.remove(self.expiring, messages)
+
+    def _leave(self, messages: Sequence[Message]) -> None:
+        if self.has_topics:
+            release(messages)
+        if len(messages) == self.count:
+            self._forget()
+        else:
+            self.count -= len(messages)
+            self.size -= sum([len(message.wire) for message in messages])
+
+    def _forget(self) -> None:
+        """Reset what holds only until the queue is empty."""
+        self.count = self.size = self.window = 0
+        self.expiring = None
+        self.is_overflowing = self.is_mixed = self.has_topics = self.has_former = False

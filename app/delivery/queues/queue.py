@@ -1,0 +1,359 @@
+"""The callback queue: one receiver's entries, those in flight first."""
+
+from bisect import bisect_left, insort
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from holdfast.delivery.basics.counters import Counters, Reason
+from holdfast.delivery.messages import lifetimes
+from holdfast.delivery.messages.batch import Batch
+from holdfast.delivery.messages.entries import Entry, SettledBy
+from holdfast.delivery.messages.message import ORDINARY_PRIORITY, Message, release
+from holdfast.delivery.queues.in_flight import InFlight
+
+
+@dataclass(frozen=True, slots=True)
+class QueueLimits:
+    """Limits of one receiver's queue; entries in flight count."""
+
+    entries: int = 10_000
+    bytes: int = 16 * 1024 * 1024
+
+
+_WRITTEN: Final = SettledBy.WRITTEN
+# Up to this number, messages are removed one by one; for more the queue is rebuilt.
+_FEW: Final = 16
+
+
+def _precedence(message: Message) -> int:
+    return -message.priority
+
+
+def rightful_place(message: Message) -> tuple[int, int]:
+    return -message.priority, message.id
+
+
+class CallbackQueue(InFlight):
+    """One receiver's entries: in flight, then returned, then `new`."""
+
+    __slots__ = ("_most_bytes", "_most_entries", "coming", "coming_bytes", "new")
+
+    def __init__(self, limits: QueueLimits, counters: Counters) -> None:
+        super().__init__(counters)
+        self._most_entries, self._most_bytes = limits.entries, limits.bytes
+        self.new: list[Message] = []
+        # The number of addressed messages that the store is asked to keep, and of their bytes.
+        self.coming = self.coming_bytes = 0
+
+    def limit(self, entries: int | None, bytes: int | None) -> None:
+        """Lower the limits for this receiver."""
+        self._most_entries = min(self._most_entries, entries or self._most_entries)
+        self._most_bytes = min(self._most_bytes, bytes or self._most_bytes)
+
+    def take_terms(self, other: "CallbackQueue") -> None:
+        """Take over the limits and options agreed for a queue that was never used."""
+        self._most_entries, self._most_bytes = other._most_entries, other._most_bytes
+        self.settling, self.gives_verdicts = other.settling, other.gives_verdicts
+        self.response_timeout_s = other.response_timeout_s
+        if not self.gives_verdicts:
+            self.window = 0
+
+    # Adding
+
+    def offer(self, message: Message) -> Reason | None:
+        """Add the message, or return the reason why the queue refuses it."""
+        if self.count >= self._most_entries:
+            return Reason.OVERFLOW_ENTRIES
+        size = self.size + len(message.wire)
+        if size > self._most_bytes:
+            return Reason.OVERFLOW_BYTES
+        self.count += 1
+        self.size = size
+        if self.is_mixed or message.priority != ORDINARY_PRIORITY:
+            self._rank(message)
+        else:
+            self.new.append(message)
+        if message.expires_ms:
+            self.track_lifetime(message)
+        return None
+
+    def lacks_room(self, size: int) -> Reason | None:
+        """Return the reason why the queue has no room for an addressed message, if it has none."""
+        if self.count + self.coming >= self._most_entries:
+            return Reason.OVERFLOW_ENTRIES
+        is_too_much = self.size + self.coming_bytes + size > self._most_bytes
+        return Reason.OVERFLOW_BYTES if is_too_much else None
+
+    def reserve(self, size: int) -> None:
+        """Keep room for an addressed message that is accepted."""
+        self.coming += 1
+        self.coming_bytes += size
+
+    def release(self, size: int) -> None:
+        """Give the room up: the message is in the queue, or will not come."""
+        self.coming -= 1
+        self.coming_bytes -= size
+
+    def room_left(self) -> tuple[int, int]:
+        """Return how many entries and bytes the queue still has room for."""
+        return self._most_entries - self.count, self._most_bytes - self.size
+
+    def fits(self, size: int) -> bool:
+        """Whether the queue has room for a message of this size when it is empty."""
+        return size <= self._most_bytes
+
+    def take_in(self, message: Message) -> None:
+        """Add a message of another queue, where its priority and id place it; there is room."""
+        self.count += 1
+        self.size += len(message.wire)
+        self.is_mixed = True
+        # Most come in order, thousands of them when a session ends.
+        if self.new and rightful_place(message) < rightful_place(self.new[-1]):
+            insort(self.new, message, key=rightful_place)
+        else:
+            self.new.append(message)
+        if message.expires_ms:
+            self.track_lifetime(message)
+        if message.former is not None:
+            self.has_former = True
+        self.refer(message)
+
+    def refer(self, message: Message) -> None:
+        """Let the message's topic, if it has one, count that it is here."""
+        if message.topic is not None:
+            self.has_topics = True
+            message.topic.refer()
+
+    def recall(self) -> None:
+        """Make returned entries of new messages that other sessions were handed before."""
+        tried = [message for message in self.new if message.former is not None]
+        self.new = [message for message in self.new if message.former is None]
+        for message in tried:
+            self.seq += 1
+            entry = Entry(message)
+            # Nobody was handed this number; it keeps the entry's place.
+            entry.seq = entry.place = self.seq
+            self.returned[entry.seq] = entry
+        self.has_former = False
+
+    def _rank(self, message: Message) -> None:
+        """Insert by priority, behind messages of the same priority; late messages by their id."""
+        self.is_mixed = True
+        insort(self.new, message, key=rightful_place if message.is_late else _precedence)
+
+    # Handing over
+
+    def has_news(self, held: Collection[str] = ()) -> bool:
+        """Whether there is anything to hand over now, other than on held channels."""
+        if self.awaits_last_attempt():
+            return False
+        if (not held or self.settling is _WRITTEN) and (self.new or self.returned):
+            return True
+        if self.unanswered():
+            return True
+        return any(self._is_free(message, held) for message in self.new) or any(
+            self._is_free(entry.message, held) for entry in self.returned.values()
+        )
+
+    def has_urgent(self) -> bool:
+        """Whether there is anything other than lazy messages to hand over."""
+        for message in self.new:
+            if message.linger_s is None:
+                return True
+        return any(entry.message.linger_s is None for entry in self.coming_again())
+
+    def next_batch(self, now: float, limit: int = -1, held: Collection[str] = ()) -> Batch:
+        """Hand over the next batch: unacked entries, then returned ones, then new messages.
+
+        It has at most `limit` messages and none of held channels; receivers that cannot refuse
+        messages get those too.
+        """
+        if self.settling is _WRITTEN:
+            held = ()
+        self.batch += 1
+        if self.has_tried:
+            batch = self._batch_with_repeats(now, limit, held)
+        else:
+            batch = Batch(self.batch, self.seq + 1, self._take_new(limit, held), now)
+            if batch.messages:
+                self._fresh = batch
+        batch.size = self.count
+        self._last_seq = self.seq
+        self.seq += len(batch.messages)
+        if self.expiring is not None:
+            if self.new or self.returned:
+                self._untrack_lifetimes(batch.messages)
+            else:
+                self.expiring = None
+        if self.probe is not None and self.probe in batch.messages:
+            self.probe = None
+        return batch
+
+    def settle_new(self) -> None:
+        """Settle the messages, all new, that were written without being handed over first."""
+        self._counters.acked += self.count
+        if self.has_topics:
+            release(self.new)
+        self.new = []
+        self._forget()
+
+    def _batch_with_repeats(self, now: float, limit: int, held: Collection[str]) -> Batch:
+        """Hand over the next batch of a receiver that has entries in flight or returned."""
+        handed = self.in_flight()
+        going, set_aside = self._take_tried(limit, held)
+        new = self._take_new(limit if limit < 0 else limit - len(going), held)
+        going += map(Entry, new)
+        is_alone = len(going) == 1 and not handed
+        due = self._due(now)
+        for seq, entry in enumerate(going, self.seq + 1):
+            entry.seq = seq
+            entry.place = entry.place or seq
+            if entry.until or not entry.batch:
+                entry.batch, entry.until = self.batch, 0
+            entry.attempts += 1
+            entry.was_alone = is_alone
+            entry.is_in_flight = True
+            entry.handed_at = now
+            entry.due = due
+            handed[seq] = entry
+        messages = [entry.message for entry in going]
+        return Batch(self.batch, self.seq + 1, messages, now, going, set_aside)
+
+    def _is_free(self, message: Message, held: Collection[str]) -> bool:
+        """Whether it may be handed over although some channels are held."""
+        return message.channel not in held or message is self.probe
+
+    def _take_tried(self, limit: int, held: Collection[str]) -> tuple[list[Entry], Sequence[Entry]]:
+        """Take the entries that go again, and return which unacked entries must wait instead."""
+        going, lost = self.coming_again(), self.unanswered()
+        if lost:
+            self._lose(lost)
+            self._put_back(lost)
+        staying: list[Entry] = []
+        if held:
+            staying = [entry for entry in going if not self._is_free(entry.message, held)]
+            going = [entry for entry in going if self._is_free(entry.message, held)]
+        if 0 <= limit < len(going):
+            staying += going[limit:]
+            going = going[:limit]
+        self._line_up(staying)
+        set_aside = [entry for entry in staying if entry.batch and not entry.until]
+        for entry in set_aside:
+            # An ack of this batch does not include them.
+            entry.until = self.batch - 1
+        return going, set_aside
+
+    def _take_new(self, room: int, held: Collection[str]) -> Sequence[Message]:
+        if not held and not 0 <= room < len(self.new):
+            taken, self.new = self.new, []
+            return taken
+        free = [message for message in self.new if self._is_free(message, held)]
+        taken = free if room < 0 else free[:room]
+        gone = set(map(id, taken))
+        self.new = [message for message in self.new if id(message) not in gone]
+        return taken
+
+    def ids(self) -> list[int]:
+        """The ids of all messages in the queue."""
+        return [message.id for message in self.messages()]
+
+    def has_new(self, id: int) -> bool:
+        """Whether the message with this id is here and was never handed over."""
+        return any(message.id == id for message in self.new)
+
+    def messages(self) -> list[Message]:
+        """All messages in the queue: in flight, returned and new."""
+        return [*[entry.message for entry in self.tried()], *self.new]
+
+    def entries(self) -> list[Entry]:
+        """All messages as entries, in order; those that wait get one for the caller."""
+        return [*self.tried(), *map(Entry, self.new)]
+
+    def _routed(self, key: str) -> list[Message]:
+        """Return the messages that only subscriptions brought to the session with this key."""
+        return [m for m in self.messages() if m.is_routed and not m.is_addressed_to(key)]
+
+    def routed_channels(self, key: str) -> set[str]:
+        """The channels of messages that only subscriptions brought to the session with this key."""
+        return {message.channel for message in self._routed(key)}
+
+    # Removing
+
+    def take_expired(self, now_ms: int, most: int | None) -> list[Message]:
+        """Remove up to `most` waiting messages whose lifetime is over; the caller counts them."""
+        expiring = self.expiring
+        if not expiring or expiring[0].expires_ms > now_ms:
+            return []
+        over = lifetimes.take_expired(expiring, now_ms, most)
+        if len(over) > _FEW or not all(map(self._remove, over)):
+            gone = set(map(id, over))
+            self.new = [m for m in self.new if id(m) not in gone]
+            self.returned = {n: e for n, e in self.returned.items() if id(e.message) not in gone}
+        self._leave(over)
+        return over
+
+    def _remove(self, message: Message) -> bool:
+        """Remove a new message, if it is where its priority and id place it."""
+        place = bisect_left(self.new, rightful_place(message), key=rightful_place)
+        if place == len(self.new) or self.new[place] is not message:
+            return False
+        del self.new[place]
+        return True
+
+    def withdraw_routed(
+        self, key: str, channels: Collection[str], histories: Collection[str]
+    ) -> Sequence[Message]:
+        """Remove these channels' messages that only subscriptions brought; the caller counts them.
+
+        Of the channels in `histories`, only messages from their histories are removed.
+        """
+        taken = [
+            message
+            for message in self._routed(key)
+            if message.channel in channels or (message.is_initial and message.channel in histories)
+        ]
+        self.take_away(taken)
+        return taken
+
+    def exchange(self, message: Message, copy: Message) -> None:
+        """Let a copy of a waiting message take its place."""
+        if self._remove(message):
+            self._untrack_lifetimes((message,))
+            self._leave((message,))
+        else:
+            self.take_away((message,))
+        self.take_in(copy)
+
+    def take_away(self, taken: Sequence[Message]) -> None:
+        """Remove these messages, in flight, returned or new; the caller counts them."""
+        gone = set(map(id, taken))
+        self._handed = {n: e for n, e in self.in_flight().items() if id(e.message) not in gone}
+        self.returned = {n: e for n, e in self.returned.items() if id(e.message) not in gone}
+        self.new = [m for m in self.new if id(m) not in gone]
+        self.expiring = [m for m in self.expiring or () if id(m) not in gone]
+        self._leave(taken)
+
+    def clear(self) -> None:
+        """Remove everything; the caller has counted it."""
+        if self.has_topics:
+            release(self.messages())
+        self._fresh = None
+        self._handed.clear()
+        self.returned.clear()
+        self.new = []
+        self._forget()
+
+    def take_first(self, count: int) -> Sequence[Message]:
+        """Remove the first `count` messages in order of delivery; the caller counts them."""
+        taken = self.withdraw(list(self.in_flight())[:count])
+        count -= len(taken)
+        returned = list(self.returned.values())[:count]
+        for entry in returned:
+            del self.returned[entry.seq]
+        count -= len(returned)
+        new, self.new = self.new[:count], self.new[count:]
+        left = [*(entry.message for entry in returned), *new]
+        self._untrack_lifetimes(left)
+        self._leave(left)
+        return [*(entry.message for entry in taken), *left]

@@ -1,0 +1,189 @@
+"""Receivers of messages."""
+
+from sys import intern
+from typing import Final
+
+from holdfast.delivery.basics.channels import lookups
+from holdfast.delivery.basics.session_states import (
+    AWAY,
+    GONE,
+    OPEN,
+    WITHOUT_CLIENT,
+    SessionInput,
+    SessionState,
+    step,
+)
+from holdfast.delivery.basics.timed import Timed
+from holdfast.delivery.messages.entries import SettledBy
+from holdfast.delivery.messages.message import Message
+from holdfast.delivery.queues.dispatcher import Dispatcher, DispatcherState
+from holdfast.delivery.queues.queue import CallbackQueue
+
+_WRITTEN: Final = SettledBy.WRITTEN
+NOBODY: Final = "anonymous"
+# A name that no publisher has; the server's own messages have an empty one.
+_NOBODY_YET: Final = "/"
+
+
+class Receiver(Timed):
+    """One receiver: its queue, its dispatcher and its subscriptions."""
+
+    __slots__ = (
+        "acked",
+        "authorized_at",
+        "dispatcher",
+        "exceptions",
+        "has_left",
+        "is_away",
+        "is_durable",
+        "is_gone",
+        "is_ready",
+        "is_unclaimed",
+        "key",
+        "last_exception",
+        "last_work",
+        "name",
+        "number",
+        "queue",
+        "silent_on",
+        "state",
+        "subject",
+        "subscriptions",
+        "takes_messages",
+        "took_before",
+        "took_from",
+        "transport",
+    )
+
+    def __init__(self, queue: CallbackQueue, number: int) -> None:
+        super().__init__()
+        self.queue = queue
+        # Unique within this process; names receivers that have no other name.
+        self.number = number
+        self.subscriptions: set[str] = set()
+        # Of these, patterns on which it never answers requests; None if it may answer all.
+        self.silent_on: set[str] | None = None
+        # How the receiver is connected, or was last; empty if it never was.
+        self.transport = ""
+        # The state, and what follows from it, which every message asks for. Only `advance` changes
+        # them.
+        self.state = SessionState.HANDSHAKEN
+        # Whether messages may enter the queue, whether it has ended, and whether it has no client,
+        # perhaps for a while only.
+        self.takes_messages, self.is_gone = True, False
+        self.has_left = self.is_away = False
+        # Most receivers never need one: it would be ALIVE and active all the time. It is DEAD if
+        # and only if the receiver takes no messages.
+        self.dispatcher: Dispatcher | None = None
+        # Whether it was made for a message that is addressed to it, and no client has come yet.
+        self.is_unclaimed = False
+        # When the rights were checked last; messages accepted before have lower ids.
+        self.authorized_at = 0
+        # Whether the queue is kept in the store.
+        self.is_durable = False
+        # Counted for receivers that can refuse: acked messages, failures, and the last failure's
+        # code.
+        self.acked = 0
+        self.exceptions = 0
+        self.last_exception = ""
+        # The last two publishers whose messages the receiver accepted.
+        self.took_from = self.took_before = _NOBODY_YET
+        # The number of its last message of a work queue, counted over all receivers; 0 if none.
+        self.last_work = 0
+        # Whether the hub will look at the queue at the end of this turn.
+        self.is_ready = False
+        self.go_by(f"{NOBODY}/-{number}")
+
+    def go_by(self, key: str) -> None:
+        """Set the session name: `joe/1`, or one that the server made up."""
+        self.key = key
+        # The subject that the receiver belongs to.
+        self.subject = intern(key.rpartition("/")[0])
+        # The absolute name, as senders and receivers see it.
+        self.name = f"client/{key}"
+
+    def advance(self, seen: SessionInput) -> None:
+        """Change the state. Raises `IllegalTransition`."""
+        self.state = state = step(self.state, seen)
+        self.takes_messages = state in OPEN
+        self.is_gone = state in GONE
+        self.has_left = state in WITHOUT_CLIENT
+        self.is_away = state in AWAY
+        dispatcher = self.dispatcher
+        if dispatcher is not None:
+            if not self.takes_messages:
+                dispatcher.end()
+            elif dispatcher.is_dead:
+                # DEAD is final: the next client brings another.
+                self.dispatcher = None
+
+    def may_answer(self, message: Message) -> bool:
+        """Whether it counts as a receiver of a request that it gets."""
+        if self.silent_on is None or message.is_addressed_to(self.key):
+            return True
+        answering = self.subscriptions - self.silent_on
+        return not answering.isdisjoint(lookups(message.channel))
+
+    @property
+    def takes_addressed(self) -> bool:
+        """Whether messages that are addressed to it, or to its subject, may enter the queue."""
+        return self.takes_messages
+
+    @property
+    def is_live(self) -> bool:
+        """Whether what enters the queue flows: it is not away, not held back, not POLLING."""
+        dispatcher = self.dispatcher
+        return (
+            self.takes_messages
+            and not self.is_away
+            and (
+                dispatcher is None
+                or (dispatcher.state is DispatcherState.ALIVE and dispatcher.hold_record is None)
+            )
+        )
+
+    @property
+    def has_shared_queue(self) -> bool:
+        """Whether it stands for all sessions of a subject, or all receivers of a work queue."""
+        return self.key.endswith("/0")
+
+    @property
+    def leaves_letters(self) -> bool:
+        """Whether messages that it no longer takes become dead letters."""
+        return not self.takes_messages and self.state is not SessionState.ENDED
+
+    @property
+    def may_return(self) -> bool:
+        """Whether the client of the ended session should begin a new one."""
+        return self.state is SessionState.FAILED
+
+    @property
+    def connection_state(self) -> DispatcherState:
+        """The state for all who look at the session; docs/sessions.md has the table."""
+        if not self.takes_messages:
+            return DispatcherState.DEAD
+        if self.is_away:
+            return DispatcherState.UNDEF
+        state = DispatcherState.ALIVE if self.dispatcher is None else self.dispatcher.state
+        if state is DispatcherState.ALIVE and self.state is SessionState.HANDSHAKEN:
+            # All would be well, but there has been no connect yet.
+            return DispatcherState.UNDEF
+        return state
+
+    @property
+    def person(self) -> str:
+        """The person behind the receiver, as far as known; a person may have several receivers."""
+        return self.key if self.subject == NOBODY else self.subject
+
+    @property
+    def can_refuse(self) -> bool:
+        """Whether the receiver acknowledges or gives verdicts."""
+        return self.queue.settling is not _WRITTEN
+
+    def knows(self, publisher: str) -> bool:
+        """Return whether the receiver accepted a message of this publisher lately."""
+        return publisher == self.took_from or publisher == self.took_before
+
+    def flows(self, now: float) -> bool:
+        """Return whether entries may be handed over now."""
+        return self.dispatcher is None or self.dispatcher.flows(now)

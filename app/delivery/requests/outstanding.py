@@ -1,0 +1,423 @@
+"""Requests: messages that their receivers may answer, and the answers.
+
+A request is *outstanding* until it ends. Whoever was handed it may answer it once. Ended requests
+are remembered for some minutes, to say what is wrong with a reply that comes too late.
+"""
+
+from collections import Counter, deque
+from collections.abc import Callable, Container, Iterable
+from typing import Final, Generic, TypeVar
+
+from holdfast.delivery.basics.timers import Timers
+from holdfast.delivery.messages.request_steps import NO_FIELDS, RequestFields
+from holdfast.delivery.ports.journal_port import NO_JOURNAL, DeliveryJournal
+from holdfast.delivery.queues.receivers import Receiver
+from holdfast.delivery.requests import stored_fields
+from holdfast.delivery.requests.endings import ReplyFault, ReplyMode, RequestEnd
+from holdfast.delivery.requests.request import Request
+from holdfast.delivery.requests.stored_fields import REPLIED, SILENT
+
+R = TypeVar("R", bound=Receiver)
+K = TypeVar("K")
+
+# How much ended requests remember: a session name counts as one; a request itself as several,
+# because it may be the last that keeps an ended session in memory.
+_MOST_REMEMBERED: Final = 100_000
+_OF_REQUEST: Final = 4
+# And for how long: a responder that waits longer has been forgotten by its requester, too.
+REMEMBERED_S: Final = 300.0
+# The most requests that end at their deadline in one tick, about 3 us each.
+_MOST_DUE: Final = 2000
+# How long a request that is about to end waits for the store to keep its reply.
+_REPLY_GRACE_S: Final = 0.1
+# How long a requester that could not be told the end of its request waits for the next attempt.
+_UNTOLD_S: Final = 1.0
+
+
+def _ignore(_: object) -> None:
+    """Ignore what nobody waits for."""
+
+
+class Requests(Generic[R]):
+    """All requests of this server, by the channels that their responders publish to.
+
+    Args:
+        begin: Does the given work from the end of this turn on, until it returns False.
+    """
+
+    def __init__(
+        self,
+        journal: DeliveryJournal = NO_JOURNAL,
+        begin: Callable[[Callable[[float], bool]], None] = _ignore,
+    ) -> None:
+        self._journal = journal
+        self._begin = begin
+        self._is_awake = False
+        # Called with an ended request whose requester is to be told; calls `told`, or `tell_later`.
+        self.notify: Callable[[Request[R]], None] = _ignore
+        # Called with fields that the store is to change.
+        self.save: Callable[[RequestFields], None] = _ignore
+        # Whether clients may ask for replies.
+        self.is_offered = False
+        self._by_address: dict[str, Request[R]] = {}
+        self._of_requester: dict[R, set[Request[R]]] = {}
+        self._of_responder: dict[str, set[Request[R]]] = {}
+        self._timers: Timers[Request[R]] = Timers()
+        # Ended requests whose requesters are to be notified; and requests with a responder that has
+        # ended.
+        self._to_notify: deque[Request[R]] = deque()
+        self._left: deque[tuple[Request[R], str]] = deque()
+        # Ended requests with the times of their ends, in this order, and how many session names
+        # these remember.
+        self._ended: deque[tuple[float, Request[R]]] = deque()
+        self._remembered = 0
+        self.most_remembered = _MOST_REMEMBERED
+        # The time of the last tick.
+        self._now = 0.0
+        # Requests of this process, and those of an earlier one that continue.
+        self.outstanding = self.asked = self.restored = 0
+        # The session names that outstanding requests have.
+        self.grants = 0
+        self.ended: Counter[RequestEnd] = Counter()
+        self.replies = 0
+        self.refused: Counter[ReplyFault] = Counter()
+
+    def count_of(self, requester: R) -> int:
+        """Return how many requests of the session are outstanding."""
+        return len(self._of_requester.get(requester, ()))
+
+    # Asking
+
+    def open(self, request: Request[R]) -> None:
+        """Note a request that is being asked; `grant` follows."""
+        self._enter(request)
+        self.asked += 1
+        self._journal.asked(request.requester, request.channel, request.timeout_ms)
+
+    def reopen(self, request: Request[R], keys: Iterable[str]) -> None:
+        """Go on with a request of an earlier process, which these sessions may answer."""
+        self._enter(request)
+        self.restored += 1
+        self.grant(request, keys)
+
+    def by_message(self) -> dict[int, Request[R]]:
+        """Return the outstanding requests by the ids of their messages."""
+        return {each.id: each for each in self._asked() if each.end is None}
+
+    def _asked(self) -> list[Request[R]]:
+        return [each for asked in self._of_requester.values() for each in asked]
+
+    def _enter(self, request: Request[R]) -> None:
+        self._by_address[request.address] = request
+        self._of_requester.setdefault(request.requester, set()).add(request)
+        self._timers.ring_by(request, request.ends_at)
+        self.outstanding += 1
+
+    def grant(self, request: Request[R], keys: Iterable[str]) -> None:
+        """Let the sessions with these names answer, if the request is outstanding."""
+        if request.end is not None:
+            return
+        # The store knows the first ones if it has the message.
+        is_known = request.is_kept and not (request.responders or request.spoken)
+        is_new = False
+        for key in keys:
+            if key not in request.responders and key not in request.spoken:
+                request.responders.add(key)
+                self.grants += 1
+                self._of_responder.setdefault(key, set()).add(request)
+                is_new = True
+        if not self._ends_if_spent(request) and is_new and not is_known:
+            self._save_asked(request)
+
+    def keep(self, request: Request[R], keys: Iterable[str]) -> RequestFields:
+        """Return what the store keeps of a request together with its message for these sessions."""
+        if not request.requester.is_durable:
+            return NO_FIELDS
+        request.is_kept = True
+        return stored_fields.asked(request, sorted(keys))
+
+    def keep_by_itself(self, request: Request[R]) -> None:
+        """Let the store keep a request whose message it does not have, even if it has ended."""
+        if not request.is_kept:
+            request.is_kept = True
+            self.save(stored_fields.asked(request, sorted(request.responders)))
+
+    def _save_asked(self, request: Request[R]) -> None:
+        """Let the store know which sessions may answer."""
+        self._save(request, stored_fields.asked(request, sorted(request.responders)))
+
+    def _save(self, request: Request[R], fields: RequestFields) -> None:
+        """Let the store change fields of an outstanding request of a durable session."""
+        # The reply that is on its way removes them all.
+        is_ending = request.arriving and request.mode is not ReplyMode.ALL
+        if request.requester.is_durable and not is_ending:
+            request.is_kept = True
+            self.save(fields)
+
+    def save_all(self) -> None:
+        """Let the store, which has lost everything, keep the outstanding requests again."""
+        for each in self._asked():
+            if each.end is None:
+                self._save_asked(each)
+                self._save(each, stored_fields.spoken(each, each.spoken))
+
+    def drop(self, request: Request[R]) -> None:
+        """End a request that was not published; its requester learns of it by other means."""
+        if request.end is None:
+            self._end(request, RequestEnd.UNSENT)
+
+    # Replies
+
+    def accept(self, address: str, responder: R) -> tuple[Request[R] | None, ReplyFault | None]:
+        """Return the request that the session answers, and what is wrong with the reply.
+
+        If nothing is wrong, the caller must then call `answered`, or `unanswered` if it refuses the
+        reply for another reason.
+        """
+        request, key = self._by_address.get(address), responder.key
+        fault = None
+        if request is None or not self._may_answer(request, responder):
+            # A session that was not handed the request learns nothing about it.
+            request, fault = None, ReplyFault.DENIED
+        elif key in request.spoken:
+            fault = ReplyFault.DUPLICATE
+        else:
+            request.responders.remove(key)
+            request.spoken[key] = REPLIED
+            fault = _fault(request)
+        if fault is not None:
+            self.refused[fault] += 1
+            self._report_reply(fault.value, request, responder)
+        elif request is not None:
+            request.arriving += 1
+        return request, fault
+
+    def _may_answer(self, request: Request[R], responder: R) -> bool:
+        key = responder.key
+        is_granted = key in request.responders or key in request.spoken
+        # The session may know the channel from others before it was handed the request.
+        return is_granted and not responder.queue.has_new(request.id)
+
+    def fields_of_reply(self, request: Request[R], responder: R) -> RequestFields:
+        """Return what the store changes when it keeps this reply."""
+        if not request.is_kept:
+            return NO_FIELDS
+        if request.mode is ReplyMode.ALL:
+            return stored_fields.spoken(request, {responder.key: REPLIED})
+        return stored_fields.removed(request)
+
+    def answered(self, request: Request[R], responder: R) -> None:
+        """Note that the requester gets this reply."""
+        request.arriving -= 1
+        request.replies += 1
+        self.replies += 1
+        self._report_reply("accepted", request, responder)
+        if request.end is not None:
+            return
+        if request.mode is ReplyMode.ALL:
+            self._ends_if_spent(request)
+        else:
+            self._end(request, RequestEnd.ANSWERED)
+
+    def unanswered(self, request: Request[R], responder: R) -> None:
+        """Note that the reply was not accepted after all: the session may answer again."""
+        request.arriving -= 1
+        del request.spoken[responder.key]
+        request.responders.add(responder.key)
+        if request.end is None and request.is_kept:
+            # It was not told of others meanwhile.
+            self._save_asked(request)
+            self._save(request, stored_fields.spoken(request, {responder.key: b""}))
+            self._save(request, stored_fields.spoken(request, request.spoken))
+        if request not in self._of_responder.get(responder.key, ()):
+            # The session has ended meanwhile.
+            self._left.append((request, responder.key))
+            self._wake()
+
+    def _report_reply(self, what: str, request: Request[R] | None, responder: R) -> None:
+        channel, id = ("", 0) if request is None else (request.channel, request.id)
+        self._journal.replied(what, responder, channel, id)
+
+    # Ends
+
+    def lose(self, request: Request[R], key: str, refusal: tuple[str, str] | None = None) -> None:
+        """Note that this session will not answer, because of its refusal if there is one."""
+        if key not in request.responders:
+            return
+        lost = list(request.responders) if request.is_work else [key]
+        said = SILENT
+        if refusal is not None:
+            request.refusal = refusal
+            said = stored_fields.refusal_of(*refusal)
+        request.responders.difference_update(lost)
+        request.spoken.update(dict.fromkeys(lost, said))
+        if request.end is None and not self._ends_if_spent(request):
+            self._save(request, stored_fields.spoken(request, dict.fromkeys(lost, said)))
+
+    def session_ended(self, session: R) -> None:
+        """End the session's requests, and wait no longer for its replies."""
+        for request in list(self._of_requester.get(session, ())):
+            if request.end is None:
+                self._end(request, RequestEnd.ABANDONED)
+            else:
+                # Nobody is left to be told of its end.
+                self._give_up(request)
+        self._responder_ended(session.key)
+
+    def end_all_but(self, keys: Container[str]) -> None:
+        """Wait no longer for replies of sessions other than these."""
+        for key in [each for each in self._of_responder if each not in keys]:
+            self._responder_ended(key)
+
+    def _responder_ended(self, key: str) -> None:
+        left = self._of_responder.pop(key, None)
+        if left:
+            self.grants -= len(left)
+            self._left.extend([(request, key) for request in left])
+            self._wake()
+
+    def _wake(self) -> None:
+        if not self._is_awake:
+            self._is_awake = True
+            self._begin(self.go_on)
+
+    def go_on(self, _: float) -> bool:
+        """Do one piece of the work; return whether any is left."""
+        try:
+            if self._left:
+                self._leave(*self._left.popleft())
+            elif self._to_notify:
+                self._notify(self._to_notify.popleft())
+        finally:
+            self._is_awake = bool(self._left or self._to_notify)
+        return self._is_awake
+
+    def _leave(self, request: Request[R], key: str) -> None:
+        """Note that a responder has ended."""
+        # An ended request keeps its names: `_remembered` has counted them.
+        if request.end is not None:
+            return
+        request.responders.discard(key)
+        is_over = self._ends_if_spent(request)
+        if not is_over and request.is_kept and key not in request.spoken:
+            # After a restart, a later session of this name must not seem to have it.
+            request.spoken[key] = SILENT
+            self._save(request, stored_fields.spoken(request, {key: SILENT}))
+
+    def _notify(self, request: Request[R]) -> None:
+        """Tell the requester the end of its request."""
+        if request not in self._of_requester.get(request.requester, ()):
+            return
+        try:
+            self.notify(request)
+        except BaseException:
+            # Otherwise it would be outstanding for ever.
+            self._give_up(request)
+            raise
+
+    def tick(self, now: float) -> None:
+        """End requests whose deadline is over, and forget those that ended long ago."""
+        self._now = now
+        self._forget(now - REMEMBERED_S)
+        for request in self._timers.ring(now, _MOST_DUE):
+            if request.end is not None:
+                self._to_notify.append(request)
+                self._wake()
+            elif request.arriving:
+                # The reply came in time; the store may still refuse it.
+                self._timers.ring_by(request, now + _REPLY_GRACE_S)
+            else:
+                self._end(request, RequestEnd.ANSWERED if request.replies else RequestEnd.TIMEOUT)
+
+    def _ends_if_spent(self, request: Request[R]) -> bool:
+        """End the outstanding request if nobody is left who could answer it; return whether."""
+        if request.responders or request.arriving:
+            return False
+        silent = RequestEnd.NO_RESPONDERS if request.refusal is None else RequestEnd.REFUSED
+        self._end(request, RequestEnd.ANSWERED if request.replies else silent)
+        return True
+
+    def _end(self, request: Request[R], end: RequestEnd) -> None:
+        self._timers.drop(request)
+        for key in (*request.responders, *request.spoken):
+            if _remove(self._of_responder, key, request):
+                self.grants -= 1
+        request.end = end
+        self.ended[end] += 1
+        self._journal.request_ended(end.value, request.requester, request.channel, request.id)
+        if end in (RequestEnd.ABANDONED, RequestEnd.UNSENT):
+            self._give_up(request)
+        elif request.replies and request.mode is not ReplyMode.ALL:
+            # Its reply says it all, and was stored together with the end.
+            self.told(request)
+        else:
+            self._to_notify.append(request)
+            self._wake()
+
+    def fields_of_end(self, request: Request[R]) -> RequestFields:
+        """Return what the store changes when it keeps the event that tells the end."""
+        return stored_fields.removed(request) if request.is_kept else NO_FIELDS
+
+    def told(self, request: Request[R]) -> None:
+        """Note that the requester gets to know the end: the request is no longer outstanding."""
+        if _remove(self._of_requester, request.requester, request):
+            self._timers.drop(request)
+            self.outstanding -= 1
+            self._remember(request)
+
+    def tell_later(self, request: Request[R]) -> None:
+        """Notify the requester a little later, because the store does not take the event now."""
+        self._timers.ring_by(request, self._now + _UNTOLD_S)
+
+    def _give_up(self, request: Request[R]) -> None:
+        """Take out a request whose requester needs not be told."""
+        if request.is_kept:
+            self.save(stored_fields.removed(request))
+        self.told(request)
+
+    def _remember(self, request: Request[R]) -> None:
+        """Remember an ended request, and forget the oldest ones if there are too many."""
+        # The first tick may be yet to come.
+        now = max(self._now, request.ends_at - request.timeout_ms / 1000)
+        self._ended.append((now, request))
+        self._remembered += _weight(request)
+        while self._remembered > self.most_remembered:
+            self._forget_oldest()
+
+    def _forget(self, before: float) -> None:
+        """Forget requests that ended before this time, as many as a tick has time for."""
+        for _ in range(_MOST_DUE):
+            if not self._ended or self._ended[0][0] >= before:
+                break
+            self._forget_oldest()
+
+    def _forget_oldest(self) -> None:
+        _, oldest = self._ended.popleft()
+        self._remembered -= _weight(oldest)
+        del self._by_address[oldest.address]
+
+
+def _fault(request: Request[R]) -> ReplyFault | None:
+    """Return what is wrong with a first reply of a session that may answer."""
+    if request.end is None:
+        # Others may have been first, although the store does not have their reply yet.
+        is_taken = request.arriving and request.mode is not ReplyMode.ALL
+        return ReplyFault.DUPLICATE if is_taken else None
+    is_taken = request.end is RequestEnd.ANSWERED and request.mode is not ReplyMode.ALL
+    return ReplyFault.DUPLICATE if is_taken else ReplyFault.LATE
+
+
+def _weight(request: Request[R]) -> int:
+    """Return how much it takes to remember the request."""
+    return _OF_REQUEST + len(request.responders) + len(request.spoken)
+
+
+def _remove(index: "dict[K, set[Request[R]]]", key: K, request: Request[R]) -> bool:
+    """Remove the request from an index; return whether it was there."""
+    requests = index.get(key)
+    if requests is None or request not in requests:
+        return False
+    requests.remove(request)
+    if not requests:
+        del index[key]
+    return True

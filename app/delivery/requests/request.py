@@ -1,0 +1,156 @@
+"""A request: who asked what, who may answer it, and how it ended."""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
+
+from holdfast.delivery.basics.timed import Timed
+from holdfast.delivery.messages.request_steps import RequestFields
+from holdfast.delivery.queues.receivers import Receiver
+from holdfast.delivery.requests.endings import ReplyMode, RequestEnd
+
+if TYPE_CHECKING:
+    from holdfast.delivery.messages.message import Message
+
+R = TypeVar("R", bound=Receiver)
+
+# The digits that the rest of a deadline takes in an event: it is written again in place.
+_WIDTH: Final = 10
+
+
+class RequestBook(Protocol):
+    """All requests, as one of them sees them."""
+
+    def keep(self, request: "Request[Any]", keys: Iterable[str], /) -> RequestFields: ...
+
+    def grant(self, request: "Request[Any]", keys: Iterable[str], /) -> None: ...
+
+    def lose(
+        self, request: "Request[Any]", key: str, refusal: tuple[str, str] | None, /
+    ) -> None: ...
+
+
+class Request(Timed, Generic[R]):
+    """One request, outstanding or ended."""
+
+    __slots__ = (
+        "_place",
+        "_requests",
+        "address",
+        "arriving",
+        "call",
+        "channel",
+        "deadline_ms",
+        "end",
+        "ends_at",
+        "id",
+        "is_kept",
+        "is_work",
+        "mode",
+        "refusal",
+        "replies",
+        "reply_to",
+        "requester",
+        "responders",
+        "spoken",
+        "timeout_ms",
+    )
+
+    def __init__(
+        self,
+        requests: RequestBook,
+        requester: R,
+        channel: str,
+        reply_to: str,
+        mode: ReplyMode,
+        timeout_ms: int,
+        *,
+        now: float,
+        now_ms: int,
+    ) -> None:
+        super().__init__()
+        self._requests = requests
+        self.requester = requester
+        self.channel = channel
+        # The channel on which its requester gets replies, and the one that responders publish to.
+        self.reply_to = self.address = reply_to
+        self.mode = mode
+        self.timeout_ms = timeout_ms
+        self.ends_at = now + timeout_ms / 1000
+        self.deadline_ms = now_ms + timeout_ms
+        # The channel and id of the remote call that it stands for.
+        self.call: tuple[str, str] | None = None
+        # The id of its message.
+        self.id = 0
+        # Whether it is on a work queue, which has one copy of it.
+        self.is_work = False
+        # The session names of responders that may still reply, and of those that will not, with
+        # what they said: see `request_fields`.
+        self.responders: set[str] = set()
+        self.spoken: dict[str, bytes] = {}
+        # Whether the store knows it.
+        self.is_kept = False
+        # Accepted replies, and replies that the store is asked to keep.
+        self.replies = self.arriving = 0
+        # The code and text of the last refusal.
+        self.refusal: tuple[str, str] | None = None
+        # None while it is outstanding.
+        self.end: RequestEnd | None = None
+        # The place in its event at which the time left stands; negative if nowhere.
+        self._place = -1
+
+    # Its message
+
+    def enter(self, message: "Message") -> None:
+        """Let this message carry the request."""
+        self.id = message.id
+        message.request = self
+        # Later subscribers have no use for it.
+        message.depth = None
+        if message.life_ms is None or message.life_ms > self.timeout_ms:
+            message.limit_life(self.timeout_ms, is_forced=True)
+        self._find_place(message)
+        if self._place >= 0:
+            end = self._place + len(b"%d" % self.timeout_ms)
+            message.wire = self._saying(message.wire, self.timeout_ms, end)
+
+    def enter_again(self, message: "Message") -> None:
+        """Let its message, which an earlier process has published, carry the request."""
+        message.request = self
+        self._find_place(message)
+
+    def _find_place(self, message: "Message") -> None:
+        said = b'"replyTo":"%b","timeout":' % self.address.encode()
+        # The last one: the data may say the same.
+        begin = message.wire.rfind(said)
+        if begin >= 0:
+            self._place = begin + len(said)
+
+    def with_time_left(self, wire: bytes, now_ms: int) -> bytes:
+        """Return the event with the time that is left until its deadline."""
+        place = self._place
+        left_ms = max(self.deadline_ms - now_ms, 0)
+        if place < 0 or int(wire[place : place + _WIDTH]) == left_ms:
+            return wire
+        return self._saying(wire, left_ms, place + _WIDTH)
+
+    def _saying(self, wire: bytes, left_ms: int, end: int) -> bytes:
+        # Padded, because queues have counted its bytes.
+        return b"%b%*d%b" % (wire[: self._place], _WIDTH, left_ms, wire[end:])
+
+    # Its responders
+
+    def kept_with(self, keys: Iterable[str]) -> RequestFields:
+        """Return what the store keeps of it in the same step as its message for these sessions."""
+        return self._requests.keep(self, keys)
+
+    def granted_to(self, keys: Iterable[str]) -> None:
+        """Let the sessions with these names answer, which have a copy or will get one."""
+        self._requests.grant(self, keys)
+
+    def lost(self, key: str, code: str, text: str) -> None:
+        """Note that this session has refused its copy, or will not get it, with this code."""
+        self._requests.lose(self, key, (code, text))
+
+    def left(self, key: str) -> None:
+        """Note that this session has ended without a verdict, or will not get its copy."""
+        self._requests.lose(self, key, None)

@@ -1,0 +1,58 @@
+"""What the store keeps of outstanding requests: fields of one table.
+
+The field of a request has its address as its name. Each responder that has spoken has a field, too,
+with its name behind the address. So what one responder does costs the same however many there are.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from holdfast.delivery.basics.json_text import to_json
+from holdfast.delivery.messages.request_steps import RequestFields
+from holdfast.delivery.requests.endings import ReplyMode
+from holdfast.delivery.requests.request import Request
+
+# What a responder has said, besides a refusal: it has replied, or it will not answer.
+REPLIED: Final = b"true"
+SILENT: Final = b"null"
+
+
+def refusal_of(code: str, text: str) -> bytes:
+    """Return what a responder has said that refused the request."""
+    return to_json([code, text])
+
+
+def asked(request: Request[Any], responders: list[str]) -> RequestFields:
+    """Return the field of a request that these sessions may answer."""
+    record = {
+        "call": request.call,
+        "channel": request.channel,
+        "deadline_ms": request.deadline_ms,
+        "id": request.id,
+        "is_work": request.is_work,
+        "mode": request.mode.value,
+        "reply_to": request.reply_to,
+        "requester": request.requester.key,
+        "responders": responders,
+        "timeout_ms": request.timeout_ms,
+    }
+    return {request.address: to_json(record)}
+
+
+def spoken(request: Request[Any], said: Mapping[str, bytes]) -> RequestFields:
+    """Return the fields of responders, with what each has said."""
+    return {f"{request.address} {key}": what for key, what in said.items()}
+
+
+def removed(request: Request[Any]) -> RequestFields:
+    """Return the removal of all that is kept of the request."""
+    is_for_all = request.mode is ReplyMode.ALL
+    # The only reply to a request ends it: it never has a field.
+    named = [key for key, said in request.spoken.items() if is_for_all or said is not REPLIED]
+    return {request.address: b"", **spoken(request, dict.fromkeys(named, b""))}
+
+
+def responder_of(field: str) -> tuple[str, str]:
+    """Return the address, and the responder; it is empty if this is the field of the request."""
+    address, _, key = field.partition(" ")
+    return address, key

@@ -1,0 +1,349 @@
+"""The histories of channels: their latest messages, for sessions that subscribe later."""
+
+from bisect import bisect_left, insort
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from heapq import heapify, heappop, heappush
+from itertools import islice
+from operator import attrgetter
+from typing import Final
+
+from holdfast.delivery.basics.channels import Channel
+from holdfast.delivery.basics.node import NS_PER_MS
+from holdfast.delivery.basics.sorted_names import SortedNames
+from holdfast.delivery.messages.message import Message
+from holdfast.delivery.topics.history_depth import HistoryDepth, HistoryLimits
+
+NS_PER_CURSOR: Final = 1000
+# Up to this many ends of lifetimes of messages that have left stay in the heap until their time.
+_FEW: Final = 64
+# The most channels that one request looks at.
+MOST_LOOKS = 5_000
+_by_id = attrgetter("id")
+
+
+def cursor_of(id: int) -> int:
+    """Return the cursor of the message with this id.
+
+    It is in microseconds, because JavaScript reads larger numbers inexactly. No two messages of one
+    server have the same.
+    """
+    return id // NS_PER_CURSOR
+
+
+class KeptMessages:
+    """The history of one channel: its latest messages, in the order of their ids."""
+
+    __slots__ = ("_messages", "channel", "floor", "size")
+
+    def __init__(self, channel: str, floor: int) -> None:
+        self.channel = channel
+        # All messages behind this cursor are here, unless their lifetime has ended.
+        self.floor = floor
+        self.size = 0
+        self._messages: list[Message] = []
+
+    def __len__(self) -> int:
+        return len(self._messages)
+
+    def __iter__(self) -> Iterator[Message]:
+        return iter(self._messages)
+
+    @property
+    def oldest(self) -> Message:
+        """The oldest message; the history is not empty."""
+        return self._messages[0]
+
+    def newest(self, count: int, now_ms: int) -> list[Message]:
+        """Return up to `count` of the newest messages, the oldest first; all if negative."""
+        if not 0 <= count < len(self._messages):
+            return self._alive(self._messages, now_ms)
+        alive = (each for each in reversed(self._messages) if not 0 < end_of(each) <= now_ms)
+        found = list(islice(alive, count))
+        found.reverse()
+        return found
+
+    def since(self, cursor: int, now_ms: int) -> list[Message]:
+        """Return the messages behind the cursor, the oldest first."""
+        # The first id with a higher cursor.
+        place = bisect_left(self._messages, (cursor + 1) * NS_PER_CURSOR, key=_by_id)
+        return self._alive(self._messages[place:], now_ms)
+
+    def _alive(self, messages: list[Message], now_ms: int) -> list[Message]:
+        return [each for each in messages if not 0 < end_of(each) <= now_ms]
+
+    def append(self, message: Message) -> None:
+        """Add a message; one that newer ones have passed goes where its id places it."""
+        self.size += len(message.wire)
+        messages = self._messages
+        if messages and message.id < messages[-1].id:
+            # A client that has the newer ones, and asks for what follows them, would miss it.
+            self.floor = max(self.floor, cursor_of(messages[-1].id))
+            insort(messages, message, key=_by_id)
+        else:
+            messages.append(message)
+
+    def remove(self, message: Message) -> None:
+        """Remove a message that is here."""
+        messages = self._messages
+        # Most leave from the front.
+        is_first = messages[0] is message
+        del messages[0 if is_first else bisect_left(messages, message.id, key=_by_id)]
+        self.size -= len(message.wire)
+
+
+def end_of(message: Message) -> int:
+    """Return when the message leaves its history, in milliseconds since 1970; zero if never."""
+    life_ms = message.life_ms
+    return 0 if life_ms is None else message.id // NS_PER_MS + life_ms
+
+
+class Arrival:
+    """A place for a message that enters a history next; it leads to those that enter later.
+
+    Its holder finds all messages that entered since, even those that have left again.
+    """
+
+    __slots__ = ("message", "next")
+
+    def __init__(self) -> None:
+        self.message: Message | None = None
+        self.next: Arrival | None = None
+
+
+class _Share:
+    """The messages that histories keep on one account, the oldest first."""
+
+    __slots__ = ("messages", "size")
+
+    def __init__(self) -> None:
+        self.messages: OrderedDict[int, Message] = OrderedDict()
+        self.size = 0
+
+
+class Histories:
+    """The histories of all channels; the oldest messages make room for new ones.
+
+    Args:
+        start: The newest id before this process. Messages up to it may be missing.
+    """
+
+    def __init__(self, limits: HistoryLimits, start: int = 0) -> None:
+        self.limits = limits
+        self._by_channel: dict[str, KeptMessages] = {}
+        # The messages of all channels by id, the oldest first, and their size.
+        self._messages: OrderedDict[int, Message] = OrderedDict()
+        self.size = 0
+        # By account; a message on nobody's account is in no share.
+        self._shares: dict[str, _Share] = {}
+        # A heap of ends of lifetimes with ids, some of them of messages that have left.
+        self._ends: list[tuple[int, int]] = []
+        # How many messages have a lifetime.
+        self._with_lifetime = 0
+        self._names = SortedNames(self._by_channel)
+        # The arrival of the next message.
+        self.arrival = Arrival()
+        # The cursors up to which topics miss messages that they were configured not to keep.
+        self._missed: dict[str, int] = {}
+        self._missed_names = SortedNames(self._missed)
+        # The number of messages that left to make room.
+        self.dropped = 0
+        # Up to this cursor, messages may be missing on channels that keep nothing now.
+        self.floor = cursor_of(start)
+        # The newest id that was ever in a history.
+        self.newest = start
+        # Called with each message that leaves.
+        self.on_leave: Callable[[Message], None] = _ignore
+
+    def __len__(self) -> int:
+        return len(self._messages)
+
+    def __iter__(self) -> Iterator[Message]:
+        return iter(self._messages.values())
+
+    def __contains__(self, message: Message) -> bool:
+        return message.id in self._messages
+
+    def get(self, channel: str) -> KeptMessages | None:
+        """Return the history of the channel, if there is anything in it."""
+        return self._by_channel.get(channel)
+
+    def covered_by(
+        self, pattern: Channel, most: int = MOST_LOOKS
+    ) -> tuple[list[KeptMessages], int]:
+        """Return the histories of the channels that the pattern matches, ordered by name.
+
+        Args:
+            most: How many channels it looks at. With `*`, those below one of its channels count as
+                one.
+
+        Returns:
+            The histories, and at how many channels it looked: one more than `most` if there are
+            others.
+        """
+        found: list[KeptMessages] = []
+        looked = 0
+        for name, is_covered in self._names.covered_by(pattern):
+            looked += 1
+            if looked > most:
+                break
+            if is_covered:
+                found.append(self._by_channel[name])
+        return found, looked
+
+    def append(self, message: Message, depth: HistoryDepth) -> None:
+        """Add a message to its channel's history, which may have this depth."""
+        kept = self._by_channel.get(message.channel)
+        if kept is None:
+            kept = self._begin(message.channel)
+        kept.append(message)
+        self._messages[message.id] = message
+        if message.account:
+            self._charge(message)
+        arrival, self.arrival = self.arrival, Arrival()
+        arrival.message, arrival.next = message, self.arrival
+        if message.topic is not None:
+            message.topic.keep()
+        self.newest = max(self.newest, message.id)
+        self.size += len(message.wire)
+        if message.life_ms is not None:
+            self._with_lifetime += 1
+            heappush(self._ends, (end_of(message), message.id))
+        self._shorten(kept, depth)
+        limits = self.limits
+        if message.account:
+            self._trim_share(message.account)
+        while len(self._messages) > limits.entries or self.size > limits.bytes:
+            self._make_room(next(iter(self._messages.values())))
+
+    def shorten(self, channel: str, depth: HistoryDepth | None) -> None:
+        """Reduce the channel's history to its new depth; None: to nothing."""
+        kept = self._by_channel.get(channel)
+        if depth is None:
+            self.erase(channel)
+        elif kept is not None:
+            self._shorten(kept, depth)
+
+    def _shorten(self, kept: KeptMessages, depth: HistoryDepth) -> None:
+        while len(kept) > depth.entries or kept.size > depth.bytes:
+            self._make_room(kept.oldest)
+
+    def _charge(self, message: Message) -> None:
+        share = self._shares.get(message.account)
+        if share is None:
+            share = self._shares[message.account] = _Share()
+        share.messages[message.id] = message
+        share.size += len(message.wire)
+
+    def _trim_share(self, account: str) -> None:
+        """Let the oldest messages of an account make room for its newest."""
+        share, limits = self._shares.get(account), self.limits
+        while share is not None and (
+            0 < limits.share_entries < len(share.messages) or 0 < limits.share_bytes < share.size
+        ):
+            self._make_room(next(iter(share.messages.values())))
+
+    def _discharge(self, message: Message) -> None:
+        share = self._shares[message.account]
+        del share.messages[message.id]
+        share.size -= len(message.wire)
+        if not share.messages:
+            del self._shares[message.account]
+
+    def miss(self, message: Message) -> None:
+        """Note that a topic was configured not to keep its messages, such as this one."""
+        channel = message.channel
+        self.erase(channel)
+        if channel not in self._missed:
+            self._missed[channel] = 0
+            self._missed_names.add(channel)
+        self._missed[channel] = cursor_of(message.id)
+
+    def forget(self, channel: str) -> None:
+        """Erase the channel's history, and all that is known of it: its topic has ended."""
+        self.erase(channel)
+        if channel in self._missed:
+            self.floor = max(self.floor, self._missed.pop(channel))
+            self._missed_names.remove(channel)
+
+    def misses(self, pattern: Channel) -> bool:
+        """Return whether a topic that the pattern matches was configured to keep nothing."""
+        looks = enumerate(self._missed_names.covered_by(pattern))
+        return any(is_covered or looked == MOST_LOOKS for looked, (_, is_covered) in looks)
+
+    def restore(
+        self, channel: str, messages: Sequence[Message], depth: HistoryDepth, *, is_whole: bool
+    ) -> None:
+        """Add the stored messages of a channel whose history is still empty.
+
+        Args:
+            is_whole: Whether the store had all messages of this channel, not only some.
+        """
+        ordered = sorted(messages, key=_by_id)
+        if is_whole:
+            self._begin(channel).floor = cursor_of(ordered[0].id) - 1
+        for message in ordered:
+            message.depth = depth
+            self.append(message, depth)
+
+    def _begin(self, channel: str) -> KeptMessages:
+        kept = self._by_channel[channel] = KeptMessages(channel, self.floor)
+        kept.floor = max(self.floor, self._missed.get(channel, 0))
+        self._names.add(channel)
+        return kept
+
+    def _make_room(self, message: Message) -> None:
+        self.dropped += 1
+        self._lose(message)
+
+    def _lose(self, message: Message) -> None:
+        """Remove a message that would still be delivered."""
+        kept = self._by_channel[message.channel]
+        kept.floor = max(kept.floor, cursor_of(message.id))
+        self._remove(kept, message)
+
+    def _remove(self, kept: KeptMessages, message: Message) -> None:
+        kept.remove(message)
+        del self._messages[message.id]
+        self.size -= len(message.wire)
+        if message.account:
+            self._discharge(message)
+        if message.life_ms is not None:
+            self._with_lifetime -= 1
+            self._forget_ends()
+        if not kept:
+            # Empty histories must not take memory for ever: the floor of all covers theirs.
+            self.floor = max(self.floor, kept.floor)
+            del self._by_channel[kept.channel]
+            self._names.remove(kept.channel)
+        if message.topic is not None:
+            message.topic.forget()
+        self.on_leave(message)
+
+    def _forget_ends(self) -> None:
+        """Rebuild the heap when most of it belongs to messages that have left."""
+        if len(self._ends) > 2 * self._with_lifetime + _FEW:
+            self._ends = [each for each in self._ends if each[1] in self._messages]
+            heapify(self._ends)
+
+    def erase(self, channel: str) -> int:
+        """Remove the channel's history; return the number of its messages."""
+        kept = self._by_channel.get(channel)
+        messages = [] if kept is None else list(kept)
+        for message in messages:
+            self._lose(message)
+        return len(messages)
+
+    def forget_expired(self, now_ms: int, most: int) -> None:
+        """Remove up to `most` messages whose lifetime has ended."""
+        ends = self._ends
+        while ends and ends[0][0] <= now_ms and most > 0:
+            message = self._messages.get(heappop(ends)[1])
+            if message is not None:
+                most -= 1
+                self._remove(self._by_channel[message.channel], message)
+                ends = self._ends
+
+
+def _ignore(_: Message) -> None:
+    """Ignore the removal of a message."""

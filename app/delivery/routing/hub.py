@@ -1,0 +1,385 @@
+"""Routes messages from their publisher into the queues of their receivers."""
+
+from collections.abc import Callable, Container, Sequence
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+
+from holdfast.delivery.basics.channels import Channel, lookups
+from holdfast.delivery.basics.counters import Reason
+from holdfast.delivery.basics.notices import FULL, Notices
+from holdfast.delivery.messages.message import Message
+from holdfast.delivery.messages.persist_outcome import PersistOutcome
+from holdfast.delivery.messages.request_steps import NO_FIELDS, RequestFields, RequestStep
+from holdfast.delivery.ports.ledger import Ledger
+from holdfast.delivery.ports.store_port import StorePort
+from holdfast.delivery.queues.receivers import Receiver
+from holdfast.delivery.routing.histories import NS_PER_CURSOR, Histories, cursor_of
+from holdfast.delivery.routing.publish_order import AcceptedPublish, PublishOrder
+from holdfast.delivery.routing.routes import Routes
+from holdfast.delivery.routing.selections import Candidate
+from holdfast.delivery.topics.configured import Topic
+
+if TYPE_CHECKING:
+    from holdfast.delivery.routing.latency import LatencySampler
+
+R = TypeVar("R", bound=Receiver)
+R_contra = TypeVar("R_contra", bound=Receiver, contravariant=True)
+
+
+class MessageExpiryPort(Protocol[R_contra]):
+    """Ends the lifetime of messages."""
+
+    def watch(self, receiver: R_contra, /) -> None:
+        """Expire the receiver's messages when their lifetime ends."""
+        ...
+
+    def forget(self, receiver: R_contra, /) -> None:
+        """Stop watching the receiver."""
+        ...
+
+    def make_room_for(self, receiver: R_contra, message: Message, /) -> bool:
+        """Queue the message in a full queue by expiring others; return False if that is refused."""
+        ...
+
+
+class _NoExpiry:
+    """Lets messages live until the server is assembled."""
+
+    def watch(self, receiver: Receiver) -> None: ...
+
+    def forget(self, receiver: Receiver) -> None: ...
+
+    def make_room_for(self, receiver: Receiver, message: Message) -> bool:
+        return False
+
+
+class Hub(Generic[R]):
+    """Routes messages into queues and remembers which receivers have news.
+
+    `on_ready` is called when the first receiver becomes ready. The caller must then call
+    `take_ready` before it waits for the network again, so that a burst becomes one response.
+    """
+
+    def __init__(
+        self,
+        *,
+        on_ready: Callable[[], None],
+        linger: Callable[[R, Message], None],
+        store: StorePort,
+        histories: Histories,
+        ledger: Ledger,
+        notices: Notices | None = None,
+    ) -> None:
+        self.histories = histories
+        histories.on_leave = self._leave_history
+        # Whether some channels keep their messages in the store, even if nobody subscribes.
+        self.keeps_history = False
+        self.routes: Routes[R] = Routes()
+        self.store = store
+        self.ledger = ledger
+        self.counters = ledger.counters
+        self._notices = notices or Notices()
+        # Takes latency samples while an operator looks at live figures; otherwise None.
+        self.watch: LatencySampler | None = None
+        # Number of durable receivers; most deployments have none.
+        self.durables = 0
+        # Whether channels are work queues: their messages are durable whoever receives them.
+        self.has_work_queues = False
+        # Settles a message that the queues of some receivers refuse.
+        self.turned_away: Callable[[Sequence[R], Message, Reason], None] = self._discard
+        self.message_expiry: MessageExpiryPort[R] = _NoExpiry()
+        # Messages with lower ids were accepted before rights changed: `recheck` is called for the
+        # receivers of each.
+        self.recheck_before = 0
+        self.recheck: Callable[[Message, Sequence[R]], None] = self._recheck_nothing
+        self._publish_order: PublishOrder[R] = PublishOrder(self._show)
+        # Receivers that may have news; `take_ready` takes them.
+        self.ready: list[R] = []
+        self._on_ready = on_ready
+        self._linger = linger
+
+    @property
+    def may_wait(self) -> bool:
+        """Whether a publish may have to wait for the store."""
+        return (
+            self.durables > 0
+            or bool(self._publish_order.waiting)
+            or self.keeps_history
+            or self.has_work_queues
+        )
+
+    def is_coming(self, channel: str) -> bool:
+        """Whether an accepted message of the channel waits for the store."""
+        return channel in self._publish_order.waiting
+
+    def newest(self, channel: str, now_ms: int) -> Message | None:
+        """Return the newest message that the channel keeps, or will when the store has it."""
+        coming = self._publish_order.newest(channel)
+        if coming is not None:
+            return coming.message
+        kept = self.histories.get(channel)
+        newest = [] if kept is None else kept.newest(1, now_ms)
+        return newest[0] if newest else None
+
+    def outcome_of(
+        self, message: Message, done: Callable[[PersistOutcome], None] | None
+    ) -> PersistOutcome | None:
+        """Return the outcome of the newest message; None if `done` will be called with it later."""
+        coming = self._publish_order.newest(message.channel)
+        if coming is None:
+            return PersistOutcome.KEPT
+        if done is not None:
+            coming.add_callback(done)
+        return None
+
+    def publish(
+        self,
+        channel: Channel,
+        message: Message,
+        candidate: Candidate | None = None,
+        *,
+        leave_out: R | None = None,
+        persistent: bool | None = None,
+        done: Callable[[PersistOutcome], None] | None = None,
+        addressed: Sequence[R] = (),
+        is_subscribable: bool = True,
+        step: RequestStep | None = None,
+    ) -> PersistOutcome | None:
+        """Add the message to the queue of every receiver of the channel, and of those addressed.
+
+        If there is a candidate, subscriptions select by it. `leave_out` gets the message only if
+        it is addressed. `persistent` False makes the message passing; True stores its history,
+        whoever receives it.
+
+        Returns None if `done`, and the `step` of a request, will be called with the outcome later.
+        A durable message is stored before it is queued, and later messages of its channel wait for
+        it. The same holds for any message with a publish key, because only the store knows whether
+        it is a repeat.
+        """
+        receivers: Sequence[R] = ()
+        if is_subscribable:
+            receivers = (
+                self.routes.receivers(channel)
+                if candidate is None
+                else self.routes.selecting_receivers(channel, candidate)
+            )
+        else:
+            message.depth = None
+        if addressed:
+            receivers = tuple(dict.fromkeys((*addressed, *receivers)))
+            if leave_out in addressed:
+                leave_out = None
+        if self.watch is not None:
+            self.watch.published(channel.name)
+        is_keyed = message.key is not None
+        # Whether its history is stored, whoever receives it.
+        is_to_keep = message.depth is not None and persistent is True
+        if not (self.durables or self._publish_order.waiting or is_keyed or is_to_keep):
+            self._show_published(message, receivers, leave_out, 0)
+            return PersistOutcome.KEPT
+        keys: Sequence[str] = ()
+        if self.durables and persistent is not False:
+            keys = [r.key for r in receivers if r.is_durable and r is not leave_out]
+        if not (keys or is_keyed or is_to_keep):
+            return self._publish_order.enter(
+                channel.name, AcceptedPublish(message, receivers, leave_out, done, step=step)
+            )
+        if not self.store.is_available:
+            return PersistOutcome.REFUSED
+        message.is_durable = bool(keys) or is_to_keep
+        accepted = AcceptedPublish(message, receivers, leave_out, done, len(keys), step)
+        answered = self._publish_order.keep(channel.name, accepted)
+        if message.depth is not None and message.is_durable:
+            # Durable for its receivers means durable for its history.
+            keys = [*keys, channel.name]
+        self.store.keep(message, keys, answered, _fields(accepted))
+        return None
+
+    def _show(self, accepted: AcceptedPublish[R]) -> None:
+        message = accepted.message
+        if accepted.latecomers:
+            # Copies, as from a history: the publish itself is in the journal already.
+            self.store.keep(message.initial(), accepted.latecomers, _ignore)
+        self._show_published(message, accepted.receivers, accepted.leave_out, accepted.kept)
+
+    def _show_published(
+        self, message: Message, receivers: Sequence[R], leave_out: R | None, kept: int
+    ) -> None:
+        self.counters.published += 1
+        if leave_out is not None:
+            receivers = [each for each in receivers if each is not leave_out]
+        if message.request is not None:
+            message.request.granted_to(_responders(message, receivers))
+        # For `kept` receivers, the store has the message, and the note of it.
+        self.ledger.published(message, len(receivers) - kept)
+        if message.topic is None:
+            self._give(message, receivers)
+        else:
+            self._give_of_topic(message, message.topic, receivers)
+        if message.depth is not None:
+            self.histories.append(message, message.depth)
+        if message.id < self.recheck_before:
+            self.recheck(message, receivers)
+
+    def _give(self, message: Message, receivers: Sequence[R]) -> int:
+        """Add the message to the queues; return how many refused it."""
+        is_lazy = message.linger_s is not None
+        self.counters.accepted += len(receivers)
+        # Overflows are reported once per message, not once per receiver.
+        refusing: dict[Reason, list[R]] = {}
+        refused = 0
+        for receiver in receivers:
+            if not receiver.takes_messages:
+                refusing.setdefault(Reason.SESSION_ENDED, []).append(receiver)
+                continue
+            reason = receiver.queue.offer(message)
+            if reason is not None and not self.message_expiry.make_room_for(receiver, message):
+                self._note_overflow(receiver, reason)
+                refusing.setdefault(reason, []).append(receiver)
+            elif is_lazy:
+                self._linger(receiver, message)
+            elif not receiver.is_ready:
+                # `make_ready`, without a call for each receiver.
+                receiver.is_ready = True
+                if not self.ready:
+                    self._on_ready()
+                self.ready.append(receiver)
+        for reason, those in refusing.items():
+            self.turned_away(those, message, reason)
+            refused += len(those)
+        if message.expires_ms:
+            for receiver in receivers:
+                self.message_expiry.watch(receiver)
+        return refused
+
+    def _give_of_topic(self, message: Message, topic: Topic, receivers: Sequence[R]) -> None:
+        """Give a message of a topic, which counts the queues that have it."""
+        topic = message.topic = topic.publish()
+        topic.refer(len(receivers))
+        topic.release(self._give(message, receivers))
+        for receiver in receivers:
+            receiver.queue.has_topics = True
+
+    def publish_to(self, receivers: Sequence[R], message: Message) -> None:
+        """Publish a passing message to these receivers only."""
+        self._show_published(message, receivers, None, 0)
+
+    def deliver(self, receiver: R, message: Message) -> None:
+        """Add the message to one receiver's queue, whatever it subscribed to."""
+        message.is_direct = True
+        self.ledger.published(message, 1)
+        self._give(message, (receiver,))
+
+    def catch_up(self, receiver: R, messages: Sequence[Message]) -> None:
+        """Queue copies of messages from histories, ahead of later publishes."""
+        for message in messages:
+            self.ledger.copied(message, receiver)
+            if message.topic is None:
+                self._give(message, (receiver,))
+            else:
+                self._give_of_topic(message, message.topic, (receiver,))
+
+    def waiting_for_store(self, patterns: Container[str]) -> list[AcceptedPublish[R]]:
+        """Return the publishes to these channels' histories that wait for the store."""
+        return [
+            accepted
+            for name, waiting in self._publish_order.waiting.items()
+            if any(pattern in patterns for pattern in lookups(name))
+            for accepted in waiting
+            if accepted.message.depth is not None
+        ]
+
+    def include(self, receiver: R, accepted: AcceptedPublish[R]) -> None:
+        """Deliver a publish that waits for the store to this new subscriber, too."""
+        if receiver in accepted.receivers or receiver is accepted.leave_out:
+            return
+        accepted.receivers = (*accepted.receivers, receiver)
+        if accepted.message.is_durable and receiver.is_durable:
+            accepted.kept += 1
+            accepted.latecomers.append(receiver.key)
+
+    def complete_cursor(self) -> int:
+        """Return the cursor up to which no further message will enter a history."""
+        firsts = [waiting[0] for waiting in self._publish_order.waiting.values() if waiting]
+        before = [first.message.id - NS_PER_CURSOR for first in firsts]
+        return cursor_of(min([self.histories.newest, *before]))
+
+    def _leave_history(self, message: Message) -> None:
+        if message.is_durable:
+            self.store.leave_history(message.channel, message.id)
+
+    def replay(self, receiver: R, message: Message, letter: int) -> None:
+        """Queue a replayed dead letter; if it is durable, the store already has it."""
+        self.ledger.replayed(receiver.key, message, letter)
+        self._give(message, (receiver,))
+
+    def flow_again(self, receiver: R) -> None:
+        """Look at a queue that could not flow until now; that time does not count as latency."""
+        if self.watch is not None:
+            self.watch.excuse(receiver)
+        self.make_ready(receiver)
+
+    def make_ready(self, receiver: R) -> None:
+        """Look at the receiver's queue when the turn ends."""
+        if receiver.is_ready:
+            return
+        receiver.is_ready = True
+        if not self.ready:
+            self._on_ready()
+        self.ready.append(receiver)
+
+    def take_ready(self) -> list[R]:
+        """Take the receivers that have news."""
+        ready, self.ready = self.ready, []
+        for receiver in ready:
+            receiver.is_ready = False
+        return ready
+
+    def put_back(self, receivers: Sequence[R]) -> None:
+        """Return receivers that there was no time for; they are first in the next turn."""
+        late = [receiver for receiver in receivers if not receiver.is_ready]
+        for receiver in late:
+            receiver.is_ready = True
+        if late and not self.ready:
+            self._on_ready()
+        self.ready = [*late, *self.ready]
+
+    def remove(self, receiver: R) -> None:
+        """Route nothing to this ended receiver; its owner settles what is in its queue."""
+        if receiver.is_durable:
+            self.durables -= 1
+        for pattern in receiver.subscriptions:
+            self.routes.remove(pattern, receiver)
+        receiver.subscriptions.clear()
+
+    def _note_overflow(self, receiver: R, reason: Reason) -> None:
+        """Log an overflow once per queue, until the queue has been emptied."""
+        if not receiver.queue.is_overflowing:
+            receiver.queue.is_overflowing = True
+            self._notices.report(FULL, receiver.key, reason.value)
+
+    def _discard(self, receivers: Sequence[R], message: Message, reason: Reason) -> None:
+        self.counters.discarded[reason] += len(receivers)
+
+    def _recheck_nothing(self, message: Message, receivers: Sequence[R]) -> None:
+        """Rights change only in an assembled server."""
+
+
+def _fields(accepted: AcceptedPublish[R]) -> RequestFields:
+    """Return what the store changes of requests in the same step as it keeps the message."""
+    if accepted.step is not None:
+        return accepted.step.fields
+    message, leave_out = accepted.message, accepted.leave_out
+    # A repeat, which only the store recognises, is no request.
+    if message.request is None or message.key is not None:
+        return NO_FIELDS
+    receivers = [each for each in accepted.receivers if each is not leave_out]
+    return message.request.kept_with(_responders(message, receivers))
+
+
+def _responders(message: Message, receivers: Sequence[Receiver]) -> list[str]:
+    """Return the names of the receivers that may answer the request."""
+    return [each.key for each in receivers if each.may_answer(message)]
+
+
+def _ignore(_: PersistOutcome) -> None:
+    """Ignore the outcome: only the publisher waits for it."""

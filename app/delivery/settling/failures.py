@@ -1,0 +1,240 @@
+"""Failures: refusals, missing verdicts and lost contact, and what they mean for the queue."""
+
+from collections.abc import Callable, Collection
+from typing import Generic, TypeVar
+
+from holdfast.delivery.basics import error_codes, notices
+from holdfast.delivery.basics.error_codes import ErrorCode
+from holdfast.delivery.basics.session_states import SessionInput
+from holdfast.delivery.messages.entries import Entry
+from holdfast.delivery.messages.message import Message
+from holdfast.delivery.messages.trails import RETURNED
+from holdfast.delivery.messages.verdicts import Refusals, Verdict
+from holdfast.delivery.ports.reactions import Failure, ForMessage, ForRest, Reaction
+from holdfast.delivery.queues.dispatcher import (
+    Dispatcher,
+    DispatcherInput,
+    QueueHold,
+    least_pause_s,
+)
+from holdfast.delivery.queues.queue import CallbackQueue
+from holdfast.delivery.queues.receivers import Receiver
+from holdfast.delivery.settling.delivery_parts import DeliveryParts
+from holdfast.delivery.settling.undelivered import Undelivered
+
+R = TypeVar("R", bound=Receiver)
+
+
+class Failures(Generic[R]):
+    """Carries out the reaction to each failure."""
+
+    def __init__(self, parts: DeliveryParts[R], undelivered: Undelivered[R]) -> None:
+        self._owner = parts.owner
+        self._store = parts.store
+        self._ledger = parts.ledger
+        self._counters = parts.counters
+        self._node = parts.node
+        self._guard = parts.guard
+        self._journal = parts.journal
+        self._notices = parts.notices
+        self._attempt_notes = parts.attempt_notes
+        self._waiting_places = parts.waiting_places
+        self._undelivered = undelivered
+        # Set while refusals are carried out: entries from this number on were put back already;
+        # zero if none was. Otherwise None: each failure stands alone.
+        self._given_back_from: int | None = None
+
+    # Refusals
+
+    def carry_out(
+        self, receiver: R, refusals: Refusals, now: float, is_turn_over: Callable[[], bool]
+    ) -> bool:
+        """Apply the refusals until the turn is over; return whether all are done.
+
+        One of them may end the session.
+        """
+        self._given_back_from = 0
+        rest = refusals.rest
+        try:
+            while rest:
+                verdict = rest.popleft()
+                entry = receiver.queue.find(verdict.seq)
+                if entry is not None and verdict.code is not None:
+                    refusals.refused_any = True
+                    self._refused(receiver, entry, verdict.code, verdict, now)
+                if rest and is_turn_over():
+                    return False
+        finally:
+            self._given_back_from = None
+        if refusals.refused_any:
+            self._waiting_places.move_on_to(receiver)
+        return True
+
+    def _refused(
+        self, receiver: R, entry: Entry, code: ErrorCode, verdict: Verdict, now: float
+    ) -> None:
+        channel = entry.message.channel
+        failure = Failure(code, verdict.text, verdict.delay_s, channel, entry.attempts)
+        self.react_to(receiver, failure, now, entry)
+        is_refusal = code.family == "user" and code.listed is not error_codes.HOLDBACK
+        # An addressed message says nothing about its channel, which many destinations share.
+        if is_refusal and not entry.message.addressed:
+            self._report_to_guard(receiver, entry.message, code, now)
+
+    def _report_to_guard(self, receiver: R, message: Message, code: ErrorCode, now: float) -> None:
+        guard = self._guard
+        if guard.is_probe(message):
+            self._notices.report(notices.PROBE_FAILED, message.channel, code.text)
+            guard.probe_failed(message, now)
+            return
+        knew, now_ms = receiver.knows(message.sender), self._node.now_ms()
+        if guard.refused(message, receiver.person, now, now_ms, knew=knew):
+            self._hold_if_nobody_takes(message.channel, now, now_ms)
+
+    def _hold_if_nobody_takes(self, channel: str, now: float, now_ms: int) -> None:
+        held = self._guard.hold_channel(channel, self._owner.reached(channel, now), now, now_ms)
+        if held is not None:
+            self._store.save_channel_hold(channel, held)
+            self._journal.held("guard", channel=channel)
+            self._owner.alert(channel, held.reason)
+
+    # Reactions
+
+    def react_to(
+        self, receiver: R, failure: Failure, now: float, entry: Entry | None = None
+    ) -> None:
+        """Apply a failed delivery or a lost contact; without `entry`, all in flight failed.
+
+        The session may have ended afterwards.
+        """
+        dispatcher = self.dispatcher(receiver, now)
+        self._counters.refused[failure.code.family] += 1
+        failed = receiver.queue.in_flight().values() if entry is None else (entry,)
+        self._ledger.refused(receiver, failed, failure.code, failure.text)
+        reaction = self._owner.handler(receiver, failure.channel).react(failure, dispatcher, now)
+        if reaction.input is not DispatcherInput.HOLD:
+            kind = notices.REFUSED if failure.by_client else notices.DELIVERY_FAILED
+            self._notices.report(kind, receiver.key, failure.code.text)
+        if reaction.counts_exception:
+            receiver.exceptions += 1
+            receiver.last_exception = failure.code.text
+        elif failure.code.listed is error_codes.DEAD_MESSAGE:
+            receiver.acked += 1
+        if entry is not None:
+            self._attempt_notes.note_failure(receiver, [entry], now, failure.code, failure.text)
+        self._apply_to_queue(receiver, reaction, failure, entry, now)
+        self._steer(receiver, dispatcher, reaction, failure, now)
+        if reaction.ends_session:
+            self._owner.fail_session(receiver, failure.code)
+        elif not receiver.is_live:
+            self._waiting_places.relieve(receiver)
+
+    def dispatcher(self, receiver: R, now: float) -> Dispatcher:
+        """Return the receiver's dispatcher; create it at the first need."""
+        if receiver.dispatcher is None:
+            receiver.dispatcher = Dispatcher()
+            receiver.dispatcher.contact(now)
+            # The receiver was alive before, without a dispatcher to note since when.
+            receiver.dispatcher.since = None
+        return receiver.dispatcher
+
+    def _apply_to_queue(
+        self, receiver: R, reaction: Reaction, failure: Failure, entry: Entry | None, now: float
+    ) -> None:
+        queue = receiver.queue
+        if reaction.message is ForMessage.DEAD and entry is not None:
+            queue.withdraw((entry.seq,))
+            self._give_up(receiver, reaction, failure, entry)
+            # The receiver answered, if only with a refusal.
+            queue.widen(1)
+        if reaction.rest is ForRest.DEAD:
+            self._undelivered.dead_letter_all(receiver, failure.code, failure.text, now)
+        elif reaction.rest is ForRest.STAYS:
+            self._return(receiver, reaction, failure, entry, now)
+
+    def _give_up(self, receiver: R, reaction: Reaction, failure: Failure, entry: Entry) -> None:
+        """Find another place for an entry that its receiver will not get, or dead-letter it."""
+        message, code = entry.message, failure.code
+        if message.refusals is not None and code.listed is not error_codes.DEAD_MESSAGE:
+            # Other receivers may take this work.
+            self._waiting_places.refuse(receiver, entry, code, failure.text)
+        elif (
+            code.family == "communication"
+            and reaction.rest is ForRest.DEAD
+            and message.is_for(receiver.subject)
+        ):
+            # The session ends without having decided about it; another one of its subject may.
+            self._waiting_places.give_back(receiver, entry)
+        else:
+            self._undelivered.dead_letter(
+                receiver, [entry], code, failure.text, is_verdict=failure.by_client
+            )
+
+    def _return(
+        self, receiver: R, reaction: Reaction, failure: Failure, entry: Entry | None, now: float
+    ) -> None:
+        """Return entries in flight to the queue; without an entry, all of them failed."""
+        queue, code = receiver.queue, failure.code
+        changed: Collection[Entry]
+        if entry is None:
+            changed = back = failed = queue.return_all()
+            self._attempt_notes.note_failure(receiver, back, now, code, failure.text)
+        elif self._given_back_from and self._given_back_from <= entry.seq:
+            changed, back, failed = [entry], [], [entry]
+        else:
+            if self._given_back_from is not None:
+                self._given_back_from = entry.seq
+            failed, back, changed = [entry], *self._give_back(queue, entry)
+            others = [each for each in back if each is not entry]
+            self._attempt_notes.note(receiver, others, now, RETURNED, code=code.text)
+        if reaction.counts_redelivered:
+            for each in failed:
+                each.redelivered += 1
+            self._counters.redelivered += len(failed)
+        self._ledger.returned(receiver, back, changed)
+
+    def _give_back(
+        self, queue: CallbackQueue, refused: Entry
+    ) -> tuple[list[Entry], Collection[Entry]]:
+        """Return the entries put back from the refused one on, and all entries that changed."""
+        # Earlier batches no longer settle the entries that waited already.
+        unbatched = [e for e in queue.returned.values() if e.batch and e.seq >= refused.seq]
+        back = queue.give_back(refused.seq)
+        return back, dict.fromkeys((*unbatched, *back, refused)).keys()
+
+    def _steer(
+        self,
+        receiver: R,
+        dispatcher: Dispatcher,
+        reaction: Reaction,
+        failure: Failure,
+        now: float,
+    ) -> None:
+        if reaction.rest is ForRest.FLOWS and reaction.input is None and reaction.pause_s is None:
+            # The message is gone; neither the receiver's record nor its next deadline changes.
+            return
+        before = dispatcher.state
+        match reaction.input:
+            case DispatcherInput.HOLD:
+                now_ms = self._node.now_ms()
+                dispatcher.hold_back(
+                    QueueHold(failure.text or failure.code.text, receiver.name, now_ms)
+                )
+                self._notices.report(notices.HELD, receiver.key, "itself")
+                self._journal.held("verdict", receiver=receiver.key)
+            case DispatcherInput.LOSS:
+                dispatcher.lost(now)
+            case DispatcherInput.REFUSAL:
+                dispatcher.refused(now, failure.delay_s, failure.attempts)
+            case DispatcherInput.GIVE_UP | DispatcherInput.END:
+                receiver.advance(SessionInput.STOP)
+            case _:
+                pass
+        pause_s = reaction.pause_s
+        if reaction.input is None and reaction.message is ForMessage.STAYS:
+            pause_s = max(pause_s or 0.0, least_pause_s(failure.attempts))
+        if pause_s is not None:
+            dispatcher.pause(now, pause_s)
+        if dispatcher.state is not before:
+            self._journal.dispatcher(receiver, dispatcher.state)
+        self._owner.note(receiver, now)

@@ -1,0 +1,121 @@
+"""Hand-overs: what they leave in the ledger and each trail, and which is the last."""
+
+from typing import Generic, TypeVar
+
+from holdfast.delivery.basics import error_codes
+from holdfast.delivery.messages.batch import Batch
+from holdfast.delivery.messages.entries import Entry, SettledBy
+from holdfast.delivery.messages.trails import LOST_REPLY, NOT_WRITTEN, TAKEN_OVER
+from holdfast.delivery.queues.queue import CallbackQueue
+from holdfast.delivery.queues.receivers import Receiver
+from holdfast.delivery.settling.delivery_parts import DeliveryParts
+from holdfast.delivery.settling.undelivered import Undelivered
+
+R = TypeVar("R", bound=Receiver)
+
+_EXHAUSTED = "handed over max_attempts times without an answer"
+
+
+class HandOvers(Generic[R]):
+    """Hands entries over, and puts those back that did not arrive."""
+
+    def __init__(self, parts: DeliveryParts[R], undelivered: Undelivered[R]) -> None:
+        self._owner = parts.owner
+        self._ledger = parts.ledger
+        self._guard = parts.guard
+        self._attempt_notes = parts.attempt_notes
+        self._waiting_places = parts.waiting_places
+        self._undelivered = undelivered
+
+    def hand_over(self, receiver: R, limit: int, now: float) -> Batch:
+        """Hand over the next batch of at most `limit` messages; no limit if negative.
+
+        Entries in flight that await an ack count as lost with their reply, and go again. Entries
+        without attempts left are dead-lettered first.
+        """
+        queue = receiver.queue
+        if queue.has_former:
+            queue.recall()
+        if queue.has_tried or queue.window:
+            self.lost(receiver, now)
+            if limit and not receiver.is_gone:
+                # With the last reply nothing is retried, so nothing is dead-lettered here.
+                limit = self.limit_attempts(receiver, limit)
+        batch = queue.next_batch(now, limit, self._guard.held)
+        self._ledger.handed_over(receiver, batch, now)
+        return batch
+
+    def lost(self, receiver: R, now: float) -> None:
+        """Record unacknowledged entries before they are repeated: a reply was lost."""
+        lost = receiver.queue.unanswered()
+        if lost:
+            self._attempt_notes.note(receiver, lost, now, LOST_REPLY)
+            receiver.queue.narrow()
+
+    def limit_attempts(self, receiver: R, limit: int) -> int:
+        """Return how many entries may go together; dead-letter the entries without attempts left.
+
+        A message that kills its receiver would return for ever, because no receiver survives to
+        refuse it. Other messages in the same batch must not die with it: so the last attempt is
+        made with nothing else in flight, and only an entry that failed alone becomes a dead letter.
+        """
+        queue = receiver.queue
+        if queue.settling is SettledBy.WRITTEN:
+            return limit
+        if queue.awaits_last_attempt():
+            return 0
+        exhausted, limit = self._look_over(queue, queue.room(limit))
+        if exhausted:
+            queue.take_out(exhausted)
+            self._undelivered.dead_letter(receiver, exhausted, error_codes.UPDATE_ERROR, _EXHAUSTED)
+            self._waiting_places.move_on_to(receiver)
+        return limit
+
+    def _look_over(self, queue: CallbackQueue, limit: int) -> tuple[list[Entry], int]:
+        """Return the entries without attempts left, and how many of the others may go together."""
+        queue.on_last_attempt = None
+        exhausted, count = [], 0
+        for entry in queue.coming_again():
+            left = self._attempts_left(entry)
+            if left is None:
+                count += entry.message.channel not in self._guard.held
+            elif left <= 0 and entry.was_alone and not self._undelivered.is_congested:
+                exhausted.append(entry)
+            elif left <= 1 <= entry.attempts:
+                if not count:
+                    queue.on_last_attempt = entry
+                return exhausted, count or 1
+            else:
+                count += 1
+            if count == limit:
+                break
+        return exhausted, limit
+
+    def _attempts_left(self, entry: Entry) -> int | None:
+        """Return the attempts left; None without a limit or while the channel is held back."""
+        channel = entry.message.channel
+        most = self._owner.max_attempts(channel)
+        return None if most is None or channel in self._guard.held else most - entry.attempts
+
+    # Returns
+
+    def reply_lost(self, receiver: R, now: float, *, is_whole: bool) -> None:
+        """Put back entries whose reply may be lost; the receiver does not acknowledge."""
+        lost = receiver.queue.lose_reply(is_whole=is_whole)
+        self._attempt_notes.note(receiver, lost, now, LOST_REPLY)
+        self._ledger.returned(receiver, lost, lost)
+
+    def not_written(self, receiver: R, batch: Batch, now: float) -> bool:
+        """Put back a batch that was not written; return whether anything waits again."""
+        back = receiver.queue.not_written(batch)
+        if back and receiver.queue.settling is not SettledBy.WRITTEN:
+            self._attempt_notes.note(receiver, back, now, NOT_WRITTEN)
+        self._ledger.returned(receiver, back, back)
+        return bool(back)
+
+    def change_hands(self, receiver: R, now: float) -> None:
+        """Put back the entries in flight: the next client of the session gets them."""
+        queue = receiver.queue
+        self._attempt_notes.note(receiver, queue.in_flight().values(), now, TAKEN_OVER)
+        back = queue.change_hands()
+        self._ledger.returned(receiver, back, back)

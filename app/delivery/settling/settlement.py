@@ -1,0 +1,112 @@
+"""Settles entries that receivers took: by acknowledgements, and by verdicts that confirm."""
+
+from collections.abc import Iterable, Sequence
+from typing import Generic, TypeVar
+
+from holdfast.delivery.basics import error_codes
+from holdfast.delivery.basics.node import Node
+from holdfast.delivery.basics.notices import Notices
+from holdfast.delivery.guard.holds import Guard
+from holdfast.delivery.messages.message import Message
+from holdfast.delivery.messages.verdicts import Refusals, Verdict
+from holdfast.delivery.ports.journal_port import NO_JOURNAL, DeliveryJournal
+from holdfast.delivery.ports.ledger import Ledger
+from holdfast.delivery.ports.receiver_owner import Owner
+from holdfast.delivery.ports.store_port import StorePort
+from holdfast.delivery.queues.receivers import Receiver
+from holdfast.delivery.settling.attempt_notes import AttemptNotes
+from holdfast.delivery.settling.delivery_parts import DeliveryParts
+from holdfast.delivery.settling.failures import Failures
+from holdfast.delivery.settling.hand_overs import HandOvers
+from holdfast.delivery.settling.undelivered import Undelivered
+from holdfast.delivery.waiting.places import WaitingPlaces
+
+R = TypeVar("R", bound=Receiver)
+
+
+class Settlement(Generic[R]):
+    """Settles each entry exactly once, together with `Undelivered` and `Failures`."""
+
+    def __init__(
+        self,
+        owner: Owner[R],
+        store: StorePort,
+        ledger: Ledger,
+        node: Node,
+        guard: Guard,
+        waiting_places: WaitingPlaces[R],
+        journal: DeliveryJournal = NO_JOURNAL,
+        notices: Notices | None = None,
+    ) -> None:
+        self._owner = owner
+        self._ledger = ledger
+        self._counters = ledger.counters
+        self._guard = guard
+        self._waiting_places = waiting_places
+        parts = DeliveryParts(
+            owner,
+            store,
+            journal,
+            ledger,
+            node,
+            guard,
+            notices or Notices(),
+            AttemptNotes(node),
+            waiting_places,
+        )
+        self.undelivered: Undelivered[R] = Undelivered(parts)
+        self.hand_overs: HandOvers[R] = HandOvers(parts, self.undelivered)
+        self.failures: Failures[R] = Failures(parts, self.undelivered)
+
+    def acknowledge(self, receiver: R, batch: int, now: float) -> None:
+        """Settle all batches up to this one."""
+        self.took(receiver, receiver.queue.acknowledge(batch), now)
+
+    def took(self, receiver: R, messages: Sequence[Message], now: float) -> None:
+        """Record messages that left the queue as acknowledged, confirmed or written."""
+        if not messages:
+            return
+        self._ledger.acked(receiver, messages, now)
+        dispatcher = receiver.dispatcher
+        if dispatcher is not None:
+            if not dispatcher.is_calm:
+                dispatcher.acked()
+            receiver.acked += len(messages)
+        self._waiting_places.move_on_to(receiver)
+        sender = messages[-1].sender
+        if sender != receiver.took_from:
+            receiver.took_before, receiver.took_from = receiver.took_from, sender
+        if now < self._guard.watched_until and receiver.can_refuse:
+            for channel in self._guard.taken(messages, receiver.person, now):
+                self._owner.release(channel)
+
+    def settle_confirmed(self, receiver: R, verdicts: Iterable[Verdict], now: float) -> Refusals:
+        """Settle confirmed entries; return the refusals, for `Failures.carry_out`.
+
+        Confirmed entries come first, so that a failure does not return them to the queue.
+        """
+        taken: dict[int, None] = {}
+        refusals = []
+        for verdict in verdicts:
+            seq = verdict.seq
+            if seq in taken or receiver.queue.find(seq) is None:
+                self._counters.verdicts_unknown += 1
+                continue
+            receiver.queue.hear(seq)
+            if verdict.ok:
+                taken[seq] = None
+            else:
+                refusals.append(verdict)
+        if taken:
+            self.took(receiver, receiver.queue.settle(taken), now)
+        refusals.sort(key=_gravity)
+        return Refusals(refusals)
+
+
+def _gravity(verdict: Verdict) -> tuple[bool, int]:
+    """Order single refusals first, then those that stop the queue, by their numbers."""
+    code = verdict.code
+    stops = code is not None and (
+        code.listed is error_codes.HOLDBACK or code.family == "communication"
+    )
+    return (stops, verdict.seq)

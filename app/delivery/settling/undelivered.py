@@ -1,0 +1,187 @@
+"""The ways out of a queue without delivery: dead, expired, discarded.
+
+`reactions` decides which failures make dead letters.
+"""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Generic, TypeVar
+
+from holdfast.delivery.basics import error_codes, notices
+from holdfast.delivery.basics.counters import Reason
+from holdfast.delivery.basics.error_codes import CODES, ErrorCode
+from holdfast.delivery.letters.unwritten_letters import DeadEntry, Death
+from holdfast.delivery.messages.entries import Entry
+from holdfast.delivery.messages.message import Message
+from holdfast.delivery.messages.outcomes import DISCARDED, EXPIRED
+from holdfast.delivery.messages.trails import RETURNED
+from holdfast.delivery.queues.receivers import Receiver
+from holdfast.delivery.settling.delivery_parts import DeliveryParts
+
+R = TypeVar("R", bound=Receiver)
+
+_MOST_UNSTORED = 4 * 1024 * 1024
+
+
+class Undelivered(Generic[R]):
+    """Settles entries that leave a queue undelivered, and dead-letters some."""
+
+    def __init__(self, parts: DeliveryParts[R]) -> None:
+        self._owner = parts.owner
+        self._store = parts.store
+        self._ledger = parts.ledger
+        self._node = parts.node
+        self._attempt_notes = parts.attempt_notes
+        self._notices = parts.notices
+        self.waiting_places = parts.waiting_places
+        # The size of the letters that are not stored yet, or not published to listeners yet.
+        self._unstored_bytes = 0
+
+    def dead_letter_all(self, receiver: R, code: ErrorCode, text: str, now: float) -> None:
+        """Dead-letter the queue, less expired messages and those that return to shared queues."""
+        queue = receiver.queue
+        self.expire_waiting(receiver)
+        self._attempt_notes.note_failure(receiver, queue.in_flight().values(), now, code, text)
+        self.waiting_places.take_back(receiver)
+        entries = queue.entries()
+        queue.clear()
+        self.dead_letter(receiver, entries, code, text, is_verdict=False)
+
+    def take_back(self, receiver: R, now: float) -> None:
+        """Return an ending session's addressed messages and work to their shared queues."""
+        self._attempt_notes.note(receiver, receiver.queue.in_flight().values(), now, RETURNED)
+        self.waiting_places.take_back(receiver)
+
+    def dead_letter(
+        self,
+        receiver: R,
+        entries: Sequence[Entry],
+        code: ErrorCode,
+        text: str,
+        *,
+        is_verdict: bool = True,
+    ) -> None:
+        """Dead-letter entries that have left their queue; discard those without dead letters.
+
+        `is_verdict` says whether the code is about each of these messages, not about the receiver.
+        """
+        messages = [entry.message for entry in entries]
+        if is_verdict:
+            _lose_requests(receiver, messages, code.text, text)
+        else:
+            _leave_requests(receiver, messages)
+        if self._store.is_full and entries:
+            # Dead letters must not exceed the buffer either; publishers were asked to retry.
+            self._ledger.lost(receiver, entries)
+            self._notices.report(notices.LOST, receiver.key, code.text, len(entries))
+            return
+        room = self._store.letter_quota
+        death = Death(receiver.name, code, text, self._owner.policy(receiver))
+        channels = {entry.message.channel for entry in entries}
+        wanted = {name for name in channels if self._owner.wants_letters(receiver, name)}
+        dead, others, unwanted = [], [], []
+        for entry in entries:
+            message = entry.message
+            if message.leaves_no_letter or message.channel not in wanted:
+                others.append(message)
+            elif not room.take(message.channel, receiver.subject, len(message.wire)):
+                unwanted.append(message)
+            else:
+                dead.append(DeadEntry(entry, death, self._node.stamp()))
+        if dead:
+            self._notices.report(notices.DEAD_LETTER, receiver.key, code.text, len(dead))
+            size = sum([each.size for each in dead])
+            self._unstored_bytes += size
+            stored = partial(self._owner.announce, dead, partial(self._announced, size))
+            self._ledger.dead(receiver, entries, dead, stored)
+        if others:
+            self.discard(receiver, others, Reason.NO_LETTER)
+        if unwanted:
+            self._notices.report(notices.NOT_KEPT, receiver.key, code.text, len(unwanted))
+            self.discard(receiver, unwanted, Reason.LETTERS_FULL)
+
+    def _announced(self, size: int) -> None:
+        self._unstored_bytes -= size
+
+    @property
+    def is_congested(self) -> bool:
+        """Whether too many letters wait to be stored; if so, postpone work that makes more."""
+        return self._unstored_bytes > _MOST_UNSTORED or self._store.is_full
+
+    def turned_away(self, receivers: Sequence[R], message: Message, reason: Reason) -> None:
+        """Settle a message that queues refused: they were full, or their receivers had ended."""
+        has_ended = reason is Reason.SESSION_ENDED
+        is_taken_back = bool(message.addressed) or message.refusals is not None
+        if has_ended and is_taken_back:
+            takes_back = self.waiting_places.take_back_late
+            receivers = [each for each in receivers if not takes_back(each, message)]
+        code = error_codes.DELIVERY_ENDED if has_ended else CODES[reason.value]
+        outcome = DISCARDED[reason]
+        crowd: list[Receiver] = []
+        for receiver in receivers:
+            may_die = receiver.leaves_letters or not has_ended
+            # A flood must not fill the store's buffer: beyond a bound, messages are only counted.
+            if (
+                may_die
+                and not self.is_congested
+                and self._owner.wants_letters(receiver, message.channel)
+            ):
+                self.dead_letter(receiver, [Entry(message)], code, "", is_verdict=not has_ended)
+            else:
+                if has_ended:
+                    _leave_requests(receiver, (message,))
+                else:
+                    _lose_requests(receiver, (message,), code.text)
+                self._ledger.turned_away(receiver, message, outcome, crowd)
+        self._ledger.crowd_turned_away(crowd, message, outcome)
+
+    def discard(self, receiver: R, messages: Sequence[Message], reason: Reason) -> None:
+        """Discard messages that have left the queue and need no dead letter."""
+        _leave_requests(receiver, messages)
+        self._ledger.settled(receiver, messages, DISCARDED[reason])
+
+    def clear_out(self, receiver: R, messages: Sequence[Message], reason: Reason) -> None:
+        """Discard messages that were taken out of a queue, and use the room that they have left."""
+        self.discard(receiver, messages, reason)
+        self.waiting_places.made_room(receiver)
+
+    def discard_rest(self, receiver: R, reason: Reason) -> None:
+        """Discard the queue of a receiver that has ended; the store knows of its end already."""
+        if receiver.queue.count:
+            messages = receiver.queue.messages()
+            receiver.queue.clear()
+            self._ledger.left(receiver, messages, DISCARDED[reason])
+
+    def discard_in_flight(self, receiver: R) -> None:
+        """Discard what is in flight as the session ends: it is neither acked nor sent again."""
+        handed = receiver.queue.withdraw(list(receiver.queue.in_flight()))
+        if handed:
+            self.discard(receiver, [entry.message for entry in handed], Reason.SESSION_ENDED)
+
+    def expire_waiting(self, receiver: R, most: int | None = None) -> int:
+        """Remove waiting messages whose lifetime is over, at most `most`; return how many."""
+        over = receiver.queue.take_expired(self._node.now_ms(), most)
+        if over:
+            self.expire(receiver, over)
+            self.waiting_places.made_room(receiver)
+        return len(over)
+
+    def expire(self, receiver: R, messages: Sequence[Message]) -> None:
+        """Settle messages whose lifetime is over; they have left the queue."""
+        self._ledger.settled(receiver, messages, EXPIRED)
+
+
+def _lose_requests(
+    receiver: Receiver, messages: Sequence[Message], code: str, text: str = ""
+) -> None:
+    """Let the requesters of these messages know that the receiver has refused them."""
+    for message in messages:
+        if message.request is not None:
+            message.request.lost(receiver.key, code, text)
+
+
+def _leave_requests(receiver: Receiver, messages: Sequence[Message]) -> None:
+    """Let the requests of these messages wait no longer for the receiver."""
+    for message in messages:
+        if message.request is not None:
+            message.request.left(receiver.key)

@@ -1,0 +1,279 @@
+"""Topics: channels with a configuration and a life of their own.
+
+Most channels have none of this and cost nothing here: a topic exists where the channel's rule says
+so, or where a publish configured one.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from holdfast.delivery.basics.sorted_names import SortedNames
+from holdfast.delivery.basics.timed import Timed
+from holdfast.delivery.topics.history_depth import HistoryDepth
+from holdfast.delivery.topics.senders import Senders
+from holdfast.delivery.topics.states import TopicInput, TopicState, state_of, step
+
+
+@dataclass(frozen=True, slots=True)
+class TopicConfig:
+    """The configuration of one topic, by the operator or a publisher."""
+
+    # How long an unreferenced topic stays; negative: until it is erased.
+    destroy_delay_ms: int = 60_000
+    # Whether it refuses a second message.
+    is_readonly: bool = False
+    # How much its history keeps; None: as the rule of the channel says.
+    depth: HistoryDepth | None = None
+
+
+ORDINARY_CONFIG = TopicConfig()
+
+
+@dataclass(frozen=True, slots=True)
+class TopicRecord:
+    """The stored form of a topic; its state follows from the rest of the store."""
+
+    # None: as its rule says.
+    config: TopicConfig | None = None
+    is_erased: bool = False
+
+
+class Topic(Timed):
+    """One topic, with what its state follows from."""
+
+    __slots__ = (
+        "config",
+        "discards_before",
+        "is_configured",
+        "is_subscribed",
+        "kept",
+        "makers",
+        "name",
+        "queued",
+        "state",
+        "stored",
+        "topics",
+    )
+
+    def __init__(self, name: str, config: TopicConfig, topics: "Topics") -> None:
+        super().__init__()
+        self.name = name
+        self.config = config
+        self.topics = topics
+        # The address and subject that it counts for; none if it is from before a restart.
+        self.makers: Sequence[str] = ()
+        # The four conditions; of the second and the third, how many of its messages are in its
+        # history, and how often they are in queues.
+        self.is_configured = False
+        self.kept = self.queued = 0
+        # Of its messages, those with lower ids are discarded: it was erased by force.
+        self.discards_before = 0
+        self.is_subscribed = False
+        # Changed by `advance` only.
+        self.state = TopicState.DEAD
+        # The record that the store has of it, if any.
+        self.stored: TopicRecord | None = None
+
+    def advance(self, seen: TopicInput) -> None:
+        """Follow a change of the conditions. Raises `IllegalTopic`."""
+        is_one_more = seen is TopicInput.SUBSCRIBED or seen is TopicInput.REFERRED
+        if is_one_more and self.state is TopicState.ALIVE:
+            # Nothing follows from one more reference.
+            return
+        found = state_of(
+            is_configured=self.is_configured,
+            has_history=self.kept > 0,
+            is_queued=self.queued > 0,
+            is_subscribed=self.is_subscribed,
+        )
+        self.topics.note(self, step(self.state, seen, found))
+
+    def publish(self) -> "Topic":
+        """Configure the topic: a message of it goes out; return the topic that has its name now."""
+        return self.topics.configure(self)
+
+    def refer(self, copies: int = 1) -> None:
+        """Note that this many queues got a message of the topic."""
+        self.queued += copies
+        if copies and self.queued == copies:
+            self.advance(TopicInput.REFERRED)
+
+    def release(self, copies: int = 1) -> None:
+        """Note that a message of the topic left this many queues."""
+        self.queued -= copies
+        if copies and not self.queued:
+            self.advance(TopicInput.RELEASED)
+
+    def keep(self) -> None:
+        """Note that the history got a message of the topic."""
+        self.kept += 1
+        if self.kept == 1:
+            self.advance(TopicInput.REFERRED)
+
+    def forget(self) -> None:
+        """Note that a message of the topic left the history."""
+        self.kept -= 1
+        if not self.kept:
+            self.advance(TopicInput.RELEASED)
+
+
+class Topics:
+    """All topics by name.
+
+    Args:
+        most: How many there may be with messages or a configuration, and how many without.
+        is_subscribed: Returns whether the channel of this name has an exact subscription.
+        config_of: Returns the configuration that the rule of a channel says, if it is a topic.
+    """
+
+    def __init__(
+        self,
+        is_subscribed: Callable[[str], bool],
+        config_of: Callable[[str], TopicConfig | None],
+        most: int,
+        makers: Senders,
+    ) -> None:
+        self._is_subscribed = is_subscribed
+        self._config_of = config_of
+        self._most = most
+        # How many topics each address and each subject has made.
+        self.makers = makers
+        # By the name of a topic, the address and the subject that it counts for.
+        self._accounts: dict[str, Sequence[str]] = {}
+        # Called when the first topic has changed; then `take_changed` must be called when the turn
+        # ends.
+        self.on_change: Callable[[], None] = _nobody_listens
+        self._topics: dict[str, Topic] = {}
+        self.names = SortedNames(self._topics)
+        # Whether any channel may be a topic; most servers have none.
+        self.are_used = False
+        # The topics that changed in this turn.
+        self._changed: dict[Topic, None] = {}
+        self.states: Counter[TopicState] = Counter()
+
+    def __len__(self) -> int:
+        return len(self._topics)
+
+    def __iter__(self) -> Iterator[Topic]:
+        return iter(self._topics.values())
+
+    def get(self, name: str) -> Topic | None:
+        """Return the topic of this name, if there is one."""
+        return self._topics.get(name)
+
+    @property
+    def are_full(self) -> bool:
+        """Whether there is no room for another topic that is more than a subscription."""
+        return len(self._topics) - self.states[TopicState.UNCONFIGURED] >= self._most
+
+    def record(self, topic: Topic) -> TopicRecord | None:
+        """Return the record that the store should have of the topic; None if it needs none."""
+        if topic.state in (TopicState.DEAD, TopicState.UNCONFIGURED):
+            return None
+        is_own = topic.config != self._config_of(topic.name)
+        return TopicRecord(topic.config if is_own else None, not topic.is_configured)
+
+    def restore(self, name: str, record: TopicRecord | None, *, in_history: bool) -> Topic | None:
+        """Restore a topic by its record or, without one, if the rule of the channel says so.
+
+        The caller adds what refers to the topic; an erased one is DEAD without that.
+        """
+        by_rule = self._config_of(name)
+        if record is None and by_rule is None:
+            return None
+        config = (None if record is None else record.config) or by_rule or ORDINARY_CONFIG
+        draft = self.draft(name, config)
+        draft.stored = record
+        is_erased = record is not None and record.is_erased
+        # The process was killed before the store had all of the erasure, or of what came after it.
+        if not is_erased or in_history or self._is_subscribed(name):
+            return self.configure(draft)
+        self._enter(draft)
+        self.note(draft, TopicState.DEAD)
+        return draft
+
+    def draft(self, name: str, config: TopicConfig) -> Topic:
+        """Return a topic that exists when a message or subscription of it does."""
+        self.are_used = True
+        return Topic(name, config, self)
+
+    def configure(self, draft: Topic, *, anew: bool = False) -> Topic:
+        """Configure the topic: it is published to; return the topic that has this name.
+
+        A topic that is configured already keeps its configuration, unless it is configured anew.
+        """
+        topic = self._topics.get(draft.name) or self._enter(draft)
+        topic.stored = topic.stored or draft.stored
+        if not topic.is_configured:
+            self._charge(topic, draft.makers)
+        if anew or not topic.is_configured:
+            topic.config = draft.config
+        topic.is_subscribed = self._is_subscribed(topic.name)
+        topic.is_configured = True
+        topic.advance(TopicInput.CONFIGURED)
+        return topic
+
+    def subscribe(self, name: str) -> None:
+        """Note the first exact subscription to a channel, which may be no topic."""
+        topic = self._topics.get(name)
+        if topic is None:
+            config = self._config_of(name)
+            if config is None or self.states[TopicState.UNCONFIGURED] >= self._most:
+                return
+            topic = self._enter(self.draft(name, config))
+        topic.is_subscribed = True
+        topic.is_configured = topic.is_configured or topic.queued > 0
+        topic.advance(TopicInput.SUBSCRIBED)
+
+    def _charge(self, topic: Topic, makers: Sequence[str]) -> None:
+        self.makers.remove(self._accounts.pop(topic.name, ()), 0)
+        if makers:
+            self._accounts[topic.name] = makers
+            self.makers.add(makers, 0)
+
+    def _enter(self, draft: Topic) -> Topic:
+        self._topics[draft.name] = draft
+        self.names.add(draft.name)
+        return draft
+
+    def unsubscribe(self, name: str) -> None:
+        """Note that the last exact subscription to a channel has ended."""
+        topic = self._topics.get(name)
+        if topic is not None and topic.is_subscribed:
+            topic.is_subscribed = False
+            topic.advance(TopicInput.UNSUBSCRIBED)
+
+    def erase(self, topic: Topic) -> None:
+        """Note that the topic was erased: its subscriptions and its history are gone already."""
+        topic.is_configured = False
+        topic.advance(TopicInput.ERASED)
+
+    def time_out(self, topic: Topic) -> None:
+        """End a topic that nothing has referred to for its destroy delay."""
+        topic.is_configured = False
+        topic.advance(TopicInput.TIMED_OUT)
+
+    def note(self, topic: Topic, state: TopicState) -> None:
+        """Change the state of a topic; what follows from it is done when the turn ends."""
+        if not self._changed:
+            self.on_change()
+        self._changed[topic] = None
+        if topic.state is not state:
+            self.states[topic.state] -= 1
+            self.states[state] += 1
+            topic.state = state
+
+    def take_changed(self) -> Sequence[Topic]:
+        """Take the topics that changed in this turn; forget those that are dead."""
+        changed, self._changed = list(self._changed), {}
+        for topic in changed:
+            if topic.state is TopicState.DEAD:
+                self._charge(topic, ())
+                del self._topics[topic.name]
+                self.names.remove(topic.name)
+        return changed
+
+
+def _nobody_listens() -> None:
+    """Nothing follows from changes."""

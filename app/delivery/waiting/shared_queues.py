@@ -1,0 +1,287 @@
+"""Queues outside of sessions: what waits there moves on to the sessions that take it.
+
+In names, records and the journal such a queue belongs to a session with number 0, which has no
+client: `joe/0` is the queue of a subject, `work:/jobs/0` that of the channel `/jobs`.
+"""
+
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final, Generic, TypeVar
+
+from holdfast.delivery.basics.counters import Reason
+from holdfast.delivery.basics.error_codes import CODES, ErrorCode
+from holdfast.delivery.messages.entries import Entry
+from holdfast.delivery.messages.message import Message, release
+from holdfast.delivery.messages.moves import Move
+from holdfast.delivery.messages.trails import FormerAttempts, joined
+from holdfast.delivery.queues.charged_queue import ChargedQueue
+from holdfast.delivery.queues.receivers import Receiver
+from holdfast.delivery.routing.hub import Hub
+from holdfast.delivery.topics.senders import Senders
+
+R = TypeVar("R", bound=Receiver)
+
+Discard = Callable[[R, Sequence[Message], Reason], None]
+
+EXHAUSTED: Final = CODES["resource.exhaust"]
+# The quota of messages that wait in shared queues.
+ADDRESSED: Final = "addressed"
+# The most messages that leave a shared queue in one turn.
+MOST: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class SharedQueueLimits:
+    """Limits of each shared queue of one kind, and the number of these queues."""
+
+    entries: int = 10_000
+    bytes: int = 16 * 1024 * 1024
+    queues: int = 10_000
+
+
+class Undeliverable(Exception):
+    """The destination does not take the message."""
+
+    def __init__(self, code: ErrorCode) -> None:
+        super().__init__(code.text)
+        self.code = code
+
+
+class OverQuota(Undeliverable):
+    """The message would exceed a quota of its sender; `quota` names it."""
+
+    def __init__(self, quota: str) -> None:
+        super().__init__(EXHAUSTED)
+        self.quota = quota
+
+
+class SharedQueueOwner(ABC, Generic[R]):
+    """The owner of the sessions, as shared queues see it."""
+
+    @abstractmethod
+    def open_queue(self, key: str, queue: ChargedQueue) -> R:
+        """Make the receiver that has this shared queue."""
+
+    @abstractmethod
+    def close_queue(self, receiver: R) -> None:
+        """End the receiver of an empty queue."""
+
+    @abstractmethod
+    def make_durable(self, receiver: R) -> None:
+        """Store the session and, from now on, its queue."""
+
+
+class SharedQueue(Generic[R]):
+    """One shared queue, with the messages that return to it and have not entered yet."""
+
+    __slots__ = ("oversized", "queue", "receiver", "returning")
+
+    def __init__(self, receiver: R, queue: ChargedQueue) -> None:
+        self.receiver = receiver
+        self.queue = queue
+        # Messages that return from ended sessions, with the keys of these.
+        self.returning: deque[tuple[str, Message]] = deque()
+        # The number of messages that were too large for every session at the last look. Others
+        # do not wait for them.
+        self.oversized = 0
+
+    @property
+    def is_idle(self) -> bool:
+        return not (self.queue.coming or self.returning or self.queue.count)
+
+    @property
+    def is_first(self) -> bool:
+        """Whether a new message would overtake none that waits for room."""
+        queue = self.queue
+        return not (queue.coming or self.returning) and queue.count <= self.oversized
+
+
+class SharedQueues(ABC, Generic[R]):
+    """The shared queues of one kind, by name: moves messages between them and sessions."""
+
+    # Set when the server is assembled: discards messages that have left a queue.
+    discard: Discard[R]
+
+    def __init__(
+        self,
+        hub: Hub[R],
+        owner: SharedQueueOwner[R],
+        limits: SharedQueueLimits,
+        senders: Senders,
+    ) -> None:
+        self._hub = hub
+        self._ledger = hub.ledger
+        self._owner = owner
+        self._limits = limits
+        self._queues: dict[str, SharedQueue[R]] = {}
+        self._senders = senders
+
+    @abstractmethod
+    def _takers(self, name: str) -> Sequence[R]:
+        """Return the sessions that take messages of the queue now."""
+
+    @abstractmethod
+    def _moves(self, known: SharedQueue[R], takers: Sequence[R]) -> list[Move]:
+        """Enter waiting messages, in order, into the queues of sessions that have room."""
+
+    # Queues
+
+    def queues(self) -> Sequence[R]:
+        """The receivers that have the queues."""
+        return [each.receiver for each in self._queues.values()]
+
+    def queue(self, name: str) -> R | None:
+        """The receiver that has the queue of this name, if there is one."""
+        found = self._queues.get(name)
+        return None if found is None else found.receiver
+
+    def queue_for(self, name: str, message: Message, senders: Sequence[str]) -> SharedQueue[R]:
+        """Return the queue, which will get the message on account of its senders.
+
+        Raises `Undeliverable` if the queue is full, or if the senders make too much wait already.
+        The caller reserves room, and gives it up when the message is in the queue or will not come.
+        A message that will not come must also be discharged.
+        """
+        size = len(message.wire)
+        if not self._senders.may_add(senders, size):
+            raise OverQuota(ADDRESSED)
+        known = self._queues.get(name)
+        if known is None:
+            if len(self._queues) >= self._limits.queues:
+                raise Undeliverable(EXHAUSTED)
+            known = self._open(name)
+        queue = known.queue
+        lacking = None
+        if queue.count + queue.coming >= self._limits.entries:
+            lacking = Reason.OVERFLOW_ENTRIES
+        elif queue.size + queue.coming_bytes + size > self._limits.bytes:
+            lacking = Reason.OVERFLOW_BYTES
+        if lacking is not None:
+            self.close_if_idle(known.receiver)
+            raise Undeliverable(CODES[lacking.value])
+        queue.charge(message, senders)
+        return known
+
+    def make_durable(self, receivers: Sequence[R]) -> None:
+        """Make sessions durable that are to have a message that the store keeps."""
+        for each in receivers:
+            if not each.is_durable:
+                self._owner.make_durable(each)
+
+    def _open(self, name: str) -> SharedQueue[R]:
+        known = self._queues.get(name)
+        if known is None:
+            queue = ChargedQueue(self._hub.counters, self._senders)
+            known = SharedQueue(self._owner.open_queue(f"{name}/0", queue), queue)
+            self._queues[name] = known
+        return known
+
+    def close_if_idle(self, receiver: R) -> None:
+        """Close a shared queue in which nothing waits; other receivers stay."""
+        known = self._queues.get(receiver.subject)
+        if known is not None and known.receiver is receiver and known.is_idle:
+            del self._queues[receiver.subject]
+            self._owner.close_queue(receiver)
+
+    def restore(self, name: str, messages: Sequence[Message]) -> None:
+        """Restore the queue from the store."""
+        receiver = self._open(name).receiver
+        for message in messages:
+            receiver.queue.take_in(message)
+        self._hub.counters.restored += len(messages)
+        self._expire_in_time(receiver)
+        self._hub.make_ready(receiver)
+
+    # Moving
+
+    def pass_on(self, receiver: R) -> None:
+        """Move the messages of a shared queue on to sessions, as far as these have room."""
+        known = self._queues.get(receiver.subject)
+        if known is None or known.receiver is not receiver:
+            # The queue was closed, and perhaps opened again.
+            return
+        if known.returning:
+            self._take_in(known)
+            return
+        takers = self._takers(receiver.subject)
+        if any(each.queue.lacks_room(1) is None for each in takers):
+            moves = self._moves(known, takers)
+            if moves:
+                receiver.queue.take_away([each.message for each in moves])
+                self._ledger.moved(moves)
+                if len(moves) == MOST:
+                    self._hub.make_ready(receiver)
+        self.close_if_idle(receiver)
+
+    def _tried(self, entries: Sequence[Entry]) -> list[Message]:
+        """Return the messages of entries that have left their queue, with the attempts."""
+        self._hub.counters.redelivered += sum([each.is_in_flight for each in entries])
+        return [each.for_others() for each in entries]
+
+    def _return(self, name: str, key: str, messages: Sequence[Message]) -> None:
+        """Return messages of a session to the queue of this name."""
+        known = self._open(name)
+        known.returning += [(key, message) for message in messages]
+        for message in messages:
+            if message.topic is not None:
+                # Until it enters the queue.
+                message.topic.refer()
+        self._take_in(known)
+
+    def _take_in(self, known: SharedQueue[R]) -> None:
+        """Take in returning messages, as many as one turn has time for."""
+        receiver = known.receiver
+        has = {message.id: message for message in receiver.queue.new}
+        moves, taken = [], []
+        for _ in range(min(len(known.returning), MOST)):
+            key, message = known.returning.popleft()
+            taken.append(message)
+            if key == receiver.key:
+                # The shared queue was closed before the store had the message.
+                receiver.queue.take_in(message)
+            elif message.id in has:
+                if message.former is not None:
+                    message = self._join(receiver, has[message.id], message.former)
+                moves.append(Move(message, key, [receiver.key], 0, 1))
+            else:
+                moves.append(self._enter(message, key, (receiver,), ()))
+            has[message.id] = message
+        release(taken)
+        if moves:
+            self._ledger.moved(moves)
+        erased = [has[each.id] for each in taken if each.is_erased]
+        if erased:
+            receiver.queue.take_away(erased)
+            self.discard(receiver, erased, Reason.ERASED)
+        self._expire_in_time(receiver)
+        self._hub.make_ready(receiver)
+
+    def _enter(self, message: Message, source: str, new: Sequence[R], old: Sequence[R]) -> Move:
+        """Add the message to new queues; return the move.
+
+        Queues that had it already go on with their own attempts.
+        """
+        if message.is_durable:
+            self.make_durable(new)
+        if message.request is not None:
+            message.request.granted_to([each.key for each in new])
+        for each in new:
+            each.queue.take_in(message)
+            self._hub.make_ready(each)
+            if message.expires_ms:
+                self._expire_in_time(each)
+        keys = [each.key for each in (*new, *old)]
+        return Move(message, source, keys, copies=len(new), remembering=len(new))
+
+    def _join(self, receiver: R, message: Message, former: FormerAttempts) -> Message:
+        """Let a waiting message remember the attempts of another copy; return it."""
+        if message.former is not None:
+            former = joined(message.former, former)
+        copy = message.tried(former)
+        receiver.queue.exchange(message, copy)
+        return copy
+
+    def _expire_in_time(self, receiver: R) -> None:
+        self._hub.message_expiry.watch(receiver)

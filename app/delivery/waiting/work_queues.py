@@ -1,0 +1,352 @@
+"""Work queues: channels each of whose messages one receiver takes, and no other.
+
+A message enters the queue of its channel, which hands it on to the live receiver with the fewest
+entries. Messages that a receiver refuses, or that are not in flight when it stops being live,
+return to the queue, where their priority and age place them.
+"""
+
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from heapq import heapify, heappop, heappush
+from typing import Final, TypeVar
+
+from holdfast.delivery.basics.channels import Channels, lookups
+from holdfast.delivery.basics.error_codes import ErrorCode
+from holdfast.delivery.messages.entries import Entry
+from holdfast.delivery.messages.message import Message
+from holdfast.delivery.messages.moves import Move
+from holdfast.delivery.messages.persist_outcome import PersistOutcome
+from holdfast.delivery.messages.verdicts import WorkRefusal
+from holdfast.delivery.queues.queue import rightful_place
+from holdfast.delivery.queues.receivers import Receiver
+from holdfast.delivery.routing.hub import Hub
+from holdfast.delivery.topics.senders import Senders
+from holdfast.delivery.waiting.shared_queues import (
+    MOST,
+    SharedQueue,
+    SharedQueueLimits,
+    SharedQueueOwner,
+    SharedQueues,
+)
+
+R = TypeVar("R", bound=Receiver)
+
+# The names of these queues begin with this, before the channel. No subject begins so.
+PREFIX: Final = "work:"
+
+# A message with this many refusals becomes a dead letter, even if others would take it.
+MOST_REFUSALS: Final = 10
+
+# A receiver with its rank.
+_Ranked = tuple[int, int, int, R]
+DeadLetter = Callable[[R, Sequence[Entry], ErrorCode, str], None]
+
+
+class _Search:
+    """The place up to which a queue was searched for work that a receiver with room takes."""
+
+    __slots__ = ("count", "has_news", "place")
+
+    def __init__(self, count: int) -> None:
+        # Where it goes on: behind this place; None at the beginning.
+        self.place: tuple[int, int] | None = None
+        # The length of the queue when it was left.
+        self.count = count
+        # Whether work has come or gone meanwhile, or a receiver got room: then another one follows.
+        self.has_news = False
+
+
+class WorkQueues(SharedQueues[R]):
+    """The queues of the channels that are work queues, by channel."""
+
+    # Set when the server is assembled: dead-letters entries that have left a queue.
+    dead_letter: DeadLetter[R]
+
+    def __init__(
+        self,
+        hub: Hub[R],
+        owner: SharedQueueOwner[R],
+        limits: SharedQueueLimits,
+        senders: Senders,
+        channels: Channels,
+        *,
+        is_used: bool,
+    ) -> None:
+        super().__init__(hub, owner, limits, senders)
+        self._channels = channels
+        # Whether any session can have work; most servers have no work queues.
+        self.is_used = is_used
+        # By each pattern that matches their channels, the queues in which anything waits.
+        self._matching: dict[str, dict[str, None]] = {}
+        # The queues with messages that somebody has refused.
+        self._disputed: dict[str, None] = {}
+        # The searches of queues whose first messages find no receiver with room.
+        self._searches: dict[str, _Search] = {}
+        # How many messages receivers were given.
+        self._given = 0
+
+    # Receivers
+
+    def move_on_to(self, receiver: R) -> None:
+        """Move on work that waits for a receiver, when the turn ends: it may have room now."""
+        if not self._queues or receiver.queue.lacks_room(1) is not None:
+            return
+        for pattern in self._matching.keys() & receiver.subscriptions:
+            for name in self._matching[pattern]:
+                if name in self._searches:
+                    self._searches[name].has_news = True
+                self._hub.make_ready(self._queues[name].receiver)
+
+    def _takers(self, name: str) -> list[R]:
+        channel = self._channels.get(_channel(name))
+        receivers = () if channel is None else self._hub.routes.receivers(channel)
+        return [each for each in receivers if each.is_live]
+
+    def choose(self, receivers: Sequence[R], message: Message) -> Sequence[R]:
+        """Return the live receiver that answers this request; nobody if there is none."""
+        live = [_rank(each) for each in receivers if each.is_live and each.may_answer(message)]
+        if not live:
+            return ()
+        chosen = min(live)[3]
+        self._given += 1
+        chosen.last_work = self._given
+        return (chosen,)
+
+    # Queues
+
+    def of(self, channel: str) -> R | None:
+        """The receiver that has the queue of this channel, if anything waits in it."""
+        return self.queue(PREFIX + channel)
+
+    def accept(self, channel: str, message: Message, senders: Sequence[str]) -> SharedQueue[R]:
+        """Return the queue of a channel, with room for the message. Raises `Undeliverable`."""
+        shared = self.queue_for(PREFIX + channel, message, senders)
+        shared.queue.reserve(len(message.wire))
+        message.refusals = ()
+        message.linger_s = None
+        return shared
+
+    def accepted(self, shared: SharedQueue[R], message: Message, outcome: PersistOutcome) -> None:
+        """Give the room up: the message is in the queue, or will not come."""
+        if outcome is not PersistOutcome.KEPT:
+            shared.queue.discharge(message)
+        shared.queue.release(len(message.wire))
+        self.close_if_idle(shared.receiver)
+
+    def _open(self, name: str) -> SharedQueue[R]:
+        if name not in self._queues:
+            for pattern in lookups(_channel(name)):
+                self._matching.setdefault(pattern, {})[name] = None
+        return super()._open(name)
+
+    def close_if_idle(self, receiver: R) -> None:
+        """Close the queue of a channel in which nothing waits; other receivers stay."""
+        super().close_if_idle(receiver)
+        name = receiver.subject
+        if receiver.has_shared_queue and name not in self._queues:
+            self._disputed.pop(name, None)
+            self._searches.pop(name, None)
+            for pattern in lookups(_channel(name)):
+                names = self._matching.get(pattern, {})
+                names.pop(name, None)
+                if not names:
+                    self._matching.pop(pattern, None)
+
+    def reopen(self, name: str) -> R:
+        """Return the receiver that has the queue, to replay a dead letter into it."""
+        receiver = self._open(name).receiver
+        # If nothing comes, the queue closes when the turn ends.
+        self._hub.make_ready(receiver)
+        return receiver
+
+    def restore(self, name: str, messages: Sequence[Message]) -> None:
+        """Restore the queue from the store, also of a channel that is no longer a work queue."""
+        self.is_used = True
+        for message in messages:
+            if message.refusals is None:
+                # The message was replayed: its body is made from its dead letter.
+                message.refusals = ()
+        super().restore(name, messages)
+
+    # Moving
+
+    def _moves(self, known: SharedQueue[R], takers: Sequence[R]) -> list[Move]:
+        """Enter each message into the queue of one receiver that has not refused it.
+
+        Messages that wait for a receiver with room keep no later ones waiting.
+        """
+        source = known.receiver
+        waiting = source.queue.new
+        ranked = [_rank(each) for each in takers if each.queue.lacks_room(1) is None]
+        heapify(ranked)
+        if len(waiting) <= MOST:
+            self._searches.pop(source.subject, None)
+            return self._share_out(source, waiting, ranked, takers)
+        moves = self._share_out(source, waiting[:MOST], ranked, takers)
+        if moves or source.queue.new is not waiting:
+            # Other messages are the first now.
+            self._hub.make_ready(source)
+            return moves
+        return self._search(source, ranked, takers) if ranked else []
+
+    def _search(self, source: R, ranked: list[_Ranked[R]], takers: Sequence[R]) -> list[Move]:
+        """Look at some more of the queue: the first messages find no receiver with room."""
+        queue, name = source.queue, source.subject
+        search = self._searches.setdefault(name, _Search(queue.count))
+        search.has_news = search.has_news or search.count != queue.count
+        begin = MOST
+        if search.place is not None:
+            begin = max(MOST, bisect_right(queue.new, search.place, key=rightful_place))
+        part = queue.new[begin : begin + MOST]
+        is_last = begin + MOST >= len(queue.new)
+        moves = self._share_out(source, part, ranked, takers)
+        search.count = queue.count - len(moves)
+        if not is_last:
+            search.place = rightful_place(part[-1])
+        elif search.has_news:
+            self._searches[name] = _Search(search.count)
+        else:
+            del self._searches[name]
+            return moves
+        self._hub.make_ready(source)
+        return moves
+
+    def _share_out(
+        self,
+        source: R,
+        messages: Sequence[Message],
+        ranked: list[_Ranked[R]],
+        takers: Sequence[R],
+    ) -> list[Move]:
+        moves: list[Move] = []
+        refused: list[Message] = []
+        for message in messages:
+            if not ranked:
+                break
+            if _is_refused(message, takers):
+                refused.append(message)
+                continue
+            taker = _choose(ranked, message)
+            if taker is None:
+                continue
+            self._given += 1
+            taker.last_work = self._given
+            moves.append(self._enter(message, source.key, (taker,), ()))
+            heappush(ranked, _rank(taker))
+        if refused:
+            self._give_up(source, refused)
+        return moves
+
+    def _give_up(self, source: R, messages: Sequence[Message]) -> None:
+        """Make dead letters of messages that nobody takes, with the code of the last refusal."""
+        source.queue.take_away(messages)
+        for message in messages:
+            last = (message.refusals or ())[-1]
+            self.dead_letter(source, [Entry(message)], last.code, last.text)
+
+    def refuse(self, receiver: R, entry: Entry, code: ErrorCode, text: str) -> None:
+        """Return a refused entry, which has left the receiver's queue, for the other receivers."""
+        (message,) = self._for_others(receiver, [entry])
+        message.refusals = (*(message.refusals or ()), WorkRefusal(receiver.key, code, text))
+        name = PREFIX + message.channel
+        self._disputed[name] = None
+        self._return(name, receiver.key, [message])
+
+    def take_back(self, receiver: R) -> None:
+        """Return all work of a session that ends."""
+        if self.is_used and not receiver.has_shared_queue:
+            self._look_at_disputed()
+            self._take_back(receiver, receiver.queue.entries())
+
+    def relieve(self, receiver: R) -> None:
+        """Return the work that waits for a session: it is not live, or no longer subscribes."""
+        if not self.is_used:
+            return
+        self._look_at_disputed()
+        queue = receiver.queue
+        if not queue.count:
+            return
+        entries = [*queue.returned.values(), *map(Entry, queue.new)]
+        if receiver.is_live:
+            entries = [each for each in entries if not self._is_taker(receiver, each.message)]
+        self._take_back(receiver, entries)
+
+    def _look_at_disputed(self) -> None:
+        """Look again at messages refused by some: all remaining receivers may have refused them."""
+        for name in self._disputed:
+            self._hub.make_ready(self._queues[name].receiver)
+
+    def _is_taker(self, receiver: R, message: Message) -> bool:
+        channel = self._channels.get(message.channel)
+        return channel is not None and not receiver.subscriptions.isdisjoint(channel.lookups)
+
+    def _take_back(self, receiver: R, entries: Sequence[Entry]) -> None:
+        by_channel: dict[str, list[Entry]] = {}
+        for entry in entries:
+            if entry.message.refusals is not None:
+                by_channel.setdefault(entry.message.channel, []).append(entry)
+        for channel, its in by_channel.items():
+            receiver.queue.take_away([each.message for each in its])
+            self._return(PREFIX + channel, receiver.key, self._for_others(receiver, its))
+
+    def take_back_late(self, receiver: R, message: Message) -> bool:
+        """Return a message that came after the session's end, if it is work."""
+        if message.refusals is None:
+            return False
+        self._return(PREFIX + message.channel, receiver.key, [message])
+        return True
+
+    def _for_others(self, receiver: R, entries: Sequence[Entry]) -> list[Message]:
+        """Return the messages of these entries, with attempts that name the receiver."""
+        for entry in entries:
+            named = [
+                each if each.receiver else replace(each, receiver=receiver.key)
+                for each in entry.trail
+            ]
+            entry.trail = tuple(named)
+        return self._tried(entries)
+
+
+def _channel(name: str) -> str:
+    """Return the channel of a queue."""
+    return name.removeprefix(PREFIX)
+
+
+def _rank(receiver: R) -> _Ranked[R]:
+    """The order of choice: fewest entries first, of several whoever has waited longest for work."""
+    return receiver.queue.count, receiver.last_work, receiver.number, receiver
+
+
+def _choose(ranked: list[_Ranked[R]], message: Message) -> R | None:
+    """Remove the first receiver that has room for the message and has not refused it.
+
+    Work that asks for a reply is for those that may give one.
+    """
+    size = len(message.wire)
+    refusers = {each.key for each in message.refusals or ()}
+    passed = []
+    chosen: R | None = None
+    while ranked and chosen is None:
+        first = heappop(ranked)
+        receiver = first[3]
+        is_silent = message.request is not None and not receiver.may_answer(message)
+        if is_silent or receiver.key in refusers or receiver.queue.lacks_room(size) is not None:
+            passed.append(first)
+        else:
+            chosen = receiver
+    for each in passed:
+        if each[3].queue.lacks_room(1) is None:
+            heappush(ranked, each)
+    return chosen
+
+
+def _is_refused(message: Message, takers: Sequence[R]) -> bool:
+    """Whether all live receivers refused the message, or enough of them to blame the message."""
+    refusals = message.refusals
+    if not refusals:
+        return False
+    if len(refusals) >= MOST_REFUSALS:
+        return True
+    refusers = {each.key for each in refusals}
+    return all(each.key in refusers for each in takers)

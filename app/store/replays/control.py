@@ -1,0 +1,164 @@
+"""Replay jobs: started, listed, cancelled, and continued after a restart."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from holdfast.delivery.basics.node import NS_PER_MS
+from holdfast.store import scripts
+from holdfast.store.audit import Audit
+from holdfast.store.letters.filter import LetterFilter
+from holdfast.store.letters.search import LetterSearch
+from holdfast.store.reader import Reader
+from holdfast.store.replays.job_records import Job, JobState, pack_job, unpack_job
+from holdfast.store.replays.parameters import ReplayOptions
+from holdfast.store.replays.run import Run, RunInterrupted
+from holdfast.store.replays.survey import Receivers, survey
+from holdfast.store.store import Store
+
+log = logging.getLogger(__name__)
+
+# Limit on stored jobs.
+_MOST = 100
+_GOODBYE_S = 1.0
+
+
+class JobNotRunning(Exception):
+    """The job is over and cannot be cancelled."""
+
+
+class Replays:
+    """All replays of this process.
+
+    Args:
+        new_id: Nanoseconds since 1970 with 19 digits, each returned once.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        search: LetterSearch,
+        reader: Reader,
+        *,
+        receivers: Receivers,
+        audit: Audit,
+        new_id: Callable[[], str],
+    ) -> None:
+        self._store = store
+        self._keys = store.keys
+        self._search = search
+        self._reader = reader
+        self._receivers = receivers
+        self._audit = audit
+        self._new_id = new_id
+        self._runs: dict[str, tuple[Run, asyncio.Task[None]]] = {}
+
+    async def plan(self, which: LetterFilter, options: ReplayOptions, who: str) -> Job:
+        """Return a dry run: what a replay would do; it is not stored."""
+        job = self._make(which, options, who, JobState.PLANNED)
+        await survey(job, self._search, self._receivers)
+        return job
+
+    async def start(self, which: LetterFilter, options: ReplayOptions, who: str) -> Job:
+        """Start a replay; return its job once the store has it."""
+        job = self._make(which, options, who, JobState.CANARY)
+        if options.canary == 0:
+            job.state = JobState.RUNNING
+        await self._store.run(
+            lambda epoch: scripts.replay_note(self._keys, epoch, job.id, pack_job(job))
+        )
+        self._audit.note(who, "replay.start", job.id, detail=_described(which, options))
+        await self._forget_the_oldest()
+        self._begin(job)
+        return job
+
+    async def resume(self) -> int:
+        """Continue replays that an earlier process left unfinished; returns their number."""
+        jobs = [job for job in await self.latest() if job.is_under_way]
+        for job in jobs:
+            self._begin(job)
+        return len(jobs)
+
+    async def get(self, id: str) -> Job | None:
+        """Return the job with this id; None if it is not stored."""
+        if id in self._runs:
+            return self._runs[id][0].job
+        fields = await self._reader.ask("HGETALL", self._keys.replay(id))
+        return unpack_job(fields) if fields else None
+
+    async def latest(self) -> list[Job]:
+        """Return the stored jobs, newest first."""
+        ids = await self._reader.ask("ZREVRANGE", self._keys.replays, 0, _MOST - 1)
+        jobs = [await self.get(id.decode()) for id in ids]
+        return [job for job in jobs if job is not None]
+
+    async def cancel(self, id: str, who: str) -> Job | None:
+        """Cancel a replay; messages that were sent stay sent."""
+        if id not in self._runs:
+            if await self.get(id) is None:
+                return None
+            raise JobNotRunning(id)
+        run, task = self._runs[id]
+        run.interrupt(who)
+        await asyncio.wait([task])
+        return run.job
+
+    async def close(self) -> None:
+        """Stop running; another process continues."""
+        tasks = [task for _, task in self._runs.values()]
+        for run, _ in self._runs.values():
+            run.interrupt()
+        if tasks:
+            _, late = await asyncio.wait(tasks, timeout=_GOODBYE_S)
+            for task in late:
+                task.cancel()
+            await asyncio.gather(*late, return_exceptions=True)
+
+    def _make(self, which: LetterFilter, options: ReplayOptions, who: str, state: JobState) -> Job:
+        if options.edit is not None and len(which.ids) != 1:
+            raise ValueError("new data can be given to only one letter")
+        id = self._new_id()
+        started = int(id) // NS_PER_MS
+        return Job(id=id, who=who, which=which, options=options, state=state, started=started)
+
+    def _begin(self, job: Job) -> None:
+        run = Run(job, self._store, self._search, self._receivers)
+        self._runs[job.id] = (run, asyncio.create_task(self._drive(run)))
+
+    async def _drive(self, run: Run) -> None:
+        job = run.job
+        try:
+            await run.drive()
+        except RunInterrupted:
+            if run.cancelled_by:
+                job.state = JobState.CANCELLED
+                job.reason = f"cancelled by {run.cancelled_by}"
+        except Exception as error:
+            log.exception("replay %s failed", job.id)
+            job.state = JobState.FAILED
+            job.reason = type(error).__name__
+        finally:
+            del self._runs[job.id]
+        if not job.is_under_way:
+            job.finished = int(self._new_id()) // NS_PER_MS
+            detail = {"sent": job.sent, "died_again": job.failed, "reason": job.reason}
+            self._audit.note(job.who, f"replay.{job.state.value}", job.id, detail=detail)
+        run.note()
+
+    async def _forget_the_oldest(self) -> None:
+        ids = await self._reader.ask("ZRANGE", self._keys.replays, 0, -_MOST - 1)
+        for job in [id.decode() for id in ids if id.decode() not in self._runs]:
+            self._store.post(partial(self._forget, job))
+
+    def _forget(self, job: str, epoch: str) -> scripts.ScriptCall:
+        return scripts.replay_forget(self._keys, epoch, job)
+
+
+def _described(which: LetterFilter, options: ReplayOptions) -> dict[str, Any]:
+    """Return the job's options for the audit, because jobs are not stored for ever."""
+    details: dict[str, Any] = {} if options.to is None else {"to": options.to}
+    if options.data is not None:
+        details |= {"edited": which.ids[0], "bytes": len(options.data.encode())}
+    return details

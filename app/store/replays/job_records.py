@@ -1,0 +1,171 @@
+"""The stored form of replay jobs."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, NamedTuple
+
+import orjson
+
+from holdfast.delivery.basics.json_text import to_json
+from holdfast.delivery.letters.dead_letters import DeadLetter
+from holdfast.store.letters.filter import LetterFilter
+from holdfast.store.replays.parameters import Edit, ReplayOptions
+from holdfast.store.resp import Word
+
+VERSION = 1
+# Client property of a message made from a dead letter with other data: the letter's id.
+EDITED = "__deadMessageId"
+
+
+class JobState(Enum):
+    """The state of a replay."""
+
+    # A dry run: letters were only counted.
+    PLANNED = "planned"
+    # The canary is sent; the rest waits for its outcome.
+    CANARY = "canary"
+    RUNNING = "running"
+    DONE = "done"
+    # Too many messages died again.
+    STOPPED = "stopped"
+    CANCELLED = "cancelled"
+    # A server fault.
+    FAILED = "failed"
+
+
+_UNDER_WAY = frozenset({JobState.CANARY, JobState.RUNNING})
+
+
+class SkipReason(Enum):
+    """Why a letter was skipped."""
+
+    RECEIVER = "receiver"
+    REPLAYED = "replayed"
+    GENERATION = "generation"
+    # In the queue of its receiver.
+    WAITING = "waiting"
+    # Its message already goes to the target session because of another letter.
+    REPEATED = "repeated"
+    GONE = "gone"
+
+
+# How people read them, behind the number of letters.
+SKIP_WORDS = {
+    "receiver": "without a receiver",
+    "replayed": "replayed already",
+    "generation": "replayed too often",
+    "waiting": "waiting already",
+    "repeated": "of a message that is sent once",
+    "gone": "gone meanwhile",
+}
+
+
+class Sent(NamedTuple):
+    """A message that was put into a queue again."""
+
+    receiver: str
+    id: int
+
+
+@dataclass(slots=True)
+class Job:
+    """One replay; times in ms since 1970."""
+
+    # Nanoseconds since 1970: later deaths are not included.
+    id: str
+    who: str
+    which: LetterFilter
+    options: ReplayOptions
+    state: JobState
+    started: int
+    # Letters that matched at the start, by channel and by receiver.
+    total: int = 0
+    channels: dict[str, int] = field(default_factory=dict)
+    receivers: dict[str, int] = field(default_factory=dict)
+    # Of a plan: letters that receivers would get when they come back.
+    away: dict[str, int] = field(default_factory=dict)
+    sent: int = 0
+    acked: int = 0
+    failed: int = 0
+    skipped: dict[str, int] = field(default_factory=dict)
+    # The position up to which all letters have been examined.
+    reached: str = ""
+    finished: int | None = None
+    # Why it stopped or failed.
+    reason: str = ""
+
+    @property
+    def is_under_way(self) -> bool:
+        return self.state in _UNDER_WAY
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it has ended, for whatever reason."""
+        return not (self.is_under_way or self.state is JobState.PLANNED)
+
+    @property
+    def reached_message(self) -> int:
+        """The message of the last letter that was examined; 0 if none was."""
+        return int(self.reached.partition(" ")[0] or 0)
+
+    def message(self, letter: DeadLetter) -> DeadLetter:
+        """The letter as it is sent: under its message's id, or as a new message with other data.
+
+        Receivers that still wait for the old message must not get other data under its id.
+        """
+        edit = self.options.edit
+        if edit is None:
+            return letter
+        wire = to_json({**orjson.loads(letter.wire), "data": edit.data}) if letter.wire else b""
+        properties = {**(letter.properties or {}), EDITED: letter.id}
+        return letter._replace(
+            message=int(self.id), wire=wire, size=len(wire), properties=properties
+        )
+
+    def skip(self, why: SkipReason, count: int = 1) -> None:
+        """Count skipped letters."""
+        self.skipped[why.value] = self.skipped.get(why.value, 0) + count
+
+
+# The script that takes letters counts them in this field; the rest is one record.
+_SENT = "replayed"
+# Fields that are in no record.
+_UNRECORDED = ("sent", "away")
+_RECORD = "record"
+# Options that the record calls otherwise.
+_RECORDED = {"stop_at": "stop_ratio", "max_replays": "max_generation", "to": "target"}
+
+
+def pack_job(job: Job) -> dict[str, Word]:
+    """Return the fields that this process writes."""
+    record = {name: getattr(job, name) for name in Job.__slots__ if name not in _UNRECORDED}
+    record["which"] = job.which.model_dump()
+    options = job.options.model_dump(exclude={"edit"})
+    record["options"] = {_RECORDED.get(name, name): value for name, value in options.items()}
+    # Data may be nested deeper, and numbers be larger, than the record's JSON allows.
+    record["options"]["data"] = job.options.data
+    return {_RECORD: orjson.dumps({"v": VERSION, **record})}
+
+
+def unpack_job(fields: Mapping[bytes, bytes]) -> Job:
+    """Undo `pack_job`."""
+    record: dict[str, Any] = orjson.loads(fields[_RECORD.encode()])
+    del record["v"]
+    # Fields of older servers. What they meant is now derived from the letters; their position was
+    # in order of death.
+    record.pop("canaries", None)
+    record.pop("cursor", None)
+    record["which"] = LetterFilter(**record["which"])
+    record["options"] = _options(record["options"])
+    record["state"] = JobState(record["state"])
+    return Job(**record, sent=int(fields.get(_SENT.encode(), 0)))
+
+
+def _options(stored: dict[str, Any]) -> ReplayOptions:
+    names = {stored: name for name, stored in _RECORDED.items()}
+    data = stored.pop("data", None)
+    edit = None if data is None else Edit(data=orjson.loads(data))
+    return ReplayOptions(
+        **{names.get(name, name): value for name, value in stored.items()}, edit=edit
+    )

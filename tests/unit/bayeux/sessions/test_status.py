@@ -1,0 +1,132 @@
+"""Since when a session has been in its state, and when it will expire."""
+
+from collections.abc import Callable
+from typing import Any
+
+from holdfast.bayeux.sessions.status import expires_ms, last_seen_ms
+from holdfast.bayeux.state.presence_events import member_of
+from holdfast.web.admin.session_views import session_summary
+from tests.unit.bayeux.harness import Client, Server, server_of
+from tests.unit.bayeux.operated_server import connect, publish, receiver, value_of
+
+
+def test_the_expiry_of_a_session_follows_from_when_it_was_last_seen() -> None:
+    server = server_of(max_interval_s=10.0)
+    plain, held, named = server.connected(), server.connected(), receiver(server)
+    held.connect()
+    server.advance(4.0)
+    ends, seen = _relative(server, expires_ms), _relative(server, last_seen_ms)
+    assert (ends(plain), seen(plain)) == (6000, -4000)
+    assert (ends(held), seen(held)) == (None, 0)
+    assert (ends(named), seen(named)) == (6000 + 86_400_000, -4000)
+    named.disconnect()
+    server.advance(1.0)
+    assert (ends(named), seen(named)) == (86_400_000 - 1000, -1000)
+
+
+def test_the_status_says_since_when_a_session_is_alive_or_polling() -> None:
+    server = server_of(max_interval_s=10.0)
+    client = receiver(server)
+
+    def dates() -> tuple[str, str]:
+        told = (value_of(server, f"client/joe/1/?{name}SinceDate") for name in ("alive", "polling"))
+        alive, polling = told
+        return alive, polling
+
+    came, _ = dates()
+    assert came == value_of(server, "client/joe/1/?loginDate")
+    while value_of(server, "client/joe/1/?connectionState") == "ALIVE":
+        server.advance(0.1)
+    lost = value_of(server, "?serverTimestamp")
+    server.advance(5.0)
+    assert dates() == ("", lost)
+    connect(client)
+    server.advance(3.0)
+    back, awaited = dates()
+    assert awaited == ""
+    assert came < lost < back < value_of(server, "?serverTimestamp")
+
+
+SECRET = "open-sesame"
+
+
+def seen_by_all(server: Server, client: Client) -> tuple[str, bool, str, bool]:
+    """The state in commands and REST, and what REST, presence and the list of clients say."""
+    session, state = client.session, server.bayeux.state
+    summary = session_summary(state.options, state.node, session, server.now)
+    told = value_of(server, f"{session.name}/?connectionState")
+    assert summary.state.value == told
+    alive = value_of(server, "?aliveCallbackClients").split("\n")
+    member = member_of(session, 0)
+    assert summary.absent is (member["state"] == "absent")
+    return told, summary.absent, member["state"], session.key in alive
+
+
+def test_all_views_of_a_session_agree_on_its_state() -> None:
+    server = server_of(max_interval_s=10.0)
+    client = server.guest()
+    client.handshake(ext={"ack": True, "delivery": {"session": "joe/1"}})
+    server.turn()
+    assert seen_by_all(server, client) == ("UNDEF", False, "here", False)
+    connect(client)
+    assert seen_by_all(server, client) == ("ALIVE", False, "here", True)
+    client.subscribe("/a")
+    publish(server, 1)
+    (event,) = client.connect(advice={"timeout": 0}, ext={"ack": 1}).events
+    busy = {"seq": event["ext"]["delivery"]["seq"], "errorCode": "communication.printer"}
+    client.connect(advice={"timeout": 0}, ext={"delivery": {"verdicts": [busy]}})
+    server.turn()
+    assert seen_by_all(server, client) == ("POLLING", False, "here", False)
+    client.disconnect()
+    server.turn()
+    assert seen_by_all(server, client) == ("UNDEF", True, "absent", False)
+    client = receiver(server)
+    connect(client)
+    server.advance(1.0)
+    assert seen_by_all(server, client) == ("ALIVE", False, "here", True)
+    server.advance(15.0)
+    assert seen_by_all(server, client) == ("POLLING", True, "absent", False)
+
+
+def test_a_plain_session_is_alive_from_its_first_connect_on() -> None:
+    server = server_of()
+    client = server.guest()
+    client.handshake()
+    assert seen_by_all(server, client) == ("UNDEF", False, "here", False)
+    client.connect()
+    assert seen_by_all(server, client) == ("ALIVE", False, "here", True)
+
+
+def test_a_session_that_returns_is_alive_since_then() -> None:
+    server = server_of()
+    receiver(server).disconnect()
+    server.advance(60.0)
+    assert value_of(server, "client/joe/1/?aliveSinceDate") == ""
+    back = value_of(server, "?serverTimestamp")
+    receiver(server)
+    server.advance(5.0)
+    assert value_of(server, "client/joe/1/?aliveSinceDate") == back
+
+
+def test_a_session_without_a_dispatcher_has_been_alive_since_its_login() -> None:
+    server = server_of()
+    session = server.connected().session
+    server.advance(5.0)
+    began = value_of(server, f"{session.name}/?loginDate")
+    assert value_of(server, f"{session.name}/?aliveSinceDate") == began
+    server.bayeux.life.hold_back(session, "disk full", "ann", server.now)
+    server.advance(1.0)
+    assert value_of(server, f"{session.name}/?aliveSinceDate") == began
+    assert value_of(server, f"{session.name}/?pollingSinceDate") == ""
+
+
+def _relative(
+    server: Server, look: Callable[[Any, Any, Any, float], int | None]
+) -> Callable[[Client], int | None]:
+    state = server.bayeux.state
+
+    def ask_for(client: Client) -> int | None:
+        found = look(state.options, state.node, client.session, server.now)
+        return None if found is None else round((found - state.node.now_ms()) / 100) * 100
+
+    return ask_for
