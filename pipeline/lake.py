@@ -273,7 +273,12 @@ class Lake:
             if self.open(EVENTS).exists:
                 return VERSION
             return None if self._id.exists() else 0
-        return int(version) if version.isdecimal() else 0
+        number = int(version) if version.isdecimal() else 0
+        return None if OLDEST <= number < VERSION and self._is_empty() else number
+
+    def _is_empty(self) -> bool:
+        """Return whether an older version has created tables, but could not read a first batch."""
+        return self.state() is None and not any((self.root / EVENTS).glob("batch=*"))
 
     def commit(
         self, made: Iterable[NewFile], offset: Mapping[str, Any], *, anew: Iterable[str] = CARRIED

@@ -16,8 +16,9 @@ from holdfast.journal.schema import Event
 from holdfast.pipeline import backfill as backfills
 from holdfast.pipeline.failures import PipelineFailed
 from holdfast.pipeline.ingest import Source, take_what_is_there
-from holdfast.pipeline.lake import TABLES, Lake, NewFile
+from holdfast.pipeline.lake import TABLES, VERSION, Lake, NewFile
 from holdfast.pipeline.on_duckdb import of_lake
+from holdfast.pipeline.tasks import local_tasks
 from holdfast.pipeline.upkeep import give_up_lost
 from tests.pipeline.deaths import Killed, kill_at
 from tests.pipeline.journals import Writer
@@ -141,6 +142,38 @@ def test_an_ingest_into_older_tables_is_refused(
     Writer(store).write(*the_story()[:1])
     with pytest.raises(PipelineFailed, match="holdfast pipeline backfill"):
         take_what_is_there(spark, Source(store.url), old, lambda taken: None)
+
+
+@pytest.fixture
+def empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lake:
+    """What an older version leaves whose first ingest stops at a frame of a newer server."""
+    lake = Lake(tmp_path / "lake")
+    with monkeypatch.context() as then:
+        for table, (columns, by) in TABLES.items():
+            then.setitem(TABLES, table, (columns.replace("wording string, ", ""), by))
+        lake.sign()
+    (lake.root / "_version").write_text(str(VERSION - 1))
+    return Lake(lake.root)
+
+
+@pytest.mark.parametrize("words", [["backfill"], ["report", "funnel"], ["audit"], ["compact"]])
+def test_tables_of_an_older_version_without_a_batch_are_no_tables(
+    empty: Lake, words: list[str]
+) -> None:
+    said = run(empty, *words)
+    assert (said.exit_code, "run holdfast pipeline ingest first" in said.stderr) == (1, True)
+
+
+def test_an_ingest_begins_where_an_older_version_could_not(
+    store: ValkeyServer, empty: Lake
+) -> None:
+    id = empty.id
+    writer = Writer(store)
+    writer.write(published(60, 1), *died(61, 60, "ann/1", text="order 3 is unknown"))
+    with local_tasks(1) as tasks:
+        take_what_is_there(tasks, Source(store.url), empty, lambda taken: None)
+    assert causes(empty) == {"order * is unknown": 1}
+    assert (empty.version(), empty.id) == (VERSION, id)
 
 
 @pytest.fixture
