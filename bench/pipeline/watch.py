@@ -11,13 +11,14 @@ from time import perf_counter
 from bench.processes import family
 
 _TICKS = os.sysconf("SC_CLK_TCK")
-_PAGE = os.sysconf("SC_PAGE_SIZE")
-_LOOK_S = 0.1
+# Linux adds up the pages of a process for each look at its memory.
+_LOOK_S = 0.2
+_PSS = "Pss:"
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Seconds and bytes; memory that processes share counts for each."""
+    """Seconds and bytes; each process counts its share of the pages that others have, too."""
 
     wall_s: float
     cpu_s: float
@@ -39,13 +40,15 @@ def _ticks(pid: int) -> int:
 
 
 def _bytes_of(pid: int) -> int:
-    total = 0
-    for member in family(pid):
-        try:
-            total += int(Path("/proc", str(member), "statm").read_text().split()[1])
-        except OSError:  # it ended meanwhile
-            continue
-    return total * _PAGE
+    return sum(map(_kib, family(pid))) * 1024
+
+
+def _kib(pid: int) -> int:
+    try:
+        sums = Path("/proc", str(pid), "smaps_rollup").read_text()
+    except OSError:  # it ended meanwhile
+        return 0
+    return next((int(line.split()[1]) for line in sums.splitlines() if line.startswith(_PSS)), 0)
 
 
 def run(words: Sequence[str]) -> Cost:

@@ -1,5 +1,6 @@
 """The bench judges by medians, compares with the better peer, and forgives no lost message."""
 
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -8,10 +9,19 @@ import pytest
 from bench.bars import Bars, TimesAnother, Verdict, judge, read_bars
 from bench.beside import detuned
 from bench.measure import Result, figure
+from bench.pipeline.watch import run
 from bench.plan import BENCH, ServerSpec, Workload, choose, read_servers, read_workloads
 from bench.run import turns
 from bench.tables import group, table
 
+_MIB = 1024 * 1024
+# Three processes that have the same 64 MiB.
+_SHARED = """
+import os, time
+held = b"x" * (64 * 1024 * 1024)
+os.fork() and os.fork()
+time.sleep(0.7)
+"""
 BARS = Bars(
     times_the_better_peer={"chat": 2.0},
     times_another={"kept": TimesAnother("chat", "deliveries_per_cpu_s", ours=0.6, peers=1.0)},
@@ -163,3 +173,8 @@ def test_every_bar_is_measured_by_the_standard_set() -> None:
 def test_rates_are_raised_slightly_and_other_arguments_stay_the_same() -> None:
     assert detuned("chat --rate 100 --ack --rate 200") == "chat --rate 101.3 --ack --rate 202.6"
     assert detuned("pingpong --clients 1") == "pingpong --clients 1"
+
+
+def test_memory_that_processes_share_counts_once() -> None:
+    peak = run([sys.executable, "-c", _SHARED]).peak_bytes
+    assert 64 * _MIB <= peak < 128 * _MIB
