@@ -48,6 +48,11 @@ class StoreChanged(JournalFailed):
 
 _FULL = "the disk is full: make room, then run the command again"
 _NO_MEMORY = "Spark has too little memory: try --conf spark.driver.memory=4g"
+_NO_ROOM = "the temporary folder is full: make room there, or name another one in TMPDIR"
+_TOO_LARGE = (
+    "the question needs more memory than DuckDB may take: give it more, as in --memory 8GiB, ask "
+    "about less with --since, or use --engine spark"
+)
 _ENDED = (
     "Spark's Java process died: run the command again; nothing is lost. If it was killed for lack "
     "of memory, give it less with --conf spark.driver.memory=1g"
@@ -56,6 +61,9 @@ _ENDED = (
 _KNOWN = {
     "No space left on device": _FULL,
     "Disk quota exceeded": _FULL,
+    # DuckDB calls this a lack of memory, too.
+    "failed to offload": _NO_ROOM,
+    "Out of Memory Error": _TOO_LARGE,
     "Java heap space": _NO_MEMORY,
     "GC overhead limit": _NO_MEMORY,
     "Answer from Java side is empty": _ENDED,

@@ -26,6 +26,14 @@ _SETTINGS = {
     # DuckDB fetches nothing from the network.
     "autoinstall_known_extensions": "false",
 }
+# Suffices for tens of millions of events; DuckDB's own default is four fifths of the machine.
+_MEMORY = 2 * 1024**3
+# DuckDB fails if its threads have too little.
+_MEMORY_OF_THREAD = 256 * 1024**2
+_DEFAULTS = """
+    select parse_formatted_bytes(current_setting('memory_limit')) as memory,
+        current_setting('threads') as threads
+"""
 _TYPES = {" timestamp": " timestamptz", "array<bigint>": "bigint[]"}
 # Functions of Spark that have other names in DuckDB.
 _FUNCTIONS = (
@@ -153,14 +161,19 @@ def _plain(question: str) -> str:
 
 
 @contextmanager
-def of_lake(lake: Lake, scope: Scope = EVERYTHING) -> Iterator[DuckTables]:
+def of_lake(
+    lake: Lake, scope: Scope = EVERYTHING, memory: int | None = None
+) -> Iterator[DuckTables]:
     """Open the tables of a lake that reports read, with the events of the scope's days only.
+
+    Args:
+        memory: See `opened`.
 
     Raises:
         PipelineFailed: DuckDB is not installed, or there are no tables.
     """
     number = lake.newest()
-    with opened(is_mixed=lake.is_mixed) as tables:
+    with opened(is_mixed=lake.is_mixed, memory=memory) as tables:
         tables.state = number
         for name, parts in PARTS.items():
             files = [
@@ -172,8 +185,11 @@ def of_lake(lake: Lake, scope: Scope = EVERYTHING) -> Iterator[DuckTables]:
 
 
 @contextmanager
-def opened(*, is_mixed: bool) -> Iterator[DuckTables]:
+def opened(*, is_mixed: bool, memory: int | None = None) -> Iterator[DuckTables]:
     """Start DuckDB; it uses a temporary folder for what does not fit into memory.
+
+    Args:
+        memory: The most bytes that it may take; by default what suffices on this machine.
 
     Raises:
         PipelineFailed: DuckDB is not installed.
@@ -186,4 +202,11 @@ def opened(*, is_mixed: bool) -> Iterator[DuckTables]:
         tempfile.TemporaryDirectory(prefix="holdfast-duckdb-") as place,
         duckdb.connect(config={"temp_directory": place}) as base,
     ):
+        limit = _enough(base) if memory is None else memory
+        base.execute(f"set memory_limit = '{limit} B'")
         yield DuckTables(base, Path(place), is_mixed=is_mixed)
+
+
+def _enough(base: "DuckDBPyConnection") -> int:
+    [(most, threads)] = base.execute(_DEFAULTS).fetchall()
+    return min(int(most), max(_MEMORY, int(threads) * _MEMORY_OF_THREAD))

@@ -1,6 +1,7 @@
 """The options that say where Spark runs and writes, and errors if it cannot."""
 
 import logging
+import re
 import signal
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -89,6 +90,13 @@ class AnswerEngine(StrEnum):
 _ANSWER = typer.Option(
     "--engine", help="What answers: DuckDB on this machine, or Spark, for tables beyond it."
 )
+_MEMORY = typer.Option(
+    "--memory",
+    metavar="SIZE",
+    help="DuckDB's memory: 8GiB. By default 2GiB, or what suffices for many cores; the rest goes "
+    "to a temporary folder.",
+)
+_SIZE = re.compile(r"(\d+) ?([KMGT])(i?)B", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +105,8 @@ class AnswerOptions:
 
     engine: AnswerEngine
     spark: SparkOptions
+    # DuckDB's, in bytes.
+    memory: int | None = None
 
     @contextmanager
     def session(self, is_small: Callable[[], bool]) -> "Iterator[SparkSession | None]":
@@ -113,12 +123,25 @@ def answerer(
     master: Annotated[str | None, _MASTER] = None,
     remote: Annotated[str | None, _REMOTE] = None,
     conf: Annotated[list[str] | None, _CONF] = None,
+    memory: Annotated[str | None, _MEMORY] = None,
 ) -> AnswerOptions:
     """Check the options of questions."""
     options = _spark_options(master, remote, conf)
     if engine is AnswerEngine.DUCKDB and options.are_given:
         raise typer.BadParameter("--master, --remote and --conf are Spark's: add --engine spark")
-    return AnswerOptions(engine, options)
+    if engine is AnswerEngine.SPARK and memory is not None:
+        raise typer.BadParameter("--memory is DuckDB's: use --conf spark.driver.memory=4g")
+    return AnswerOptions(engine, options, None if memory is None else _bytes(memory))
+
+
+def _bytes(size: str) -> int:
+    """Return the number of bytes; units are those of DuckDB, where a GB has 1000 MB."""
+    found = _SIZE.fullmatch(size)
+    if found is None:
+        raise typer.BadParameter(f"{size!r} is not a size of memory: write 512MiB or 8GiB")
+    number, unit, is_binary = found.groups()
+    size_of_unit: int = (1024 if is_binary else 1000) ** (1 + "KMGT".index(unit.upper()))
+    return int(number) * size_of_unit
 
 
 ChosenAnswerer = Annotated[AnswerOptions, answerer]
@@ -227,13 +250,19 @@ def questions(
         lake.newest()
         if engine.engine is AnswerEngine.SPARK:
             for_spark(lake.root)
-        with engine.session(lake.is_small) as spark, answering(lake, spark, scope) as tables:
+        with (
+            engine.session(lake.is_small) as spark,
+            answering(lake, spark, scope, engine.memory) as tables,
+        ):
             yield tables
 
 
 @contextmanager
 def answering(
-    lake: Lake, spark: "SparkSession | None", scope: Scope = EVERYTHING
+    lake: Lake,
+    spark: "SparkSession | None",
+    scope: Scope = EVERYTHING,
+    memory: int | None = None,
 ) -> "Iterator[Tables]":
     """Yield the tables of a lake; without a session, DuckDB answers questions."""
     # Import only the engine that is used: both take long to load.
@@ -244,7 +273,7 @@ def answering(
         return
     from holdfast.pipeline import on_duckdb
 
-    with on_duckdb.of_lake(lake, scope) as tables:
+    with on_duckdb.of_lake(lake, scope, memory) as tables:
         yield tables
 
 
