@@ -231,7 +231,8 @@ def _replay_of(parts: pa.Table, carried: pa.Table) -> pa.Table:
         rows.take(pc.list_parent_indices(before)), {"replay_of": pc.list_flatten(before)}
     )
     both = pa.concat_tables([replays.select(letters.column_names), letters])
-    return summed(both, _LIFE, {"replay_of": ("replay_of", "distinct")})
+    # In the same order, however they came in batches.
+    return summed(both.sort_by("replay_of"), _LIFE, {"replay_of": ("replay_of", "distinct")})
 
 
 def _ended(lives: pa.Table) -> pa.Table:
