@@ -1,8 +1,8 @@
 """Ingests that are killed, one after the other, each some time after its first batch.
 
 The first is killed with its Java and all of its processes in Python, the next ones lose only their
-Java, or one process that does their work, and so on. HOLDFAST_KILLS says how many; by default one,
-for a start of Spark takes seconds.
+Java, or one process that does their work, or all while Spark writes to the log of its query, and so
+on. HOLDFAST_KILLS says how many; by default one of each.
 """
 
 import os
@@ -26,18 +26,22 @@ from tests.store.servers import ValkeyServer
 from tests.unit.pipeline.events import event
 from tests.unit.pipeline.stories import the_story
 
-KILLS = int(os.environ.get("HOLDFAST_KILLS", "1"))
 # Longer than a batch takes.
 _LONGEST_S = 3.0
 _TIMEOUT_S = 100.0
 
 
 class Victim(Enum):
-    """What is killed; the value is in its command line."""
+    """What is killed; the value is in the command line, if that is a single process."""
 
-    ALL = ""
+    ALL = "all"
     JAVA = "org.apache.spark.deploy.SparkSubmit"
     WORKER = "holdfast.pipeline.workers"
+    # All, while Spark writes to the log of its query.
+    LOG = "log"
+
+
+KILLS = int(os.environ.get("HOLDFAST_KILLS", len(Victim)))
 
 
 class Doomed:
@@ -97,14 +101,17 @@ class Doomed:
                 self._failure = (line + said.read()).decode() or "it said nothing"
             time.sleep(random.uniform(0, _LONGEST_S))
             victims = [*Victim]
-            _kill(process, victims[self.killed % len(victims)])
+            victim = victims[self.killed % len(victims)]
+            if victim is Victim.LOG and not _writes_log(self.lake.root / "_checkpoint"):
+                self._failure = "Spark wrote nothing to the log of its query"
+            _kill(process, victim)
         process.wait(_TIMEOUT_S)
         self.killed += 1
 
 
 def _kill(process: "subprocess.Popen[bytes]", victim: Victim) -> None:
     """Kill the victim. Without its Java, the ingest ends by itself; without a worker, it may."""
-    if victim is not Victim.ALL:
+    if victim in (Victim.JAVA, Victim.WORKER):
         found = [pid for pid in family(process.pid) if victim.value in _words(pid)]
         # The last is the youngest: a process that works, and not the one that forked it.
         os.kill(found[-1], signal.SIGKILL)
@@ -116,6 +123,15 @@ def _kill(process: "subprocess.Popen[bytes]", victim: Victim) -> None:
         else:
             return
     os.killpg(process.pid, signal.SIGKILL)
+
+
+def _writes_log(checkpoint: Path) -> bool:
+    """Wait until Spark writes a file of its query's log, which has another name meanwhile."""
+    deadline = time.monotonic() + _TIMEOUT_S
+    while time.monotonic() < deadline:
+        if any(checkpoint.glob("*/.*.tmp")):
+            return True
+    return False
 
 
 def _words(pid: int) -> str:
