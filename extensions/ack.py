@@ -15,8 +15,8 @@ from holdfast.bayeux.session import Session
 from holdfast.bayeux.wire.codec import Json
 from holdfast.bayeux.wire.errors import ErrorReply, Refused
 from holdfast.bayeux.wire.terms import asks_for_terms
+from holdfast.delivery.basics.json_text import whole
 from holdfast.delivery.messages.entries import SettledBy
-from holdfast.delivery.messages.numbers import whole
 
 _HANDSHAKE = "/meta/handshake"
 _CONNECT = "/meta/connect"

@@ -17,8 +17,8 @@ from holdfast.bayeux.session import Session
 from holdfast.bayeux.wire.codec import Json
 from holdfast.bayeux.wire.errors import ErrorReply, Refused
 from holdfast.delivery.basics.channels import REPLIES, SERVICES
-from holdfast.delivery.messages.numbers import whole
-from holdfast.delivery.requests.endings import ReplyMode
+from holdfast.delivery.basics.json_text import whole
+from holdfast.delivery.requests.request import ReplyMode
 
 _HANDSHAKE = "/meta/handshake"
 _MODES = frozenset(mode.value for mode in ReplyMode)

@@ -11,12 +11,11 @@ from holdfast.bayeux.meta.handshake import Handshake, check_capacity
 from holdfast.bayeux.replies.pending import begin_pending, finish
 from holdfast.bayeux.rights import BY_POLICY
 from holdfast.bayeux.server import Bayeux
-from holdfast.bayeux.session import Exchange, Pipe, Session
+from holdfast.bayeux.session import Exchange, Pipe, Session, TurnOver
 from holdfast.bayeux.wire.caller import UNKNOWN as NO_CALLER
 from holdfast.bayeux.wire.codec import Json, encode_reply, read
 from holdfast.bayeux.wire.errors import ErrorReply, Refused, RequestRefused
 from holdfast.bayeux.wire.transports import ConnectionType, SpeakerKind
-from holdfast.bayeux.wire.turn_over import TurnOver
 from holdfast.bayeux.wire.unfit import Salvage, Unfit
 from holdfast.delivery.basics.channels import Channel, Kind
 from holdfast.delivery.basics.error_codes import NO_CONNECTION

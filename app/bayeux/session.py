@@ -12,7 +12,7 @@ from holdfast.bayeux.wire.caller import UNKNOWN, Caller, Speaker
 from holdfast.bayeux.wire.identity import Identity
 from holdfast.bayeux.wire.transports import ConnectionType
 from holdfast.delivery.basics.channels import covers
-from holdfast.delivery.basics.timed import Timed
+from holdfast.delivery.basics.timers import Timed
 from holdfast.delivery.messages.batch import Batch
 from holdfast.delivery.messages.entries import SettledBy
 from holdfast.delivery.messages.message import Event
@@ -92,6 +92,14 @@ class Pipe(Protocol):
 # A connect whose reply waits until its messages are known: its place among the replies, the reply
 # so far, and the request's `ext`.
 PendingConnect = tuple[int, dict[str, Any], Mapping[str, Any] | None]
+
+
+class TurnOver(Exception):
+    """The turn is over before a message was handled completely.
+
+    Raised by code that has remembered in the exchange how far it came, and is called again with
+    the same message in a later turn.
+    """
 
 
 class Exchange:

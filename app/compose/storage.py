@@ -19,7 +19,7 @@ from holdfast.compose.data_directory import DataDirectory
 from holdfast.compose.directory_watch import DirectoryWatch
 from holdfast.delivery.basics.node import TimestampSource
 from holdfast.delivery.messages.letter_quota import LetterLimits, LetterQuota
-from holdfast.delivery.messages.persist_outcome import PersistOutcome
+from holdfast.delivery.messages.storing import PersistOutcome
 from holdfast.settings import Settings
 from holdfast.store.address import Address
 from holdfast.store.connection import REMEDY, StoreUnreachable

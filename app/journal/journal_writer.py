@@ -26,7 +26,7 @@ from holdfast.journal.schema import MOST_EVENTS, NS_PER_US, Kind
 if TYPE_CHECKING:
     from holdfast.delivery.letters.dead_letters import DeadLetter
     from holdfast.delivery.messages.marks import BatchMark
-    from holdfast.delivery.messages.moves import Move
+    from holdfast.delivery.messages.outcomes import Move
 
 log = logging.getLogger(__name__)
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from holdfast.delivery.letters.dead_letters import DeadLetter
     from holdfast.delivery.messages.marks import BatchMark
     from holdfast.delivery.messages.message import Message
-    from holdfast.delivery.messages.moves import Move
+    from holdfast.delivery.messages.outcomes import Move
 
 # The version of the notes that a server before this one may have left.
 _OLDER = 2

@@ -5,7 +5,7 @@ import logging
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from holdfast.delivery.messages.persist_outcome import PersistOutcome
+from holdfast.delivery.messages.storing import PersistOutcome
 from holdfast.store.errors import ScriptFailed, StoreRefused
 from holdfast.store.publish_keys import meaning, stored_id
 from holdfast.store.turn_writes import PendingPublish

@@ -10,10 +10,9 @@ from holdfast.delivery.guard.holds import ChannelHold
 from holdfast.delivery.letters.dead_letters import DeadLetter
 from holdfast.delivery.messages.marks import BatchMark, Mark
 from holdfast.delivery.messages.message import Message
-from holdfast.delivery.messages.moves import Move
-from holdfast.delivery.messages.publish_keys import LIFE_S
-from holdfast.delivery.messages.request_steps import NO_FIELDS, RequestFields
+from holdfast.delivery.messages.outcomes import Move
 from holdfast.delivery.messages.session_record import SessionRecord
+from holdfast.delivery.messages.storing import KEY_LIFE_S, NO_FIELDS, RequestFields
 from holdfast.delivery.topics.configured import TopicRecord
 from holdfast.store import records
 from holdfast.store.keys import LAYOUT, OLDEST_LAYOUT, RedisKeys
@@ -147,7 +146,7 @@ def keep_keyed(
 ) -> ScriptCall:
     """Store messages with publish keys unless they are repeats; limits the number of keys."""
     positions = _Positions(keys.meta, keys.bodies, keys.keyed, keys.keyed_order)
-    args: list[Word] = [epoch, _newest(messages), clock, LIFE_S, most]
+    args: list[Word] = [epoch, _newest(messages), clock, KEY_LIFE_S, most]
     for message, receivers in messages:
         entering = _entering(keys, positions, message, receivers)
         args += ("" if message.key is None else message.key.digest, len(entering), *entering)

@@ -18,11 +18,9 @@ from holdfast.delivery.letters.unwritten_letters import UnwrittenLetter
 from holdfast.delivery.messages.letter_quota import LetterQuota
 from holdfast.delivery.messages.marks import BatchMark, Marked
 from holdfast.delivery.messages.message import Message
-from holdfast.delivery.messages.moves import Move
-from holdfast.delivery.messages.outcomes import NEVER_KEPT, Outcome
-from holdfast.delivery.messages.persist_outcome import PersistOutcome
-from holdfast.delivery.messages.request_steps import NO_FIELDS, RequestFields
+from holdfast.delivery.messages.outcomes import NEVER_KEPT, Move, Outcome
 from holdfast.delivery.messages.session_record import Recorded
+from holdfast.delivery.messages.storing import NO_FIELDS, PersistOutcome, RequestFields
 from holdfast.delivery.ports.journal_port import DeliveryJournal
 from holdfast.delivery.topics.configured import TopicRecord
 from holdfast.store import scripts
@@ -34,9 +32,8 @@ from holdfast.store.keys import RedisKeys, is_history
 from holdfast.store.link import StoreLink, ignore_answer, set_answer
 from holdfast.store.loading import LoadedSession, Loading, WithoutSession
 from holdfast.store.pending_publishes import Confirm, PendingPublishes
-from holdfast.store.publish_keys import KeyedMessage, KeyLimits, PublishKeys
+from holdfast.store.publish_keys import KeyedMessage, KeyLimits, PublishKeys, StoreClock
 from holdfast.store.scripts import ScriptCall, Take
-from holdfast.store.store_clock import StoreClock
 from holdfast.store.turn_writer import TurnWriter
 from holdfast.store.turn_writes import PendingCall, PendingPublish, TurnBuffer, TurnWrites
 from holdfast.store.unanswered_calls import UnansweredCalls

@@ -7,7 +7,7 @@ from itertools import chain
 from math import inf
 from time import perf_counter
 
-from holdfast.delivery.messages.persist_outcome import PersistOutcome
+from holdfast.delivery.messages.storing import PersistOutcome
 from holdfast.store.link import StoreLink
 from holdfast.store.pending_publishes import report
 from holdfast.store.turn_writes import PendingCall, TurnBuffer, TurnWrites

@@ -11,7 +11,7 @@ from holdfast.store.connection import StoreUnavailable
 from holdfast.store.errors import ScriptFailed
 from holdfast.store.keys import LAYOUT, OLDEST_LAYOUT, RedisKeys
 from holdfast.store.link import Answer, StoreLink, set_answer
-from holdfast.store.store_clock import StoreClock
+from holdfast.store.publish_keys import StoreClock
 
 log = logging.getLogger(__name__)
 

@@ -18,7 +18,7 @@ from holdfast.bayeux.wire.login import LoginMethod
 from holdfast.delivery.basics.counters import Reason
 from holdfast.delivery.basics.error_codes import CODES
 from holdfast.delivery.basics.session_states import SessionInput
-from holdfast.delivery.requests.endings import ReplyFault, RequestEnd
+from holdfast.delivery.requests.request import ReplyFault, RequestEnd
 from holdfast.delivery.topics.states import TopicState
 from holdfast.web.admin.alert_limits import Alert
 from holdfast.web.admin.alerts import Alerts

@@ -10,7 +10,7 @@ from enum import Enum
 
 from holdfast.delivery.letters.dead_letters import fingerprint
 from holdfast.delivery.messages.message import Message
-from holdfast.delivery.messages.moves import Move
+from holdfast.delivery.messages.outcomes import Move
 from holdfast.delivery.messages.trails import FormerAttempts
 from holdfast.journal import notes
 from holdfast.journal.builder import FrameBuilder

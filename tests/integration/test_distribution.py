@@ -185,7 +185,7 @@ def test_a_compiled_wheel_has_machine_code_and_its_build_leaves_the_sources_unch
     project = copy / "pyproject.toml"
     text = re.sub(
         r"(?m)^(compiled) = \[[^]]*\]",
-        r'\1 = ["app/delivery/messages/numbers.py"]',
+        r'\1 = ["app/delivery/basics/json_text.py"]',
         project.read_text(),
     )
     project.write_text(text)
@@ -195,7 +195,7 @@ def test_a_compiled_wheel_has_machine_code_and_its_build_leaves_the_sources_unch
     kinds = Counter(Path(name).suffix for name in wheel.namelist())
     assert kinds[".so"]
     assert not kinds[".c"]
-    assert "holdfast/delivery/messages/numbers.py" in wheel.namelist()
+    assert "holdfast/delivery/basics/json_text.py" in wheel.namelist()
 
 
 def test_a_wheel_has_the_version_of_the_latest_dated_section_in_the_changelog(

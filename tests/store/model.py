@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 from redis import Redis
 
 from holdfast.delivery.messages.marks import BatchMark, Mark
-from holdfast.delivery.messages.moves import Move
-from holdfast.delivery.messages.outcomes import ACKED, Outcome
-from holdfast.delivery.messages.persist_outcome import PersistOutcome
+from holdfast.delivery.messages.outcomes import ACKED, Move, Outcome
+from holdfast.delivery.messages.storing import PersistOutcome
 from holdfast.delivery.messages.trails import FormerAttempts
 from holdfast.store import records, scripts
 from holdfast.store.scripts import ScriptCall, Take

@@ -14,8 +14,8 @@ from holdfast.delivery.letters.dead_letters import DeadLetter
 from holdfast.delivery.messages.marks import BatchMark, Mark
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.outcomes import DISCARDED
-from holdfast.delivery.messages.publish_keys import PublishKey
 from holdfast.delivery.messages.session_record import SessionRecord
+from holdfast.delivery.messages.storing import PublishKey
 from holdfast.delivery.messages.trails import Attempt
 from holdfast.delivery.ports.journal_port import NO_JOURNAL, DeliveryJournal
 from holdfast.store.address import Address
@@ -31,7 +31,7 @@ from holdfast.store.store import Store
 from tests.store.servers import ValkeyServer
 
 if TYPE_CHECKING:
-    from holdfast.delivery.messages.persist_outcome import PersistOutcome
+    from holdfast.delivery.messages.storing import PersistOutcome
 
 KEYS = RedisKeys("test")
 BASE = 1_763_000_000_000_000_000

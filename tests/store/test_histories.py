@@ -9,8 +9,8 @@ from holdfast.bayeux.sessions.restoring import restore, restore_without_session
 from holdfast.bayeux.wire.options import ChannelRule
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.outcomes import ACKED
-from holdfast.delivery.messages.persist_outcome import PersistOutcome
-from holdfast.delivery.topics.history_depth import HistoryDepth
+from holdfast.delivery.messages.storing import PersistOutcome
+from holdfast.delivery.topics.configured import HistoryDepth
 from holdfast.journal.frame import decode
 from holdfast.journal.journal_writer import JournalWriter
 from holdfast.journal.unfold import unfold

@@ -16,7 +16,7 @@ from holdfast.delivery.letters.dead_letters import DeadLetter
 from holdfast.delivery.messages.marks import BatchMark
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.outcomes import ACKED, DISCARDED, EXPIRED, Outcome
-from holdfast.delivery.messages.persist_outcome import PersistOutcome
+from holdfast.delivery.messages.storing import PersistOutcome
 from holdfast.delivery.ports.journal_port import DeliveryJournal
 from holdfast.store import scripts, turn_writer
 from holdfast.store.journaling import Journaling

@@ -5,8 +5,7 @@ from functools import partial
 import pytest
 
 from holdfast.bayeux.sessions.restoring import restore, restore_without_session
-from holdfast.delivery.messages.moves import Move
-from holdfast.delivery.messages.outcomes import ACKED
+from holdfast.delivery.messages.outcomes import ACKED, Move
 from holdfast.journal.frame import decode
 from holdfast.journal.journal_writer import JournalWriter
 from holdfast.journal.schema import SETTLED, Event

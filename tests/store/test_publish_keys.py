@@ -10,8 +10,7 @@ from redis import Redis
 
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.outcomes import ACKED
-from holdfast.delivery.messages.persist_outcome import PersistOutcome
-from holdfast.delivery.messages.publish_keys import LIFE_S
+from holdfast.delivery.messages.storing import KEY_LIFE_S, PersistOutcome
 from holdfast.store import scripts
 from holdfast.store.connection import StoreUnavailable
 from tests.store.model import EPOCH, Room
@@ -245,14 +244,14 @@ async def test_a_key_lives_for_a_day_in_which_servers_run(shared_valkey: ValkeyS
             at.keep(again := message(n, key="k"), "joe/1")
             await at.answered()
             assert first_of(again) == (0 if n else -BASE)
-            since_boot[0] += LIFE_S / 8
+            since_boot[0] += KEY_LIFE_S / 8
             if n % 2:
                 at.store.probe()
                 await at.answered()
                 # Killed: it says no more.
                 await at.link.close()
         # Down for a month; and the machine starts, so its clock begins anew.
-        since_boot[0] = n * 30 * LIFE_S
+        since_boot[0] = n * 30 * KEY_LIFE_S
     async with store_process(shared_valkey, monotonic=lambda: since_boot[0]) as at:
         at.keep(again := message(8, key="k"), "joe/1")
         await at.answered()
@@ -291,9 +290,9 @@ def order(room: Room) -> list[str]:
 
 def test_a_key_is_remembered_for_a_day(room: Room) -> None:
     assert keep(room, (1, "k"), clock=5) == [0, b""]
-    assert keep(room, (2, "k"), clock=5 + LIFE_S) == [0, str(BASE + 1).encode()]
-    assert keep(room, (3, "k"), clock=6 + LIFE_S) == [0, b""]
-    assert keep(room, (4, "k"), clock=7 + LIFE_S) == [0, str(BASE + 3).encode()]
+    assert keep(room, (2, "k"), clock=5 + KEY_LIFE_S) == [0, str(BASE + 1).encode()]
+    assert keep(room, (3, "k"), clock=6 + KEY_LIFE_S) == [0, b""]
+    assert keep(room, (4, "k"), clock=7 + KEY_LIFE_S) == [0, str(BASE + 3).encode()]
     assert remembered(room) == {"k": 3}
     assert order(room) == ["k"]
 
@@ -301,8 +300,8 @@ def test_a_key_is_remembered_for_a_day(room: Room) -> None:
 def test_a_key_that_the_last_release_stored_is_remembered_for_a_day_from_now_on(room: Room) -> None:
     room.redis.hset(KEYS.keyed, "k", str(BASE + 1))
     room.redis.rpush(KEYS.keyed_order, f"{BASE + 1}:k")
-    assert keep(room, (2, "k"), clock=LIFE_S) == [0, str(BASE + 1).encode()]
-    assert keep(room, (3, "k"), clock=LIFE_S + 1) == [0, b""]
+    assert keep(room, (2, "k"), clock=KEY_LIFE_S) == [0, str(BASE + 1).encode()]
+    assert keep(room, (3, "k"), clock=KEY_LIFE_S + 1) == [0, b""]
     assert (remembered(room), order(room)) == ({"k": 3}, ["k"])
 
 
@@ -317,7 +316,7 @@ def test_the_clock_of_the_store_never_goes_back(room: Room) -> None:
 
 def test_expired_keys_are_removed_when_new_ones_arrive(room: Room) -> None:
     keep(room, *((n, f"k{n}") for n in range(50)))
-    assert keep(room, (50, "new"), clock=LIFE_S + 1) == [0, b""]
+    assert keep(room, (50, "new"), clock=KEY_LIFE_S + 1) == [0, b""]
     assert (remembered(room), order(room)) == ({"new": 50}, ["new"])
 
 
@@ -367,8 +366,8 @@ def test_a_key_is_given_up_only_by_the_message_that_has_it(room: Room) -> None:
         room.call(scripts.disown(KEYS, EPOCH, [("k", BASE + 1000), ("l", BASE + 1000), ("m", 1)]))
     assert remembered(room) == {"l": 2000}
     # The rest of a key that was given up, in the order of keys, takes nothing from its next owner.
-    keep(room, (3000, "k"), (4000, "new"), clock=LIFE_S)
-    keep(room, (5000, "newer"), clock=LIFE_S + 1)
+    keep(room, (3000, "k"), (4000, "new"), clock=KEY_LIFE_S)
+    keep(room, (5000, "newer"), clock=KEY_LIFE_S + 1)
     assert remembered(room) == {"k": 3000, "new": 4000, "newer": 5000}
 
 
@@ -385,7 +384,7 @@ sends = st.lists(
 )
 # Calls, how long after the one before, and how often each is repeated because its answer was lost.
 calls = st.lists(
-    st.tuples(sends, st.sampled_from([0, 1, LIFE_S // 3]), st.integers(0, 2)), max_size=12
+    st.tuples(sends, st.sampled_from([0, 1, KEY_LIFE_S // 3]), st.integers(0, 2)), max_size=12
 )
 
 
@@ -412,15 +411,15 @@ def test_the_script_for_keys_agrees_with_a_dictionary(
                 id += jump
                 key = f"k{number}"
                 call.append((id, key))
-                first, since = model.get(key, (0, -LIFE_S - 1))
-                if since + LIFE_S >= clock:
+                first, since = model.get(key, (0, -KEY_LIFE_S - 1))
+                if since + KEY_LIFE_S >= clock:
                     expected.append(str(BASE + first).encode())
                 else:
                     model[key] = (id, clock)
                     queue.add(id)
                     expected.append(b"")
             newest = dict(sorted(model.items(), key=lambda item: item[1][0])[-most:])
-            model = {key: found for key, found in newest.items() if found[1] + LIFE_S >= clock}
+            model = {key: found for key, found in newest.items() if found[1] + KEY_LIFE_S >= clock}
             assert keep(room, *call, clock=clock, most=most)[1:] == expected
             owners = {key: first for key, (first, _) in model.items()}
             if expected_again(call, owners) == expected:

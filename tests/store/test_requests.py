@@ -1,6 +1,6 @@
 """What is kept of requests changes in the same step as the messages that answer or end them."""
 
-from holdfast.delivery.messages.persist_outcome import PersistOutcome
+from holdfast.delivery.messages.storing import PersistOutcome
 from tests.store.model import address
 from tests.store.store_process import StoreProcess, message
 

@@ -10,7 +10,7 @@ from redis.exceptions import ResponseError
 
 from holdfast.delivery.guard.holds import ChannelHold
 from holdfast.delivery.messages.marks import BatchMark, Mark
-from holdfast.delivery.messages.moves import Move
+from holdfast.delivery.messages.outcomes import Move
 from holdfast.delivery.messages.trails import FormerAttempts
 from holdfast.delivery.ports.journal_port import NO_JOURNAL
 from holdfast.store import records, scripts

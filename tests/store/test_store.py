@@ -10,7 +10,7 @@ from redis import Redis
 
 from holdfast.delivery.letters.dead_letters import DeadLetter
 from holdfast.delivery.messages.outcomes import ACKED
-from holdfast.delivery.messages.persist_outcome import PersistOutcome
+from holdfast.delivery.messages.storing import PersistOutcome
 from holdfast.store import pending_publishes, scripts, store, turn_writer
 from holdfast.store.pending_publishes import PendingPublishes
 from holdfast.store.scripts import ScriptCall

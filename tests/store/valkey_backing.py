@@ -15,11 +15,9 @@ from holdfast.delivery.letters.unwritten_letters import UnwrittenLetter
 from holdfast.delivery.messages.letter_quota import LetterQuota
 from holdfast.delivery.messages.marks import BatchMark, Mark, Marked
 from holdfast.delivery.messages.message import Message
-from holdfast.delivery.messages.moves import Move
-from holdfast.delivery.messages.outcomes import Outcome
-from holdfast.delivery.messages.persist_outcome import PersistOutcome
-from holdfast.delivery.messages.request_steps import NO_FIELDS, RequestFields
+from holdfast.delivery.messages.outcomes import Move, Outcome
 from holdfast.delivery.messages.session_record import Recorded
+from holdfast.delivery.messages.storing import NO_FIELDS, PersistOutcome, RequestFields
 from holdfast.delivery.ports.journal_port import NO_JOURNAL, DeliveryJournal
 from holdfast.delivery.ports.store_port import StorePort
 from holdfast.delivery.topics.configured import TopicRecord

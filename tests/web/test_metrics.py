@@ -17,7 +17,7 @@ from holdfast.delivery.basics.counters import Reason
 from holdfast.delivery.basics.session_states import SessionInput
 from holdfast.delivery.messages.letter_quota import OVERHEAD, Removal
 from holdfast.delivery.queues.queue import QueueLimits
-from holdfast.delivery.requests.endings import ReplyFault, RequestEnd
+from holdfast.delivery.requests.request import ReplyFault, RequestEnd
 from holdfast.extensions.ack import Ack
 from holdfast.extensions.delivery_wire import DeliveryWire
 from holdfast.web.admin.alert_limits import Alert

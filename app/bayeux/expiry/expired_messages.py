@@ -1,12 +1,15 @@
 """When lifetimes end: expired messages leave the queues in which they wait, and histories.
 
-`Undelivered.expire_waiting` settles them.
+The same goes for messages that a later one makes superfluous, by `newestOnly`. `Undelivered`
+settles all of them.
 """
 
 from collections.abc import Callable
+from operator import attrgetter
 
-from holdfast.bayeux.expiry.newest_only import drop_outdated
 from holdfast.bayeux.session import ExpiryTimer, Session
+from holdfast.bayeux.wire.subscribe_qos import PLAIN
+from holdfast.delivery.basics.counters import Reason
 from holdfast.delivery.basics.node import Node
 from holdfast.delivery.basics.timers import Timers
 from holdfast.delivery.messages.message import Message, release
@@ -19,6 +22,8 @@ _MOST = 5000
 _ENTRIES = 64
 # The number of expired messages that are removed to make room for a new one.
 _FEW = 16
+
+_by_id = attrgetter("id")
 
 
 class MessageExpiry:
@@ -88,3 +93,28 @@ class MessageExpiry:
             release([message])
             return True
         return False
+
+
+def drop_outdated(session: Session, undelivered: Undelivered[Session]) -> None:
+    """Discard new messages that later ones of such subscriptions make superfluous."""
+    qos = session.subscription_qos or {}
+    newest: dict[str, Message] = {}
+    outdated: list[Message] = []
+    is_of_such: dict[str, bool] = {}
+    for message in session.queue.new:
+        channel = message.channel
+        if channel not in is_of_such:
+            pattern = session.subscription(channel) or ""
+            is_of_such[channel] = qos.get(pattern, PLAIN).newest_only
+        is_for_all = message.is_routed and not message.addressed and message.refusals is None
+        if not (is_of_such[channel] and is_for_all):
+            continue
+        other = newest.setdefault(channel, message)
+        if other is not message:
+            first, last = sorted((other, message), key=_by_id)
+            newest[channel] = last
+            outdated.append(first)
+    if outdated:
+        session.queue.take_away(outdated)
+        undelivered.discard(session, outdated, Reason.OUTDATED)
+        undelivered.waiting_places.move_on_to(session)

@@ -8,12 +8,11 @@ from collections.abc import Callable, Sequence
 
 from holdfast.bayeux.limits.budgets import Budgets
 from holdfast.bayeux.meta.reading import verdicts_of
-from holdfast.bayeux.session import Exchange, Session
+from holdfast.bayeux.session import Exchange, Session, TurnOver
 from holdfast.bayeux.state.service_channels import ServiceCall
 from holdfast.bayeux.wire.codec import Json
 from holdfast.bayeux.wire.errors import ErrorReply, Refused
 from holdfast.bayeux.wire.options import Options
-from holdfast.bayeux.wire.turn_over import TurnOver
 from holdfast.delivery.messages.verdicts import Refusals, Verdict
 from holdfast.delivery.routing.hub import Hub
 from holdfast.delivery.settling.settlement import Settlement

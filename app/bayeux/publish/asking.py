@@ -12,15 +12,12 @@ from holdfast.bayeux.wire.codec import Json
 from holdfast.bayeux.wire.errors import ErrorReply, Refused
 from holdfast.delivery.basics.channels import Channel
 from holdfast.delivery.basics.error_codes import LATE_REPLY
-from holdfast.delivery.basics.json_text import to_json
+from holdfast.delivery.basics.json_text import to_json, whole
 from holdfast.delivery.messages.entries import Entry
 from holdfast.delivery.messages.message import Message
-from holdfast.delivery.messages.numbers import whole
-from holdfast.delivery.messages.persist_outcome import PersistOutcome
-from holdfast.delivery.messages.request_steps import RequestStep
-from holdfast.delivery.requests.endings import ReplyFault, ReplyMode, RequestEnd
+from holdfast.delivery.messages.storing import PersistOutcome, RequestStep
 from holdfast.delivery.requests.reply_channels import ReplyChannel
-from holdfast.delivery.requests.request import Request
+from holdfast.delivery.requests.request import ReplyFault, ReplyMode, Request, RequestEnd
 from holdfast.delivery.settling.undelivered import Undelivered
 
 # The keys of `ext` in a message that asks for replies.

@@ -5,14 +5,13 @@ from functools import partial
 from typing import Any, Final
 
 from holdfast.bayeux.publish.asking import END, REPLY_TO, STATUS, TIMEOUT, Asking
-from holdfast.bayeux.publish.key_owners import key_of
 from holdfast.bayeux.publish.new_messages import Publishing
 from holdfast.bayeux.publish.point_to_point import PTP
-from holdfast.bayeux.publish.qos import Qos
+from holdfast.bayeux.publish.qos import Qos, key_of
 from holdfast.bayeux.replies.answers import Answers
 from holdfast.bayeux.replies.pending import begin_pending, finish_when_kept
 from holdfast.bayeux.rights import BY_POLICY
-from holdfast.bayeux.session import Exchange, Session
+from holdfast.bayeux.session import Exchange, Session, TurnOver
 from holdfast.bayeux.state.backlog import Step
 from holdfast.bayeux.state.server_state import ServerState
 from holdfast.bayeux.state.service_channels import ServiceCall
@@ -23,10 +22,9 @@ from holdfast.bayeux.wire.hooks import check_outcome
 from holdfast.bayeux.wire.known_options import QosInvalid
 from holdfast.bayeux.wire.operation import Operation
 from holdfast.bayeux.wire.reserved import refuse_replies, refuse_service
-from holdfast.bayeux.wire.turn_over import TurnOver
 from holdfast.delivery.basics.channels import REPLIES, SERVICES, Channel, Kind
 from holdfast.delivery.basics.error_codes import CHANNEL_HELD, NO_CONNECTION
-from holdfast.delivery.messages.persist_outcome import PersistOutcome
+from holdfast.delivery.messages.storing import PersistOutcome
 from holdfast.delivery.requests.request import Request
 from holdfast.delivery.routing.selections import Candidate
 

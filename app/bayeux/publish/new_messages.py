@@ -19,7 +19,7 @@ from holdfast.bayeux.wire.options import ChannelRule
 from holdfast.delivery.basics.channels import Channel, Kind
 from holdfast.delivery.basics.json_text import NoNumber, to_json, to_strict_json
 from holdfast.delivery.messages.message import ORDINARY_PRIORITY, Message
-from holdfast.delivery.messages.persist_outcome import PersistOutcome
+from holdfast.delivery.messages.storing import PersistOutcome
 from holdfast.delivery.routing.selections import Candidate
 from holdfast.delivery.waiting.shared_queues import OverQuota, Undeliverable
 

@@ -15,7 +15,7 @@ from holdfast.bayeux.wire.destinations import (
 from holdfast.bayeux.wire.errors import ErrorReply, Refused
 from holdfast.delivery.basics.error_codes import CODES, NO_CONNECTION
 from holdfast.delivery.messages.message import Message
-from holdfast.delivery.messages.persist_outcome import PersistOutcome
+from holdfast.delivery.messages.storing import PersistOutcome
 from holdfast.delivery.ports.store_port import StorePort
 from holdfast.delivery.queues.receivers import NOBODY
 from holdfast.delivery.waiting.places import WaitingPlaces

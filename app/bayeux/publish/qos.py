@@ -1,10 +1,11 @@
 """The QoS of a publish: its `ext.delivery`."""
 
+from base64 import urlsafe_b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from typing import Any, Self
 
-from holdfast.bayeux.publish.key_owners import key_of
 from holdfast.bayeux.session import Session
 from holdfast.bayeux.wire.destinations import Destination, DestinationInvalid, destinations_of
 from holdfast.bayeux.wire.known_options import (
@@ -14,10 +15,11 @@ from holdfast.bayeux.wire.known_options import (
     refuse_others,
 )
 from holdfast.bayeux.wire.topic_options import TopicOptions
+from holdfast.delivery.basics.json_text import whole
 from holdfast.delivery.messages.message import ORDINARY_PRIORITY, Message
-from holdfast.delivery.messages.numbers import whole
-from holdfast.delivery.requests.endings import ReplyMode
-from holdfast.delivery.requests.request import Request
+from holdfast.delivery.messages.storing import PublishKey
+from holdfast.delivery.queues.receivers import NOBODY
+from holdfast.delivery.requests.request import ReplyMode, Request
 
 _OPTIONS = SAID_BY_RECEIVERS | {
     "priority",
@@ -33,6 +35,8 @@ _OPTIONS = SAID_BY_RECEIVERS | {
     "forceUpdate",
 }
 _LONGEST_KEY = 255
+# Of the digest of a key: a multiple of three, so that base64 needs no padding.
+_DIGEST_BYTES = 15
 
 
 @dataclass(slots=True)
@@ -191,3 +195,20 @@ def _life(expiration: object) -> tuple[int | None, bool]:
     if type(force_destroy) is not bool:
         raise QosInvalid("expiration.forceDestroy")
     return (None if life_ms < 0 else life_ms), force_destroy
+
+
+def key_of(session: Session, given: str) -> PublishKey:
+    """Return the publish key for the text that this session's client chose."""
+    text = f"{_owner(session)}\n{given}".encode()
+    return PublishKey(urlsafe_b64encode(blake2b(text, digest_size=_DIGEST_BYTES).digest()).decode())
+
+
+def _owner(session: Session) -> str:
+    """Return who may repeat the publish: a subject, from any of its sessions.
+
+    Without a subject, it is the browser: its secret cookie survives the reload of a page. Without
+    cookies, it is the session, because each session is given a new cookie.
+    """
+    if session.subject != NOBODY:
+        return f"subject {session.subject}"
+    return f"browser {session.identity.browser or session.client_id}"

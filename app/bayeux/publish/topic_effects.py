@@ -16,8 +16,13 @@ from holdfast.delivery.basics.json_text import to_json
 from holdfast.delivery.basics.node import Node
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.routing.hub import Hub
-from holdfast.delivery.topics.configured import ORDINARY_CONFIG, Topic, TopicConfig, Topics
-from holdfast.delivery.topics.history_depth import HistoryDepth
+from holdfast.delivery.topics.configured import (
+    ORDINARY_CONFIG,
+    HistoryDepth,
+    Topic,
+    TopicConfig,
+    Topics,
+)
 from holdfast.delivery.topics.states import TopicState
 
 

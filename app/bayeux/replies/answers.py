@@ -4,8 +4,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 from holdfast.bayeux.advice import reconnect_advice
-from holdfast.bayeux.expiry.expired_messages import MessageExpiry
-from holdfast.bayeux.expiry.newest_only import drop_outdated
+from holdfast.bayeux.expiry.expired_messages import MessageExpiry, drop_outdated
 from holdfast.bayeux.expiry.session_clock import SessionClock
 from holdfast.bayeux.extending.chain import run_outgoing
 from holdfast.bayeux.session import Exchange, Pipe, Session

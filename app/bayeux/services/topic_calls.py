@@ -12,8 +12,8 @@ from holdfast.bayeux.sessions.topic_life import TopicLife
 from holdfast.bayeux.state.service_channels import FEW, ILLEGAL, CallInvalid, ServiceCall, limit_of
 from holdfast.bayeux.wire.operation import Operation
 from holdfast.delivery.basics.channels import Channel, Channels, Kind
+from holdfast.delivery.basics.json_text import whole
 from holdfast.delivery.basics.node import Node
-from holdfast.delivery.messages.numbers import whole
 from holdfast.delivery.routing.filter_language import FilterInvalid
 from holdfast.delivery.routing.histories import Histories
 from holdfast.delivery.routing.selections import Filter

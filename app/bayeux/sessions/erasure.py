@@ -12,8 +12,7 @@ from holdfast.delivery.basics.counters import Reason
 from holdfast.delivery.basics.json_text import to_json
 from holdfast.delivery.basics.node import Node
 from holdfast.delivery.messages.message import Message
-from holdfast.delivery.messages.persist_outcome import PersistOutcome
-from holdfast.delivery.messages.request_steps import NO_FIELDS, RequestStep
+from holdfast.delivery.messages.storing import NO_FIELDS, PersistOutcome, RequestStep
 from holdfast.delivery.routing.hub import Hub
 from holdfast.delivery.settling.undelivered import Undelivered
 from holdfast.delivery.topics.configured import Topic, Topics

@@ -11,8 +11,7 @@ from holdfast.bayeux.state.server_state import ServerState
 from holdfast.bayeux.wire.options import ChannelRule
 from holdfast.delivery.basics.timers import Timers
 from holdfast.delivery.settling.undelivered import Undelivered
-from holdfast.delivery.topics.configured import ORDINARY_CONFIG, Topic, TopicRecord
-from holdfast.delivery.topics.history_depth import HistoryDepth
+from holdfast.delivery.topics.configured import ORDINARY_CONFIG, HistoryDepth, Topic, TopicRecord
 from holdfast.delivery.topics.states import TopicState
 
 # Topics that one tick ends, about 10 us each.

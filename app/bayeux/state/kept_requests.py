@@ -8,11 +8,10 @@ from holdfast.bayeux.session import Session
 from holdfast.bayeux.state.server_state import ServerState
 from holdfast.bayeux.wire.codec import Json
 from holdfast.delivery.basics.json_text import to_json
-from holdfast.delivery.messages.request_steps import RequestFields
 from holdfast.delivery.messages.session_record import SessionRecord
-from holdfast.delivery.requests.endings import ReplyMode
+from holdfast.delivery.messages.storing import RequestFields
 from holdfast.delivery.requests.outstanding import Requests
-from holdfast.delivery.requests.request import Request
+from holdfast.delivery.requests.request import ReplyMode, Request
 from holdfast.delivery.requests.stored_fields import REPLIED, SILENT, refusal_of, responder_of
 
 # What a record that cannot be read raises.

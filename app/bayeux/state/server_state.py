@@ -17,8 +17,7 @@ from holdfast.bayeux.state.backlog import Backlog, Step
 from holdfast.bayeux.state.channel_rules import ChannelRules
 from holdfast.bayeux.state.presence_events import PresenceEvents
 from holdfast.bayeux.state.service_channels import Services
-from holdfast.bayeux.state.session_registry import Sessions
-from holdfast.bayeux.state.shared_queue_sessions import SharedQueueSessions
+from holdfast.bayeux.state.session_registry import Sessions, SharedQueueSessions
 from holdfast.bayeux.state.subscriptions import Subscriptions
 from holdfast.bayeux.state.system_events import SystemEvents
 from holdfast.bayeux.wire.codec import Json

@@ -3,11 +3,10 @@
 from collections.abc import Callable, Generator, Mapping
 from typing import Any, Final, TypeVar
 
-from holdfast.bayeux.session import Exchange, Session
+from holdfast.bayeux.session import Exchange, Session, TurnOver
 from holdfast.bayeux.wire.hooks import check_hook
-from holdfast.bayeux.wire.turn_over import TurnOver
 from holdfast.delivery.basics.channels import Channel, Channels
-from holdfast.delivery.messages.numbers import whole
+from holdfast.delivery.basics.json_text import whole
 
 T = TypeVar("T")
 # Delivers an event to one session only.

@@ -3,14 +3,13 @@
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from typing import Any
 
-from holdfast.bayeux.session import Session
+from holdfast.bayeux.session import Session, TurnOver
 from holdfast.bayeux.state.server_state import ServerState
 from holdfast.bayeux.wire.codec import Json
 from holdfast.bayeux.wire.cursors import Cursors
 from holdfast.bayeux.wire.errors import ErrorReply, Refused
 from holdfast.bayeux.wire.starts import MOST_CHANNELS, Start, Starts
 from holdfast.bayeux.wire.subscribe_qos import SubscribeQos
-from holdfast.bayeux.wire.turn_over import TurnOver
 from holdfast.delivery.basics.channels import Channel, lookups
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.routing.histories import KeptMessages, cursor_of

@@ -6,7 +6,7 @@ from itertools import islice
 from holdfast.bayeux.replies.answers import Answers
 from holdfast.bayeux.replies.pending import begin_pending, finish_when_kept
 from holdfast.bayeux.rights import BY_POLICY
-from holdfast.bayeux.session import Exchange, Session
+from holdfast.bayeux.session import Exchange, Session, TurnOver
 from holdfast.bayeux.state.changed_session import ChangedSession
 from holdfast.bayeux.state.server_state import ServerState
 from holdfast.bayeux.subscribe.catching_up import CatchUp
@@ -16,7 +16,6 @@ from holdfast.bayeux.wire.known_options import QosInvalid
 from holdfast.bayeux.wire.reserved import refuse_replies
 from holdfast.bayeux.wire.starts import Starts, initial_update, starts_of
 from holdfast.bayeux.wire.subscribe_qos import PLAIN, SubscribeQos
-from holdfast.bayeux.wire.turn_over import TurnOver
 from holdfast.delivery.basics.channels import REPLIES, Channel, Kind
 
 _META = frozenset(

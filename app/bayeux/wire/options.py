@@ -8,8 +8,8 @@ from holdfast.bayeux.wire.codec import RequestLimits
 from holdfast.delivery.basics.channels import ChannelLimits
 from holdfast.delivery.guard.holds import GuardLimits
 from holdfast.delivery.queues.queue import QueueLimits
-from holdfast.delivery.topics.configured import TopicConfig
-from holdfast.delivery.topics.history_depth import HistoryDepth, HistoryLimits
+from holdfast.delivery.routing.histories import HistoryLimits
+from holdfast.delivery.topics.configured import HistoryDepth, TopicConfig
 from holdfast.delivery.waiting.shared_queues import SharedQueueLimits
 
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from holdfast.bayeux.wire.errors import ErrorReply, Refused
 from holdfast.bayeux.wire.known_options import QosInvalid
 from holdfast.bayeux.wire.operation import Operation
-from holdfast.delivery.messages.numbers import whole
+from holdfast.delivery.basics.json_text import whole
 from holdfast.delivery.routing.histories import cursor_of
 
 _US_PER_MS = 1000

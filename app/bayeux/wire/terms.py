@@ -8,7 +8,7 @@ from typing import Any, Self
 
 from holdfast.bayeux.wire.codec import Json
 from holdfast.bayeux.wire.known_options import LONGEST_MS
-from holdfast.delivery.messages.numbers import whole
+from holdfast.delivery.basics.json_text import whole
 from holdfast.delivery.messages.verdicts import QUOTABLE
 from holdfast.delivery.queues.dispatcher import Policy
 from holdfast.delivery.queues.receivers import NOBODY

@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from typing import Self
 
 from holdfast.bayeux.wire.known_options import LONGEST_MS, QosInvalid
-from holdfast.delivery.messages.numbers import whole
-from holdfast.delivery.topics.configured import TopicConfig
-from holdfast.delivery.topics.history_depth import (
+from holdfast.delivery.basics.json_text import whole
+from holdfast.delivery.topics.configured import (
     HISTORY_BYTES,
     MOST_BYTES,
     MOST_ENTRIES,
     HistoryDepth,
+    TopicConfig,
 )
 
 _OPTIONS = {"destroyDelay", "history", "readonly"}

@@ -110,3 +110,15 @@ def _written_slowly(value: object) -> bytes:
 def part(value: Any) -> Any:  # noqa: ANN401 - whatever was said
     """Prepare the value as a part of something that orjson encodes."""
     return orjson.Fragment(to_json(value)) if is_deeper(value, _LEVELS_OF_PART) else value
+
+
+def whole(value: object) -> int | None:
+    """Return the integer value, None if there is none; 5 and 5.0 are the same in JSON.
+
+    True and false are not numbers.
+    """
+    if type(value) is int:
+        return value
+    if type(value) is float and value.is_integer():
+        return int(value)
+    return None

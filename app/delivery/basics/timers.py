@@ -3,12 +3,20 @@
 from heapq import heapify, heappop, heappush
 from typing import Final, Generic, TypeVar
 
-from holdfast.delivery.basics.timed import Timed
-
 _PER_SECOND: Final = 10
 _NEVER: Final = float("inf")
 # Up to this many numbers of removed buckets stay in the heap until their time comes.
 _FEW: Final = 64
+
+
+class Timed:
+    """An item with a deadline."""
+
+    __slots__ = ("alarm",)
+
+    def __init__(self) -> None:
+        # Its bucket in the timers, 0 for none.
+        self.alarm = 0
 
 
 T = TypeVar("T", bound=Timed)

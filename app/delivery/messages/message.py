@@ -1,18 +1,17 @@
 """Messages: serialised once and shared by all receivers."""
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Protocol
 
 from holdfast.delivery.basics.node import NS_PER_MS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Sequence
 
-    from holdfast.delivery.messages.carried_request import CarriedRequest
-    from holdfast.delivery.messages.publish_keys import PublishKey
+    from holdfast.delivery.messages.storing import PublishKey
     from holdfast.delivery.messages.trails import FormerAttempts
     from holdfast.delivery.messages.verdicts import WorkRefusal
-    from holdfast.delivery.topics.configured import Topic
-    from holdfast.delivery.topics.history_depth import HistoryDepth
+    from holdfast.delivery.topics.configured import HistoryDepth, Topic
 
 ORDINARY_PRIORITY = 5
 
@@ -25,6 +24,30 @@ class Event:
     def __init__(self, wire: bytes) -> None:
         self.wire = wire
         self.frame: bytes | None = None
+
+
+class CarriedRequest(Protocol):
+    """Learns who may answer the request, and who will not."""
+
+    def kept_with(self, keys: Iterable[str], /) -> Mapping[str, bytes]:
+        """Return what the store keeps of it in the same step as its message for these sessions."""
+        ...
+
+    def granted_to(self, keys: Iterable[str], /) -> None:
+        """Let the sessions with these names answer, which have a copy or will get one."""
+        ...
+
+    def lost(self, key: str, code: str, text: str, /) -> None:
+        """Note that this session has refused its copy, or will not get it, with this code."""
+        ...
+
+    def left(self, key: str, /) -> None:
+        """Note that this session has ended without a verdict, or will not get its copy."""
+        ...
+
+    def with_time_left(self, wire: bytes, now_ms: int, /) -> bytes:
+        """Return the event with the time that is left until its deadline."""
+        ...
 
 
 class Message(Event):

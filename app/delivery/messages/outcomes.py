@@ -1,9 +1,14 @@
-"""Outcomes: how an entry leaves its queue, for the store and the journal."""
+"""How entries leave their queues, for the store and the journal: for good, or for other queues."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
+from typing import TYPE_CHECKING, NamedTuple
 
 from holdfast.delivery.basics.counters import Reason
+
+if TYPE_CHECKING:
+    from holdfast.delivery.messages.message import Message
 
 
 class Way(Enum):
@@ -31,3 +36,16 @@ ACKED = Outcome(Way.ACKED)
 EXPIRED = Outcome(Way.EXPIRED)
 NEVER_KEPT = Outcome(Way.NEVER_KEPT)
 DISCARDED = {reason: Outcome(Way.DISCARDED, reason) for reason in Reason}
+
+
+class Move(NamedTuple):
+    """One message leaves one queue for others."""
+
+    message: "Message"
+    # The receiver whose queue it leaves, and those whose queues have it afterwards.
+    source: str
+    targets: Sequence[str]
+    # How many of the targets, the first ones, did not have it before.
+    copies: int
+    # How many of the targets, the first ones, remember the attempts that the message brings along.
+    remembering: int

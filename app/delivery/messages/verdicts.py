@@ -9,8 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from holdfast.delivery.basics.error_codes import INTERNAL_ERROR, ErrorCode, of_receiver
-from holdfast.delivery.basics.json_text import to_json
-from holdfast.delivery.messages.numbers import whole
+from holdfast.delivery.basics.json_text import to_json, whole
 
 # The longest text of a receiver, in characters ...
 _LONGEST_TEXT: Final = 1000

@@ -40,8 +40,7 @@ if TYPE_CHECKING:
     from holdfast.delivery.messages.entries import Entry
     from holdfast.delivery.messages.marks import BatchMark
     from holdfast.delivery.messages.message import Message
-    from holdfast.delivery.messages.moves import Move
-    from holdfast.delivery.messages.outcomes import Outcome
+    from holdfast.delivery.messages.outcomes import Move, Outcome
     from holdfast.delivery.queues.dispatcher import DispatcherState
     from holdfast.delivery.queues.receivers import Receiver
 

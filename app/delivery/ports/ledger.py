@@ -43,8 +43,8 @@ if TYPE_CHECKING:
     from holdfast.delivery.letters.unwritten_letters import UnwrittenLetter
     from holdfast.delivery.messages.batch import Batch
     from holdfast.delivery.messages.message import Message
-    from holdfast.delivery.messages.moves import Move
-    from holdfast.delivery.messages.persist_outcome import PersistOutcome
+    from holdfast.delivery.messages.outcomes import Move
+    from holdfast.delivery.messages.storing import PersistOutcome
     from holdfast.delivery.ports.store_port import StorePort
 
 _WRITTEN: Final = SettledBy.WRITTEN

@@ -9,11 +9,9 @@ if TYPE_CHECKING:
     from holdfast.delivery.messages.letter_quota import LetterQuota
     from holdfast.delivery.messages.marks import BatchMark, Marked
     from holdfast.delivery.messages.message import Message
-    from holdfast.delivery.messages.moves import Move
-    from holdfast.delivery.messages.outcomes import Outcome
-    from holdfast.delivery.messages.persist_outcome import PersistOutcome
-    from holdfast.delivery.messages.request_steps import RequestFields
+    from holdfast.delivery.messages.outcomes import Move, Outcome
     from holdfast.delivery.messages.session_record import Recorded
+    from holdfast.delivery.messages.storing import PersistOutcome, RequestFields
     from holdfast.delivery.topics.configured import TopicRecord
 
 

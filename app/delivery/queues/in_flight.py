@@ -5,10 +5,10 @@ from operator import attrgetter
 from typing import Final
 
 from holdfast.delivery.basics.counters import Counters
-from holdfast.delivery.messages import lifetimes
 from holdfast.delivery.messages.batch import Batch
 from holdfast.delivery.messages.entries import Entry, SettledBy
 from holdfast.delivery.messages.message import Message, release
+from holdfast.delivery.queues import lifetimes
 
 # A receiver that never acknowledges gets its batches again at once this many times, ...
 _FREE_REPEATS = 3

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from holdfast.delivery.basics.counters import Counters, Reason
-from holdfast.delivery.messages import lifetimes
 from holdfast.delivery.messages.batch import Batch
 from holdfast.delivery.messages.entries import Entry, SettledBy
 from holdfast.delivery.messages.message import ORDINARY_PRIORITY, Message, release
+from holdfast.delivery.queues import lifetimes
 from holdfast.delivery.queues.in_flight import InFlight
 
 

@@ -13,7 +13,7 @@ from holdfast.delivery.basics.session_states import (
     SessionState,
     step,
 )
-from holdfast.delivery.basics.timed import Timed
+from holdfast.delivery.basics.timers import Timed
 from holdfast.delivery.messages.entries import SettledBy
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.queues.dispatcher import Dispatcher, DispatcherState

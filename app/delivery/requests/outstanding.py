@@ -9,12 +9,11 @@ from collections.abc import Callable, Container, Iterable
 from typing import Final, Generic, TypeVar
 
 from holdfast.delivery.basics.timers import Timers
-from holdfast.delivery.messages.request_steps import NO_FIELDS, RequestFields
+from holdfast.delivery.messages.storing import NO_FIELDS, RequestFields
 from holdfast.delivery.ports.journal_port import NO_JOURNAL, DeliveryJournal
 from holdfast.delivery.queues.receivers import Receiver
 from holdfast.delivery.requests import stored_fields
-from holdfast.delivery.requests.endings import ReplyFault, ReplyMode, RequestEnd
-from holdfast.delivery.requests.request import Request
+from holdfast.delivery.requests.request import ReplyFault, ReplyMode, Request, RequestEnd
 from holdfast.delivery.requests.stored_fields import REPLIED, SILENT
 
 R = TypeVar("R", bound=Receiver)

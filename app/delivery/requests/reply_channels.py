@@ -4,10 +4,36 @@ import re
 from typing import Final
 
 from holdfast.delivery.basics.channels import REPLIES
-from holdfast.delivery.requests.serials import SERVER, Serials
+
+# The first digit of a serial: the language that chose the number; 5 to 8 are free.
+JAVA: Final = 1
+CPP: Final = 2
+PYTHON: Final = 3
+JAVASCRIPT: Final = 4
+SERVER: Final = 9
+
+_COUNT: Final = 1_000_000
+_MASK: Final = 0xFFFFFFFF
 
 _SERIAL: Final = re.compile(r"/([1-8][0-9]{6})")
 _HIGHEST: Final = 9_999_999
+
+
+class Serials:
+    """Counts from a chosen or random number on; after 999999 comes 0.
+
+    Like xMsg's, the counter has 32 bits: when it overflows, the numbers jump once.
+    """
+
+    def __init__(self, language: int, counter: int = 0) -> None:
+        self._language = language
+        self._counter = counter
+
+    def next(self) -> int:
+        """Return the next number."""
+        number = self._counter & _MASK
+        self._counter += 1
+        return self._language * _COUNT + number % _COUNT
 
 
 class ReplyChannel:

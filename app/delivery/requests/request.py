@@ -1,12 +1,12 @@
 """A request: who asked what, who may answer it, and how it ended."""
 
 from collections.abc import Iterable
+from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
-from holdfast.delivery.basics.timed import Timed
-from holdfast.delivery.messages.request_steps import RequestFields
+from holdfast.delivery.basics.timers import Timed
+from holdfast.delivery.messages.storing import RequestFields
 from holdfast.delivery.queues.receivers import Receiver
-from holdfast.delivery.requests.endings import ReplyMode, RequestEnd
 
 if TYPE_CHECKING:
     from holdfast.delivery.messages.message import Message
@@ -15,6 +15,44 @@ R = TypeVar("R", bound=Receiver)
 
 # The digits that the rest of a deadline takes in an event: it is written again in place.
 _WIDTH: Final = 10
+
+
+class ReplyMode(Enum):
+    """The receivers that are to answer a request."""
+
+    # The first reply counts.
+    FIRST = "first"
+    # Each responder replies.
+    ALL = "all"
+    # One receiver is asked.
+    ONE = "one"
+
+
+class RequestEnd(Enum):
+    """The end of a request; the values are in the journal and the metrics."""
+
+    # Used as keys of counters; the default hash of enums is slow Python code.
+    __hash__ = object.__hash__
+
+    ANSWERED = "answered"
+    NO_RESPONDERS = "no_responders"
+    TIMEOUT = "timeout"
+    REFUSED = "refused"
+    # Its requester has ended.
+    ABANDONED = "abandoned"
+    # It was not published.
+    UNSENT = "unsent"
+
+
+class ReplyFault(Enum):
+    """Why a reply is refused; the values are in the journal and the metrics."""
+
+    __hash__ = object.__hash__
+
+    # The session may not answer the request, or there is no such request.
+    DENIED = "denied"
+    DUPLICATE = "duplicate"
+    LATE = "late"
 
 
 class RequestBook(Protocol):
@@ -84,7 +122,7 @@ class Request(Timed, Generic[R]):
         # Whether it is on a work queue, which has one copy of it.
         self.is_work = False
         # The session names of responders that may still reply, and of those that will not, with
-        # what they said: see `request_fields`.
+        # what they said: see `stored_fields`.
         self.responders: set[str] = set()
         self.spoken: dict[str, bytes] = {}
         # Whether the store knows it.

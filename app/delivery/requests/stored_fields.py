@@ -8,9 +8,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from holdfast.delivery.basics.json_text import to_json
-from holdfast.delivery.messages.request_steps import RequestFields
-from holdfast.delivery.requests.endings import ReplyMode
-from holdfast.delivery.requests.request import Request
+from holdfast.delivery.messages.storing import RequestFields
+from holdfast.delivery.requests.request import ReplyMode, Request
 
 # What a responder has said, besides a refusal: it has replied, or it will not answer.
 REPLIED: Final = b"true"

@@ -3,6 +3,7 @@
 from bisect import bisect_left, insort
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from itertools import islice
 from operator import attrgetter
@@ -12,7 +13,7 @@ from holdfast.delivery.basics.channels import Channel
 from holdfast.delivery.basics.node import NS_PER_MS
 from holdfast.delivery.basics.sorted_names import SortedNames
 from holdfast.delivery.messages.message import Message
-from holdfast.delivery.topics.history_depth import HistoryDepth, HistoryLimits
+from holdfast.delivery.topics.configured import HistoryDepth
 
 NS_PER_CURSOR: Final = 1000
 # Up to this many ends of lifetimes of messages that have left stay in the heap until their time.
@@ -29,6 +30,17 @@ def cursor_of(id: int) -> int:
     server have the same.
     """
     return id // NS_PER_CURSOR
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryLimits:
+    """The limits of all histories together."""
+
+    entries: int = 100_000
+    bytes: int = 64 * 1024 * 1024
+    # What they keep on account of one subject or address; zero means no limit.
+    share_entries: int = 50_000
+    share_bytes: int = 32 * 1024 * 1024
 
 
 class KeptMessages:

@@ -7,8 +7,7 @@ from holdfast.delivery.basics.channels import Channel, lookups
 from holdfast.delivery.basics.counters import Reason
 from holdfast.delivery.basics.notices import FULL, Notices
 from holdfast.delivery.messages.message import Message
-from holdfast.delivery.messages.persist_outcome import PersistOutcome
-from holdfast.delivery.messages.request_steps import NO_FIELDS, RequestFields, RequestStep
+from holdfast.delivery.messages.storing import NO_FIELDS, PersistOutcome, RequestFields, RequestStep
 from holdfast.delivery.ports.ledger import Ledger
 from holdfast.delivery.ports.store_port import StorePort
 from holdfast.delivery.queues.receivers import Receiver

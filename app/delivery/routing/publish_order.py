@@ -6,8 +6,7 @@ from functools import partial
 from typing import Generic, TypeVar
 
 from holdfast.delivery.messages.message import Message
-from holdfast.delivery.messages.persist_outcome import PersistOutcome
-from holdfast.delivery.messages.request_steps import RequestStep
+from holdfast.delivery.messages.storing import PersistOutcome, RequestStep
 from holdfast.delivery.queues.receivers import Receiver
 
 R = TypeVar("R", bound=Receiver)

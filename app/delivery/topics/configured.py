@@ -7,12 +7,26 @@ so, or where a publish configured one.
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from holdfast.delivery.basics.sorted_names import SortedNames
-from holdfast.delivery.basics.timed import Timed
-from holdfast.delivery.topics.history_depth import HistoryDepth
+from holdfast.delivery.basics.timers import Timed
 from holdfast.delivery.topics.senders import Senders
 from holdfast.delivery.topics.states import TopicInput, TopicState, state_of, step
+
+# The most messages that one channel keeps, and their size if nothing else is said.
+MOST_ENTRIES: Final = 10_000
+HISTORY_BYTES: Final = 1024 * 1024
+# The largest size that a publisher may ask for. JavaScript counts no further.
+MOST_BYTES: Final = 2**53 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryDepth:
+    """The limits of one channel's history."""
+
+    entries: int
+    bytes: int = HISTORY_BYTES
 
 
 @dataclass(frozen=True, slots=True)

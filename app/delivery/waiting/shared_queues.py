@@ -14,7 +14,7 @@ from holdfast.delivery.basics.counters import Reason
 from holdfast.delivery.basics.error_codes import CODES, ErrorCode
 from holdfast.delivery.messages.entries import Entry
 from holdfast.delivery.messages.message import Message, release
-from holdfast.delivery.messages.moves import Move
+from holdfast.delivery.messages.outcomes import Move
 from holdfast.delivery.messages.trails import FormerAttempts, joined
 from holdfast.delivery.queues.charged_queue import ChargedQueue
 from holdfast.delivery.queues.receivers import Receiver

@@ -10,7 +10,7 @@ from typing import Final, TypeVar
 from holdfast.delivery.basics.error_codes import CODES
 from holdfast.delivery.messages.entries import Entry
 from holdfast.delivery.messages.message import Message
-from holdfast.delivery.messages.moves import Move
+from holdfast.delivery.messages.outcomes import Move
 from holdfast.delivery.queues.receivers import NOBODY, Receiver
 from holdfast.delivery.routing.hub import Hub
 from holdfast.delivery.topics.senders import Senders

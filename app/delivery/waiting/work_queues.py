@@ -15,8 +15,8 @@ from holdfast.delivery.basics.channels import Channels, lookups
 from holdfast.delivery.basics.error_codes import ErrorCode
 from holdfast.delivery.messages.entries import Entry
 from holdfast.delivery.messages.message import Message
-from holdfast.delivery.messages.moves import Move
-from holdfast.delivery.messages.persist_outcome import PersistOutcome
+from holdfast.delivery.messages.outcomes import Move
+from holdfast.delivery.messages.storing import PersistOutcome
 from holdfast.delivery.messages.verdicts import WorkRefusal
 from holdfast.delivery.queues.queue import rightful_place
 from holdfast.delivery.queues.receivers import Receiver

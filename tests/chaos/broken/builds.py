@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from holdfast.bayeux.meta import connect
 from holdfast.bayeux.publish import qos
-from holdfast.bayeux.publish.key_owners import key_of
+from holdfast.bayeux.publish.qos import key_of
 from holdfast.bayeux.session import Session
 from holdfast.bayeux.state import changed_session
 from holdfast.bayeux.wire.codec import Json
@@ -17,9 +17,8 @@ from holdfast.delivery.letters.unwritten_letters import UnwrittenLetter
 from holdfast.delivery.messages.entries import Entry
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.outcomes import ACKED
-from holdfast.delivery.messages.persist_outcome import PersistOutcome
-from holdfast.delivery.messages.request_steps import NO_FIELDS, RequestFields
 from holdfast.delivery.messages.session_record import HoldRecord, SessionRecord
+from holdfast.delivery.messages.storing import NO_FIELDS, PersistOutcome, RequestFields
 from holdfast.delivery.queues import in_flight
 from holdfast.delivery.queues.dispatcher import Dispatcher
 from holdfast.delivery.queues.queue import CallbackQueue

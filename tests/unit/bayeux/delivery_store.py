@@ -11,11 +11,9 @@ from holdfast.delivery.letters.dead_letters import DeadLetter
 from holdfast.delivery.letters.unwritten_letters import UnwrittenLetter
 from holdfast.delivery.messages.marks import Mark, Marked
 from holdfast.delivery.messages.message import Message
-from holdfast.delivery.messages.moves import Move
-from holdfast.delivery.messages.outcomes import Outcome
-from holdfast.delivery.messages.persist_outcome import PersistOutcome
-from holdfast.delivery.messages.request_steps import NO_FIELDS, RequestFields
+from holdfast.delivery.messages.outcomes import Move, Outcome
 from holdfast.delivery.messages.session_record import Recorded
+from holdfast.delivery.messages.storing import NO_FIELDS, PersistOutcome, RequestFields
 from holdfast.delivery.ports.journal_port import NO_JOURNAL, DeliveryJournal
 from holdfast.delivery.ports.store_port import StorePort
 from tests.unit.delivery.fake_keeper import FakeKeeper, Found

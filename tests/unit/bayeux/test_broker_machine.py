@@ -9,7 +9,7 @@ from hypothesis.stateful import run_state_machine_as_test
 
 from holdfast.delivery.letters.dead_letters import DeadLetter
 from holdfast.delivery.messages.message import Message
-from holdfast.delivery.messages.moves import Move
+from holdfast.delivery.messages.outcomes import Move
 from holdfast.delivery.messages.session_record import HoldRecord, Recorded
 from holdfast.delivery.topics.configured import TopicRecord
 from tests.unit.bayeux.broker_rules import BrokerRules, Shelf

@@ -3,7 +3,7 @@
 import pytest
 
 from holdfast.bayeux.state.service_channels import ServiceCall
-from holdfast.delivery.messages.persist_outcome import PersistOutcome
+from holdfast.delivery.messages.storing import PersistOutcome
 from tests.unit.bayeux.harness import Json, Server, Socket, Wire, server_of
 from tests.unit.bayeux.second_lives import (
     connect,

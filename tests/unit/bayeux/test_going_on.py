@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.bayeux.wire.options import ChannelRule
-from holdfast.delivery.topics.history_depth import HistoryDepth, HistoryLimits
+from holdfast.delivery.routing.histories import HistoryLimits
+from holdfast.delivery.topics.configured import HistoryDepth
 from tests.unit.bayeux.harness import Client, Json
 from tests.unit.bayeux.second_lives import RestartableServer
 

@@ -4,7 +4,7 @@ import pytest
 
 from holdfast.bayeux.wire.options import ChannelRule
 from holdfast.delivery.basics.json_text import to_json
-from holdfast.delivery.messages.persist_outcome import PersistOutcome
+from holdfast.delivery.messages.storing import PersistOutcome
 from tests.unit.bayeux.harness import server_of
 from tests.unit.bayeux.second_lives import (
     connect,

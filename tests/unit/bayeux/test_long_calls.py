@@ -6,8 +6,7 @@ import pytest
 
 from holdfast.bayeux.wire.caller import Caller
 from holdfast.bayeux.wire.options import BudgetRates, ChannelRule
-from holdfast.delivery.topics.configured import TopicConfig
-from holdfast.delivery.topics.history_depth import HistoryDepth
+from holdfast.delivery.topics.configured import HistoryDepth, TopicConfig
 from holdfast.extensions.delivery_wire import DeliveryWire
 from holdfast.extensions.request import Request
 from tests.unit.bayeux.harness import Asked, Client, Json, Server

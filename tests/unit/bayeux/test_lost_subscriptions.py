@@ -4,7 +4,7 @@ import pytest
 
 from holdfast.bayeux.sessions.interventions import unsubscribe
 from holdfast.bayeux.wire.options import ChannelRule
-from holdfast.delivery.messages.persist_outcome import PersistOutcome
+from holdfast.delivery.messages.storing import PersistOutcome
 from holdfast.delivery.topics.configured import TopicConfig
 from tests.unit.bayeux.harness import Client, Json, Server
 from tests.unit.bayeux.second_lives import RestartableServer, again, batch, connect, take

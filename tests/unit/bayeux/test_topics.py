@@ -11,9 +11,8 @@ from holdfast.bayeux.wire.caller import Caller
 from holdfast.bayeux.wire.options import ChannelRule, QuotaLimits
 from holdfast.delivery.basics.counters import Reason
 from holdfast.delivery.messages.message import Message
-from holdfast.delivery.messages.persist_outcome import PersistOutcome
-from holdfast.delivery.topics.configured import Topic, TopicConfig, TopicRecord
-from holdfast.delivery.topics.history_depth import HistoryDepth
+from holdfast.delivery.messages.storing import PersistOutcome
+from holdfast.delivery.topics.configured import HistoryDepth, Topic, TopicConfig, TopicRecord
 from holdfast.delivery.topics.states import TopicState
 from holdfast.extensions.ack import Ack
 from holdfast.extensions.delivery_wire import DeliveryWire

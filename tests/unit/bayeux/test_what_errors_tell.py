@@ -7,7 +7,7 @@ import pytest
 
 from holdfast.bayeux.wire.operation import Operation
 from holdfast.bayeux.wire.options import ChannelRule
-from holdfast.delivery.topics.history_depth import HistoryDepth
+from holdfast.delivery.topics.configured import HistoryDepth
 from holdfast.extensions.request import Request
 from tests.unit.bayeux.harness import Client, Json, Server, server_of
 

@@ -8,7 +8,7 @@ from holdfast.bayeux.wire.caller import Caller
 from holdfast.bayeux.wire.options import ChannelRule, Durable, QuotaLimits
 from holdfast.delivery.basics.counters import Reason
 from holdfast.delivery.messages.marks import Mark
-from holdfast.delivery.messages.persist_outcome import PersistOutcome
+from holdfast.delivery.messages.storing import PersistOutcome
 from holdfast.delivery.waiting.shared_queues import SharedQueueLimits
 from holdfast.store.records import message_of
 from tests.unit.bayeux.harness import Asked, Client, Json, Server, server_of

@@ -11,12 +11,15 @@ from holdfast.delivery.messages.entries import Entry
 from holdfast.delivery.messages.letter_quota import LetterQuota
 from holdfast.delivery.messages.marks import BatchMark, Mark, Marked
 from holdfast.delivery.messages.message import Message
-from holdfast.delivery.messages.moves import Move
-from holdfast.delivery.messages.outcomes import Outcome
-from holdfast.delivery.messages.persist_outcome import PersistOutcome
-from holdfast.delivery.messages.publish_keys import LIFE_S, PublishKey
-from holdfast.delivery.messages.request_steps import NO_FIELDS, RequestFields
+from holdfast.delivery.messages.outcomes import Move, Outcome
 from holdfast.delivery.messages.session_record import Recorded, SessionRecord
+from holdfast.delivery.messages.storing import (
+    KEY_LIFE_S,
+    NO_FIELDS,
+    PersistOutcome,
+    PublishKey,
+    RequestFields,
+)
 from holdfast.delivery.ports.store_port import StorePort
 from holdfast.delivery.topics.configured import TopicRecord
 from holdfast.store.records import pack_message, unpack_message
@@ -82,7 +85,7 @@ class FakeKeeper:
         """Of messages with the same key only the first is kept within a day."""
         now = self.clock()
         first, since = self.keyed.get(key.digest, (message.id, now))
-        if first != message.id and since + LIFE_S >= now:
+        if first != message.id and since + KEY_LIFE_S >= now:
             key.first = first
             return PersistOutcome.REPEATED
         self.keyed[key.digest] = message.id, now

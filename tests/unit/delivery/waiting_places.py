@@ -2,14 +2,12 @@
 
 from typing import Any
 
-from holdfast.bayeux.state.session_registry import Sessions
-from holdfast.bayeux.state.shared_queue_sessions import SharedQueueSessions
+from holdfast.bayeux.state.session_registry import Sessions, SharedQueueSessions
 from holdfast.delivery.basics.channels import ChannelLimits, Channels
 from holdfast.delivery.basics.node import Node
 from holdfast.delivery.ports.ledger import Ledger
-from holdfast.delivery.routing.histories import Histories
+from holdfast.delivery.routing.histories import Histories, HistoryLimits
 from holdfast.delivery.routing.hub import Hub
-from holdfast.delivery.topics.history_depth import HistoryLimits
 from holdfast.delivery.topics.senders import Senders
 from holdfast.delivery.waiting.places import WaitingPlaces
 from holdfast.delivery.waiting.shared_queues import SharedQueueLimits

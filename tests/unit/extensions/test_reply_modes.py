@@ -8,7 +8,7 @@ from holdfast.bayeux.state.kept_requests import rejoin, reopen_all
 from holdfast.bayeux.wire.login import Login, LoginMethod
 from holdfast.bayeux.wire.operation import Operation
 from holdfast.bayeux.wire.options import ChannelRule
-from holdfast.delivery.messages.persist_outcome import PersistOutcome
+from holdfast.delivery.messages.storing import PersistOutcome
 from tests.unit.bayeux.harness import Json, Server, Socket
 from tests.unit.extensions.requesting import (
     POWER,

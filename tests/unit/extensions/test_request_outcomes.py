@@ -9,9 +9,8 @@ import pytest
 from holdfast.bayeux.session import Session
 from holdfast.bayeux.sessions.restoring import restore, restore_without_session
 from holdfast.bayeux.state.kept_requests import fields_of, rejoin, reopen_all
-from holdfast.delivery.messages.persist_outcome import PersistOutcome
-from holdfast.delivery.requests.endings import ReplyMode
-from holdfast.delivery.requests.request import Request
+from holdfast.delivery.messages.storing import PersistOutcome
+from holdfast.delivery.requests.request import ReplyMode, Request
 from tests.unit.bayeux.harness import Json, Server, Socket
 from tests.unit.extensions.requesting import (
     POWER,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.delivery.requests.endings import RequestEnd
+from holdfast.delivery.requests.request import RequestEnd
 from tests.unit.bayeux.harness import Server
 from tests.unit.extensions.requesting import (
     POWER,

@@ -11,8 +11,7 @@ from holdfast.delivery.letters.unwritten_letters import UnwrittenLetter
 from holdfast.delivery.messages.marks import BatchMark, Marked
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.outcomes import Outcome
-from holdfast.delivery.messages.persist_outcome import PersistOutcome
-from holdfast.delivery.messages.request_steps import NO_FIELDS, RequestFields
+from holdfast.delivery.messages.storing import NO_FIELDS, PersistOutcome, RequestFields
 from holdfast.journal.frame import decode
 from holdfast.journal.journal_writer import JournalWriter
 from holdfast.journal.schema import SETTLED, Event, Kind

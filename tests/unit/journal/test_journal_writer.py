@@ -4,8 +4,7 @@ from holdfast.delivery.basics.counters import Counters, Reason
 from holdfast.delivery.basics.error_codes import INTERNAL_ERROR
 from holdfast.delivery.messages.entries import Entry
 from holdfast.delivery.messages.message import Message
-from holdfast.delivery.messages.moves import Move
-from holdfast.delivery.messages.outcomes import ACKED, DISCARDED, EXPIRED, NEVER_KEPT, Outcome
+from holdfast.delivery.messages.outcomes import ACKED, DISCARDED, EXPIRED, NEVER_KEPT, Move, Outcome
 from holdfast.delivery.ports.journal_port import DeliveryJournal
 from holdfast.delivery.queues.queue import CallbackQueue, QueueLimits
 from holdfast.delivery.queues.receivers import Receiver

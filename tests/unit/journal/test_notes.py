@@ -4,7 +4,7 @@ import orjson
 import pytest
 
 from holdfast.delivery.messages.message import Message
-from holdfast.delivery.messages.moves import Move
+from holdfast.delivery.messages.outcomes import Move
 from holdfast.journal import notes
 from holdfast.journal.columns import PublishRow, Row
 

@@ -5,7 +5,7 @@ import weakref
 from unittest.mock import Mock
 
 from holdfast.delivery.messages.message import Message
-from holdfast.delivery.messages.persist_outcome import PersistOutcome
+from holdfast.delivery.messages.storing import PersistOutcome
 from holdfast.store.pending_publishes import PendingPublishes
 from holdfast.store.turn_writes import PendingPublish
 

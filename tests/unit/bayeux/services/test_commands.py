@@ -6,7 +6,7 @@ from functools import partial
 import pytest
 
 from holdfast.bayeux.wire.grammar import CommandRefused
-from holdfast.delivery.messages.persist_outcome import PersistOutcome
+from holdfast.delivery.messages.storing import PersistOutcome
 from holdfast.delivery.queues.queue import QueueLimits
 from tests.unit.bayeux.harness import server_of
 from tests.unit.bayeux.operated_server import ask, connect, publish, receiver, value_of

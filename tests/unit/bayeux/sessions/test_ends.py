@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from holdfast.bayeux.sessions import interventions
 from holdfast.delivery.basics.counters import Reason
 from holdfast.delivery.basics.session_states import NEXT, SessionState
-from holdfast.delivery.messages.persist_outcome import PersistOutcome
+from holdfast.delivery.messages.storing import PersistOutcome
 from holdfast.delivery.ports.reactions import Failure, ForMessage, ForRest, Reaction
 from holdfast.delivery.queues.dispatcher import Dispatcher
 from tests.unit.bayeux.harness import Client, Json

@@ -19,7 +19,7 @@ from holdfast.bayeux.wire.options import Durable
 from holdfast.delivery.basics.channels import covers
 from holdfast.delivery.basics.counters import Reason
 from holdfast.delivery.messages.message import Message
-from holdfast.delivery.messages.persist_outcome import PersistOutcome
+from holdfast.delivery.messages.storing import PersistOutcome
 from holdfast.extensions.ack import Ack
 from holdfast.extensions.delivery_wire import DeliveryWire
 from tests.unit.bayeux.harness import Client, Json, Server, Socket

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.delivery.basics.timed import Timed
-from holdfast.delivery.basics.timers import Timers
+from holdfast.delivery.basics.timers import Timed, Timers
 
 
 def test_nothing_rings_if_nothing_was_set() -> None:

@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 from holdfast.delivery.basics.counters import Counters
 from holdfast.delivery.queues.queue import CallbackQueue, QueueLimits
 from holdfast.delivery.queues.receivers import Receiver
-from holdfast.delivery.requests.endings import ReplyFault, ReplyMode, RequestEnd
 from holdfast.delivery.requests.outstanding import Requests
-from holdfast.delivery.requests.request import Request
+from holdfast.delivery.requests.request import ReplyFault, ReplyMode, Request, RequestEnd
 
 NAMES = ("ann/1", "bob/1", "cleo/1")
 

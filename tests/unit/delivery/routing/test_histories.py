@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from holdfast.delivery.basics.channels import Channels, covers
 from holdfast.delivery.messages.message import Message
-from holdfast.delivery.routing.histories import Histories, KeptMessages, cursor_of
-from holdfast.delivery.topics.history_depth import HistoryDepth, HistoryLimits
+from holdfast.delivery.routing.histories import Histories, HistoryLimits, KeptMessages, cursor_of
+from holdfast.delivery.topics.configured import HistoryDepth
 
 US = 1000
 MS = 1_000_000

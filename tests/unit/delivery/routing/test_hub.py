@@ -9,9 +9,8 @@ from holdfast.delivery.messages.message import Message
 from holdfast.delivery.ports.ledger import Ledger
 from holdfast.delivery.queues.queue import CallbackQueue, QueueLimits
 from holdfast.delivery.queues.receivers import Receiver
-from holdfast.delivery.routing.histories import Histories
+from holdfast.delivery.routing.histories import Histories, HistoryLimits
 from holdfast.delivery.routing.hub import Hub
-from holdfast.delivery.topics.history_depth import HistoryLimits
 from tests.unit.delivery.fake_keeper import FakeKeeper
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from holdfast.delivery.basics.counters import Counters
 from holdfast.delivery.messages.message import Message
-from holdfast.delivery.messages.persist_outcome import PersistOutcome
+from holdfast.delivery.messages.storing import PersistOutcome
 from holdfast.delivery.queues.queue import CallbackQueue, QueueLimits
 from holdfast.delivery.queues.receivers import Receiver
 from holdfast.delivery.routing.publish_order import AcceptedPublish, PublishOrder

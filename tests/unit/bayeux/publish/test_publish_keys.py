@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.bayeux.sessions.restoring import restore
-from holdfast.delivery.messages.persist_outcome import PersistOutcome
+from holdfast.delivery.messages.storing import PersistOutcome
 from holdfast.extensions.ack import Ack
 from holdfast.extensions.delivery_wire import DeliveryWire
 from tests.unit.bayeux.harness import Asked, Client, Json, Server

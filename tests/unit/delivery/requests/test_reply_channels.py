@@ -2,7 +2,7 @@
 
 import pytest
 
-from holdfast.delivery.requests.serials import CPP, JAVA, JAVASCRIPT, PYTHON, SERVER, Serials
+from holdfast.delivery.requests.reply_channels import CPP, JAVA, JAVASCRIPT, PYTHON, SERVER, Serials
 
 
 def following(serials: Serials, skipped: int = 0) -> list[int]:
