@@ -65,7 +65,7 @@ class Erasure:
         self._step: Callable[[float], bool] = self._unsubscribe
 
     def go_on(self, now: float) -> bool:
-        """Do one piece of the work; return whether any is left."""
+        """Do one piece of work. Returns whether any is left."""
         return self._step(now)
 
     def _unsubscribe(self, now: float) -> bool:

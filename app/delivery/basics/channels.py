@@ -8,10 +8,10 @@ from typing import Final
 
 # Events of the server itself.
 SYSTEM: Final = "/sys/"
-# Followed by the name of a channel: who joins and leaves it.
+# Followed by the name of a channel. Its events say who joins and leaves that channel.
 PRESENCE: Final = "/sys/presence/"
 SERVICES: Final = "/service/"
-# Replies to requests; only their requester gets them.
+# Replies to requests. Only the requester receives them.
 REPLIES: Final = "/ret/"
 
 # Bayeux 1.0 allows less; CometD's clients use these characters.
@@ -21,7 +21,7 @@ _LEGAL: Final = re.compile(r"/[A-Za-z0-9 !#$()*+\-./@_{~}]+")
 # for ten thousand of the longest names they would take half a second.
 _FEW_SEGMENTS: Final = 8
 
-# A cache is dropped when it holds more names, or more characters in total, than this.
+# The cache is dropped when it exceeds this number of names, or the number of characters below.
 _CACHED_NAMES = 20_000
 _CACHED_CHARACTERS = 8_000_000
 
@@ -52,16 +52,16 @@ class Channel:
         self.name = name
         self.kind = kind
         self.is_wild = is_wild
-        # A channel of the server's own; reading it needs a right.
+        # Whether it belongs to the server; reading it needs a right.
         self.is_system = is_system
-        # Only the server publishes on it.
+        # Whether only the server may publish to it.
         self.is_reserved = is_reserved
-        # None if there are too many to remember.
+        # None if the channel has too many segments to store its lookups.
         self._lookups = lookups
 
     @property
     def lookups(self) -> tuple[str, ...]:
-        """Every name under which a subscription that matches this channel can be registered."""
+        """Every name under which a matching subscription can be registered."""
         return lookups(self.name) if self._lookups is None else self._lookups
 
 
@@ -89,7 +89,7 @@ class Channels:
         self._characters = 0
 
     def get(self, name: str) -> Channel | None:
-        """Return the channel of this name, None if the name is illegal."""
+        """Return the channel with this name, or None if the name is illegal."""
         try:
             return self._seen[name]
         except KeyError:
@@ -99,7 +99,7 @@ class Channels:
         if len(name) > self._limits.length:
             return None
         if name.startswith(REPLIES):
-            # The channel is for one request; remembered, it would only drive others out.
+            # The channel serves one request; caching it would only evict others.
             return self._parse(name)
         if len(self._seen) >= _CACHED_NAMES or self._characters >= _CACHED_CHARACTERS:
             self._seen.clear()
@@ -111,7 +111,7 @@ class Channels:
         return channel
 
     def named(self, name: str) -> Channel:
-        """Return the channel of a name in the configuration; raise an error if it is illegal."""
+        """Return the channel for a configured name. Raises `ValueError` if it is illegal."""
         channel = self.get(name)
         if channel is None:
             raise ValueError(f"{name!r} is neither a channel nor a pattern")
@@ -143,12 +143,12 @@ class Channels:
 
 
 def canonical(name: str) -> str:
-    """Return the name under which a channel is known, of all legal ones for it."""
+    """Return the name under which the server knows a channel that has several legal names."""
     return name.strip().removesuffix("/")
 
 
 def _kind(name: str) -> Kind:
-    # `/meta` and `/metafoo` are ordinary channels; the slash makes the difference.
+    # `/meta` and `/metafoo` are ordinary channels: only the slash makes a meta channel.
     if name.startswith("/meta/"):
         return Kind.META
     if name.startswith(SERVICES):
@@ -157,15 +157,15 @@ def _kind(name: str) -> Kind:
 
 
 def lookups(name: str) -> tuple[str, ...]:
-    """Return every name under which a subscription that matches this channel can be registered."""
+    """Return every name under which a matching subscription can be registered."""
     parents = list(_parents(name))
     found = [name, f"{parents[0]}/*", *[f"{parent}/**" for parent in parents]]
     return tuple(dict.fromkeys(found))
 
 
 def _parents(name: str) -> Iterator[str]:
-    """Yield the parents of the channel, the nearest first."""
-    # Patterns from outside do not match the server's own channels.
+    """Yield the channel's parents, nearest first."""
+    # Clients' patterns do not match the server's own channels.
     outermost = len(SYSTEM) - 1 if name.startswith(SYSTEM) else 0
     end = len(name)
     while end > outermost:
@@ -190,5 +190,5 @@ def covers(pattern: str, channel: str) -> bool:
 
 
 def overlaps(one: str, other: str) -> bool:
-    """Return whether both patterns match a common channel; then one covers the other."""
+    """Return whether some channel matches both patterns. If so, one pattern covers the other."""
     return covers(one, other) or covers(other, one)

@@ -8,28 +8,28 @@ from enum import Enum
 
 
 class Reason(Enum):
-    """Why an entry was discarded; the only labels of the metric."""
+    """Why an entry was discarded. The metric has exactly these labels."""
 
-    # Used as a key for each refused message; the default hash of enums is slow Python code.
+    # Enum's own hash is slow Python code, and each refused message looks one up.
     __hash__ = object.__hash__
 
     OVERFLOW_ENTRIES = "resource.overflow.queue.entries"
     OVERFLOW_BYTES = "resource.overflow.queue.bytes"
     SESSION_EXPIRED = "session_expired"
     SESSION_ENDED = "session_ended"
-    # An operator emptied the queue.
+    # An operator cleared the queue.
     CLEARED = "cleared"
-    # The entry should have become a dead letter, but the store's buffer was full.
+    # The store's buffer was full, so there is no dead letter.
     STORE_UNAVAILABLE = "store_unavailable"
-    # Its receiver has lost the right to it.
+    # The receiver lost its right to the channel.
     NOT_ALLOWED = "not_allowed"
-    # Its topic was erased by force.
+    # The topic was erased by force.
     ERASED = "erased"
-    # Dead letters of this message are not wanted.
+    # Dead letters are switched off for this message.
     NO_LETTER = "no_letter"
-    # The entry should have become a dead letter, but there were too many of these.
+    # Too many dead letters arrived at once, so there is no dead letter.
     LETTERS_FULL = "letters_full"
-    # Its receiver wants only the newest message of the channel.
+    # The subscription asked for the newest message only.
     OUTDATED = "outdated"
 
 
@@ -38,32 +38,32 @@ class Counters:
 
     def __init__(self) -> None:
         self.published = 0
-        # Publishes whose key was seen before.
+        # Publishes with a key that was seen before.
         self.repeated = 0
         self.accepted = 0
-        # Entries that the store had when this process began; another process accepted them.
+        # Entries that an earlier process accepted and left in the store.
         self.restored = 0
         self.acked = 0
         self.dead = 0
         self.expired = 0
         self.discarded: Counter[Reason] = Counter()
-        # Entries that moved to other queues, where each is accepted again.
+        # Entries that moved to another queue, which counts them as accepted again.
         self.moved = 0
         self.redelivered = 0
         self.acks_out_of_range = 0
-        # Verdicts on entries that are not in flight, or unknown.
+        # Verdicts on entries that are unknown or not in flight.
         self.verdicts_unknown = 0
-        # Messages refused because all subscriptions of the server were used up.
+        # Subscribes refused because the server had no subscriptions left.
         self.subscriptions_refused = 0
-        # Failed deliveries by the family of their code.
+        # Failed deliveries, by the family of their error code.
         self.refused: Counter[str] = Counter()
-        # Logins by method, and failed ones.
+        # Logins by method, including failed ones.
         self.logins: Counter[str] = Counter()
 
     def entered(self) -> int:
-        """The entries that this process has had to account for."""
+        """The number of entries that this process must account for."""
         return self.accepted + self.restored
 
     def settled(self) -> int:
-        """Return the entries that left their queue, whatever the outcome."""
+        """Return the number of entries that have left their queue."""
         return self.acked + self.dead + self.expired + self.discarded.total() + self.moved

@@ -1,4 +1,4 @@
-"""The error codes of refusals and dead letters: xmlBlaster's, and those that receivers make up."""
+"""The error codes of refusals and dead letters: xmlBlaster's list and receivers' own codes."""
 
 import re
 from dataclasses import dataclass
@@ -118,12 +118,12 @@ _MEANINGS = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ErrorCode:
-    """A row of the table, which exists once, or a code of a receiver's own."""
+    """An error code: a row of the table, or a code that a receiver defined."""
 
     text: str
     family: str
     meaning: str
-    # Of a receiver's own code: its nearest parent in the table, which decides what follows.
+    # For a receiver's code, the nearest parent in the table, which decides the reaction.
     parent: "ErrorCode | None" = None
 
     @property
@@ -132,7 +132,7 @@ class ErrorCode:
         return self if self.parent is None else self.parent
 
     def explained(self, text: str) -> str:
-        """Return the reason that people read: the meaning, then this text if there is one."""
+        """Return the reason shown to people: the meaning of the code, then this text if any."""
         return f"{self.meaning}: {text}" if text else self.meaning
 
     def is_type_of(self, parent: str) -> bool:
@@ -144,7 +144,7 @@ CODES = {
     text: ErrorCode(text, text.partition(".")[0], meaning) for text, meaning in _MEANINGS.items()
 }
 
-# The codes that the server itself uses.
+# Codes that the server itself uses.
 HOLDBACK = CODES["user.update.holdback"]
 DEAD_MESSAGE = CODES["user.update.deadMessage"]
 INTERNAL_ERROR = CODES["user.update.internalError"]
@@ -156,14 +156,14 @@ LATE_REPLY = CODES["communication.lateReply"]
 DELIVERY_ENDED = CODES["communication.noConnection.dead"]
 
 
-# What receivers may send, and the form of a code of their own below a row of the table.
+# The families of codes that receivers may send, and the form of the codes they define.
 _SENT: Final = ("user", "communication")
 _OWN: Final = re.compile(r"(?:user|communication)(?:\.[A-Za-z0-9_-]+){1,4}")
 _LONGEST_OWN: Final = 100
 
 
 def find(text: str) -> ErrorCode | None:
-    """Return the code with this name, listed or of a receiver's own, or None."""
+    """Return the code with this name, from the table or defined by a receiver, or None."""
     return CODES.get(text) or _own(text)
 
 
@@ -178,6 +178,6 @@ def _own(text: str) -> ErrorCode | None:
 
 
 def of_receiver(text: str) -> ErrorCode | None:
-    """Return the code with this name if receivers may send it."""
+    """Return the code with this name, or None if receivers may not send it."""
     found = find(text)
     return found if found is not None and found.family in _SENT else None

@@ -1,12 +1,12 @@
-"""Safe JSON encoding of values from outside.
+"""Encodes values from outside as JSON, safely.
 
 orjson 3.11 to 3.13 does not reserve space for everything that follows the end of an array or
-object. If many nested ones end one after another, it writes beyond its buffer; eight of them, each
-followed by long numbers, were enough. Such values are encoded by Python's own module, which is
-slower and has no such fault.
+object. If many nested ones end in a row, it writes past its buffer; eight of them, each followed by
+long numbers, were enough. This module encodes such values with Python's own encoder, which is
+slower and does not have the bug.
 
-orjson 3.13 also returns its oversized buffer: 75 bytes take 4 KiB, 3 KiB take 32. Encoded messages
-may wait for long, and in thousands, so they are copied to buffers of their size.
+orjson 3.13 also returns an oversized buffer: 75 bytes take 4 KiB, 3 KiB take 32 KiB. Messages may
+wait for a long time in large numbers, so they are copied into buffers of their own length.
 """
 
 import json
@@ -16,9 +16,9 @@ from typing import Any, Final
 
 import orjson
 
-# The smallest value seen to do harm has eight.
+# The shallowest value known to overflow has eight levels.
 _LEVELS: Final = 5
-# A part of another value has more levels around it.
+# As a part of another value, it is nested below further levels.
 _LEVELS_OF_PART: Final = 2
 _FEW: Final = 32
 _NULL: Final = b"null"
@@ -28,8 +28,7 @@ _SCALARS: Final[frozenset[type]] = _SURE | {float}
 
 def is_deeper(value: object, levels: int) -> bool:
     """Return whether arrays and objects are nested deeper than `levels`."""
-    # Only one frame per level: Python's stack holds few more than the levels that a request may
-    # have.
+    # One stack frame per level: the stack has room for few more levels than a request may have.
     inners: Collection[Any]
     if isinstance(value, dict):
         inners = value.values()
@@ -48,7 +47,7 @@ def is_deeper(value: object, levels: int) -> bool:
 
 
 def _is_flat(values: Collection[Any]) -> bool:
-    """Return whether the values certainly contain no arrays or objects; quick for long lists."""
+    """Return whether the values are certainly scalars. Quick for long lists."""
     return len(values) > _FEW and _SCALARS.issuperset(map(type, values))
 
 
@@ -58,29 +57,29 @@ def is_harmless(value: object) -> bool:
 
 
 def to_json(value: Any) -> bytes:  # noqa: ANN401 - whatever was said
-    """Encode the value as JSON; raise `TypeError` or `ValueError` if that is impossible.
+    """Encode the value as JSON. Raises `TypeError` or `ValueError` if that is impossible.
 
-    NaN and infinity, which no client can send, become null.
+    NaN and infinity become null; clients cannot send them.
     """
     if not is_harmless(value):
         return _written_slowly(value)
     try:
         return b"".join((orjson.dumps(value), b""))
     except orjson.JSONEncodeError:
-        # Only extensions make integers beyond 64 bits; orjson reads them back as doubles.
+        # Only extensions produce integers beyond 64 bits. orjson reads them back as doubles.
         text = _written_slowly(value)
         orjson.loads(text)
         return text
 
 
 class NoNumber(ValueError):
-    """NaN or infinity: JSON cannot express it, and null means something else."""
+    """NaN or infinity. JSON has no form for them, and null would mean something else."""
 
 
 def to_strict_json(value: Any) -> bytes:  # noqa: ANN401 - whatever was made
-    """Encode a value that an extension made; raise `NoNumber` for NaN and infinity."""
+    """Encode a value that an extension produced. Raises `NoNumber` for NaN and infinity."""
     text = to_json(value)
-    # Every NaN or infinity leaves a null in the text. (`in` would first try the bytes as a number.)
+    # NaN and infinity are encoded as null. (`in` would first try to read the bytes as a number.)
     if text.find(_NULL) >= 0 and has_no_number(value):
         raise NoNumber("NaN and infinity have no form in JSON")
     return text
@@ -108,7 +107,7 @@ def _written_slowly(value: object) -> bytes:
 
 
 def part(value: Any) -> Any:  # noqa: ANN401 - whatever was said
-    """Prepare the value as a part of something that orjson encodes."""
+    """Prepare the value for use inside a larger value that orjson encodes."""
     return orjson.Fragment(to_json(value)) if is_deeper(value, _LEVELS_OF_PART) else value
 
 

@@ -5,15 +5,17 @@ from dataclasses import dataclass
 from typing import Final
 
 NS_PER_MS: Final = 1_000_000
-# Cursors are microseconds: no two ids have the same.
+# A cursor is an id in microseconds, so no two ids may share a microsecond.
 _NS_PER_US = 1000
 
 
 class TimestampSource:
-    """Nanoseconds since 1970, each microsecond once, even if the clock stops or goes back.
+    """Returns increasing timestamps in nanoseconds since 1970, at most one in each microsecond.
+
+    They increase even if the wall clock stops or is set back.
 
     Args:
-        newest: The newest timestamp that was ever returned.
+        newest: The newest timestamp that an earlier process returned.
         wall_ns: Reads the clock.
     """
 
@@ -28,7 +30,7 @@ class TimestampSource:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """The identity of this server, and its wall clock: ascending, each value used once, in ns."""
+    """The server's name, and its source of timestamps."""
 
     name: str
     stamp: Callable[[], int]

@@ -1,4 +1,4 @@
-"""Logs notices about sessions and addresses: at once, but in bounded number."""
+"""Logs notices about sessions and addresses at once, and limits how many there are."""
 
 import logging
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 log = logging.getLogger(__name__)
 
 WINDOW_S = 10.0
-# The most sessions that are named in one window, for each kind of notice and each reason.
+# How many sessions the log names in one window, for each kind of notice and each reason.
 MOST = 20
 
 
@@ -62,18 +62,18 @@ _OTHERS = "(others)"
 class Notices:
     """Logs the first notice of a kind at once, and the number of repeats when the window ends.
 
-    `beat` ends the window; it is called repeatedly with the time.
+    Call `beat` regularly; it ends the window.
     """
 
     def __init__(self) -> None:
-        # How often it happened since it was logged, by session and reason.
+        # Repeats since the last log line, by session and reason.
         self._logged: dict[NoticeKind, dict[tuple[str, str], int]] = {
             each: {} for each in NOTICE_KINDS
         }
         self._ends_at = 0.0
 
     def report(self, kind: NoticeKind, session: str, reason: str, count: int = 1) -> None:
-        """Note `count` notices of this kind about the session of this name, or of this address."""
+        """Report `count` notices of this kind about a session or an address."""
         logged = self._logged[kind]
         case = (session, reason)
         if case in logged:
@@ -92,7 +92,7 @@ class Notices:
             self.end_window()
 
     def end_window(self) -> None:
-        """Log the repeats, and begin a new window."""
+        """Log the repeats and start a new window."""
         for kind, logged in self._logged.items():
             for (session, reason), count in logged.items():
                 if count:

@@ -1,6 +1,6 @@
-"""The table of session states; docs/sessions.md shows it.
+"""The session state machine. docs/sessions.md shows its table.
 
-All questions about the end of a session are answered by its state: see `Receiver`.
+`Receiver` derives from the state whether and how a session has ended.
 """
 
 from enum import Enum
@@ -14,24 +14,24 @@ class SessionState(Enum):
 
     HANDSHAKEN = "handshaken"
     CONNECTED = "connected"
-    # A named session whose client has left; its queue waits for the next client.
+    # The client of a named session has left. The queue waits for the next client.
     AWAY = "away"
-    # Its dispatcher is DEAD: messages become dead letters until a new client takes it over.
+    # The dispatcher is DEAD: messages become dead letters until a new client takes over.
     STOPPED = "stopped"
-    # The same, and its client has left.
+    # As STOPPED, and the client has left.
     STOPPED_AWAY = "stopped_away"
-    # Ended. Messages that were accepted for it and arrive late are discarded, ...
+    # Ended. Messages accepted earlier that arrive late are discarded, ...
     ENDED = "ended"
-    # ... become dead letters, ...
+    # ... or become dead letters, ...
     ENDED_WITH_LETTERS = "ended_with_letters"
-    # ... or become dead letters, and its client is advised to handshake again.
+    # ... or become dead letters, and the client is advised to handshake again.
     FAILED = "failed"
 
 
-# In these, messages may enter the queue; in all others, the dispatcher is DEAD.
+# Messages may enter the queue in these states. In all others, the dispatcher is DEAD.
 OPEN = frozenset((SessionState.HANDSHAKEN, SessionState.CONNECTED, SessionState.AWAY))
 GONE = frozenset((SessionState.ENDED, SessionState.ENDED_WITH_LETTERS, SessionState.FAILED))
-# The client has left, and may come back.
+# The client has left and may return.
 AWAY = frozenset((SessionState.AWAY, SessionState.STOPPED_AWAY))
 WITHOUT_CLIENT = AWAY | GONE
 
@@ -44,21 +44,22 @@ class SessionInput(Enum):
     CONNECT = "connect"
     LEAVE = "leave"
     RESUME = "resume"
-    # Its last delivery attempt has failed, or its client refuses all further messages.
+    # The last attempt failed, or the client refuses all further messages.
     STOP = "stop"
-    # The client or the server ends it, without dead letters or with them.
+    # The client or the server ends the session, without or with dead letters.
     DISCONNECT = "disconnect"
     END = "end"
-    # The client of a plain session was silent for too long, or that of another session whose queue
-    # leaves no dead letters; of the second, messages that arrive late do.
+    # A plain session's client was silent for too long, or the client of another session whose queue
+    # leaves no dead letters. In the second case, messages that arrive late still become dead
+    # letters.
     EXPIRE = "expire"
     LAPSE = "lapse"
-    # A failure ends it; with the second, its client has lost the right to return.
+    # A failure ends the session. After EXPEL, the client must not return.
     FAIL = "fail"
     EXPEL = "expel"
 
 
-# Ends that statistics and the journal do not tell apart.
+# Ends that statistics and the journal count as one.
 COUNTED_AS = {
     SessionInput.END: SessionInput.DISCONNECT,
     SessionInput.LAPSE: SessionInput.EXPIRE,
@@ -73,7 +74,7 @@ _ENDS = {
     SessionInput.FAIL: SessionState.FAILED,
     SessionInput.EXPEL: SessionState.ENDED_WITH_LETTERS,
 }
-# Once messages become dead letters, later ones do so as well.
+# Once messages become dead letters, all later ones do.
 _ENDS_OF_STOPPED = _ENDS | {
     SessionInput.DISCONNECT: SessionState.ENDED_WITH_LETTERS,
     SessionInput.EXPIRE: SessionState.ENDED_WITH_LETTERS,
@@ -112,11 +113,11 @@ NEXT: dict[SessionState, dict[SessionInput, SessionState]] = {
 
 
 class IllegalTransition(Exception):
-    """A bug: the table has no entry for this event in this state."""
+    """A bug: the table has no transition for this input in this state."""
 
 
 def step(state: SessionState, seen: SessionInput) -> SessionState:
-    """Return the state after `seen`. Raises `IllegalTransition`."""
+    """Return the next state. Raises `IllegalTransition`."""
     try:
         return NEXT[state][seen]
     except KeyError:

@@ -1,4 +1,4 @@
-"""The names of channels in order, to find those that a pattern matches."""
+"""Channel names in sorted order, for finding all names that a pattern matches."""
 
 from bisect import bisect_left, insort
 from collections.abc import Container, Iterator
@@ -7,25 +7,24 @@ from typing import Final
 
 from holdfast.delivery.basics.channels import Channel
 
-# A piece with more names than this is divided, so adding a name moves at most as many.
+# A piece with more names is split, so adding a name moves at most this many.
 _LONG: Final = 1024
 
-# One look: a name, and whether it matches. If not, it stands for all names below one channel.
+# One step of a search: a name, and whether it matches. If it does not match, it stands for all
+# names below one channel, which the search skips.
 Look = tuple[str, bool]
 
 
 class SortedNames:
-    """Keeps names in order, in pieces.
-
-    So a change takes no longer with many names than with few.
+    """Keeps names in sorted pieces, so that a change stays cheap however many names there are.
 
     Args:
-        known: Contains the same names; it changes first.
+        known: A container of the same names. Change it before this one.
     """
 
     def __init__(self, known: Container[str]) -> None:
         self._known = known
-        # Lists in order, none of them empty, and the last name of each.
+        # Sorted, non-empty lists, and the last name of each.
         self._pieces: list[list[str]] = []
         self._lasts: list[str] = []
 
@@ -55,26 +54,26 @@ class SortedNames:
             del self._pieces[at], self._lasts[at]
 
     def covered_by(self, pattern: Channel, after: str = "") -> Iterator[Look]:
-        """Yield the names after another one that the channel or pattern matches.
+        """Yield the names after `after` that the channel or pattern matches.
 
-        No name may be added or removed during the iteration.
+        Do not add or remove names during the iteration.
         """
         if pattern.is_wild:
             stem, _, last = pattern.name.rpartition("/")
-            # Patterns from outside do not match the server's own channels, which are not here.
+            # Clients' patterns do not match the server's own channels, which are not stored here.
             yield from self.beginning(stem + "/", after, is_flat=last == "*")
         elif pattern.name in self._known and pattern.name > after:
             yield pattern.name, True
 
     def beginning(self, prefix: str, after: str = "", *, is_flat: bool = False) -> Iterator[Look]:
-        """Yield the names after another one that begin with the prefix.
+        """Yield the names after `after` that start with the prefix.
 
-        No name may be added or removed during the iteration.
+        Do not add or remove names during the iteration.
 
         Args:
             is_flat: Whether to leave out names with another slash after the prefix.
         """
-        # The first text after the other name.
+        # The smallest string greater than `after`.
         since = max(prefix, after + "\0")
         while since:
             names, since = self._since(since), ""
@@ -84,12 +83,13 @@ class SortedNames:
                 deeper = name.find("/", len(prefix)) if is_flat else -1
                 yield name, deeper < 0
                 if deeper >= 0:
-                    # Names that begin with "stem/" precede "stem0", which is the next character.
+                    # All names that start with "stem/" sort before "stem0", because "0" follows
+                    # "/".
                     since = name[:deeper] + "0"
                     break
 
     def _since(self, least: str) -> Iterator[str]:
-        """Yield the names from this one on."""
+        """Yield the names from `least` on."""
         at = bisect_left(self._lasts, least)
         if at < len(self._pieces):
             first = self._pieces[at]

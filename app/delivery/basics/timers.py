@@ -1,11 +1,11 @@
-"""Thousands of deadlines without a timer each: buckets of a tenth of a second."""
+"""Thousands of deadlines without one timer each: buckets of a tenth of a second."""
 
 from heapq import heapify, heappop, heappush
 from typing import Final, Generic, TypeVar
 
 _PER_SECOND: Final = 10
 _NEVER: Final = float("inf")
-# Up to this many numbers of removed buckets stay in the heap until their time comes.
+# The heap may keep this many numbers of removed buckets until their time comes.
 _FEW: Final = 64
 
 
@@ -15,7 +15,7 @@ class Timed:
     __slots__ = ("alarm",)
 
     def __init__(self) -> None:
-        # Its bucket in the timers, 0 for none.
+        # The bucket that holds the item, 0 if none.
         self.alarm = 0
 
 
@@ -23,20 +23,21 @@ T = TypeVar("T", bound=Timed)
 
 
 class Timers(Generic[T]):
-    """Rings items at or a little after their time, never before their bucket.
+    """Returns items when they are due: at their deadline or shortly after.
 
-    An item whose deadline moved to later is not moved: it rings early, and its owner puts it back.
-    That makes the usual case cheap, a deadline that is postponed again and again.
+    An item stays in its bucket when its deadline moves to later: it rings early, and its owner
+    calls `ring_by` again. This makes the common case cheap, a deadline that is postponed again and
+    again.
     """
 
     def __init__(self) -> None:
-        # Only buckets with items.
+        # Non-empty buckets by number.
         self._buckets: dict[int, set[T]] = {}
-        # A heap of their numbers, and of some removed ones.
+        # A heap of their numbers. It may contain numbers of removed buckets.
         self._order: list[int] = []
 
     def ring_by(self, item: T, due: float) -> None:
-        """Ensure that the item rings soon after `due`, or before."""
+        """Ensure that the item rings at `due` or earlier."""
         if 0 < item.alarm <= due * _PER_SECOND + 1 or due == _NEVER:
             return
         self.drop(item)
@@ -58,13 +59,13 @@ class Timers(Generic[T]):
             item.alarm = 0
 
     def _forget_numbers(self) -> None:
-        """Rebuild the heap, so that frequent moves of distant deadlines do not fill the memory."""
+        """Rebuild the heap, so that frequent moves of distant deadlines do not fill memory."""
         if len(self._order) > 2 * len(self._buckets) + _FEW:
             self._order = list(self._buckets)
             heapify(self._order)
 
     def ring(self, now: float, most: int | None = None) -> list[T]:
-        """Remove and return up to `most` due items; the owner puts back those to ring again."""
+        """Remove and return up to `most` due items. The owner puts back what must ring again."""
         rung: list[T] = []
         present = int(now * _PER_SECOND)
         while self._order and self._order[0] <= present and len(rung) != most:

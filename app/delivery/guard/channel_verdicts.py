@@ -1,37 +1,38 @@
-"""The recent verdicts of a channel's receivers, and the record of its publishers."""
+"""Recent verdicts of a channel's receivers, and how its publishers fare."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from holdfast.delivery.basics.node import NS_PER_MS
 
-# The time between two decisions whether to hold a suspicious channel (seconds).
+# How often the guard decides whether to hold a suspicious channel, in seconds.
 _BETWEEN_DECISIONS_S = 1.0
-# The most publishers of a channel that are tracked.
+# How many publishers of a channel are tracked.
 _MOST_PUBLISHERS = 64
 
 
 @dataclass(frozen=True, slots=True)
 class GuardLimits:
-    """The thresholds of channel holds, and the limits of what the guard remembers."""
+    """Thresholds for holding a channel, and limits of what the guard remembers."""
 
     window_s: float = 60.0
-    # At least this many receivers must refuse before the messages can be at fault, ...
+    # This many receivers must refuse messages before the guard suspects the messages, ...
     min_receivers: int = 3
-    # ... and at least this many messages must be refused: a single one becomes a dead letter.
+    # ... and this many messages must be refused. A single one becomes a dead letter.
     min_messages: int = 5
-    # The most receivers of a channel that are tracked; of more, a sample that no client can choose.
+    # How many receivers of a channel are tracked. Beyond that, a sample that clients cannot
+    # influence.
     receivers: int = 200
     channels: int = 1000
-    # How long other receivers have time to take what some refuse.
+    # How long other receivers get to accept what some refuse.
     grace_s: float = 5.0
-    # The pause before a held channel is probed; it doubles up to the longest.
+    # The pause before the first probe of a held channel. It doubles up to the longest pause.
     first_pause_s: float = 5.0
     longest_pause_s: float = 300.0
 
 
 class _Tally:
-    """Messages taken and refused in this half of the window, and in the half before."""
+    """Accepted and refused messages in the current half of the window and in the previous one."""
 
     __slots__ = ("_refused", "_refused_before", "_taken", "_taken_before")
 
@@ -40,7 +41,7 @@ class _Tally:
         self._refused = self._refused_before = 0
 
     def turn(self, *, keeps: bool) -> bool:
-        """Begin a new half; return whether any counts are left."""
+        """Start a new half. Returns whether any counts are left."""
         self._taken_before = self._taken if keeps else 0
         self._refused_before = self._refused if keeps else 0
         self._taken = self._refused = 0
@@ -60,9 +61,9 @@ class _ReceiverVerdicts(_Tally):
 
     def __init__(self) -> None:
         super().__init__()
-        # Whether it refused a publisher whose messages it had accepted lately.
+        # Whether it refused a publisher whose messages it had accepted recently.
         self._knew = self._knew_before = False
-        # Whether it is counted in `broken`.
+        # Whether `broken` includes it.
         self.is_counted = False
 
     def turn(self, *, keeps: bool) -> bool:
@@ -78,18 +79,18 @@ class _ReceiverVerdicts(_Tally):
 
     @property
     def is_broken(self) -> bool:
-        """Whether it accepted messages of a publisher before, and refuses most now."""
+        """Whether it used to accept messages of a publisher and now refuses most of them."""
         return (self._knew or self._knew_before) and self.refused > self.taken
 
 
 class _Publisher(_Tally):
-    """The messages of one publisher that any receiver took, and those that any refused."""
+    """Messages of one publisher that any receiver accepted, and that any receiver refused."""
 
     __slots__ = ("_last_refused", "_last_taken")
 
     def __init__(self) -> None:
         super().__init__()
-        # The same message has verdicts of many receivers; ids ascend, so each message counts once.
+        # A message gets verdicts from many receivers. Ids increase, so each message counts once.
         self._last_taken = self._last_refused = 0
 
     def takes(self, message: int) -> None:
@@ -104,12 +105,12 @@ class _Publisher(_Tally):
 
     @property
     def passes(self) -> bool:
-        """Whether receivers took at least half as many messages as they refused."""
+        """Whether receivers accepted at least half as many messages as they refused."""
         return self.taken > 0 and self.taken * 2 >= self.refused
 
 
 class ChannelVerdicts:
-    """The verdicts of a channel's receivers in this half of the window and in the half before."""
+    """The verdicts of a channel's receivers in both halves of the window."""
 
     def __init__(self, limits: GuardLimits, now: float) -> None:
         self._limits = limits
@@ -118,10 +119,10 @@ class ChannelVerdicts:
         # The number of broken receivers.
         self.broken = 0
         self._publishers: dict[str, _Publisher] = {}
-        # Of messages with lower ids, nobody noted who took them.
+        # Nothing was recorded about who accepted messages with lower ids.
         self._heard_from = 0
         self._heard_until = 0.0
-        # One of this many receivers is tracked.
+        # One in this many receivers is tracked.
         self._share = 1
         self._most_asked = 0
         self._decides_at = 0.0
@@ -129,7 +130,7 @@ class ChannelVerdicts:
         self._suspected_at = -1.0
 
     def turn(self, now: float) -> None:
-        """Begin a new half; forget verdicts that are older than a window."""
+        """Start a new half and forget verdicts older than a window."""
         keeps = now - self.since < self._limits.window_s
         self.since = now
         self.people = {
@@ -157,7 +158,7 @@ class ChannelVerdicts:
         self, person: str, publisher: str, message: int, now: float, now_ms: int, *, knew: bool
     ) -> None:
         if now >= self._heard_until:
-            # From now on the guard learns which receivers take messages.
+            # From now on, the guard records which receivers accept messages.
             self._heard_from = now_ms * NS_PER_MS
         self._heard_until = now + self._limits.window_s
         if message >= self._heard_from:
@@ -170,7 +171,7 @@ class ChannelVerdicts:
                 self.broken += 1
 
     def is_suspicious(self, now: float) -> bool:
-        """Return whether it is time to ask which receivers a hold would affect."""
+        """Return whether to ask now which receivers a hold would affect."""
         is_bad = (
             self.broken * self._share >= self._limits.min_receivers
             and self.broken * 2 > len(self.people)
@@ -187,7 +188,7 @@ class ChannelVerdicts:
         )
 
     def reason_to_hold(self, reached: Iterable[str], now: float) -> str:
-        """Return the reason to hold the channel back; empty if too few of the receivers refuse."""
+        """Return the reason to hold the channel, or an empty string if too few receivers refuse."""
         everybody = set(self.people)
         for person in reached:
             if self._is_looked_at(person):
@@ -223,7 +224,7 @@ class ChannelVerdicts:
         return found
 
     def _of(self, person: str) -> _ReceiverVerdicts | None:
-        """Return the verdicts of a person; None if that person is not tracked."""
+        """Return the verdicts of a person, or None if that person is not tracked."""
         verdicts = self.people.get(person)
         if verdicts is None and self._is_looked_at(person):
             verdicts = self.people[person] = _ReceiverVerdicts()
@@ -233,7 +234,7 @@ class ChannelVerdicts:
         return verdicts
 
     def _is_looked_at(self, person: str) -> bool:
-        # String hashes differ in each process, so no client can choose to be tracked.
+        # String hashes differ between processes, so a client cannot choose to be tracked.
         return self._share == 1 or hash(person) % self._share == 0
 
     def _look_at_fewer(self) -> None:

@@ -1,6 +1,7 @@
 """Holds a channel when its receivers are broken, but not when its messages are poison.
 
-Only channels that ask for it are guarded. Operators hold any channel; these are not probed.
+Only channels whose rule sets `guard` are guarded. Operators may hold any channel; those channels
+are not probed.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -14,13 +15,13 @@ from holdfast.delivery.messages.message import Message
 
 __all__ = ["ChannelHold", "Guard", "GuardLimits"]
 
-# The holder of a channel, unless an operator holds it.
+# The holder of a channel that no operator holds.
 GUARD: Final = "guard"
 
 
 @dataclass(frozen=True, slots=True)
 class ChannelHold:
-    """Why, since when and until when (ms since 1970) a channel is held, and by whom."""
+    """Who holds a channel, why, since when and until when (ms since 1970)."""
 
     since: int
     reason: str
@@ -32,7 +33,7 @@ class ChannelHold:
 
 
 class Guard:
-    """Knows the held channels, and recent verdicts on the others.
+    """Knows the held channels, and the recent verdicts on the others.
 
     Args:
         guards: Returns whether the channel is guarded.
@@ -42,22 +43,22 @@ class Guard:
         self._guards = guards
         self._limits = limits or GuardLimits()
         self._half_s = self._limits.window_s / 2
-        # In order of the beginning of their windows.
+        # In the order in which their windows began.
         self._verdicts: dict[str, ChannelVerdicts] = {}
         self._held: dict[str, ChannelHold] = {}
         self.held = MappingProxyType(self._held)
         self._probes: dict[str, Probe] = {}
         self.probes: Mapping[str, Probe] = MappingProxyType(self._probes)
-        # Callers call `taken` until this time. They need not while no receiver refuses anything and
-        # no channel is probed.
+        # Callers must call `taken` until this time. While no receiver refuses anything and no
+        # channel is probed, they need not.
         self.watched_until = 0.0
 
     def watch(self, now: float) -> None:
-        """Learn from now on what receivers take, for as long as verdicts count."""
+        """Record accepted messages from now on, for as long as verdicts count."""
         self.watched_until = max(self.watched_until, now + self._limits.window_s)
 
     def taken(self, messages: Sequence[Message], person: str, now: float) -> Sequence[str]:
-        """A receiver took these messages; returns held channels that have proved to work again.
+        """Record that a receiver accepted these messages. Returns held channels that work again.
 
         Channels without refusals are not tracked.
         """
@@ -73,9 +74,9 @@ class Guard:
     def refused(
         self, message: Message, person: str, now: float, now_ms: int, *, knew: bool = True
     ) -> bool:
-        """A receiver refused the message; returns whether to call `hold_channel`.
+        """Record that a receiver refused the message. Returns whether to call `hold_channel`.
 
-        `knew` says that it had accepted a message of the publisher before.
+        `knew` says whether it had accepted a message of the publisher before.
         """
         channel = message.channel
         if channel in self._held or not self._guards(channel):
@@ -88,10 +89,10 @@ class Guard:
     def hold_channel(
         self, channel: str, reached: Iterable[str], now: float, now_ms: int
     ) -> ChannelHold | None:
-        """Hold the channel if most of its receivers refuse; return the hold, None if there is none.
+        """Hold the channel if most of its receivers refuse. Returns the hold, or None.
 
-        Counted are the receivers with verdicts and `reached`, the persons that a hold would affect.
-        The caller finds these only now, so that the usual case costs nothing.
+        It counts receivers with verdicts, and `reached`: the persons that a hold would affect.
+        Callers look for those only now, so the common case costs nothing.
         """
         verdicts = self._verdicts_on(channel, now)
         reason = verdicts.reason_to_hold(reached, now)
@@ -103,7 +104,7 @@ class Guard:
         return held
 
     def restore(self, channel: str, held: ChannelHold, now: float) -> bool:
-        """Restore a stored hold; return False if this server must not hold the channel."""
+        """Restore a stored hold. Returns False if this server must not hold the channel."""
         is_its_own = held.who == GUARD
         if is_its_own and not self._guards(channel):
             return False
@@ -113,7 +114,7 @@ class Guard:
         return True
 
     def hold(self, channel: str, held: ChannelHold) -> bool:
-        """Hold a channel for an operator; return False if too many are held."""
+        """Hold a channel for an operator. Returns False if too many channels are held."""
         if channel not in self._held and len(self._held) >= self._limits.channels:
             return False
         self.release(channel)
@@ -121,30 +122,30 @@ class Guard:
         return True
 
     def ended_holds(self, now_ms: int) -> list[str]:
-        """Return the held channels whose hold has run out; the caller releases them."""
+        """Return the channels whose hold has run out. The caller must release them."""
         return [channel for channel, held in self._held.items() if held.is_over(now_ms)]
 
     def is_held(self, channel: str) -> bool:
         return channel in self._held
 
     def is_probe(self, message: Message) -> bool:
-        """Return whether this is the latest probe of its channel."""
+        """Return whether the message is the latest probe of its channel."""
         probe = self._probes.get(message.channel)
         return probe is not None and probe.message is message
 
     def probe_failed(self, message: Message, now: float) -> None:
-        """The probe of its channel was refused."""
+        """Record that a receiver refused the probe of this channel."""
         self.watch(now)
         self._probes[message.channel].failed(message.sender, now)
 
     def published(self, channel: str, publisher: str, now: float) -> None:
-        """Something was published on a held channel."""
+        """Record a publish to a held channel."""
         probe = self._probes.get(channel)
         if probe is not None:
             probe.hear_of(publisher, now)
 
     def release(self, channel: str) -> bool:
-        """Release the channel and reset its counts; return False if it was not held."""
+        """Release the channel and reset its counts. Returns False if it was not held."""
         self._verdicts.pop(channel, None)
         probe = self._probes.pop(channel, None)
         if probe is not None:

@@ -1,4 +1,4 @@
-"""Probes of a channel that is held back: one message, handed to one receiver."""
+"""Probes of a held channel: one message, handed over to one receiver."""
 
 from collections.abc import Iterable
 
@@ -6,34 +6,34 @@ from holdfast.delivery.guard.channel_verdicts import GuardLimits
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.queues.receivers import Receiver
 
-# The receiver must answer within this time, or another one is probed.
+# A receiver that does not answer within this time is replaced by another.
 TIMEOUT_S = 10.0
-# A publisher not known to fail is a reason to probe at once, but not more often than this.
+# A publisher that is not known to fail triggers a probe, but not more often than this.
 _EAGER_S = 1.0
-# A publisher is known to fail after this many refusals: the first receivers that are probed may be
-# accomplices of whoever brought the hold about.
+# A publisher is known to fail after this many refusals. The first receivers probed may be
+# accomplices of the client that brought the hold about.
 _PROOF = 10
-# The most publishers whose refusals are remembered.
+# How many publishers' refusals are remembered.
 _MOST_KNOWN = 300
 
 
 class Probe:
-    """The probes of one held channel: when, with which message and receiver, and the result."""
+    """The probes of one held channel: when they happen, with which message, and their result."""
 
     def __init__(self, limits: GuardLimits, now: float, publishers: Iterable[str] = ()) -> None:
         self._limits = limits
-        # How often messages of a publisher were refused, the latest refusal last.
+        # Refusals by publisher, the most recent last.
         self._refusals = dict.fromkeys(publishers, _PROOF)
-        # The receiver of the present probe, while its answer is awaited.
+        # The receiver of the current probe while its answer is awaited.
         self._receiver: Receiver | None = None
         self._tried_at = now
         self._pause_s = limits.first_pause_s
-        # The message of the last probe, which may still be answered.
+        # The message of the last probe. A verdict on it may still arrive.
         self.message: Message | None = None
         self.failures = 0
-        # When the next probe begins, or the present one times out.
+        # When the next probe starts, or when the current one times out.
         self.due = now + self._pause_s
-        # The number of searches for a receiver so far.
+        # How many times a receiver was searched for.
         self.searches = 0
 
     @property
@@ -46,8 +46,8 @@ class Probe:
         return self._refusals.get(publisher, 0) < _PROOF
 
     def hear_of(self, publisher: str, now: float) -> None:
-        """Note that a message of this publisher waits."""
-        # After a restart the failing publishers are unknown.
+        """Record that a message of this publisher waits."""
+        # After a restart, no publisher is known to fail.
         is_news = bool(self._refusals) and self.may_pass(publisher)
         if is_news and not self.is_under_way:
             self.due = min(self.due, max(now, self._tried_at + _EAGER_S))
@@ -60,7 +60,7 @@ class Probe:
         self.due = now + TIMEOUT_S
 
     def failed(self, publisher: str, now: float) -> None:
-        """Note that the message was refused."""
+        """Record that the receiver refused the message."""
         self.end()
         self.message = None
         self.failures += 1
@@ -75,12 +75,12 @@ class Probe:
             self.due = now + self._pause_s
 
     def give_up(self, now: float) -> None:
-        """Schedule the next probe: no receiver was found, or none has answered."""
+        """Schedule the next probe, because no receiver was found or the receiver did not answer."""
         self.end()
         self.due = now + self._pause_s
 
     def end(self) -> None:
-        """Stop waiting for an answer."""
+        """Stop waiting for a verdict."""
         if self._receiver is not None and self._receiver.queue.probe is self.message:
             self._receiver.queue.probe = None
         self._receiver = None

@@ -1,4 +1,4 @@
-"""Dead letters: what they say of a message that `undelivered` has declared dead."""
+"""Dead letters: the record of a message that one receiver will not get."""
 
 import hashlib
 from collections.abc import Mapping
@@ -14,30 +14,30 @@ from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.trails import Trail, clipped
 
 CHANNEL = "/sys/deadMessage"
-# In bytes of JSON.
+# Bytes of JSON.
 MAX_REASON = 360
 _CLIENT = "client/"
 
 
 class LetterState(Enum):
-    """The state of a dead letter: whether operators have replayed it."""
+    """Whether operators have replayed or discarded the letter."""
 
     NEW = "new"
     REPLAYED = "replayed"
 
 
 class DeadLetter(NamedTuple):
-    """A message that one receiver will not get; stored whether or not anybody listens."""
+    """A message that one receiver will not get. It is stored even if nothing listens for it."""
 
-    # When it died: nanoseconds since 1970 in 19 digits, so that letters sort as text.
+    # When it died: nanoseconds since 1970 in 19 digits, so that ids sort as text.
     id: str
-    # The message's id, which is also when it was received.
+    # The message id, which is also the time at which the server received the message.
     message: int
     channel: str
-    # The event's bytes and their number; lists of letters omit the bytes.
+    # The event and its size in bytes. Lists of letters omit the event.
     wire: bytes
     size: int
-    # Absolute names of sessions.
+    # The publisher and the receiver, as absolute session names.
     publisher: str
     receiver: str
     # The receiver's `key` and subject.
@@ -49,13 +49,13 @@ class DeadLetter(NamedTuple):
     priority: int = 5
     is_durable: bool = False
     properties: Mapping[str, Any] | None = None
-    # The lifetime that its publisher gave the message: `lifeTime` and `forceDestroy`.
+    # The lifetime that the publisher set: `lifeTime` and `forceDestroy`.
     expiration: Mapping[str, Any] | None = None
-    # The attempts that are kept, how many there were, and how many were sent as redeliveries.
+    # The attempts kept, the number of all attempts, and the number of redeliveries.
     attempts: Trail = ()
     attempt_count: int = 0
     redelivered: int = 0
-    # What the receiver had negotiated: retries, delay and the like.
+    # The receiver's terms: retries, delay and others.
     policy: Mapping[str, Any] | None = None
     # How often the message had been replayed when it died.
     generation: int = 0
@@ -63,7 +63,7 @@ class DeadLetter(NamedTuple):
     # How often this letter was replayed, and by which job.
     replays: int = 0
     job: str = ""
-    # The reason without the meaning of the code, for the journal; stored letters have none.
+    # The reason without the meaning of the code, for the journal. Empty in stored letters.
     text: str = ""
 
     @classmethod
@@ -81,7 +81,7 @@ class DeadLetter(NamedTuple):
         redelivered: int = 0,
         policy: Mapping[str, Any] | None = None,
     ) -> Self:
-        """Make the letter for a message that this receiver (an absolute name) will not get."""
+        """Create the letter for a message and a receiver, named by its absolute name."""
         return cls(
             id=id,
             message=message.id,
@@ -108,11 +108,11 @@ class DeadLetter(NamedTuple):
         )
 
     def letter(self) -> Self:
-        """Return the letter itself, for callers that may also have a letter still to be made."""
+        """Return the letter itself: callers treat it like an `UnwrittenLetter`."""
         return self
 
     def envelope(self) -> dict[str, Any]:
-        """Return the data of the event: all that clients without extensions can see."""
+        """Return the data of the event, which is all that clients without extensions can read."""
         properties = self.properties
         qos: dict[str, Any] = {
             "sender": self.publisher,
@@ -140,7 +140,7 @@ class DeadLetter(NamedTuple):
         }
 
     def event_properties(self) -> dict[str, str]:
-        """Return the event's client properties, with xmlBlaster's names."""
+        """Return the event's client properties under xmlBlaster's names."""
         data = self.envelope()
         return {
             "__key": orjson.dumps(data["key"]).decode(),
@@ -167,16 +167,16 @@ def key_of(name: str) -> str:
 
 
 def subject_of(name: str) -> str:
-    """Return the subject of an absolute name."""
+    """Return the subject in an absolute name."""
     return name.partition(_CLIENT)[2].rpartition("/")[0]
 
 
 @lru_cache(maxsize=1000)
 def fingerprint(channel: str, code: str) -> str:
-    """Return a hash that letters share if they failed alike: on one channel with one code.
+    """Return a hash shared by all letters that failed on one channel with one code.
 
-    The reason is for people: it may name a message, and its wording may change. All channels for
-    replies are one here, because each request has a channel of its own.
+    It ignores the reason, whose wording may change or name a message. All reply channels count as
+    one, because each request has its own.
     """
     if channel.startswith(REPLIES):
         channel = REPLIES

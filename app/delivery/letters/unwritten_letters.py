@@ -1,4 +1,4 @@
-"""Letters of dead entries before they are written; `reactions` decides what becomes a dead letter.
+"""Letters of dead entries before they are written. `reactions` decides what becomes a dead letter.
 
 Thousands of entries may die at once, and writing their letters takes time.
 """
@@ -12,11 +12,11 @@ from holdfast.delivery.messages.entries import Entry
 
 
 class UnwrittenLetter(Protocol):
-    """A message that one receiver will not get; its letter is made with the call that stores it."""
+    """A dead entry whose letter is created when the call that stores it is sent."""
 
     @property
     def message(self) -> int:
-        """The message's id."""
+        """The message id."""
         ...
 
     @property
@@ -25,24 +25,24 @@ class UnwrittenLetter(Protocol):
         ...
 
     def letter(self) -> DeadLetter:
-        """Return the letter; it does not depend on when it is made."""
+        """Return the letter. Its content does not depend on when this is called."""
         ...
 
 
 class Death(NamedTuple):
-    """What the letters of one receiver that die together share."""
+    """What the letters of one receiver that die together have in common."""
 
-    # The absolute name.
+    # The receiver's absolute name.
     receiver: str
     code: ErrorCode
-    # What the receiver or the server said of it.
+    # The reason that the receiver or the server gave.
     text: str
-    # The terms of the receiver.
+    # The receiver's terms.
     policy: Mapping[str, Any] | None
 
 
 class DeadEntry:
-    """An entry as it was when it died, whatever happens to it later."""
+    """A snapshot of an entry at its death; later changes of the entry do not affect it."""
 
     __slots__ = (
         "_attempts",

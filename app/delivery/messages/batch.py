@@ -1,4 +1,4 @@
-"""Batches: the messages that a receiver was handed at one time."""
+"""Batches: the messages that one hand-over gives to a receiver."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -9,11 +9,11 @@ from holdfast.delivery.messages.message import Message
 
 
 class Batch:
-    """One hand-over; its messages are numbered from `seq` on.
+    """One hand-over. Its messages have consecutive numbers from `seq` on.
 
-    A batch is *fresh* if all its messages go for the first time and its receiver has nothing else
-    in flight or returned. A fresh batch has no entries: usually the receiver settles it as a whole,
-    and none are needed. Otherwise `InFlight.in_flight` makes them.
+    A batch is *fresh* if none of its messages was handed over before and the receiver has nothing
+    else in flight or returned. A fresh batch has no entries, because the receiver usually settles
+    it as a whole. If they are needed after all, `InFlight.in_flight` creates them.
     """
 
     __slots__ = (
@@ -42,11 +42,11 @@ class Batch:
         self.handed_at = handed_at
         # None in a fresh batch.
         self.entries = entries
-        # What its events say of the hand-over, although they may leave later: how often each was
-        # redelivered, unless the batch is fresh; and how many entries the queue had.
+        # What the events of this hand-over say, even if they are sent later: how often each was
+        # redelivered, unless the batch is fresh, and the length of the queue.
         self.redelivered = None if entries is None else [entry.redelivered for entry in entries]
         self.size = 0
-        # Entries of the previous batch for which this one had no room.
+        # Entries of the previous batch that did not fit into this one.
         self.set_aside = set_aside
 
     @property
@@ -56,11 +56,11 @@ class Batch:
 
     @property
     def has_repeats(self) -> bool:
-        """Whether it hands any message over again."""
+        """Whether it contains redeliveries."""
         return self.entries is not None and any(entry.attempts > 1 for entry in self.entries)
 
     def split(self, due: float) -> dict[int, Entry]:
-        """Make the entries of a fresh batch, by number; their responses are due at `due`."""
+        """Create the entries of a fresh batch, by number. Responses are due at `due`."""
         made = {
             seq: Entry(message, seq, self.number, 1, self.handed_at, due)
             for seq, message in enumerate(self.messages, self.seq)

@@ -1,4 +1,4 @@
-"""Entries: what a queue remembers of messages that were handed over."""
+"""Entries: the state of messages that were handed over at least once."""
 
 from enum import Enum
 from typing import TYPE_CHECKING
@@ -12,16 +12,16 @@ if TYPE_CHECKING:
 
 
 class SettledBy(Enum):
-    """The event that settles an entry after its hand-over."""
+    """What settles an entry after its hand-over."""
 
-    # Rows are looked up by identity; the default hash of enums is slow Python code.
+    # Enum's own hash is slow Python code; rows are looked up by identity.
     __hash__ = object.__hash__
 
-    # The transport has written it.
+    # The transport wrote it.
     WRITTEN = "written"
-    # The receiver has acknowledged its batch or a later one; unacknowledged entries are repeated.
+    # The receiver acked its batch or a later one. Unacked entries are sent again.
     BATCH = "batch"
-    # The receiver has given a verdict.
+    # The receiver gave a verdict.
     VERDICT = "verdict"
 
 
@@ -56,25 +56,25 @@ class Entry:
         self.message = message
         # The number of its last hand-over.
         self.seq = seq
-        # The number of its first hand-over: its place among returned entries, which may have been
-        # handed over again in another order.
+        # The number of its first hand-over, which is its place among returned entries. They may
+        # have been handed over again in another order.
         self.place = seq
         # The first of the consecutive batches that carried it, zero if none. `until` is the last of
-        # them if a later batch did not carry it: acknowledging that later one does not settle this
+        # them if a later batch did not carry it; an ack of that later batch does not settle this
         # entry.
         self.batch = batch
         self.until = 0
         self.attempts = attempts
         self.redelivered = 0
         self.handed_at = handed_at
-        # Handed over, and not returned since.
+        # Whether it is in flight: handed over and not returned since.
         self.is_in_flight = seq > 0
         # When a response is due; zero if never.
         self.due = due
-        # The receiver still works on it.
+        # Whether the receiver is still processing it.
         self.is_pending = False
-        # Whether nothing else was in flight when it was handed over: then only this message can be
-        # why the receiver failed.
+        # Whether nothing else was in flight when it was handed over. If so, only this message can
+        # be the reason why the receiver failed.
         self.was_alone = False
         # The trail of failed attempts.
         self.trail: Trail = ()
@@ -87,26 +87,27 @@ class Entry:
 
     @property
     def id(self) -> int:
-        """The id of its message."""
+        """The message id."""
         return self.message.id
 
     def for_others(self) -> Message:
         """Return the message for the queues of other sessions, with its attempts so far."""
         if not self.attempts:
             return self.message
-        # Earlier returns have been counted already.
+        # Earlier returns are counted already.
         redelivered = self.redelivered + self.is_in_flight
         return self.message.tried(
             FormerAttempts(self.attempts, redelivered, self.trail, self.was_alone)
         )
 
     def mark(self) -> Mark:
-        """Return how far it has come, for the store."""
-        # Positional, because field names take half as long again, and there may be ten thousand.
+        """Return the entry's progress, for the store."""
+        # Positional arguments: keywords take half as long again, and there may be ten thousand
+        # calls.
         return Mark(
             self.message.id,
             self.seq if self.is_in_flight else -self.seq,
-            # After a restart any later batch may be acknowledged.
+            # After a restart, any later batch may be acked.
             0 if self.until else self.batch,
             self.attempts,
             self.redelivered,

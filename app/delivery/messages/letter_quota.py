@@ -1,4 +1,4 @@
-"""The room that dead letters take in the store: in total, per channel and per subject."""
+"""The space that dead letters take in the store: in total, per channel and per subject."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -7,13 +7,13 @@ from typing import NamedTuple
 
 # The approximate size of a letter without its event.
 OVERHEAD = 1024
-# While letters are removed, this part of the limit is allowed on top.
+# While letters are being removed, this fraction of the limit is allowed on top.
 _SLACK = 8
 
 
 @dataclass(frozen=True, slots=True)
 class LetterLimits:
-    """The most dead letters, their most bytes, and the share of one channel or subject."""
+    """The limits of number and size of dead letters, and the share of one channel or subject."""
 
     count: int = 100_000
     bytes: int = 256 * 1024**2
@@ -21,7 +21,7 @@ class LetterLimits:
 
 
 class Removal(Enum):
-    """Why a letter was removed; the only labels of the metric."""
+    """Why a letter was removed. The metric has exactly these labels."""
 
     __hash__ = object.__hash__
 
@@ -32,7 +32,7 @@ class Removal(Enum):
 
 
 class Excess(NamedTuple):
-    """Too many letters: remove the oldest of this group until enough is free."""
+    """Too many letters: remove the oldest of this group until enough space is free."""
 
     why: Removal
     letters: int
@@ -53,12 +53,12 @@ class LetterUsage:
         self.bytes = 0
 
     def grow(self, letters: int, more: int) -> None:
-        """Add letters of this size, or remove them if the numbers are negative."""
+        """Add letters of this size. Negative numbers remove them."""
         self.count += letters
         self.bytes += more
 
     def lacks_room(self, more: int, limit: int) -> bool:
-        """Return whether not even the slack has room; a single letter always has room."""
+        """Return whether the letter exceeds even the slack. A single letter always fits."""
         return self.bytes > 0 and self.bytes + more > limit + limit // _SLACK
 
     def average(self) -> int:
@@ -67,11 +67,11 @@ class LetterUsage:
 
 
 class _Shares:
-    """The letters of each channel, or of each subject."""
+    """The letters of each channel or each subject."""
 
     def __init__(self) -> None:
         self._usage: dict[str, LetterUsage] = {}
-        # The channels, or subjects, beyond their share.
+        # The channels or subjects that exceed their share.
         self.large: dict[str, LetterUsage] = {}
 
     def lacks_room(self, name: str, more: int, share: int) -> bool:
@@ -79,7 +79,7 @@ class _Shares:
         return usage is not None and usage.lacks_room(more, share)
 
     def grow(self, name: str, letters: int, more: int, share: int) -> None:
-        """Add letters of this size, or remove them if the numbers are negative."""
+        """Add letters of this size. Negative numbers remove them."""
         usage = self._usage.get(name)
         if usage is None:
             if letters < 0:
@@ -95,10 +95,10 @@ class _Shares:
 
 
 class LetterQuota:
-    """The account of the dead letters that are in the store or about to be.
+    """Accounts for dead letters that are in the store or about to be.
 
-    A letter beyond a limit is kept, and the oldest of its group is removed for it. Removal takes a
-    moment: letters that arrive faster are not kept once the slack is used up.
+    A letter beyond a limit is kept, and the oldest letters of its group are removed to make room.
+    Removal takes time. Letters that arrive faster are not kept once the slack is used up.
     """
 
     def __init__(
@@ -110,19 +110,19 @@ class LetterQuota:
         # Called repeatedly while there are too many letters, or while their number is unknown.
         self.on_excess = on_excess
         self.begin()
-        # The number of letters removed for lack of room or for their age.
+        # How many letters were removed for lack of space or because of their age.
         self.removed = dict.fromkeys(Removal, 0)
-        # Whether the account includes the letters of former processes.
+        # Whether the account includes the letters of earlier processes.
         self.is_known = False
 
     def begin(self) -> None:
-        """Restart the account; the caller then calls `add` for every letter in the store."""
+        """Restart the account. The caller must then call `add` for every letter in the store."""
         self.all = LetterUsage()
         self._channels = _Shares()
         self._subjects = _Shares()
 
     def take(self, channel: str, subject: str, size: int) -> bool:
-        """Take room for a letter of an event of this size; False if there is none."""
+        """Reserve space for a letter whose event has this size. Returns False if there is none."""
         taken, limits = size + OVERHEAD, self.limits
         if (
             self.all.lacks_room(taken, limits.bytes)
@@ -135,7 +135,7 @@ class LetterQuota:
         return True
 
     def add(self, channel: str, subject: str, size: int) -> None:
-        """Add a letter that is in the store or will be, whether or not there is room."""
+        """Count a letter that is or will be in the store, even if there is no space for it."""
         self._grow(channel, subject, 1, size + OVERHEAD)
         if (
             self.all.bytes > self.limits.bytes
@@ -146,7 +146,7 @@ class LetterQuota:
             self._call()
 
     def free(self, channel: str, subject: str, size: int) -> None:
-        """Note that a letter has left the store."""
+        """Record that a letter has left the store."""
         self._grow(channel, subject, -1, -size - OVERHEAD)
 
     def _grow(self, channel: str, subject: str, letters: int, more: int) -> None:
@@ -155,7 +155,7 @@ class LetterQuota:
         self._subjects.grow(subject, letters, more, self.limits.share)
 
     def excess(self) -> Excess | None:
-        """Return what to remove next: first from groups beyond their share, then from all."""
+        """Return what to remove next: first from groups that exceed their share."""
         limits, usage = self.limits, self.all
         if not self.is_known:
             return None
@@ -172,7 +172,7 @@ class LetterQuota:
         return None
 
     def forget(self) -> None:
-        """Declare the account wrong: all letters must be counted again."""
+        """Mark the account as wrong. All letters must be counted again."""
         self.is_known = False
         self._call()
 

@@ -1,4 +1,4 @@
-"""Marks: how far entries have come, as the store remembers it."""
+"""Marks: the progress of entries, as stored."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
@@ -14,16 +14,16 @@ class Mark(NamedTuple):
     """The progress of one entry of a queue."""
 
     id: int
-    # The number of the last hand-over, negative if returned since; 0 if it is new.
+    # The number of the last hand-over: negative if returned since, 0 if the entry is new.
     seq: int = 0
     batch: int = 0
     attempts: int = 0
     redelivered: int = 0
-    # The place among returned entries: the number of the first hand-over; 0 if it is new.
+    # The place among returned entries, which is the number of the first hand-over; 0 if it is new.
     position: int = 0
     # The trail of failed attempts.
     trail: "Trail" = ()
-    # Of a new entry: whether nothing else was in flight in the last attempt elsewhere.
+    # For a new entry: whether nothing else was in flight during its last attempt in another queue.
     was_alone: bool = False
 
     @property
@@ -34,7 +34,7 @@ class Mark(NamedTuple):
         return self
 
     def with_former(self, message: "Message") -> "Message":
-        """Return the new message as the queue had it: with the attempts of other sessions."""
+        """Return a new message with the attempts that other sessions made."""
         if not self.attempts:
             return message
         return message.tried(
@@ -43,11 +43,11 @@ class Mark(NamedTuple):
 
 
 class Marked(Protocol):
-    """An entry whose state at the end of the turn is to be stored, whatever happens meanwhile."""
+    """An entry whose progress is stored as it stands when the turn ends."""
 
     @property
     def id(self) -> int:
-        """The id of its message."""
+        """The message id."""
         ...
 
     @property
@@ -60,22 +60,22 @@ class Marked(Protocol):
 
     @property
     def is_in_flight(self) -> bool:
-        """Whether it was not returned since its last hand-over."""
+        """Whether it has not been returned since its last hand-over."""
         ...
 
     def mark(self) -> Mark:
-        """Return how far it has come."""
+        """Return its progress."""
         ...
 
 
 class BatchMark(NamedTuple):
-    """A first hand-over to a session that had nothing else in flight."""
+    """The first hand-over to a session that had nothing else in flight."""
 
     number: int
-    # The number of the first message; the others follow.
+    # The number of the first message. The others follow consecutively.
     seq: int
     ids: Sequence[int]
 
     def marks(self) -> list[Mark]:
-        """Return the same as marks of single entries."""
+        """Return the same information as a mark for each entry."""
         return [Mark(id, seq, self.number, 1, 0, seq) for seq, id in enumerate(self.ids, self.seq)]

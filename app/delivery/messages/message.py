@@ -17,7 +17,7 @@ ORDINARY_PRIORITY = 5
 
 
 class Event:
-    """The bytes that a transport writes; it may cache its own form of them in `frame`."""
+    """The bytes that a transport writes. A transport may cache its own form of them in `frame`."""
 
     __slots__ = ("frame", "wire")
 
@@ -27,34 +27,34 @@ class Event:
 
 
 class CarriedRequest(Protocol):
-    """Learns who may answer the request, and who will not."""
+    """Records which sessions may answer the request and which will not."""
 
     def kept_with(self, keys: Iterable[str], /) -> Mapping[str, bytes]:
-        """Return what the store keeps of it in the same step as its message for these sessions."""
+        """Return the fields to store together with the message for these sessions."""
         ...
 
     def granted_to(self, keys: Iterable[str], /) -> None:
-        """Let the sessions with these names answer, which have a copy or will get one."""
+        """Allow these sessions to answer. They have a copy or will get one."""
         ...
 
     def lost(self, key: str, code: str, text: str, /) -> None:
-        """Note that this session has refused its copy, or will not get it, with this code."""
+        """Record that this session refused its copy, or will not get it, with this code."""
         ...
 
     def left(self, key: str, /) -> None:
-        """Note that this session has ended without a verdict, or will not get its copy."""
+        """Record that this session ended without a verdict, or will not get its copy."""
         ...
 
     def with_time_left(self, wire: bytes, now_ms: int, /) -> bytes:
-        """Return the event with the time that is left until its deadline."""
+        """Return the event with the time left until the deadline."""
         ...
 
 
 class Message(Event):
     """One published message.
 
-    `wire` is the complete event as JSON, which is never serialised again for a receiver.
-    `linger_s` makes the message lazy: it may wait that long for company. Decorators cache in
+    `wire` is the complete event as JSON; it is never serialised again for a receiver. `linger_s`
+    makes the message lazy: it may wait that long for other messages. Decorators cache in
     `event_start`, the journal in `journal_number` and `journal_frame`.
     """
 
@@ -97,54 +97,56 @@ class Message(Event):
     ) -> None:
         self.wire = wire
         self.frame = None
-        # When it was received, in nanoseconds; rising and unique within this node.
+        # When the server received it, in nanoseconds; increasing and unique on this node.
         self.id = id
         self.channel = channel
-        # The absolute name of the publishing session; empty for the server's own messages.
+        # The publisher's absolute session name; empty for the server's own messages.
         self.sender = sender
         self.linger_s = linger_s
-        # 0 to 9; higher priorities are handed over first.
+        # 0 to 9. Higher priorities are handed over first.
         self.priority = ORDINARY_PRIORITY
         self.life_ms: int | None = None
-        # When its lifetime ends and it leaves the queues in which it waits, in milliseconds since
-        # 1970; zero if never.
+        # When its lifetime ends and it leaves the queues in which it waits, in ms since 1970; zero
+        # if never.
         self.expires_ms = 0
         self.is_durable = False
-        # How much the channel keeps of such messages; None if nothing.
+        # How many messages of this kind the channel keeps; None if none.
         self.depth: HistoryDepth | None = None
-        # On whose account its history keeps it: a subject's or an address's; empty if nobody's.
+        # The subject or address whose quota pays for it in the history; empty if none does.
         self.account = ""
-        # A copy from the history of its channel.
+        # Whether it is a copy from the history of its channel.
         self.is_initial = False
-        # Published to one receiver, whatever it subscribed to.
+        # Whether it was published to one receiver, regardless of subscriptions.
         self.is_direct = False
         # The subjects and sessions that it is addressed to: `joe`, `joe/1`.
         self.addressed: Sequence[str] = ()
-        # Later messages may have been queued before it: it is inserted where its id places it.
+        # Whether later messages may be queued already: it is inserted in the order of ids.
         self.is_late = False
-        # The properties that the publisher adds for receivers, besides the data.
+        # Properties that the publisher added for receivers.
         self.properties: Mapping[str, Any] | None = None
         # How often it was replayed.
         self.generation = 0
-        # The attempts in queues of other sessions; only in copies that moved to another queue.
+        # Attempts made in queues of other sessions. Only copies that moved to another queue have
+        # them.
         self.former: FormerAttempts | None = None
-        # A message about another message, or only of momentary use: it never becomes a dead letter.
+        # Whether it never becomes a dead letter, because it is about another message or only useful
+        # now.
         self.leaves_no_letter = False
         self.event_start: bytes | None = None
         self.journal_number: Any = None
         self.journal_frame = 0
-        # The publish key, by which a repeat is recognised.
+        # The publish key, which identifies a repeat.
         self.key: PublishKey | None = None
-        # The topic that counts in how many queues it is; most channels are no topics.
+        # The topic that counts the queues containing it. Most channels are not topics.
         self.topic: Topic | None = None
-        # The request that it carries; most messages carry none.
+        # The request that it carries. Most messages carry none.
         self.request: CarriedRequest | None = None
-        # The receivers that refused it, if it is on a work queue; None if it is not.
+        # The receivers that refused it if it is on a work queue; None if it is not.
         self.refusals: Sequence[WorkRefusal] | None = None
 
     @property
     def is_routed(self) -> bool:
-        """Whether a subscription brought it."""
+        """Whether it was delivered because of a subscription."""
         return not (self.is_direct or self.generation)
 
     def is_addressed_to(self, key: str) -> bool:
@@ -154,16 +156,16 @@ class Message(Event):
         )
 
     def is_for(self, subject: str) -> bool:
-        """Whether it is addressed to the subject; a replay is for one session only."""
+        """Whether it is addressed to the subject. A replay is for one session only."""
         return subject in self.addressed and not self.generation
 
     @property
     def is_erased(self) -> bool:
-        """Whether its topic was erased by force since it was published."""
+        """Whether its topic was erased by force after it was published."""
         return self.topic is not None and self.id < self.topic.discards_before
 
     def tried(self, former: "FormerAttempts") -> "Message":
-        """Return a copy for other queues, which remembers these attempts."""
+        """Return a copy for other queues, with these attempts."""
         copy = self._copy()
         copy.linger_s = self.linger_s
         copy.is_direct = self.is_direct
@@ -192,23 +194,23 @@ class Message(Event):
         return copy
 
     def limit_life(self, life_ms: int, *, is_forced: bool) -> None:
-        """Set the lifetime; if forced, the message then leaves the queues in which it waits."""
+        """Set the lifetime. If `is_forced`, the message leaves all queues when it ends."""
         self.life_ms = life_ms
         if not life_ms:
-            # Volatile: only for receivers that are there now.
+            # Volatile: only for receivers that are connected now.
             self.depth = None
         self.expires_ms = self.id // NS_PER_MS + life_ms if is_forced else 0
 
     @property
     def expiration(self) -> dict[str, int | bool] | None:
-        """The lifetime as its publisher gave it."""
+        """The lifetime that the publisher set."""
         if self.life_ms is None:
             return None
         return {"lifeTime": self.life_ms, "forceDestroy": self.expires_ms > 0}
 
 
 def release(messages: "Iterable[Message]") -> None:
-    """Note that these messages left a queue, for topics, which count theirs in queues."""
+    """Record that these messages left a queue: topics count them."""
     for message in messages:
         if message.topic is not None:
             message.topic.release()

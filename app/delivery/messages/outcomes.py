@@ -12,21 +12,21 @@ if TYPE_CHECKING:
 
 
 class Way(Enum):
-    """The ways out of a queue. A dead entry leaves with its letter, by `StorePort.dead_letter`."""
+    """How an entry leaves a queue. Dead entries leave by `StorePort.dead_letter` instead."""
 
-    # The receiver has the message, by its own word or by its terms.
+    # The receiver confirmed it, or its terms count it as confirmed.
     ACKED = "acked"
-    # The message's lifetime is over.
+    # The message's lifetime ended.
     EXPIRED = "expired"
-    # Dropped without a dead letter, as agreed.
+    # Dropped without a dead letter, as the receiver's terms say.
     DISCARDED = "discarded"
-    # The store refused to keep it after all: there never was an entry.
+    # The store refused the message, so there never was an entry.
     NEVER_KEPT = "never kept"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Outcome:
-    """A way out, with the reason of a discard; each outcome is one object."""
+    """A way out, and the reason if the entry was discarded. Each outcome is a single object."""
 
     way: Way
     reason: Reason | None = None
@@ -39,13 +39,13 @@ DISCARDED = {reason: Outcome(Way.DISCARDED, reason) for reason in Reason}
 
 
 class Move(NamedTuple):
-    """One message leaves one queue for others."""
+    """One message leaves one queue and enters others."""
 
     message: "Message"
-    # The receiver whose queue it leaves, and those whose queues have it afterwards.
+    # The receiver whose queue it leaves, and the receivers whose queues have it afterwards.
     source: str
     targets: Sequence[str]
-    # How many of the targets, the first ones, did not have it before.
+    # How many of the targets, counted from the first, did not have it before.
     copies: int
-    # How many of the targets, the first ones, remember the attempts that the message brings along.
+    # How many of the targets, counted from the first, adopt the attempts that the message brings.
     remembering: int

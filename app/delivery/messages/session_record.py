@@ -1,4 +1,4 @@
-"""The stored form of a durable session: what of it survives a restart."""
+"""The stored form of a durable session: what survives a restart."""
 
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Protocol, Self
@@ -7,12 +7,12 @@ VERSION = 1
 
 
 class RecordUnreadable(Exception):
-    """A stored record that this version cannot read; the text says why."""
+    """This version cannot read a stored record. The text says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class HoldRecord:
-    """Whether the queue flows (`is_active`), or why it is held back; times are ms since 1970."""
+    """Whether the queue flows (`is_active`), or why it is held back. Times are ms since 1970."""
 
     is_active: bool = True
     reason: str = ""
@@ -22,7 +22,7 @@ class HoldRecord:
 
 
 class Recorded(Protocol):
-    """A session whose state at the end of the turn is to be stored, however often it changes."""
+    """A session whose state is stored once when the turn ends, however often it changes."""
 
     @property
     def key(self) -> str: ...
@@ -32,46 +32,48 @@ class Recorded(Protocol):
 
 @dataclass(slots=True)
 class SessionRecord:
-    """One durable session; times are ms since 1970."""
+    """One durable session. Times are ms since 1970."""
 
     key: str
     client_id: str
     browser: str
     subject: str
     number: int
-    # Its name on the wire: client/joe/1.
+    # The name on the wire: client/joe/1.
     name: str
-    # The effective terms that it negotiated in ext.delivery.
+    # The terms agreed in ext.delivery.
     delivery: dict[str, Any]
     acks: bool
-    # Whether its id is valid only with the browser's cookie.
+    # Whether requests must show the browser's cookie in addition to the client id.
     needs_cookie: bool = True
     # Whether a page of a known origin created it.
     is_of_page: bool = False
-    # The proof of its right to system events, valid as long as its token; empty if it has none.
+    # Proof of its right to system events, valid as long as its token; empty if it has no such
+    # right.
     warrant: str = ""
-    # The login of its client; None if nobody had to log in.
+    # The client's login; None if the server requires none.
     login: dict[str, Any] | None = None
     subscriptions: list[str] = field(default_factory=list)
-    # The QoS of subscriptions that have one.
+    # The QoS of subscriptions that have options.
     subscription_qos: dict[str, Any] = field(default_factory=dict)
-    # Those that ended without its client, until that knows.
+    # Subscriptions that ended without the client's doing, until the client is informed.
     lost_subscriptions: list[str] = field(default_factory=list)
     batch: int = 0
     seq: int = 0
     hold: HoldRecord = field(default_factory=HoldRecord)
-    # Refused for good under `onUserException: dead`: nothing is delivered before a new handshake.
+    # Whether the client refused everything under `onUserException: dead`. Then nothing is delivered
+    # before the next handshake.
     is_given_up: bool = False
     timeout_s: float = 0.0
-    # Whether the timeout was granted specially; it may exceed the server's limit.
+    # Whether the timeout was granted specially, so that it may exceed the server's limit.
     is_granted: bool = False
-    # Whether it was made for a message that is addressed to it, and no client has come yet.
+    # Whether it was created for a message addressed to it, and no client has come yet.
     is_unclaimed: bool = False
-    # Whether its client has cursors, and if so whether in the data, too.
+    # Whether its client has cursors and, if so, whether they also stand in the data.
     replay_ids: bool | None = None
-    # The secret part of its channel for replies; empty if it has none.
+    # The secret part of its reply channel; empty if it has none.
     ret: str = ""
-    # Its outstanding requests, in records of releases that kept them here.
+    # Its outstanding requests, in records of releases that stored them here.
     requests: list[dict[str, Any]] = field(default_factory=list)
     created_ms: int = 0
     seen_ms: int = 0
@@ -80,14 +82,14 @@ class SessionRecord:
         return self
 
     def to_json(self) -> dict[str, Any]:
-        """Return the record as JSON has it."""
+        """Return the record as a JSON object."""
         record = {each.name: getattr(self, each.name) for each in fields(self)}
         record["hold"] = asdict(self.hold)
         return {"v": VERSION, **record}
 
     @classmethod
     def of_json(cls, given: dict[str, Any]) -> Self:
-        """Read a record; ignore fields of later versions, use defaults for missing ones."""
+        """Read a record. Unknown fields are ignored; missing ones get defaults."""
         if given.get("v") != VERSION:
             raise RecordUnreadable(f"session record of version {given.get('v')}")
         known = {each.name: given[each.name] for each in fields(cls) if each.name in given}

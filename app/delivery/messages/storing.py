@@ -17,33 +17,33 @@ class PersistOutcome(Enum):
     """The result of storing a message."""
 
     KEPT = "kept"
-    # A message with the same key was stored before, and this one is not: see `PublishKey.first`.
+    # Not stored: an earlier message has the same key. See `PublishKey.first`.
     REPEATED = "repeated"
-    # Certainly not stored, now and later.
+    # Not stored, and it will not be.
     REFUSED = "refused"
-    # Unknown after 5 s. A second answer, one of the others, follows once it is known.
+    # Unknown after 5 s. A second answer with another outcome follows later.
     UNKNOWN = "unknown"
 
 
 class PublishKey:
-    """The publish key of one message, and what the store found under it."""
+    """The publish key of one message, and what the store knows about it."""
 
     __slots__ = ("digest", "first", "meaning")
 
     def __init__(self, digest: str) -> None:
         # A digest of the key and its owner: of fixed length, and not secret.
         self.digest = digest
-        # The message that was stored before with this key; 0 if this is the first.
+        # The id of the message stored earlier with this key; 0 if there is none.
         self.first = 0
-        # What a successful answer of the store means for this message.
+        # The outcome that a successful answer of the store means for this message.
         self.meaning = PersistOutcome.KEPT
 
 
 class RequestStep(NamedTuple):
-    """What a message means for a request whose reply it is, or whose end; or for its publisher.
+    """The effect of a message on the request that it answers or ends, or on its publisher.
 
-    The store changes these fields in the same step as it keeps the message. If the outcome is not
-    known at once, `known` is called with it later: with KEPT or REFUSED, once.
+    The store changes these fields in the same step in which it stores the message. If the outcome
+    is UNKNOWN at first, `known` is called later, once, with KEPT or REFUSED.
     """
 
     fields: RequestFields

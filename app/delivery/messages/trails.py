@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 
 import orjson
 
-# In attempts; longer trails keep only the first and the last. `max_attempts` limits hand-overs.
+# In attempts. Longer trails keep the first and the last ones. `max_attempts` limits hand-overs.
 LONGEST_TRAIL = 10
 # Longest text of one attempt, in bytes of JSON.
 MAX_TEXT = 100
-# The most bytes that one character takes in JSON.
+# How many bytes one character can take in JSON.
 _WIDEST = 6
 
 # Outcomes other than error codes.
@@ -23,19 +23,19 @@ TAKEN_OVER = "taken over"
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One failed hand-over; `time` in ms since 1970, `latency` in ms."""
+    """One failed hand-over. `time` is in ms since 1970, `latency` in ms."""
 
     n: int
     time: int
     node: str = ""
     transport: str = ""
-    # The error code, or one of the words above.
+    # The error code, or one of the outcomes above.
     outcome: str = ""
     latency: int | None = None
-    # The receiver's reason, or what the server found.
+    # The reason, from the receiver or the server.
     code: str = ""
     text: str = ""
-    # The `key` of the receiver, if the message was handed to several receivers.
+    # The `key` of the receiver, if the message was handed over to several.
     receiver: str = ""
 
     def to_json(self) -> dict[str, Any]:
@@ -48,19 +48,19 @@ Trail = tuple[Attempt, ...]
 
 
 class FormerAttempts(NamedTuple):
-    """The attempts that a message brings along from the queues of other sessions."""
+    """The attempts that a message brings from the queues of other sessions."""
 
     attempts: int
     redelivered: int
     trail: Trail
-    # Whether nothing else was in flight in the last attempt.
+    # Whether nothing else was in flight during the last attempt.
     was_alone: bool = False
 
 
 def joined(one: FormerAttempts, other: FormerAttempts) -> FormerAttempts:
     """Return the attempts of two copies of a message that become one.
 
-    The higher count holds: what both had before they were copies must not count twice.
+    The higher count applies: attempts made before the copies parted must not count twice.
     """
     more = max(one, other, key=attrgetter("attempts"))
     together = sorted({*one.trail, *other.trail}, key=attrgetter("time", "n"))
@@ -70,14 +70,14 @@ def joined(one: FormerAttempts, other: FormerAttempts) -> FormerAttempts:
 
 
 def extended(trail: Trail, attempt: Attempt) -> Trail:
-    """Return the trail with one more attempt; drops one from the middle if it is too long."""
+    """Return the trail with one more attempt; drops one in the middle if it is too long."""
     if len(trail) >= LONGEST_TRAIL:
         trail = thinned(trail)
     return (*trail, attempt)
 
 
 def first_and_last(attempts: Sequence[Attempt]) -> Trail:
-    """Return the first and the last attempts, if there are too many to keep."""
+    """Return the first and last attempts if there are too many to keep."""
     half = LONGEST_TRAIL // 2
     is_long = len(attempts) > LONGEST_TRAIL
     kept = (*attempts[:half], *attempts[-half:]) if is_long else attempts
@@ -91,7 +91,7 @@ def thinned(trail: Trail) -> Trail:
 
 
 def shortened(attempt: Attempt, most: int) -> Attempt:
-    """Return the attempt with at most this many bytes of its text."""
+    """Return the attempt with its text cut to this many bytes."""
     text = clipped(attempt.text, most)
     return attempt if text == attempt.text else replace(attempt, text=text)
 

@@ -1,6 +1,6 @@
-"""Verdicts: a receiver's answers to messages, each ok or a refusal with an error code.
+"""Verdicts: a receiver's answers to messages, each OK or a refusal with an error code.
 
-`Settlement` settles what they confirm; `reactions` decides what a refusal means.
+`Settlement` settles confirmed entries; `reactions` decides what a refusal means.
 """
 
 import re
@@ -11,17 +11,17 @@ from typing import Final, NamedTuple
 from holdfast.delivery.basics.error_codes import INTERNAL_ERROR, ErrorCode, of_receiver
 from holdfast.delivery.basics.json_text import to_json, whole
 
-# The longest text of a receiver, in characters ...
+# The longest text that a receiver may send, in characters ...
 _LONGEST_TEXT: Final = 1000
 # ... and the longest pause that it may ask for.
 _LONGEST_DELAY_MS: Final = 24 * 3_600_000
 _MEMBERS: Final = frozenset(["seq", "state", "errorCode", "message", "delay"])
-# Errors quote no other names of options and members.
+# Error texts quote names of options and members only if they match this.
 QUOTABLE: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
 
 
 class Verdict(NamedTuple):
-    """A verdict; unless ok, it has a code that the server can act upon."""
+    """A verdict. Unless it is OK, it has a code that the server can act on."""
 
     seq: int
     ok: bool
@@ -31,10 +31,10 @@ class Verdict(NamedTuple):
 
 
 class ClientVerdicts(NamedTuple):
-    """All that one message of a client says about deliveries."""
+    """Everything that one message of a client says about deliveries."""
 
     verdicts: Sequence[Verdict] = ()
-    # The numbers of the entries that it still works on.
+    # The numbers of the entries that it is still processing.
     pending: frozenset[int] = frozenset()
 
 
@@ -42,7 +42,7 @@ SILENT: Final = ClientVerdicts()
 
 
 class WorkRefusal(NamedTuple):
-    """A receiver has refused a message of a work queue; others may take it."""
+    """A receiver's refusal of a message of a work queue. Other receivers may accept it."""
 
     # The `key` of the receiver.
     key: str
@@ -51,33 +51,30 @@ class WorkRefusal(NamedTuple):
 
 
 class Refusals:
-    """The refusals in one message of a client, in order; thousands take several turns."""
+    """The refusals in one message of a client, in order. Thousands take several turns."""
 
     def __init__(self, refusals: Iterable[Verdict]) -> None:
-        # The verdicts that are not carried out yet.
+        # Verdicts that are not carried out yet.
         self.rest = deque(refusals)
-        # Whether anything was refused. Then the receiver's answer must wait for the store: the
-        # receiver never repeats a refusal that was answered, so after a restart its next
-        # acknowledgement would settle the message.
+        # Whether any entry was refused. If so, the reply must wait for the store: a receiver never
+        # repeats a refusal that was answered, so after a crash its next ack would settle the
+        # message.
         self.refused_any = False
 
 
 class Unreadable(Exception):
-    """An unreadable verdict; the text is the path of the unreadable part."""
+    """A verdict is unreadable. The text is the path of the unreadable part."""
 
 
 def read_client_verdicts(given: Mapping[str, object], most: int) -> ClientVerdicts:
-    """Read the verdicts, `most` at most, and pending numbers of `ext.delivery`.
-
-    Raises `Unreadable`.
-    """
+    """Read at most `most` verdicts, and the pending numbers. Raises `Unreadable`."""
     verdicts = read_verdicts(given["verdicts"], most) if "verdicts" in given else ()
     pending = _read_pending(given["pending"]) if "pending" in given else SILENT.pending
     return ClientVerdicts(verdicts, pending)
 
 
 def read_verdicts(given: object, most: int) -> Sequence[Verdict]:
-    """Read a list of verdicts, `most` at most. Raises `Unreadable`."""
+    """Read a list of up to `most` verdicts. Raises `Unreadable`."""
     if type(given) is not list or len(given) > most:
         raise Unreadable("verdicts")
     verdicts = []
@@ -125,14 +122,14 @@ def _refusal(seq: int, given: object, text: str, delay: object) -> Verdict:
 
 
 def _quoted(given: object) -> str:
-    """Return what was sent as a code, whatever it is."""
+    """Return a code as it was sent, quoted, whatever its type."""
     if given is None:
         return ""
     return given if type(given) is str else to_json(given).decode()
 
 
 def _wrong_member(element: dict[str, object]) -> str | None:
-    """Return the unknown member: to ignore it could turn a refusal into consent."""
+    """Return an unknown member. Ignoring it could turn a refusal into an OK."""
     for name, value in element.items():
         if name not in _MEMBERS:
             return f".{name}" if QUOTABLE.fullmatch(name) else ""

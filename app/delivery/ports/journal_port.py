@@ -1,14 +1,14 @@
 """The port to the journal, and the path of an event into it: from call to note to frame.
 
-The core says once what happened to entries, to the ledger. `app/delivery/ports/ledger.py` has the
-table of which event takes which of two ways into the journal.
+The core reports each change of an entry once, to the ledger. `app/delivery/ports/ledger.py` lists
+which of two ways each event takes into the journal.
 
-*Live.* The ledger reports to the journal what the store does not learn, by the methods under that
-heading: publishes and hand-overs of receivers that are not durable. Other parts of the core report
+*Live.* The ledger reports to the journal, by the methods under that heading, what the store does
+not see: publishes and hand-overs of receivers that are not durable. Other parts of the core report
 sessions, dispatchers, holds and requests there.
 
-*By a note.* The ledger reports each change of the store to the store alone (`StorePort`): the
-change and its event in the journal must both survive a kill of the process, or neither.
+*By a note.* The ledger reports a change of the store to the store alone (`StorePort`): the change
+and its journal event must either both survive a kill of the process, or neither.
 
 1. The ledger calls `keep`, `move`, `mark_batch`, `mark`, `settle` with the outcome, or
    `dead_letter`; the hub calls `keep` for publishes, because it waits for the answer, and the end
@@ -18,16 +18,16 @@ change and its event in the journal must both survive a kill of the process, or 
 3. `app/store/journaling.py` numbers the note and puts it into its call: the script changes the
    store and leaves the note in the hash `notes:<node>`, in one step (`app/store/lua/note.lua`).
 4. When the store has answered, `answered` puts the note's events into the next frame.
-5. Once a second, or a tenth of a second later if there are many, `app/journal/journal.py` writes a
+5. Once a second, or after a tenth of a second if there are many, `app/journal/journal.py` writes a
    frame with the numbers of its notes: the script adds the frame to the stream `journal:<node>` and
    removes those notes, in one step (`app/store/lua/frame.lua`).
 6. A new process first reads the notes that a killed one left in `notes:<node>`, and writes their
    events (`app/journal/journal_writer.py`, `find`).
 
-Refusals are no changes of the store, but those of durable receivers leave with the note of the call
+Refusals do not change the store, but refusals of durable receivers go into the note of the call
 that carries them out (`refused_with_note`).
 
-Two kinds of notes matter only after a kill: those of ended sessions (`note_left`) and of replayed
+Two kinds of notes matter only after a kill: notes of ended sessions (`note_left`) and of replayed
 letters (`note_replayed`). The ledger reports these events live, and `skip_note` drops their notes.
 """
 
@@ -46,109 +46,110 @@ if TYPE_CHECKING:
 
 
 class DeliveryJournal:
-    """Writes the journal. This null object writes nothing; it is used when the journal is off."""
+    """Writes the journal. This null object, used when the journal is off, writes nothing."""
 
     # Whether the journal is written.
     is_writing = False
-    # The number of frames that were trimmed before all readers had read them.
+    # The number of frames trimmed before all readers had read them.
     unread = 0
 
     @property
     def dropped(self) -> int:
-        """The number of events that are in no frame."""
+        """The number of events that no frame contains."""
         return 0
 
     def beat(self, now: float) -> None:
-        """Advance the clock; called every tenth of a second."""
+        """Advance the clock. Called every tenth of a second."""
 
     # Live: the most frequent events; `now` is the loop's time
 
     def published(self, message: "Message", copies: int) -> None:
-        """Note a message for `copies` receivers whose queues are not in the store."""
+        """Record a message for `copies` receivers whose queues are not in the store."""
 
     def handed(self, receiver: "Receiver", messages: "Sequence[Message]", now: float) -> None:
-        """Note first hand-overs; the sequence must no longer change."""
+        """Record first hand-overs. The sequence must not change afterwards."""
 
     def written(self, receiver: "Receiver", messages: "Sequence[Message]", now: float) -> None:
-        """Note first hand-overs that are settled by being written."""
+        """Record first hand-overs that are settled when written."""
 
     def acked(self, receiver: "Receiver", messages: "Sequence[Message]", now: float) -> None:
-        """Note acknowledged messages; the sequence must no longer change."""
+        """Record acked messages. The sequence must not change afterwards."""
 
     def end_round(self) -> None:
-        """Note that this turn has no further hand-overs."""
+        """End the turn's hand-overs: no more follow."""
 
     # Live: other events of messages
 
     def replayed(self, key: str, message: "Message", letter: int) -> None:
-        """Note that a dead letter became a message again: one more copy, for this session."""
+        """Record that a dead letter became a message again: one more copy, for this session."""
 
     def handed_again(self, receiver: "Receiver", entries: "Iterable[Entry]") -> None:
-        """Note hand-overs of which some are repeats."""
+        """Record hand-overs that include redeliveries."""
 
     def refused(
         self, receiver: "Receiver", entries: "Iterable[Entry]", code: "ErrorCode", text: str
     ) -> None:
-        """Note failed deliveries; the outcome of the entries is reported separately."""
+        """Record failed deliveries. The outcome of the entries is reported separately."""
 
     def refused_with_note(
         self, receiver: "Receiver", entries: "Iterable[Entry]", code: "ErrorCode", text: str
     ) -> None:
-        """Note failed deliveries with the notes of the calls which change these entries."""
+        """Record failed deliveries in the notes of the calls that change these entries."""
 
     def returned(self, receiver: "Receiver", entries: "Iterable[Entry]") -> None:
-        """Note that entries were returned to the queue."""
+        """Record entries that returned to the queue."""
 
     def settled(
         self, receiver: "Receiver", messages: "Sequence[Message]", outcome: "Outcome"
     ) -> None:
-        """Note undelivered messages that the store does not learn of."""
+        """Record undelivered messages that the store does not have."""
 
     def turned_away(
         self, receivers: "Sequence[Receiver]", message: "Message", outcome: "Outcome"
     ) -> None:
-        """Note receivers whose queues refused a message that the store never had for them."""
+        """Record receivers whose queues refused a message that the store never had for them."""
 
     def moved(self, moves: "Sequence[Move]") -> None:
-        """Note messages that moved from one queue to others; the store has none of them."""
+        """Record messages that moved from one queue to others. The store has none of them."""
 
     # Live: sessions, dispatchers, holds
 
     def session(self, receiver: "Receiver", what: str) -> None:
-        """Note that a session began, ended, or changed its client."""
+        """Record that a session began, ended, or changed its client."""
 
     def dispatcher(self, receiver: "Receiver", state: "DispatcherState") -> None:
-        """Note that the dispatcher entered this state."""
+        """Record that the dispatcher entered this state."""
 
     def held(self, who: str, *, receiver: str | None = None, channel: str | None = None) -> None:
-        """Note that a queue or channel is held back until it is released."""
+        """Record that a queue or channel is held back until it is released."""
 
     def released(
         self, who: str, *, receiver: str | None = None, channel: str | None = None
     ) -> None:
-        """Note that a queue or channel was released."""
+        """Record that a queue or channel was released."""
 
     def publishes_refused(self, reason: str, channel: str, count: int) -> None:
-        """Note how many publishes were refused; without a channel, on any."""
+        """Record how many publishes were refused; `channel` is empty if it is unknown."""
 
     # Live: requests and their replies
 
     def asked(self, requester: "Receiver", channel: str, timeout_ms: int) -> None:
-        """Note a request."""
+        """Record a request."""
 
     def request_ended(self, how: str, requester: "Receiver", channel: str, id: int) -> None:
-        """Note how the request with this message ended."""
+        """Record how the request with this message id ended."""
 
     def replied(self, what: str, responder: "Receiver", channel: str, id: int) -> None:
-        """Note what became of a reply; without a channel, it answers no known request."""
+        """Record what happened to a reply; without a channel, it answers no known request."""
 
-    # Notes. The store asks for them when calls are about to be sent, in the order of the calls. A
-    # store that was emptied gets everything again, and asks again. b"" means nothing to note.
+    # Notes. The store asks for them, in the order of its calls, just before it sends these. After
+    # it was emptied, it receives everything again and asks again. b"" means that there is nothing
+    # to note.
 
     def note_kept(self, messages: Sequence[tuple["Message", Sequence[str]]]) -> bytes:
         """Return the note of messages that enter these sessions' queues, or only a history.
 
-        A message with a publish key is asked for alone; a repeated one leaves no note.
+        A message with a publish key gets a call of its own. A repeat leaves no note.
         """
         return b""
 
@@ -161,7 +162,7 @@ class DeliveryJournal:
         marked: Mapping[str, Collection[int]],
         hand_overs: Mapping[str, Sequence[tuple[int, int]]],
     ) -> bytes:
-        """Return the note of changed entries and of their hand-overs, for each session.
+        """Return the note of changed entries and their hand-overs, for each session.
 
         Args:
             marked: Message ids.
@@ -182,22 +183,22 @@ class DeliveryJournal:
         return b""
 
     def note_left(self, sessions: Mapping[str, Sequence[int]]) -> bytes:
-        """Return the note of sessions that ended, with the messages that waited for them."""
+        """Return the note of sessions that ended, with the messages still in their queues."""
         return b""
 
     def note_replayed(self, letters: Sequence[tuple["DeadLetter", str]]) -> bytes:
         """Return the note of letters to be replayed to these sessions.
 
-        It has a first line, and one line for each letter; the store keeps the lines of the letters
-        that could be replayed.
+        It has a header line, and one line for each letter. The store keeps the lines of letters
+        that it could replay.
         """
         return b""
 
     def answered(self, number: int, *, is_there: bool) -> None:
-        """Note whether the store has the oldest unanswered note, and its number there."""
+        """Report whether the store has the oldest unanswered note, and its number there."""
 
     def skip_note(self, number: int) -> None:
-        """Skip the note with this number; its events were reported live."""
+        """Skip the note with this number: its events were reported live."""
 
 
 NO_JOURNAL = DeliveryJournal()

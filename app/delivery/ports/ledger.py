@@ -1,7 +1,8 @@
-"""The ledger: what happened to entries is said here once; store, journal and counters follow.
+"""The ledger: the core reports here, once, what happened to entries; it informs store and journal.
 
 The store has the entries of durable receivers, and each of its calls leaves a note for the journal.
-Of all other entries the journal learns live. So most events have two ways, and never both:
+For all other entries, the ledger reports to the journal live. So most events have two ways, and
+never take both:
 
 | What happened    | Entries in the store               | Other entries                        |
 | ---------------- | ---------------------------------- | ------------------------------------ |
@@ -20,12 +21,12 @@ Of all other entries the journal learns live. So most events have two ways, and 
 Some events have only one way:
 
 * `dead`: every letter is stored. `dead_letter` has the note, and removes the entry if there is one.
-* `marked`: how far an entry has come, by `mark`, which without a hand-over is no event.
-* `returned`: live; `mark` stores what it changed.
-* `left` behind in an ended session, `replayed` from a letter: live. The store has them by `forget`
-  and by the replay's own script, whose notes matter only after a kill.
+* `marked`: an entry's progress, by `mark`. Without a hand-over this is not an event.
+* `returned`: live; `mark` stores the entries that changed.
+* `left` in an ended session, `replayed` from a letter: live. The store records them by `forget` and
+  by the replay's script, whose notes matter only after a kill.
 
-The queue itself counts what is acked or redelivered, and the hub what it accepts. All other
+The queue itself counts acked and redelivered entries, and the hub counts accepted ones. All other
 outcomes are counted here.
 """
 
@@ -51,7 +52,7 @@ _WRITTEN: Final = SettledBy.WRITTEN
 
 
 class Ledger:
-    """Tells the store or the journal what happened to entries, and counts outcomes."""
+    """Reports to the store or the journal what happened to entries, and counts outcomes."""
 
     def __init__(self, store: "StorePort", journal: DeliveryJournal = NO_JOURNAL) -> None:
         self._store = store
@@ -65,7 +66,7 @@ class Ledger:
         self._journal.published(message, copies)
 
     def copied(self, message: "Message", receiver: Receiver) -> None:
-        """Record that a message of a history enters the receiver's queue, too."""
+        """Record that the receiver's queue got a message from a history."""
         if message.is_durable and receiver.is_durable:
             self._store.keep(message, (receiver.key,), _ignore)
         else:
@@ -76,7 +77,7 @@ class Ledger:
         self._journal.replayed(key, message, letter)
 
     def moved(self, moves: "Sequence[Move]") -> None:
-        """Record messages that moved from one queue to others, where each is accepted again."""
+        """Record messages that moved to other queues, where each counts as accepted again."""
         self.counters.moved += len(moves)
         self.counters.accepted += sum([each.copies for each in moves])
         kept = [each for each in moves if each.message.is_durable]
@@ -89,7 +90,7 @@ class Ledger:
     # Hand-overs and failures
 
     def handed_over(self, receiver: Receiver, batch: "Batch", now: float) -> None:
-        """Record a hand-over, which may have no messages."""
+        """Record a hand-over, which may be empty."""
         if batch.entries is not None:
             if receiver.is_durable:
                 self.marked(receiver, batch.entries)
@@ -103,14 +104,14 @@ class Ledger:
                 self._journal.handed(receiver, batch.messages, now)
 
     def marked(self, receiver: Receiver, entries: Collection[Entry]) -> None:
-        """Record how far these entries have come."""
+        """Record the progress of these entries."""
         if receiver.is_durable and entries:
             self._store.mark(receiver.key, entries)
 
     def refused(
         self, receiver: Receiver, entries: Collection[Entry], code: "ErrorCode", text: str
     ) -> None:
-        """Record failed deliveries; the caller records the outcome of the entries, too."""
+        """Record failed deliveries. The caller also records the outcome of the entries."""
         if receiver.is_durable:
             self._journal.refused_with_note(receiver, entries, code, text)
         else:
@@ -119,7 +120,7 @@ class Ledger:
     def returned(
         self, receiver: Receiver, back: Collection[Entry], changed: Collection[Entry]
     ) -> None:
-        """Record entries that are back in the queue, and all that this changed."""
+        """Record entries that returned to the queue, and all entries that changed with them."""
         if back:
             self._journal.returned(receiver, back)
         self.marked(receiver, changed)
@@ -127,9 +128,9 @@ class Ledger:
     # Out of queues
 
     def acked(self, receiver: Receiver, messages: "Sequence[Message]", now: float) -> None:
-        """Record messages that left the queue as acknowledged, confirmed or written.
+        """Record messages that left the queue because they were acked, confirmed or written.
 
-        The sequence must no longer change.
+        The sequence must not change afterwards.
         """
         if receiver.is_durable:
             self._store.settle(receiver.key, [message.id for message in messages], ACKED)
@@ -139,7 +140,7 @@ class Ledger:
             self._journal.written(receiver, messages, now)
 
     def settled(self, receiver: Receiver, messages: "Sequence[Message]", outcome: Outcome) -> None:
-        """Record messages that left the queue expired or discarded."""
+        """Record messages that left the queue because they expired or were discarded."""
         self._count(len(messages), outcome)
         kept, others = self._of_store(receiver, messages)
         if others:
@@ -152,8 +153,8 @@ class Ledger:
     ) -> None:
         """Record that the message is discarded because the queue refused it.
 
-        Receivers for which the store never had it are added to `crowd`; the caller then calls
-        `crowd_turned_away` for all of them.
+        Receivers for which the store never had it are added to `crowd`. The caller must then call
+        `crowd_turned_away` once for all of them.
         """
         if _may_have(receiver, (message,)):
             self.settled(receiver, (message,), outcome)
@@ -163,7 +164,7 @@ class Ledger:
     def crowd_turned_away(
         self, crowd: Sequence[Receiver], message: "Message", outcome: Outcome
     ) -> None:
-        """Record the receivers that `turned_away` has collected."""
+        """Record the receivers that `turned_away` collected."""
         if crowd:
             self._count(len(crowd), outcome)
             self._journal.turned_away(crowd, message, outcome)
@@ -177,7 +178,8 @@ class Ledger:
     ) -> None:
         """Store the letters that some of these entries become, and call `done`.
 
-        The entries have left the queue together; the caller records the outcome of the others.
+        The entries left the queue together. The caller records the outcome of those without
+        letters.
         """
         self.counters.dead += len(letters)
         is_kept = _may_have(receiver, [entry.message for entry in entries])
@@ -186,21 +188,21 @@ class Ledger:
     def dead_again(
         self, key: str, message: "Message", letter: int, another: "UnwrittenLetter"
     ) -> None:
-        """Record that a letter became a message and another letter at once: its session is gone."""
+        """Record that a replayed letter became another letter, because its session is gone."""
         self._journal.replayed(key, message, letter)
         self.counters.accepted += 1
         self.counters.dead += 1
         self._store.dead_letter([another], key if message.is_durable else None)
 
     def lost(self, receiver: Receiver, entries: Sequence[Entry]) -> None:
-        """Record entries that should have become dead letters, but the store's buffer is full."""
+        """Record entries without a dead letter, because the store's buffer is full."""
         self._count(len(entries), DISCARDED[Reason.STORE_UNAVAILABLE])
         if not receiver.is_durable:
             messages = [entry.message for entry in entries]
             self._journal.settled(receiver, messages, DISCARDED[Reason.STORE_UNAVAILABLE])
 
     def left(self, receiver: Receiver, messages: "Sequence[Message]", outcome: Outcome) -> None:
-        """Record what is discarded with an ended session; the store knows of its end already."""
+        """Record messages discarded with an ended session, which the store has removed."""
         self._count(len(messages), outcome)
         self._journal.settled(receiver, messages, outcome)
 
@@ -214,7 +216,7 @@ class Ledger:
     def _of_store(
         self, receiver: Receiver, messages: "Sequence[Message]"
     ) -> "tuple[Sequence[Message], Sequence[Message]]":
-        """Divide the messages into those to report to the store, and the others."""
+        """Divide the messages into those that the store may have and the others."""
         if not _may_have(receiver, messages):
             return (), messages
         if not self._store.is_full:
@@ -224,7 +226,7 @@ class Ledger:
 
 
 def _may_have(receiver: Receiver, messages: "Sequence[Message]") -> bool:
-    """Return whether the store has, or may be about to have, entries of these messages."""
+    """Return whether the store has these entries or is about to have them."""
     if receiver.is_durable:
         return True
     return not receiver.takes_messages and any(message.is_durable for message in messages)

@@ -26,7 +26,7 @@ class CodeKind(Enum):
 
 
 def classify(code: ErrorCode) -> CodeKind:
-    """Return the kind of a code; codes that receivers may not send count as the user's."""
+    """Return the kind of a code. Codes that receivers may not send count as `user.*`."""
     if code.listed is error_codes.HOLDBACK:
         return CodeKind.HOLDBACK
     if code.listed is error_codes.DEAD_MESSAGE:
@@ -52,7 +52,7 @@ class ForRest(Enum):
 
 
 class OnUserException(Enum):
-    """Whether a receiver that refuses a message continues or ends."""
+    """Whether a receiver that refuses a message goes on or ends."""
 
     CONTINUE = "continue"
     DEAD = "dead"
@@ -60,20 +60,20 @@ class OnUserException(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """One failed delivery, as reported by the client or found by the server."""
+    """One failed delivery, reported by the client or detected by the server."""
 
     code: ErrorCode
     text: str
     delay_s: float | None = None
     channel: str = ""
-    # How often the message has been handed over to this receiver.
+    # How many times the message was handed over to this receiver.
     attempts: int = 1
     by_client: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class Reaction:
-    """A row of the table; nothing is handed over for `pause_s`."""
+    """A row of the table. Nothing is handed over for `pause_s`."""
 
     message: ForMessage
     rest: ForRest
@@ -84,7 +84,7 @@ class Reaction:
     pause_s: float | None = None
 
     def __post_init__(self) -> None:
-        # Otherwise the rest would overtake the message, or the message would outlive the queue.
+        # Otherwise, later messages would overtake this one, or it would outlive its queue.
         if (self.message is ForMessage.STAYS) is not (self.rest is ForRest.STAYS):
             raise ValueError("message and rest must both stay, or neither")
         ends = self.ends_session or self.input in (DispatcherInput.GIVE_UP, DispatcherInput.END)
@@ -110,13 +110,13 @@ REACTIONS: dict[CodeKind, Reaction] = {
 
 
 class ErrorHandler(Protocol):
-    """Decides on a failure without side effects; all sessions of a channel share it."""
+    """Decides how to react to a failure, for all sessions of a channel. No side effects."""
 
     def react(self, failure: Failure, dispatcher: Dispatcher, now: float) -> Reaction: ...
 
 
 class PartialErrorHandler(Protocol):
-    """A plug-in: decides like an `ErrorHandler`, or returns None to leave it to the next."""
+    """A plug-in. Decides like an `ErrorHandler`, or returns None to let the next one decide."""
 
     def react(self, failure: Failure, dispatcher: Dispatcher, now: float, /) -> Reaction | None: ...
 
@@ -145,7 +145,7 @@ def _react_to_connection(failure: Failure, dispatcher: Dispatcher) -> Reaction:
 class RetryThenDead:
     """Redelivers a refused message with doubling pauses before it becomes a dead letter.
 
-    An example of a plug-in. It keeps order, so everything behind the message waits too.
+    An example of a plug-in. It preserves order: everything behind the message waits too.
     """
 
     def __init__(
@@ -170,13 +170,13 @@ class RetryThenDead:
         return Reaction(ForMessage.STAYS, ForRest.STAYS, counts_redelivered=True, pause_s=pause_s)
 
     def _pause_s(self, attempts: int) -> float:
-        """Between half of the backoff and all of it, so that receivers do not retry in step."""
+        """Return half to all of the backoff at random, so that receivers do not retry in step."""
         backoff_s = self._backoff_s * 2.0 ** min(attempts - 1, 30)
         return min(backoff_s, self._longest_s) * (1 + self._random()) / 2
 
 
 class ErrorHandlerChain:
-    """Asks handlers in order; one that returns None, or no valid reaction, is skipped."""
+    """Asks handlers in order, and skips those that return None or an invalid reaction."""
 
     def __init__(self, first: Sequence[PartialErrorHandler], last: ErrorHandler) -> None:
         self._first = first
@@ -187,7 +187,7 @@ class ErrorHandlerChain:
             try:
                 reaction = handler.react(failure, dispatcher, now)
             except BaseException:
-                # A reaction is needed whatever a plug-in's code does: the message waits for it.
+                # There must be a reaction even if a plug-in fails: the message waits for it.
                 log.exception("error handler %s failed", type(handler).__name__)
                 continue
             if isinstance(reaction, Reaction) and _is_possible(reaction, dispatcher):
@@ -196,7 +196,7 @@ class ErrorHandlerChain:
 
 
 def _is_possible(reaction: Reaction, dispatcher: Dispatcher) -> bool:
-    """Return whether retries are left: without any, waiting would never end."""
+    """Return whether a retry is left. Without one, the message would wait forever."""
     return (
         reaction.input not in (DispatcherInput.REFUSAL, DispatcherInput.LOSS)
         or not dispatcher.gives_up()

@@ -1,4 +1,4 @@
-"""The port of the delivery core to the owner of its receivers."""
+"""The port through which the delivery core calls the owner of its receivers."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
@@ -12,22 +12,22 @@ R_contra = TypeVar("R_contra", bound=Receiver, contravariant=True)
 
 
 class Owner(Protocol[R_contra]):
-    """The owner of the receivers, and what the core asks of it."""
+    """Owns the receivers and answers the core's questions about them."""
 
     def fail_session(self, receiver: R_contra, code: ErrorCode, /) -> None:
-        """End the receiver, whose queue the caller has emptied; nothing more may enter it."""
+        """End the receiver. The caller has emptied its queue; nothing may enter it afterwards."""
         ...
 
     def announce(self, dead: Sequence[UnwrittenLetter], done: Callable[[], None], /) -> None:
-        """Report stored letters to their listeners, if there are any, then call `done`."""
+        """Announce stored letters to their listeners, if there are any, then call `done`."""
         ...
 
     def note(self, receiver: R_contra, now: float, /) -> None:
-        """Note that the receiver's record or its next deadline has changed."""
+        """Schedule the receiver: its record or its next deadline has changed."""
         ...
 
     def handler(self, receiver: R_contra, channel: str, /) -> ErrorHandler:
-        """Return the error handler of this receiver on this channel."""
+        """Return the error handler for this receiver on this channel."""
         ...
 
     def wants_letters(self, receiver: R_contra, channel: str, /) -> bool:
@@ -35,7 +35,7 @@ class Owner(Protocol[R_contra]):
         ...
 
     def max_attempts(self, channel: str, /) -> int | None:
-        """Return how many hand-overs a message of the channel has at most; None if unlimited."""
+        """Return how often a message of the channel may be handed over; None if unlimited."""
         ...
 
     def reached(self, channel: str, now: float, /) -> Iterable[str]:
@@ -43,7 +43,7 @@ class Owner(Protocol[R_contra]):
         ...
 
     def alert(self, channel: str, reason: str, /) -> None:
-        """Report that a channel is held back, because its receivers refuse its messages."""
+        """Alert operators: a channel is held back because its receivers refuse its messages."""
         ...
 
     def release(self, channel: str, /) -> None:
@@ -51,5 +51,5 @@ class Owner(Protocol[R_contra]):
         ...
 
     def policy(self, receiver: R_contra, /) -> Mapping[str, Any] | None:
-        """Return the terms that the receiver negotiated."""
+        """Return the terms that the receiver agreed on."""
         ...

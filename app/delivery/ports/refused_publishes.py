@@ -6,16 +6,16 @@ from holdfast.delivery.basics.channels import REPLIES
 from holdfast.delivery.ports.journal_port import DeliveryJournal
 
 _MINUTE_S: Final = 60.0
-# The most reasons and channels that are told apart within a minute, and the longest name of a
-# channel: clients choose the channels, and must not drive other events out of the journal.
+# How many reasons and channels are distinguished within a minute, and how long a channel name may
+# be. Clients choose the channels, and must not crowd other events out of the journal.
 _MOST: Final = 100
 _LONGEST: Final = 256
-# All channels for replies count as this one, and those beyond the limit as none.
+# All reply channels count as this one. Channels beyond the limit are counted without a name.
 _ALL_REPLIES: Final = f"{REPLIES}*"
 
 
 class RefusedPublishes:
-    """Counts until the minute is over; `tick` is called repeatedly with the time."""
+    """Counts until the minute is over. Call `tick` regularly with the time."""
 
     def __init__(self, journal: DeliveryJournal) -> None:
         self._journal = journal
@@ -23,7 +23,7 @@ class RefusedPublishes:
         self._ends_at = 0.0
 
     def note(self, reason: str, channel: str) -> None:
-        """Count one; the channel is empty if the message names none that exists."""
+        """Count one refusal. `channel` is empty if the message names no valid channel."""
         if channel.startswith(REPLIES):
             channel = _ALL_REPLIES
         case = (reason, channel if len(channel) <= _LONGEST else "")
@@ -38,7 +38,7 @@ class RefusedPublishes:
             self.flush()
 
     def flush(self) -> None:
-        """Journal what was counted."""
+        """Report the counts to the journal."""
         for (reason, channel), count in self._counts.items():
             self._journal.publishes_refused(reason, channel, count)
         self._counts.clear()

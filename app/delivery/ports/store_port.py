@@ -16,17 +16,17 @@ if TYPE_CHECKING:
 
 
 class StorePort(Protocol):
-    """Stores changes at least once and in order; reports results by callbacks in later turns.
+    """Stores changes at least once and in order. Callbacks report results in later turns.
 
     All changes of one turn of the event loop are sent together: save (requests, then sessions),
-    keep, move, hand over, mark, settle, dead-letter, forget. Acks may follow a little later, unless
-    a new batch would replace the one that they belong to. Repeating a change has no effect. While
-    the store is unavailable, all but `keep` wait for its return.
+    keep, move, hand over, mark, settle, dead-letter, forget. Acks may follow slightly later, unless
+    a new batch would replace the one that they belong to. Changes are idempotent. While the store
+    is unavailable, all changes except `keep` wait until it is back.
     """
 
     @property
     def is_available(self) -> bool:
-        """Whether durable work is possible now; if not, `keep` is refused."""
+        """Whether the store can take durable work now; if not, `keep` is refused."""
         ...
 
     @property
@@ -41,17 +41,17 @@ class StorePort(Protocol):
 
     @property
     def is_full(self) -> bool:
-        """Whether the buffer of unsent changes is full; then settle nothing."""
+        """Whether the buffer of unsent changes is full. If so, settle nothing."""
         ...
 
     @property
     def keys_dropped(self) -> int:
-        """The number of publish keys that were forgotten early for lack of memory."""
+        """The number of publish keys forgotten early for lack of memory."""
         ...
 
     @property
     def letter_quota(self) -> "LetterQuota":
-        """The quota of the dead letters; take from it before calling `dead_letter`."""
+        """The quota of dead letters. Take from it before you call `dead_letter`."""
         ...
 
     def keep(
@@ -61,39 +61,37 @@ class StorePort(Protocol):
         done: "Callable[[PersistOutcome], None]",
         fields: "RequestFields" = ...,
     ) -> None:
-        """Store the message in the queues of these sessions, or in none.
+        """Store the message in the queues of these sessions, or in no queue.
 
-        The fields of requests change in the same step, or not at all; a message with a publish key
-        has none.
+        A receiver is a session's `key`, or the name of the channel for its history. The fields of
+        requests change in the same step, or not at all. A message with a publish key has no such
+        fields.
 
-        A receiver is a session's `key`, or the name of the channel for its history.
-
-        A publish key is stored in the same step; of the messages with the same key only the first
-        is stored. `done` is called once, and a second time after `PersistOutcome.UNKNOWN`.
+        A publish key is stored in the same step; only the first message with a given key is stored.
+        `done` is called once, and a second time after `PersistOutcome.UNKNOWN`.
         """
         ...
 
     def move(self, moves: "Sequence[Move]") -> None:
-        """Move messages with their attempts; each leaves one queue and enters others at once.
+        """Move messages with their attempts. Each leaves one queue and enters others in one step.
 
-        The call's note reports it to the journal.
+        The note of the call reports the move to the journal.
         """
         ...
 
     def mark(self, receiver: str, marked: "Collection[Marked]") -> None:
-        """When the turn ends, store how far these entries have come by then.
+        """Store the progress of these entries, as it stands when the turn ends.
 
-        The journal records the hand-overs of the entries that are in flight at the time of this
-        call.
+        The journal records the hand-overs of those entries that are in flight when this is called.
         """
         ...
 
     def mark_batch(self, receiver: str, batch: "BatchMark") -> None:
-        """Store a fresh batch, the usual case; it replaces the session's last batch."""
+        """Store a fresh batch, the common case. It replaces the session's previous batch."""
         ...
 
     def settle(self, receiver: str, ids: Sequence[int], outcome: "Outcome") -> None:
-        """Remove entries; the call's note reports the outcome to the journal."""
+        """Remove entries. The note of the call reports the outcome to the journal."""
         ...
 
     def dead_letter(
@@ -104,16 +102,17 @@ class StorePort(Protocol):
     ) -> None:
         """Remove dead entries from their queue and store their letters, in one step; call `done`.
 
-        Each letter is made when its call is sent. `receiver` is None if the queue is not durable.
+        Each letter is created when its call is sent. `receiver` is None if the queue is not
+        durable.
         """
         ...
 
     def save(self, session: "Recorded") -> None:
-        """Create or replace the record of a session; the record is made when the turn ends."""
+        """Create or replace a session's record, as it stands when the turn ends."""
         ...
 
     def save_requests(self, fields: "RequestFields") -> None:
-        """Store these fields of requests; remove those that are empty."""
+        """Store these fields of requests. Empty values remove fields."""
         ...
 
     def leave_history(self, channel: str, id: int) -> None:
@@ -121,11 +120,11 @@ class StorePort(Protocol):
         ...
 
     def forget(self, receiver: str, ids: Sequence[int]) -> None:
-        """Remove the session and the rest of its queue."""
+        """Remove the session and its queue."""
         ...
 
     def save_channel_hold(self, channel: str, held: "ChannelHold") -> None:
-        """Store the channel hold until the channel is released; it survives this process."""
+        """Store a hold of a channel, so that it survives this process, until `release`."""
         ...
 
     def release(self, channel: str) -> None:
@@ -137,9 +136,9 @@ class StorePort(Protocol):
         ...
 
     def after(self, done: Callable[[], None]) -> None:
-        """Call `done` in a later turn, when all earlier calls have been answered."""
+        """Call `done` in a later turn, once the store has answered all earlier calls."""
         ...
 
     def flush(self) -> None:
-        """Send the urgent changes now instead of at the end of the turn."""
+        """Send urgent changes now instead of when the turn ends."""
         ...

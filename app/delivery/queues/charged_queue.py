@@ -1,4 +1,4 @@
-"""A shared queue that knows the senders of the messages that wait in it."""
+"""A shared queue that charges its messages to the quotas of their senders."""
 
 from collections.abc import Sequence
 
@@ -7,14 +7,14 @@ from holdfast.delivery.messages.message import Message
 from holdfast.delivery.queues.queue import CallbackQueue, QueueLimits
 from holdfast.delivery.topics.senders import Senders
 
-# `SharedQueues` checks the limits before a message enters; what returns always fits.
+# `SharedQueues` checks the limits before a message enters. Requeued messages always fit.
 _UNLIMITED = QueueLimits(entries=2**62, bytes=2**62)
 
 
 class ChargedQueue(CallbackQueue):
-    """A shared queue, which charges its messages to the quotas of their senders.
+    """A shared queue that charges its messages to the quotas of their senders.
 
-    Messages that return from sessions, or come from the store, are charged to nobody.
+    Messages requeued by sessions or loaded from the store are not charged.
     """
 
     __slots__ = ("_accounts", "_senders")
@@ -22,7 +22,7 @@ class ChargedQueue(CallbackQueue):
     def __init__(self, counters: Counters, senders: Senders) -> None:
         super().__init__(_UNLIMITED, counters)
         self._senders = senders
-        # The senders to whom a message is charged, by its id.
+        # The senders that a message is charged to, by its id.
         self._accounts: dict[int, Sequence[str]] = {}
 
     def charge(self, message: Message, senders: Sequence[str]) -> None:
@@ -32,12 +32,12 @@ class ChargedQueue(CallbackQueue):
             self._senders.add(senders, len(message.wire))
 
     def discharge(self, message: Message) -> None:
-        """Stop charging a message: it has left the queue, or did not enter it."""
+        """Stop charging a message that left the queue or did not enter it."""
         senders = self._accounts.pop(message.id, ())
         self._senders.remove(senders, len(message.wire))
 
     def clear(self) -> None:
-        """Remove everything; the caller has counted it."""
+        """Remove everything. The caller has counted it."""
         for message in self.new:
             self.discharge(message)
         super().clear()

@@ -1,11 +1,11 @@
-"""Decides whether a queue may flow and when the next attempt is, by contact, failures and holds."""
+"""Decides whether a queue may flow and when the next attempt is due."""
 
 from dataclasses import dataclass
 from enum import Enum
 
-# The first attempt after a failure comes soon, whatever the configured delay (seconds).
+# The first attempt after a failure follows soon, whatever the configured delay (seconds).
 FIRST_ATTEMPT_S = 0.4
-# The least pause after a refusal; it doubles with each hand-over (seconds), ...
+# The shortest pause after a refusal (seconds). It doubles with each hand-over, ...
 _LEAST_PAUSE_S = 0.1
 # ... up to this, or to the session's delay if that is longer.
 _LONGEST_LEAST_PAUSE_S = 1.0
@@ -24,7 +24,7 @@ class DispatcherState(Enum):
 
 
 class DispatcherInput(Enum):
-    """Events that change a receiver's state."""
+    """Inputs that change a receiver's state."""
 
     __hash__ = object.__hash__
 
@@ -32,7 +32,7 @@ class DispatcherInput(Enum):
     ATTEMPT = "attempt"
     LOSS = "loss"
     REFUSAL = "refusal"
-    # Not in the table: holding back does not depend on the connection and leaves its state.
+    # Not in the table: a hold leaves the connection state unchanged.
     HOLD = "hold"
     GIVE_UP = "give up"
     END = "end"
@@ -56,30 +56,30 @@ NEXT: dict[tuple[DispatcherState, DispatcherInput], DispatcherState] = {
 
 
 def least_pause_s(attempts: int, longest_s: float = 0.0) -> float:
-    """The least pause before a message is handed over again, whatever the receiver asks for."""
+    """The shortest pause before a message is handed over again, whatever the receiver asks for."""
     grown_s = _LEAST_PAUSE_S * 2.0 ** min(attempts - 1, 30)
     return min(grown_s, max(longest_s, _LONGEST_LEAST_PAUSE_S))
 
 
 def step(state: DispatcherState, seen: DispatcherInput) -> DispatcherState:
-    """Return the state after `seen`; without a row the state stays, so DEAD is final."""
+    """Return the next state. Without a row the state stays, so DEAD is final."""
     return NEXT.get((state, seen), state)
 
 
 class WaitReason(Enum):
-    """The event that ends the wait of a POLLING receiver."""
+    """What a POLLING receiver waits for."""
 
-    # Contact was lost: a connect is a successful attempt, a missing one a failed attempt.
+    # Contact was lost: a connect counts as a successful attempt, a missing one as a failed one.
     CLIENT = "client"
-    # The receiver refused or gave no verdict: connects wait until the attempt is due.
+    # The receiver refused or gave no verdict: connects are held until the attempt is due.
     TIME = "time"
-    # Both: it refused, then contact was lost before the attempt was due.
+    # Both: it refused, and then contact was lost before the attempt was due.
     CLIENT_AND_TIME = "client and time"
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """The policy of retries: -1 `retries` are unlimited, a `delay_s` of 0 turns retries off."""
+    """When to retry: `retries` -1 is unlimited, `delay_s` 0 turns retries off."""
 
     retries: int = 0
     delay_s: float = 60.0
@@ -88,7 +88,7 @@ class Policy:
 
 @dataclass(frozen=True, slots=True)
 class QueueHold:
-    """Why, since when and until when (ms since 1970) a queue is held back, and by whom."""
+    """Who holds a queue back, why, since when and until when (ms since 1970)."""
 
     reason: str
     who: str
@@ -102,10 +102,10 @@ DEFAULT_POLICY = Policy()
 class Dispatcher:
     """The dispatcher of one receiver. Call `due` at `deadline`; None means never.
 
-    `attempt` is the retry counter: the number of the attempt that is awaited or has been made. A
-    connect resets it, unless the receiver refused something after its last ack. While POLLING,
-    `deadline` is the time of the next attempt; while ALIVE, the end of a pause. `since` is when
-    the state was entered; None means since the receiver began or, if DEAD, ended.
+    `attempt` is the retry counter: the number of the attempt that is awaited or was made. A connect
+    resets it, unless the receiver refused something after its last ack. While POLLING, `deadline`
+    is the time of the next attempt; while ALIVE, the end of a pause. `since` is when the state was
+    entered; None means when the receiver began or, if DEAD, when it ended.
     """
 
     __slots__ = (
@@ -129,8 +129,8 @@ class Dispatcher:
         self.hold_record: QueueHold | None = None
         self._awaited: WaitReason | None = None
         self._has_refused = False
-        # True if nothing is wrong: everything flows, and contact and acks change nothing. This is
-        # the usual case, so callers skip those calls.
+        # Whether everything flows and contact and acks change nothing. This is the common case, in
+        # which callers skip those calls.
         self.is_calm = False
 
     @property
@@ -143,7 +143,7 @@ class Dispatcher:
         return self.state is DispatcherState.DEAD
 
     def flows(self, now: float) -> bool:
-        """Return whether anything may be handed over."""
+        """Return whether the queue may hand anything over."""
         return (
             self.state is DispatcherState.ALIVE
             and self.hold_record is None
@@ -151,13 +151,13 @@ class Dispatcher:
         )
 
     def gives_up(self) -> bool:
-        """Return whether the next failure is the last; while held back or POLLING there is none."""
+        """Return whether the next failure is the last. Not while held back or POLLING."""
         if self.is_dead:
             return True
         return self.hold_record is None and self._awaited is None and self._is_exhausted()
 
     def contact(self, now: float) -> None:
-        """The receiver has connected."""
+        """Record that the receiver connected."""
         if self._awaited in (WaitReason.TIME, WaitReason.CLIENT_AND_TIME):
             self._awaited = WaitReason.TIME
             self.due(now)
@@ -174,7 +174,7 @@ class Dispatcher:
         )
 
     def lost(self, now: float) -> None:
-        """The receiver has been silent for too long."""
+        """Record that the receiver was silent for too long."""
         if self.is_dead:
             return
         if self._awaited is not None:
@@ -185,9 +185,9 @@ class Dispatcher:
             self._fail(DispatcherInput.LOSS, WaitReason.CLIENT, now)
 
     def refused(self, now: float, delay_s: float | None = None, attempts: int = 1) -> None:
-        """The receiver refused a message, or gave no verdict in time.
+        """Record that the receiver refused a message or gave no verdict in time.
 
-        `attempts` is how often the message was handed over: the least pause grows with it.
+        `attempts` is how often the message was handed over; the shortest pause grows with it.
         """
         self.is_calm = False
         self._has_refused = True
@@ -197,11 +197,11 @@ class Dispatcher:
         if self._awaited is None:
             self._fail(DispatcherInput.REFUSAL, WaitReason.TIME, now, delay_s, least_s)
         elif self._awaited is WaitReason.TIME and self.deadline is not None:
-            # Refusals of entries handed over before the failure belong to the same failure.
+            # Refusals of entries handed over before the failure are part of the same failure.
             self.deadline = max(self.deadline, now + max(delay_s or 0.0, least_s))
 
     def due(self, now: float) -> None:
-        """Act on a deadline that has passed."""
+        """Handle a deadline that has passed."""
         if self.deadline is None or now < self.deadline:
             return
         if self._awaited in (WaitReason.CLIENT, WaitReason.CLIENT_AND_TIME):
@@ -210,32 +210,32 @@ class Dispatcher:
             self._step(DispatcherInput.ATTEMPT, now)
 
     def pause(self, now: float, pause_s: float) -> None:
-        """Hand nothing over for a while; this is not a failure."""
+        """Hand nothing over for a while. This is not a failure."""
         self.is_calm = False
         if self.state is DispatcherState.ALIVE:
             self.deadline = max(self.deadline or now, now + pause_s)
 
     def acked(self) -> None:
-        """The receiver has taken an entry: retries start from the first again."""
+        """Record that the receiver accepted an entry: the retry counter starts over."""
         self._has_refused = False
         self.attempt = min(self.attempt, 1) if self._awaited else 0
 
     def hold_back(self, record: QueueHold) -> None:
-        """Hold the queue back; meanwhile lost contact never ends the receiver."""
+        """Hold the queue back. While it is held, lost contact never ends the receiver."""
         self.is_calm = False
         self.hold_record = record
         if self._awaited in (WaitReason.CLIENT, WaitReason.CLIENT_AND_TIME):
             self._lose_waiting()
 
     def resume(self, now: float) -> None:
-        """Release the queue; it flows if the connection allows it."""
+        """Resume the queue. It flows if the connection allows it."""
         self.hold_record = None
         if self._awaited is WaitReason.CLIENT and self.deadline is None:
-            # An away client still has time to return.
+            # A client that is away still gets time to return.
             self.deadline = now + self._pause_s()
 
     def end(self, why: DispatcherInput = DispatcherInput.END) -> None:
-        """Hand over nothing from now on."""
+        """Hand nothing over from now on."""
         self._step(why)
 
     def _lose_waiting(self) -> None:
@@ -274,7 +274,7 @@ class Dispatcher:
         awaited: WaitReason | None = None,
         deadline: float | None = None,
     ) -> None:
-        """Change the state; if nothing is awaited, all is well or over."""
+        """Change the state. Without `awaited`, the receiver is alive or dead."""
         state = step(self.state, seen)
         if state is not self.state:
             self.state, self.since = state, now

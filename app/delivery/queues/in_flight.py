@@ -1,4 +1,4 @@
-"""One receiver's entries in flight or returned: what an ack settles, and what comes again."""
+"""The entries of one receiver that are in flight or returned, and what an ack settles."""
 
 from collections.abc import Collection, Iterable, Sequence
 from operator import attrgetter
@@ -10,7 +10,7 @@ from holdfast.delivery.messages.entries import Entry, SettledBy
 from holdfast.delivery.messages.message import Message, release
 from holdfast.delivery.queues import lifetimes
 
-# A receiver that never acknowledges gets its batches again at once this many times, ...
+# Batches of a receiver that never acks are sent again this many times without a pause, ...
 _FREE_REPEATS = 3
 # ... then after a pause that doubles from the first to the second of these (seconds).
 _FIRST_PAUSE_S = 0.1
@@ -25,8 +25,8 @@ by_place = attrgetter("place")
 class InFlight:
     """The head of a receiver's queue: entries in flight, then entries in `returned`.
 
-    What is in flight is either one fresh batch or entries, which `in_flight` makes of that batch
-    when a caller needs them. Usually the receiver has settled the batch before that.
+    In flight is either one fresh batch or a set of entries. `in_flight` converts the batch into
+    entries when a caller needs them; usually the receiver has settled the batch before that.
     """
 
     __slots__ = (
@@ -60,52 +60,52 @@ class InFlight:
     def __init__(self, counters: Counters) -> None:
         self._counters = counters
         self.settling = _WRITTEN
-        # Whether the receiver can refuse single messages. If not, nothing is learned from small
-        # batches after a failure.
+        # Whether the receiver can refuse single messages. If not, small batches after a failure
+        # reveal nothing.
         self.gives_verdicts = False
-        # In the order of the next hand-over, by the number of the last one.
+        # By the number of the last hand-over, in the order of the next one.
         self.returned: dict[int, Entry] = {}
         self._handed: dict[int, Entry] = {}
         # The batch in flight, while it is fresh.
         self._fresh: Batch | None = None
-        # Totals of the whole queue, new messages included.
+        # Totals of the whole queue, including new messages.
         self.count = 0
         self.size = 0
         self.batch = 0
         self.seq = 0
         self.response_timeout_s = 0.0
-        # The last number before those of the last hand-over.
+        # The highest number before the last hand-over.
         self._last_seq = 0
-        # The last number that a former client received.
+        # The highest number that a former client received.
         self._former_seq = 0
-        # The last number that the client is known, or can be assumed, to have received.
+        # The highest number that the client is known or assumed to have received.
         self._heard = 0
         self._repeats = 0
-        # Whether the receiver may still work on an entry.
+        # Whether the receiver may still be processing an entry.
         self.has_pending = False
-        # The most entries that may go together: one more than the receiver has taken since its last
-        # failure. Zero means no limit: no failure since the queue was empty.
+        # How many entries may be handed over together: one more than the receiver has settled since
+        # its last failure. Zero means no limit: no failure since the queue was empty.
         self.window = 0
-        # The entry that went alone for its last attempt; nothing joins it while it is in flight.
+        # The entry that was handed over alone for its last attempt. Nothing joins it while it is in
+        # flight.
         self.on_last_attempt: Entry | None = None
-        # The message that probes its channel, although the channel is held back.
+        # The message that probes its channel although the channel is held back.
         self.probe: Message | None = None
-        # Whether a former process numbered the batches of this queue.
+        # Whether an earlier process numbered the batches of this queue.
         self.is_restored = False
-        # Waiting messages with a limited lifetime, the first to expire first.
+        # Waiting messages with a lifetime, sorted by expiry.
         self.expiring: list[Message] | None = None
-        # The next four hold until the queue is empty. New messages may be in another order
-        # than that of their arrival, ...
+        # These four flags are reset when the queue is empty. New messages may be out of order, ...
         self.is_mixed = False
-        # ... a message found no room, ...
+        # ... a message did not fit, ...
         self.is_overflowing = False
-        # ... some messages may be of topics, which count them, ...
+        # ... some messages may belong to topics, which count them, ...
         self.has_topics = False
-        # ... and other sessions may have been handed messages that wait here.
+        # ... and other sessions may have handed over messages that wait here.
         self.has_former = False
 
     def in_flight(self) -> dict[int, Entry]:
-        """Return the entries in flight by number; make those of a fresh batch."""
+        """Return the entries in flight by number. Creates the entries of a fresh batch."""
         fresh = self._fresh
         if fresh is not None:
             self._fresh = None
@@ -113,7 +113,7 @@ class InFlight:
         return self._handed
 
     def glance(self) -> Batch | list[Entry]:
-        """Return what is in flight for those who only look: a fresh batch stays one."""
+        """Return what is in flight without creating entries for a fresh batch."""
         fresh = self._fresh
         return [*self._handed.values()] if fresh is None else fresh
 
@@ -128,7 +128,7 @@ class InFlight:
 
     @property
     def has_tried(self) -> bool:
-        """Whether anything is in flight or returned."""
+        """Whether any entry is in flight or returned."""
         return self._fresh is not None or bool(self._handed) or bool(self.returned)
 
     def _due(self, handed_at: float) -> float:
@@ -136,7 +136,7 @@ class InFlight:
         return handed_at + self.response_timeout_s if self.response_timeout_s else 0.0
 
     def unanswered(self) -> list[Entry]:
-        """Return the entries in flight that are neither acknowledged nor pending."""
+        """Return the entries in flight that are neither acked nor pending."""
         if self.settling is not _BATCH:
             return []
         return [entry for entry in self.in_flight().values() if not entry.is_pending]
@@ -148,16 +148,16 @@ class InFlight:
         for entry in lost:
             entry.redelivered += 1
 
-    # Receipt without acknowledgement
+    # Receipt without acks
 
     def hear(self, seq: int) -> None:
-        """Note that the client has received the entries up to this number."""
+        """Record that the client has received the entries up to this number."""
         self._heard = max(self._heard, seq)
 
     def lose_reply(self, *, is_whole: bool) -> list[Entry]:
-        """Put back the entries of a reply that may be lost, unless the client has shown receipt.
+        """Return the entries of a lost reply to the queue, except those that the client received.
 
-        With `is_whole`, the reply arrives complete or not at all, so receipt of one entry shows
+        With `is_whole`, a reply arrives completely or not at all, so receipt of one entry proves
         receipt of all.
         """
         if is_whole and self._heard > self._last_seq:
@@ -172,7 +172,7 @@ class InFlight:
     # Writing
 
     def leave_late(self, batch: Batch, now: float) -> None:
-        """Count the time for responses to this batch from now: the store kept its reply waiting."""
+        """Restart the response timeout of this batch: the store delayed its reply."""
         if batch is self._fresh:
             batch.handed_at = now
             return
@@ -182,26 +182,26 @@ class InFlight:
                 entry.handed_at, entry.due = now, self._due(now)
 
     def written(self, batch: Batch) -> Sequence[Message]:
-        """Note that the transport took this batch; return the messages that this settles."""
+        """Record that the transport took this batch. Returns the messages that this settles."""
         if self.settling is not _WRITTEN:
             return ()
         return self._settle_all() if batch is self._fresh else self.settle(batch.numbers)
 
     def not_written(self, batch: Batch) -> list[Entry]:
-        """Put back a batch of which the transport wrote nothing."""
+        """Return a batch to the queue of which the transport wrote nothing."""
         handed = self.in_flight()
         entries = [handed[seq] for seq in batch.numbers if seq in handed]
         for entry in entries:
-            # A message that was never written cannot be why the receiver failed.
+            # A message that was never written cannot be the reason why the receiver failed.
             entry.was_alone = False
             if entry.batch == batch.number:
                 entry.batch = 0
         return self._put_back(entries)
 
-    # Acknowledgements and verdicts
+    # Acks and verdicts
 
     def acknowledge(self, batch: int) -> Sequence[Message]:
-        """Settle the batches up to this one; a number outside 0..last settles nothing."""
+        """Settle the batches up to this one. A number outside 0..last settles nothing."""
         if (
             batch == self.batch
             and not (self.returned or self.has_pending)
@@ -222,7 +222,7 @@ class InFlight:
             for seq, entry in self.in_flight().items()
             if entry.batch <= batch and not entry.is_pending
         ]
-        # Returned entries that had arrived but were not handed over again.
+        # Returned entries that arrived after all and were not handed over again.
         passed += [
             seq
             for seq, entry in self.returned.items()
@@ -233,7 +233,7 @@ class InFlight:
         return self.settle(passed)
 
     def _settle_all(self) -> Sequence[Message]:
-        """Settle the usual case: the receiver acknowledged all that is in flight."""
+        """Settle everything in flight. The common case: the receiver acked all of it."""
         fresh, self._fresh = self._fresh, None
         settled: Sequence[Message]
         if fresh is not None:
@@ -249,7 +249,7 @@ class InFlight:
         return settled
 
     def settle(self, seqs: Iterable[int]) -> Sequence[Message]:
-        """Settle these numbers as acked; ignore unknown ones."""
+        """Settle these numbers as acked. Unknown ones are ignored."""
         settled = [entry.message for entry in self.withdraw(seqs)]
         self.widen(len(settled))
         self._counters.acked += len(settled)
@@ -263,36 +263,37 @@ class InFlight:
             self.window = 1
 
     def widen(self, count: int) -> None:
-        """Allow larger batches again after the receiver has dealt with `count` entries."""
+        """Allow larger batches again after the receiver has settled `count` entries."""
         if self.window:
             self.window += count
 
     def room(self, limit: int) -> int:
-        """Return how many entries may go together under this agreed limit; no limit if negative."""
+        """Return how many entries may be handed over together; no limit if negative."""
         window = self.window
         return window if window and not 0 <= limit <= window else limit
 
     def awaits_last_attempt(self) -> bool:
-        """Return whether the entry that went alone for its last attempt is still in flight."""
+        """Return whether the entry that was handed over alone for its last attempt is in flight."""
         entry = self.on_last_attempt
         if entry is None or self._handed.get(entry.seq) is not entry:
             return False
         return entry.is_pending or self.settling is not _BATCH
 
     def coming_again(self) -> list[Entry]:
-        """Return the entries that go first in the next batch, in the order of `place`."""
-        # An entry that went again while the receiver worked on a later one is behind that one.
+        """Return the entries at the start of the next batch, in the order of `place`."""
+        # If an entry was redelivered while the receiver processed a later one, it comes after that
+        # one.
         return sorted([*self.unanswered(), *self.returned.values()], key=by_place)
 
     def find(self, seq: int) -> Entry | None:
-        """Return the entry whose last number this is, as the present client knows it."""
+        """Return the entry whose last number this is, as the current client knows it."""
         entry = self.in_flight().get(seq)
         if entry is None and seq > self._former_seq:
             return self.returned.get(seq)
         return entry
 
     def withdraw(self, seqs: Iterable[int]) -> list[Entry]:
-        """Remove these entries; the caller counts their outcome."""
+        """Remove these entries. The caller counts their outcome."""
         taken, handed = [], self.in_flight()
         for seq in seqs:
             entry = handed.pop(seq, None)
@@ -314,12 +315,12 @@ class InFlight:
         self._untrack_lifetimes(messages)
         self._leave(messages)
 
-    # Returns
+    # Returns to the queue
 
     def give_back(self, since: int = 0) -> list[Entry]:
-        """Put back the entries from this number on, ahead of everything else.
+        """Return entries to the queue, from this number on, ahead of all others.
 
-        The receiver saw them and wants them again, so acknowledging an earlier batch no longer
+        The receiver has seen them and wants them again, so an ack of an earlier batch no longer
         settles them.
         """
         entries = [entry for seq, entry in self.in_flight().items() if seq >= since]
@@ -331,7 +332,7 @@ class InFlight:
         return self._put_back(entries)
 
     def return_all(self) -> list[Entry]:
-        """Put back everything after a loss of contact; acknowledgements may still arrive."""
+        """Return all entries to the queue after a loss of contact. Acks may still arrive."""
         entries = list(self.in_flight().values())
         for entry in entries:
             if entry.is_pending:
@@ -341,7 +342,7 @@ class InFlight:
         return self._put_back(entries)
 
     def change_hands(self) -> list[Entry]:
-        """Put back everything for the next client, which counts batches from 1; return it all."""
+        """Return all entries to the queue for the next client, which counts batches from 1."""
         back = self.give_back()
         for entry in back:
             entry.redelivered += 1
@@ -363,14 +364,14 @@ class InFlight:
         return entries
 
     def _line_up(self, entries: Iterable[Entry]) -> None:
-        """Put these in the order of their next hand-over."""
+        """Add these to the returned entries, in the order of the next hand-over."""
         entries = sorted(entries, key=by_place)
         for entry in entries:
             entry.is_in_flight = False
         self.returned = {entry.seq: entry for entry in entries}
 
     def keep_pending(self, seqs: Collection[object]) -> None:
-        """Note that the receiver works on exactly these entries."""
+        """Record that the receiver is processing exactly these entries."""
         self.has_pending = bool(seqs)
         for seq, entry in self.in_flight().items():
             entry.is_pending = seq in seqs
@@ -378,7 +379,7 @@ class InFlight:
                 self.hear(seq)
 
     def pause_s(self) -> float:
-        """Return how long the receiver must wait for batches that it did not acknowledge before."""
+        """Return how long the receiver must wait before it gets unacked batches again."""
         excess = self._repeats - _FREE_REPEATS
         if excess < 0 or not (self.in_flight_count or self.returned):
             return 0.0
@@ -415,7 +416,7 @@ class InFlight:
             self.size -= sum([len(message.wire) for message in messages])
 
     def _forget(self) -> None:
-        """Reset what holds only until the queue is empty."""
+        """Reset the state that lasts only until the queue is empty."""
         self.count = self.size = self.window = 0
         self.expiring = None
         self.is_overflowing = self.is_mixed = self.has_topics = self.has_former = False

@@ -1,4 +1,4 @@
-"""The messages of a queue that have a lifetime, in the order in which they expire."""
+"""The messages of a queue that have a lifetime, sorted by expiry."""
 
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterable
@@ -10,12 +10,12 @@ _by_end = attrgetter("expires_ms")
 
 
 def add(expiring: list[Message], message: Message) -> None:
-    """Insert the message behind those whose lifetime ends before."""
+    """Insert the message after those that expire earlier."""
     insort(expiring, message, key=_by_end)
 
 
 def remove(expiring: list[Message], messages: Iterable[Message]) -> None:
-    """Remove these messages; ignore those that are not there."""
+    """Remove these messages, and ignore any that are missing."""
     for message in messages:
         place = bisect_left(expiring, message.expires_ms, key=_by_end)
         while place < len(expiring) and expiring[place].expires_ms == message.expires_ms:
@@ -26,7 +26,7 @@ def remove(expiring: list[Message], messages: Iterable[Message]) -> None:
 
 
 def take_expired(expiring: list[Message], now_ms: int, most: int | None) -> list[Message]:
-    """Remove and return up to `most` messages whose lifetime is over."""
+    """Remove and return up to `most` expired messages."""
     over = expiring[: bisect_right(expiring, now_ms, key=_by_end)][:most]
     del expiring[: len(over)]
     return over

@@ -1,4 +1,4 @@
-"""The callback queue: one receiver's entries, those in flight first."""
+"""The callback queue of one receiver: entries in flight first."""
 
 from bisect import bisect_left, insort
 from collections.abc import Collection, Sequence
@@ -15,14 +15,14 @@ from holdfast.delivery.queues.in_flight import InFlight
 
 @dataclass(frozen=True, slots=True)
 class QueueLimits:
-    """Limits of one receiver's queue; entries in flight count."""
+    """The limits of one receiver's queue. Entries in flight count."""
 
     entries: int = 10_000
     bytes: int = 16 * 1024 * 1024
 
 
 _WRITTEN: Final = SettledBy.WRITTEN
-# Up to this number, messages are removed one by one; for more the queue is rebuilt.
+# Up to this many messages are removed one by one; for more, the queue is rebuilt.
 _FEW: Final = 16
 
 
@@ -35,7 +35,7 @@ def rightful_place(message: Message) -> tuple[int, int]:
 
 
 class CallbackQueue(InFlight):
-    """One receiver's entries: in flight, then returned, then `new`."""
+    """The entries of one receiver: in flight, then returned, then `new`."""
 
     __slots__ = ("_most_bytes", "_most_entries", "coming", "coming_bytes", "new")
 
@@ -43,7 +43,7 @@ class CallbackQueue(InFlight):
         super().__init__(counters)
         self._most_entries, self._most_bytes = limits.entries, limits.bytes
         self.new: list[Message] = []
-        # The number of addressed messages that the store is asked to keep, and of their bytes.
+        # Addressed messages that the store is about to have, and their size.
         self.coming = self.coming_bytes = 0
 
     def limit(self, entries: int | None, bytes: int | None) -> None:
@@ -52,7 +52,7 @@ class CallbackQueue(InFlight):
         self._most_bytes = min(self._most_bytes, bytes or self._most_bytes)
 
     def take_terms(self, other: "CallbackQueue") -> None:
-        """Take over the limits and options agreed for a queue that was never used."""
+        """Adopt the limits and options of a queue that was never used."""
         self._most_entries, self._most_bytes = other._most_entries, other._most_bytes
         self.settling, self.gives_verdicts = other.settling, other.gives_verdicts
         self.response_timeout_s = other.response_timeout_s
@@ -79,36 +79,36 @@ class CallbackQueue(InFlight):
         return None
 
     def lacks_room(self, size: int) -> Reason | None:
-        """Return the reason why the queue has no room for an addressed message, if it has none."""
+        """Return the reason why the queue has no room for an addressed message, or None."""
         if self.count + self.coming >= self._most_entries:
             return Reason.OVERFLOW_ENTRIES
         is_too_much = self.size + self.coming_bytes + size > self._most_bytes
         return Reason.OVERFLOW_BYTES if is_too_much else None
 
     def reserve(self, size: int) -> None:
-        """Keep room for an addressed message that is accepted."""
+        """Reserve room for an accepted addressed message."""
         self.coming += 1
         self.coming_bytes += size
 
     def release(self, size: int) -> None:
-        """Give the room up: the message is in the queue, or will not come."""
+        """Release reserved room: the message is in the queue, or will not come."""
         self.coming -= 1
         self.coming_bytes -= size
 
     def room_left(self) -> tuple[int, int]:
-        """Return how many entries and bytes the queue still has room for."""
+        """Return how many entries and bytes still fit."""
         return self._most_entries - self.count, self._most_bytes - self.size
 
     def fits(self, size: int) -> bool:
-        """Whether the queue has room for a message of this size when it is empty."""
+        """Whether a message of this size fits into the empty queue."""
         return size <= self._most_bytes
 
     def take_in(self, message: Message) -> None:
-        """Add a message of another queue, where its priority and id place it; there is room."""
+        """Add a message from another queue in the order of priority and id. There is room."""
         self.count += 1
         self.size += len(message.wire)
         self.is_mixed = True
-        # Most come in order, thousands of them when a session ends.
+        # Most arrive in order, thousands of them when a session ends.
         if self.new and rightful_place(message) < rightful_place(self.new[-1]):
             insort(self.new, message, key=rightful_place)
         else:
@@ -120,32 +120,32 @@ class CallbackQueue(InFlight):
         self.refer(message)
 
     def refer(self, message: Message) -> None:
-        """Let the message's topic, if it has one, count that it is here."""
+        """Let the message's topic, if it has one, count this queue."""
         if message.topic is not None:
             self.has_topics = True
             message.topic.refer()
 
     def recall(self) -> None:
-        """Make returned entries of new messages that other sessions were handed before."""
+        """Turn new messages that other sessions handed over before into returned entries."""
         tried = [message for message in self.new if message.former is not None]
         self.new = [message for message in self.new if message.former is None]
         for message in tried:
             self.seq += 1
             entry = Entry(message)
-            # Nobody was handed this number; it keeps the entry's place.
+            # No client got this number. It preserves the entry's place.
             entry.seq = entry.place = self.seq
             self.returned[entry.seq] = entry
         self.has_former = False
 
     def _rank(self, message: Message) -> None:
-        """Insert by priority, behind messages of the same priority; late messages by their id."""
+        """Insert by priority, after messages of the same priority; late messages by their id."""
         self.is_mixed = True
         insort(self.new, message, key=rightful_place if message.is_late else _precedence)
 
     # Handing over
 
     def has_news(self, held: Collection[str] = ()) -> bool:
-        """Whether there is anything to hand over now, other than on held channels."""
+        """Whether anything can be handed over now, except on held channels."""
         if self.awaits_last_attempt():
             return False
         if (not held or self.settling is _WRITTEN) and (self.new or self.returned):
@@ -157,7 +157,7 @@ class CallbackQueue(InFlight):
         )
 
     def has_urgent(self) -> bool:
-        """Whether there is anything other than lazy messages to hand over."""
+        """Whether anything other than lazy messages can be handed over."""
         for message in self.new:
             if message.linger_s is None:
                 return True
@@ -166,8 +166,8 @@ class CallbackQueue(InFlight):
     def next_batch(self, now: float, limit: int = -1, held: Collection[str] = ()) -> Batch:
         """Hand over the next batch: unacked entries, then returned ones, then new messages.
 
-        It has at most `limit` messages and none of held channels; receivers that cannot refuse
-        messages get those too.
+        It contains at most `limit` messages and none of held channels, except for receivers that
+        cannot refuse messages.
         """
         if self.settling is _WRITTEN:
             held = ()
@@ -191,7 +191,7 @@ class CallbackQueue(InFlight):
         return batch
 
     def settle_new(self) -> None:
-        """Settle the messages, all new, that were written without being handed over first."""
+        """Settle the new messages, which were written without a hand-over."""
         self._counters.acked += self.count
         if self.has_topics:
             release(self.new)
@@ -225,7 +225,7 @@ class CallbackQueue(InFlight):
         return message.channel not in held or message is self.probe
 
     def _take_tried(self, limit: int, held: Collection[str]) -> tuple[list[Entry], Sequence[Entry]]:
-        """Take the entries that go again, and return which unacked entries must wait instead."""
+        """Take the entries to send again; also return unacked entries that must wait instead."""
         going, lost = self.coming_again(), self.unanswered()
         if lost:
             self._lose(lost)
@@ -267,21 +267,21 @@ class CallbackQueue(InFlight):
         return [*[entry.message for entry in self.tried()], *self.new]
 
     def entries(self) -> list[Entry]:
-        """All messages as entries, in order; those that wait get one for the caller."""
+        """All messages as entries, in order. New ones get temporary entries."""
         return [*self.tried(), *map(Entry, self.new)]
 
     def _routed(self, key: str) -> list[Message]:
-        """Return the messages that only subscriptions brought to the session with this key."""
+        """Return messages delivered to the session with this key only because of subscriptions."""
         return [m for m in self.messages() if m.is_routed and not m.is_addressed_to(key)]
 
     def routed_channels(self, key: str) -> set[str]:
-        """The channels of messages that only subscriptions brought to the session with this key."""
+        """The channels of messages delivered only because of subscriptions."""
         return {message.channel for message in self._routed(key)}
 
     # Removing
 
     def take_expired(self, now_ms: int, most: int | None) -> list[Message]:
-        """Remove up to `most` waiting messages whose lifetime is over; the caller counts them."""
+        """Remove up to `most` waiting messages that have expired. The caller counts them."""
         expiring = self.expiring
         if not expiring or expiring[0].expires_ms > now_ms:
             return []
@@ -304,9 +304,9 @@ class CallbackQueue(InFlight):
     def withdraw_routed(
         self, key: str, channels: Collection[str], histories: Collection[str]
     ) -> Sequence[Message]:
-        """Remove these channels' messages that only subscriptions brought; the caller counts them.
+        """Remove these channels' messages that only subscriptions brought. The caller counts them.
 
-        Of the channels in `histories`, only messages from their histories are removed.
+        For channels in `histories`, only messages from the history are removed.
         """
         taken = [
             message
@@ -317,7 +317,7 @@ class CallbackQueue(InFlight):
         return taken
 
     def exchange(self, message: Message, copy: Message) -> None:
-        """Let a copy of a waiting message take its place."""
+        """Replace a waiting message by a copy of it."""
         if self._remove(message):
             self._untrack_lifetimes((message,))
             self._leave((message,))
@@ -326,7 +326,7 @@ class CallbackQueue(InFlight):
         self.take_in(copy)
 
     def take_away(self, taken: Sequence[Message]) -> None:
-        """Remove these messages, in flight, returned or new; the caller counts them."""
+        """Remove these messages, in flight, returned or new. The caller counts them."""
         gone = set(map(id, taken))
         self._handed = {n: e for n, e in self.in_flight().items() if id(e.message) not in gone}
         self.returned = {n: e for n, e in self.returned.items() if id(e.message) not in gone}
@@ -335,7 +335,7 @@ class CallbackQueue(InFlight):
         self._leave(taken)
 
     def clear(self) -> None:
-        """Remove everything; the caller has counted it."""
+        """Remove everything. The caller has counted it."""
         if self.has_topics:
             release(self.messages())
         self._fresh = None
@@ -345,7 +345,7 @@ class CallbackQueue(InFlight):
         self._forget()
 
     def take_first(self, count: int) -> Sequence[Message]:
-        """Remove the first `count` messages in order of delivery; the caller counts them."""
+        """Remove the first `count` messages in order of delivery. The caller counts them."""
         taken = self.withdraw(list(self.in_flight())[:count])
         count -= len(taken)
         returned = list(self.returned.values())[:count]

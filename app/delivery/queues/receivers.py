@@ -21,12 +21,12 @@ from holdfast.delivery.queues.queue import CallbackQueue
 
 _WRITTEN: Final = SettledBy.WRITTEN
 NOBODY: Final = "anonymous"
-# A name that no publisher has; the server's own messages have an empty one.
+# A name that no publisher has. The server's own messages have an empty one.
 _NOBODY_YET: Final = "/"
 
 
 class Receiver(Timed):
-    """One receiver: its queue, its dispatcher and its subscriptions."""
+    """One receiver: a queue, a dispatcher and subscriptions."""
 
     __slots__ = (
         "acked",
@@ -58,31 +58,30 @@ class Receiver(Timed):
     def __init__(self, queue: CallbackQueue, number: int) -> None:
         super().__init__()
         self.queue = queue
-        # Unique within this process; names receivers that have no other name.
+        # Unique within this process. Identifies receivers that have no name.
         self.number = number
         self.subscriptions: set[str] = set()
-        # Of these, patterns on which it never answers requests; None if it may answer all.
+        # Patterns on which it never answers requests; None if it may answer all.
         self.silent_on: set[str] | None = None
-        # How the receiver is connected, or was last; empty if it never was.
+        # The transport of the current or last connection; empty if there was none.
         self.transport = ""
-        # The state, and what follows from it, which every message asks for. Only `advance` changes
-        # them.
+        # The state and two facts that follow from it, which every message needs. Only `advance`
+        # changes them.
         self.state = SessionState.HANDSHAKEN
-        # Whether messages may enter the queue, whether it has ended, and whether it has no client,
-        # perhaps for a while only.
+        # Whether messages may enter the queue, whether the receiver has ended, and whether its
+        # client is absent.
         self.takes_messages, self.is_gone = True, False
         self.has_left = self.is_away = False
-        # Most receivers never need one: it would be ALIVE and active all the time. It is DEAD if
-        # and only if the receiver takes no messages.
+        # Created when first needed. Without one, the receiver counts as ALIVE and active. The
+        # dispatcher is DEAD if and only if the receiver takes no messages.
         self.dispatcher: Dispatcher | None = None
-        # Whether it was made for a message that is addressed to it, and no client has come yet.
+        # Whether it was created for a message addressed to it, and no client has come yet.
         self.is_unclaimed = False
-        # When the rights were checked last; messages accepted before have lower ids.
+        # When rights were last checked. Messages accepted before that have lower ids.
         self.authorized_at = 0
-        # Whether the queue is kept in the store.
+        # Whether the queue is stored.
         self.is_durable = False
-        # Counted for receivers that can refuse: acked messages, failures, and the last failure's
-        # code.
+        # For receivers that can refuse: acked messages, failures, and the code of the last failure.
         self.acked = 0
         self.exceptions = 0
         self.last_exception = ""
@@ -90,16 +89,16 @@ class Receiver(Timed):
         self.took_from = self.took_before = _NOBODY_YET
         # The number of its last message of a work queue, counted over all receivers; 0 if none.
         self.last_work = 0
-        # Whether the hub will look at the queue at the end of this turn.
+        # Whether the hub will look at the queue when this turn ends.
         self.is_ready = False
         self.go_by(f"{NOBODY}/-{number}")
 
     def go_by(self, key: str) -> None:
-        """Set the session name: `joe/1`, or one that the server made up."""
+        """Set the session name: `joe/1`, or one that the server chose."""
         self.key = key
         # The subject that the receiver belongs to.
         self.subject = intern(key.rpartition("/")[0])
-        # The absolute name, as senders and receivers see it.
+        # The absolute name, as other clients see it.
         self.name = f"client/{key}"
 
     def advance(self, seen: SessionInput) -> None:
@@ -114,11 +113,11 @@ class Receiver(Timed):
             if not self.takes_messages:
                 dispatcher.end()
             elif dispatcher.is_dead:
-                # DEAD is final: the next client brings another.
+                # DEAD is final, so the next client gets a new one.
                 self.dispatcher = None
 
     def may_answer(self, message: Message) -> bool:
-        """Whether it counts as a receiver of a request that it gets."""
+        """Whether it counts as a responder to the request that it gets."""
         if self.silent_on is None or message.is_addressed_to(self.key):
             return True
         answering = self.subscriptions - self.silent_on
@@ -126,12 +125,12 @@ class Receiver(Timed):
 
     @property
     def takes_addressed(self) -> bool:
-        """Whether messages that are addressed to it, or to its subject, may enter the queue."""
+        """Whether messages addressed to it or to its subject may enter the queue."""
         return self.takes_messages
 
     @property
     def is_live(self) -> bool:
-        """Whether what enters the queue flows: it is not away, not held back, not POLLING."""
+        """Whether its queue flows: it is not away, not held back and not POLLING."""
         dispatcher = self.dispatcher
         return (
             self.takes_messages
@@ -144,7 +143,7 @@ class Receiver(Timed):
 
     @property
     def has_shared_queue(self) -> bool:
-        """Whether it stands for all sessions of a subject, or all receivers of a work queue."""
+        """Whether its queue is the shared queue of a subject or of a work queue."""
         return self.key.endswith("/0")
 
     @property
@@ -154,34 +153,34 @@ class Receiver(Timed):
 
     @property
     def may_return(self) -> bool:
-        """Whether the client of the ended session should begin a new one."""
+        """Whether the client of the ended session should start a new one."""
         return self.state is SessionState.FAILED
 
     @property
     def connection_state(self) -> DispatcherState:
-        """The state for all who look at the session; docs/sessions.md has the table."""
+        """The state as shown to operators. docs/sessions.md has the table."""
         if not self.takes_messages:
             return DispatcherState.DEAD
         if self.is_away:
             return DispatcherState.UNDEF
         state = DispatcherState.ALIVE if self.dispatcher is None else self.dispatcher.state
         if state is DispatcherState.ALIVE and self.state is SessionState.HANDSHAKEN:
-            # All would be well, but there has been no connect yet.
+            # Nothing is wrong, but the client has not connected yet.
             return DispatcherState.UNDEF
         return state
 
     @property
     def person(self) -> str:
-        """The person behind the receiver, as far as known; a person may have several receivers."""
+        """The person behind the receiver, who may have several receivers."""
         return self.key if self.subject == NOBODY else self.subject
 
     @property
     def can_refuse(self) -> bool:
-        """Whether the receiver acknowledges or gives verdicts."""
+        """Whether the receiver acks or gives verdicts."""
         return self.queue.settling is not _WRITTEN
 
     def knows(self, publisher: str) -> bool:
-        """Return whether the receiver accepted a message of this publisher lately."""
+        """Return whether the receiver recently accepted a message of this publisher."""
         return publisher == self.took_from or publisher == self.took_before
 
     def flows(self, now: float) -> bool:

@@ -1,7 +1,7 @@
 """Requests: messages that their receivers may answer, and the answers.
 
-A request is *outstanding* until it ends. Whoever was handed it may answer it once. Ended requests
-are remembered for some minutes, to say what is wrong with a reply that comes too late.
+A request is *outstanding* until it ends. Each session that was handed the request may answer it
+once. Ended requests are remembered for some minutes, to explain why a late reply is refused.
 """
 
 from collections import Counter, deque
@@ -19,29 +19,30 @@ from holdfast.delivery.requests.stored_fields import REPLIED, SILENT
 R = TypeVar("R", bound=Receiver)
 K = TypeVar("K")
 
-# How much ended requests remember: a session name counts as one; a request itself as several,
-# because it may be the last that keeps an ended session in memory.
+# How much ended requests remember. A session name counts as one; a request counts as several,
+# because it may be the last object that keeps an ended session in memory.
 _MOST_REMEMBERED: Final = 100_000
 _OF_REQUEST: Final = 4
-# And for how long: a responder that waits longer has been forgotten by its requester, too.
+# How long they are remembered. A responder that takes longer has been forgotten by its requester
+# too.
 REMEMBERED_S: Final = 300.0
-# The most requests that end at their deadline in one tick, about 3 us each.
+# How many requests one tick ends at their deadline, about 3 us each.
 _MOST_DUE: Final = 2000
-# How long a request that is about to end waits for the store to keep its reply.
+# How long a request at its deadline waits for the store to keep a reply.
 _REPLY_GRACE_S: Final = 0.1
-# How long a requester that could not be told the end of its request waits for the next attempt.
+# The pause before the next attempt to inform a requester that could not be informed.
 _UNTOLD_S: Final = 1.0
 
 
 def _ignore(_: object) -> None:
-    """Ignore what nobody waits for."""
+    """Ignore a result that has no listener."""
 
 
 class Requests(Generic[R]):
     """All requests of this server, by the channels that their responders publish to.
 
     Args:
-        begin: Does the given work from the end of this turn on, until it returns False.
+        begin: Runs a work function from the end of this turn on, until it returns False.
     """
 
     def __init__(
@@ -52,30 +53,30 @@ class Requests(Generic[R]):
         self._journal = journal
         self._begin = begin
         self._is_awake = False
-        # Called with an ended request whose requester is to be told; calls `told`, or `tell_later`.
+        # Called with an ended request whose requester must be informed. Must call `told` or
+        # `tell_later`.
         self.notify: Callable[[Request[R]], None] = _ignore
         # Called with fields that the store is to change.
         self.save: Callable[[RequestFields], None] = _ignore
-        # Whether clients may ask for replies.
+        # Whether clients may send requests.
         self.is_offered = False
         self._by_address: dict[str, Request[R]] = {}
         self._of_requester: dict[R, set[Request[R]]] = {}
         self._of_responder: dict[str, set[Request[R]]] = {}
         self._timers: Timers[Request[R]] = Timers()
-        # Ended requests whose requesters are to be notified; and requests with a responder that has
-        # ended.
+        # Ended requests whose requesters must be informed, and requests that a responder has left.
         self._to_notify: deque[Request[R]] = deque()
         self._left: deque[tuple[Request[R], str]] = deque()
-        # Ended requests with the times of their ends, in this order, and how many session names
-        # these remember.
+        # Ended requests with the times at which they ended, oldest first, and the number of session
+        # names that they remember.
         self._ended: deque[tuple[float, Request[R]]] = deque()
         self._remembered = 0
         self.most_remembered = _MOST_REMEMBERED
         # The time of the last tick.
         self._now = 0.0
-        # Requests of this process, and those of an earlier one that continue.
+        # Requests of this process, and requests of an earlier process that continue.
         self.outstanding = self.asked = self.restored = 0
-        # The session names that outstanding requests have.
+        # The number of session names in outstanding requests.
         self.grants = 0
         self.ended: Counter[RequestEnd] = Counter()
         self.replies = 0
@@ -88,19 +89,19 @@ class Requests(Generic[R]):
     # Asking
 
     def open(self, request: Request[R]) -> None:
-        """Note a request that is being asked; `grant` follows."""
+        """Register a request that is being sent; `grant` follows."""
         self._enter(request)
         self.asked += 1
         self._journal.asked(request.requester, request.channel, request.timeout_ms)
 
     def reopen(self, request: Request[R], keys: Iterable[str]) -> None:
-        """Go on with a request of an earlier process, which these sessions may answer."""
+        """Continue a request of an earlier process, which these sessions may answer."""
         self._enter(request)
         self.restored += 1
         self.grant(request, keys)
 
     def by_message(self) -> dict[int, Request[R]]:
-        """Return the outstanding requests by the ids of their messages."""
+        """Return the outstanding requests by message id."""
         return {each.id: each for each in self._asked() if each.end is None}
 
     def _asked(self) -> list[Request[R]]:
@@ -113,10 +114,10 @@ class Requests(Generic[R]):
         self.outstanding += 1
 
     def grant(self, request: Request[R], keys: Iterable[str]) -> None:
-        """Let the sessions with these names answer, if the request is outstanding."""
+        """Allow the sessions with these names to answer, if the request is outstanding."""
         if request.end is not None:
             return
-        # The store knows the first ones if it has the message.
+        # The store knows the first responders if it has the message.
         is_known = request.is_kept and not (request.responders or request.spoken)
         is_new = False
         for key in keys:
@@ -129,48 +130,48 @@ class Requests(Generic[R]):
             self._save_asked(request)
 
     def keep(self, request: Request[R], keys: Iterable[str]) -> RequestFields:
-        """Return what the store keeps of a request together with its message for these sessions."""
+        """Return the fields to store together with the request's message for these sessions."""
         if not request.requester.is_durable:
             return NO_FIELDS
         request.is_kept = True
         return stored_fields.asked(request, sorted(keys))
 
     def keep_by_itself(self, request: Request[R]) -> None:
-        """Let the store keep a request whose message it does not have, even if it has ended."""
+        """Store a request, even an ended one, whose message is not stored."""
         if not request.is_kept:
             request.is_kept = True
             self.save(stored_fields.asked(request, sorted(request.responders)))
 
     def _save_asked(self, request: Request[R]) -> None:
-        """Let the store know which sessions may answer."""
+        """Store which sessions may answer."""
         self._save(request, stored_fields.asked(request, sorted(request.responders)))
 
     def _save(self, request: Request[R], fields: RequestFields) -> None:
-        """Let the store change fields of an outstanding request of a durable session."""
-        # The reply that is on its way removes them all.
+        """Store changed fields of an outstanding request of a durable session."""
+        # The reply that is about to be stored removes all fields.
         is_ending = request.arriving and request.mode is not ReplyMode.ALL
         if request.requester.is_durable and not is_ending:
             request.is_kept = True
             self.save(fields)
 
     def save_all(self) -> None:
-        """Let the store, which has lost everything, keep the outstanding requests again."""
+        """Store all outstanding requests again: the store has lost everything."""
         for each in self._asked():
             if each.end is None:
                 self._save_asked(each)
                 self._save(each, stored_fields.spoken(each, each.spoken))
 
     def drop(self, request: Request[R]) -> None:
-        """End a request that was not published; its requester learns of it by other means."""
+        """End a request that was not published. Its requester is informed in another way."""
         if request.end is None:
             self._end(request, RequestEnd.UNSENT)
 
     # Replies
 
     def accept(self, address: str, responder: R) -> tuple[Request[R] | None, ReplyFault | None]:
-        """Return the request that the session answers, and what is wrong with the reply.
+        """Return the request that the session answers, and the fault of the reply, if any.
 
-        If nothing is wrong, the caller must then call `answered`, or `unanswered` if it refuses the
+        Without a fault, the caller must then call `answered`, or `unanswered` if it refuses the
         reply for another reason.
         """
         request, key = self._by_address.get(address), responder.key
@@ -194,11 +195,12 @@ class Requests(Generic[R]):
     def _may_answer(self, request: Request[R], responder: R) -> bool:
         key = responder.key
         is_granted = key in request.responders or key in request.spoken
-        # The session may know the channel from others before it was handed the request.
+        # The session may know the channel from other sessions before the request is handed over to
+        # it.
         return is_granted and not responder.queue.has_new(request.id)
 
     def fields_of_reply(self, request: Request[R], responder: R) -> RequestFields:
-        """Return what the store changes when it keeps this reply."""
+        """Return the fields to change when this reply is stored."""
         if not request.is_kept:
             return NO_FIELDS
         if request.mode is ReplyMode.ALL:
@@ -206,7 +208,7 @@ class Requests(Generic[R]):
         return stored_fields.removed(request)
 
     def answered(self, request: Request[R], responder: R) -> None:
-        """Note that the requester gets this reply."""
+        """Record that the requester gets this reply."""
         request.arriving -= 1
         request.replies += 1
         self.replies += 1
@@ -219,17 +221,17 @@ class Requests(Generic[R]):
             self._end(request, RequestEnd.ANSWERED)
 
     def unanswered(self, request: Request[R], responder: R) -> None:
-        """Note that the reply was not accepted after all: the session may answer again."""
+        """Record that the reply was not accepted after all. The session may answer again."""
         request.arriving -= 1
         del request.spoken[responder.key]
         request.responders.add(responder.key)
         if request.end is None and request.is_kept:
-            # It was not told of others meanwhile.
+            # It was left out of a change made in the meantime.
             self._save_asked(request)
             self._save(request, stored_fields.spoken(request, {responder.key: b""}))
             self._save(request, stored_fields.spoken(request, request.spoken))
         if request not in self._of_responder.get(responder.key, ()):
-            # The session has ended meanwhile.
+            # The session ended in the meantime.
             self._left.append((request, responder.key))
             self._wake()
 
@@ -240,7 +242,7 @@ class Requests(Generic[R]):
     # Ends
 
     def lose(self, request: Request[R], key: str, refusal: tuple[str, str] | None = None) -> None:
-        """Note that this session will not answer, because of its refusal if there is one."""
+        """Record that this session will not answer, because it refused if `refusal` is given."""
         if key not in request.responders:
             return
         lost = list(request.responders) if request.is_work else [key]
@@ -254,17 +256,17 @@ class Requests(Generic[R]):
             self._save(request, stored_fields.spoken(request, dict.fromkeys(lost, said)))
 
     def session_ended(self, session: R) -> None:
-        """End the session's requests, and wait no longer for its replies."""
+        """End the session's requests, and stop waiting for its replies."""
         for request in list(self._of_requester.get(session, ())):
             if request.end is None:
                 self._end(request, RequestEnd.ABANDONED)
             else:
-                # Nobody is left to be told of its end.
+                # The requester is gone, so it cannot be informed.
                 self._give_up(request)
         self._responder_ended(session.key)
 
     def end_all_but(self, keys: Container[str]) -> None:
-        """Wait no longer for replies of sessions other than these."""
+        """Stop waiting for replies of all sessions except these."""
         for key in [each for each in self._of_responder if each not in keys]:
             self._responder_ended(key)
 
@@ -281,7 +283,7 @@ class Requests(Generic[R]):
             self._begin(self.go_on)
 
     def go_on(self, _: float) -> bool:
-        """Do one piece of the work; return whether any is left."""
+        """Do one piece of work. Returns whether any is left."""
         try:
             if self._left:
                 self._leave(*self._left.popleft())
@@ -292,30 +294,30 @@ class Requests(Generic[R]):
         return self._is_awake
 
     def _leave(self, request: Request[R], key: str) -> None:
-        """Note that a responder has ended."""
-        # An ended request keeps its names: `_remembered` has counted them.
+        """Record that a responder has ended."""
+        # Ended requests keep their names, because `_remembered` has counted them.
         if request.end is not None:
             return
         request.responders.discard(key)
         is_over = self._ends_if_spent(request)
         if not is_over and request.is_kept and key not in request.spoken:
-            # After a restart, a later session of this name must not seem to have it.
+            # After a restart, a later session with this name must not appear to have the request.
             request.spoken[key] = SILENT
             self._save(request, stored_fields.spoken(request, {key: SILENT}))
 
     def _notify(self, request: Request[R]) -> None:
-        """Tell the requester the end of its request."""
+        """Inform the requester that its request ended."""
         if request not in self._of_requester.get(request.requester, ()):
             return
         try:
             self.notify(request)
         except BaseException:
-            # Otherwise it would be outstanding for ever.
+            # Otherwise the request would stay outstanding forever.
             self._give_up(request)
             raise
 
     def tick(self, now: float) -> None:
-        """End requests whose deadline is over, and forget those that ended long ago."""
+        """End requests whose deadline has passed, and forget requests that ended long before."""
         self._now = now
         self._forget(now - REMEMBERED_S)
         for request in self._timers.ring(now, _MOST_DUE):
@@ -323,13 +325,13 @@ class Requests(Generic[R]):
                 self._to_notify.append(request)
                 self._wake()
             elif request.arriving:
-                # The reply came in time; the store may still refuse it.
+                # The reply came in time, but the store may still refuse it.
                 self._timers.ring_by(request, now + _REPLY_GRACE_S)
             else:
                 self._end(request, RequestEnd.ANSWERED if request.replies else RequestEnd.TIMEOUT)
 
     def _ends_if_spent(self, request: Request[R]) -> bool:
-        """End the outstanding request if nobody is left who could answer it; return whether."""
+        """End the request if all possible responders are gone. Returns whether it ended."""
         if request.responders or request.arriving:
             return False
         silent = RequestEnd.NO_RESPONDERS if request.refusal is None else RequestEnd.REFUSED
@@ -347,36 +349,36 @@ class Requests(Generic[R]):
         if end in (RequestEnd.ABANDONED, RequestEnd.UNSENT):
             self._give_up(request)
         elif request.replies and request.mode is not ReplyMode.ALL:
-            # Its reply says it all, and was stored together with the end.
+            # The reply was stored together with the end, and tells the requester.
             self.told(request)
         else:
             self._to_notify.append(request)
             self._wake()
 
     def fields_of_end(self, request: Request[R]) -> RequestFields:
-        """Return what the store changes when it keeps the event that tells the end."""
+        """Return the fields to change when the event that announces the end is stored."""
         return stored_fields.removed(request) if request.is_kept else NO_FIELDS
 
     def told(self, request: Request[R]) -> None:
-        """Note that the requester gets to know the end: the request is no longer outstanding."""
+        """Record that the requester will be informed. The request is no longer outstanding."""
         if _remove(self._of_requester, request.requester, request):
             self._timers.drop(request)
             self.outstanding -= 1
             self._remember(request)
 
     def tell_later(self, request: Request[R]) -> None:
-        """Notify the requester a little later, because the store does not take the event now."""
+        """Inform the requester slightly later, because the store does not take the event now."""
         self._timers.ring_by(request, self._now + _UNTOLD_S)
 
     def _give_up(self, request: Request[R]) -> None:
-        """Take out a request whose requester needs not be told."""
+        """Remove a request whose requester need not be informed."""
         if request.is_kept:
             self.save(stored_fields.removed(request))
         self.told(request)
 
     def _remember(self, request: Request[R]) -> None:
         """Remember an ended request, and forget the oldest ones if there are too many."""
-        # The first tick may be yet to come.
+        # There may not have been a tick yet.
         now = max(self._now, request.ends_at - request.timeout_ms / 1000)
         self._ended.append((now, request))
         self._remembered += _weight(request)
@@ -384,7 +386,7 @@ class Requests(Generic[R]):
             self._forget_oldest()
 
     def _forget(self, before: float) -> None:
-        """Forget requests that ended before this time, as many as a tick has time for."""
+        """Forget requests that ended before this time, as many as one tick has time for."""
         for _ in range(_MOST_DUE):
             if not self._ended or self._ended[0][0] >= before:
                 break
@@ -397,9 +399,9 @@ class Requests(Generic[R]):
 
 
 def _fault(request: Request[R]) -> ReplyFault | None:
-    """Return what is wrong with a first reply of a session that may answer."""
+    """Return the fault of a first reply from a session that may answer, if any."""
     if request.end is None:
-        # Others may have been first, although the store does not have their reply yet.
+        # Another session may have been first even though the store does not have its reply yet.
         is_taken = request.arriving and request.mode is not ReplyMode.ALL
         return ReplyFault.DUPLICATE if is_taken else None
     is_taken = request.end is RequestEnd.ANSWERED and request.mode is not ReplyMode.ALL
@@ -407,12 +409,12 @@ def _fault(request: Request[R]) -> ReplyFault | None:
 
 
 def _weight(request: Request[R]) -> int:
-    """Return how much it takes to remember the request."""
+    """Return how much memory the request counts for."""
     return _OF_REQUEST + len(request.responders) + len(request.spoken)
 
 
 def _remove(index: "dict[K, set[Request[R]]]", key: K, request: Request[R]) -> bool:
-    """Remove the request from an index; return whether it was there."""
+    """Remove the request from an index. Returns whether it was there."""
     requests = index.get(key)
     if requests is None or request not in requests:
         return False

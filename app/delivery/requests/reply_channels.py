@@ -1,4 +1,4 @@
-"""The channels on which clients get replies to their requests."""
+"""Channels on which clients receive replies to their requests."""
 
 import re
 from typing import Final
@@ -20,9 +20,9 @@ _HIGHEST: Final = 9_999_999
 
 
 class Serials:
-    """Counts from a chosen or random number on; after 999999 comes 0.
+    """Counts from a given or random number. 0 follows 999999.
 
-    Like xMsg's, the counter has 32 bits: when it overflows, the numbers jump once.
+    As in xMsg, the counter has 32 bits: when it overflows, the numbers jump once.
     """
 
     def __init__(self, language: int, counter: int = 0) -> None:
@@ -37,17 +37,17 @@ class Serials:
 
 
 class ReplyChannel:
-    """The channels below which one client gets replies."""
+    """The channels below which one client receives replies."""
 
     __slots__ = ("_highest", "_serials", "name", "resumes")
 
     def __init__(self, id: str, highest: int = 0, *, resumes: str = "") -> None:
         self.name = REPLIES + id
-        # The name of the channel that the client had before, and wants to keep.
+        # The name of the client's previous channel, which it wants to keep.
         self.resumes = resumes
-        # The highest serial that was used.
+        # The highest serial used so far.
         self._highest = highest
-        # For requests of the server on the client's behalf.
+        # For requests that the server makes for the client.
         self._serials = Serials(SERVER)
 
     @classmethod
@@ -57,28 +57,28 @@ class ReplyChannel:
 
     @property
     def id(self) -> str:
-        """The part of the name that is secret."""
+        """The secret part of the name."""
         return self.name.removeprefix(REPLIES)
 
     def covers(self, reply_to: str) -> bool:
-        """Return whether this is a channel below this one, with a serial of the client's."""
+        """Return whether this is a channel below this one with a serial that the client chose."""
         has_name = reply_to.startswith(self.name)
         return has_name and _SERIAL.fullmatch(reply_to, len(self.name)) is not None
 
     def next_call(self) -> str:
-        """Return a channel for the answer of a remote call."""
+        """Return a channel for the answer to a remote call."""
         return f"{self.name}/{self._serials.next()}"
 
     def address(self, reply_to: str, stamp: int) -> str:
-        """Return the channel that responders reply to.
+        """Return the channel that responders publish to.
 
-        Serials are used again, so a reply to an earlier request could answer a later one. A
-        serial that is not higher than all before gets a part that no other request has.
+        Serials are reused, so a reply to an earlier request could answer a later one. A serial that
+        is not higher than all previous ones therefore gets a suffix that is unique to the request.
         """
         return reply_to if self._serial(reply_to) > self._highest else f"{reply_to}/{stamp}"
 
     def use(self, reply_to: str) -> None:
-        """Note that a request has this serial."""
+        """Record that a request uses this serial."""
         self._highest = max(self._serial(reply_to), self._highest)
 
     def _serial(self, reply_to: str) -> int:

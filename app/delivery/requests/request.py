@@ -1,4 +1,4 @@
-"""A request: who asked what, who may answer it, and how it ended."""
+"""A request: who sent it, who may answer it, and how it ended."""
 
 from collections.abc import Iterable
 from enum import Enum
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 
 R = TypeVar("R", bound=Receiver)
 
-# The digits that the rest of a deadline takes in an event: it is written again in place.
+# How many digits the remaining time takes in an event, so that it can be updated in place.
 _WIDTH: Final = 10
 
 
 class ReplyMode(Enum):
-    """The receivers that are to answer a request."""
+    """Which receivers are to answer a request."""
 
     # The first reply counts.
     FIRST = "first"
@@ -29,34 +29,34 @@ class ReplyMode(Enum):
 
 
 class RequestEnd(Enum):
-    """The end of a request; the values are in the journal and the metrics."""
+    """How a request ended. The journal and the metrics use these values."""
 
-    # Used as keys of counters; the default hash of enums is slow Python code.
+    # Enum's own hash is slow Python code, and counters use these as keys.
     __hash__ = object.__hash__
 
     ANSWERED = "answered"
     NO_RESPONDERS = "no_responders"
     TIMEOUT = "timeout"
     REFUSED = "refused"
-    # Its requester has ended.
+    # The requester's session ended.
     ABANDONED = "abandoned"
-    # It was not published.
+    # The request was never published.
     UNSENT = "unsent"
 
 
 class ReplyFault(Enum):
-    """Why a reply is refused; the values are in the journal and the metrics."""
+    """Why a reply is refused. The journal and the metrics use these values."""
 
     __hash__ = object.__hash__
 
-    # The session may not answer the request, or there is no such request.
+    # The session may not answer the request, or the request does not exist.
     DENIED = "denied"
     DUPLICATE = "duplicate"
     LATE = "late"
 
 
 class RequestBook(Protocol):
-    """All requests, as one of them sees them."""
+    """All requests, from the point of view of one of them."""
 
     def keep(self, request: "Request[Any]", keys: Iterable[str], /) -> RequestFields: ...
 
@@ -109,13 +109,14 @@ class Request(Timed, Generic[R]):
         self._requests = requests
         self.requester = requester
         self.channel = channel
-        # The channel on which its requester gets replies, and the one that responders publish to.
+        # The channel on which the requester gets replies, and the channel that responders publish
+        # to.
         self.reply_to = self.address = reply_to
         self.mode = mode
         self.timeout_ms = timeout_ms
         self.ends_at = now + timeout_ms / 1000
         self.deadline_ms = now_ms + timeout_ms
-        # The channel and id of the remote call that it stands for.
+        # The channel and id of the remote call that it represents.
         self.call: tuple[str, str] | None = None
         # The id of its message.
         self.id = 0
@@ -125,21 +126,21 @@ class Request(Timed, Generic[R]):
         # what they said: see `stored_fields`.
         self.responders: set[str] = set()
         self.spoken: dict[str, bytes] = {}
-        # Whether the store knows it.
+        # Whether the store has it.
         self.is_kept = False
-        # Accepted replies, and replies that the store is asked to keep.
+        # Accepted replies, and replies that are being stored.
         self.replies = self.arriving = 0
         # The code and text of the last refusal.
         self.refusal: tuple[str, str] | None = None
         # None while it is outstanding.
         self.end: RequestEnd | None = None
-        # The place in its event at which the time left stands; negative if nowhere.
+        # The offset of the remaining time in the event; negative if there is none.
         self._place = -1
 
     # Its message
 
     def enter(self, message: "Message") -> None:
-        """Let this message carry the request."""
+        """Attach the request to this message."""
         self.id = message.id
         message.request = self
         # Later subscribers have no use for it.
@@ -152,19 +153,19 @@ class Request(Timed, Generic[R]):
             message.wire = self._saying(message.wire, self.timeout_ms, end)
 
     def enter_again(self, message: "Message") -> None:
-        """Let its message, which an earlier process has published, carry the request."""
+        """Attach the request to its message, which an earlier process published."""
         message.request = self
         self._find_place(message)
 
     def _find_place(self, message: "Message") -> None:
         said = b'"replyTo":"%b","timeout":' % self.address.encode()
-        # The last one: the data may say the same.
+        # The last occurrence: the data may contain the same text.
         begin = message.wire.rfind(said)
         if begin >= 0:
             self._place = begin + len(said)
 
     def with_time_left(self, wire: bytes, now_ms: int) -> bytes:
-        """Return the event with the time that is left until its deadline."""
+        """Return the event with the time left until the deadline."""
         place = self._place
         left_ms = max(self.deadline_ms - now_ms, 0)
         if place < 0 or int(wire[place : place + _WIDTH]) == left_ms:
@@ -178,17 +179,17 @@ class Request(Timed, Generic[R]):
     # Its responders
 
     def kept_with(self, keys: Iterable[str]) -> RequestFields:
-        """Return what the store keeps of it in the same step as its message for these sessions."""
+        """Return the fields to store together with the message for these sessions."""
         return self._requests.keep(self, keys)
 
     def granted_to(self, keys: Iterable[str]) -> None:
-        """Let the sessions with these names answer, which have a copy or will get one."""
+        """Allow these sessions to answer. They have a copy or will get one."""
         self._requests.grant(self, keys)
 
     def lost(self, key: str, code: str, text: str) -> None:
-        """Note that this session has refused its copy, or will not get it, with this code."""
+        """Record that this session refused its copy, or will not get it, with this code."""
         self._requests.lose(self, key, (code, text))
 
     def left(self, key: str) -> None:
-        """Note that this session has ended without a verdict, or will not get its copy."""
+        """Record that this session ended without a verdict, or will not get its copy."""
         self._requests.lose(self, key, None)

@@ -1,7 +1,8 @@
-"""What the store keeps of outstanding requests: fields of one table.
+"""Outstanding requests as the store keeps them: fields of one table.
 
-The field of a request has its address as its name. Each responder that has spoken has a field, too,
-with its name behind the address. So what one responder does costs the same however many there are.
+The field of a request is named by its address. Each responder that has spoken has a field as well,
+named by the address and the responder. So an answer costs the same however many responders there
+are.
 """
 
 from collections.abc import Mapping
@@ -11,13 +12,13 @@ from holdfast.delivery.basics.json_text import to_json
 from holdfast.delivery.messages.storing import RequestFields
 from holdfast.delivery.requests.request import ReplyMode, Request
 
-# What a responder has said, besides a refusal: it has replied, or it will not answer.
+# What a responder may have said, other than a refusal: it replied, or it will not answer.
 REPLIED: Final = b"true"
 SILENT: Final = b"null"
 
 
 def refusal_of(code: str, text: str) -> bytes:
-    """Return what a responder has said that refused the request."""
+    """Return the value for a responder that refused the request."""
     return to_json([code, text])
 
 
@@ -39,19 +40,19 @@ def asked(request: Request[Any], responders: list[str]) -> RequestFields:
 
 
 def spoken(request: Request[Any], said: Mapping[str, bytes]) -> RequestFields:
-    """Return the fields of responders, with what each has said."""
+    """Return the fields of responders, with what each said."""
     return {f"{request.address} {key}": what for key, what in said.items()}
 
 
 def removed(request: Request[Any]) -> RequestFields:
-    """Return the removal of all that is kept of the request."""
+    """Return the removal of all fields of the request."""
     is_for_all = request.mode is ReplyMode.ALL
-    # The only reply to a request ends it: it never has a field.
+    # The only reply to a request ends it, so it never has a field.
     named = [key for key, said in request.spoken.items() if is_for_all or said is not REPLIED]
     return {request.address: b"", **spoken(request, dict.fromkeys(named, b""))}
 
 
 def responder_of(field: str) -> tuple[str, str]:
-    """Return the address, and the responder; it is empty if this is the field of the request."""
+    """Return the address and the responder, which is empty if this is the field of the request."""
     address, _, key = field.partition(" ")
     return address, key

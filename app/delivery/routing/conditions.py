@@ -1,7 +1,7 @@
-"""Conditions on a message, built from terms: what a filter consists of.
+"""Conditions on a message, built from terms: the parts of a filter.
 
-Each is a function of the message's fields and never fails. As in SQL, a value that is missing, null
-or of the wrong type is unknown (None), and so is what depends on it.
+Each condition is a function of the message's fields and never fails. As in SQL, a value that is
+missing, null or of the wrong type is unknown (None), and so is any result that depends on it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -15,11 +15,11 @@ Fields = Mapping[str, Any]
 Term = Callable[[Fields], Any]
 Condition = Callable[[Fields], bool | None]
 
-# The value of a longer text is unknown, so that no message takes long: for patterns, which take up
-# to 50 ns for a character, and for all other conditions.
+# The value of a longer text is unknown, so that every message is quick to test. The first limit is
+# for patterns, which take up to 50 ns for a character; the second for all other conditions.
 LONGEST_FOR_PATTERN = 1024
 LONGEST_TEXT = 4096
-# A number is no truth value: in Python, True is 1.
+# Booleans are not numbers here; in Python, True equals 1.
 _NUMBERS: Final = (int, float)
 
 
@@ -68,7 +68,7 @@ def comparison(operator: Callable[[Any, Any], bool], left: Term, right: Term) ->
             if kind is str:
                 is_known = len(one) <= LONGEST_TEXT and len(other) <= LONGEST_TEXT
             else:
-                # Truth values have no order.
+                # Booleans have no order.
                 is_known = kind in _NUMBERS or (kind is bool and (operator is eq or operator is ne))
         else:
             is_known = kind in _NUMBERS and type(other) in _NUMBERS
@@ -94,14 +94,14 @@ def search(term: Term, pattern: "re2.Set") -> Condition:
         text = term(fields)
         if type(text) is not str or len(text) > LONGEST_FOR_PATTERN:
             return None
-        # `Match` would encode it, too, but more slowly.
+        # `Match` would encode it too, but more slowly.
         return pattern.Match(text.encode()) is not None
 
     return test
 
 
 def sequence(term: Term, parts: Sequence[str]) -> Condition:
-    """Return whether a text consists of these parts, with anything between them."""
+    """Return whether a text consists of these parts, with any text between them."""
     first, *inner, last = parts
 
     def test(fields: Fields) -> bool | None:
@@ -130,7 +130,7 @@ def negation(condition: Condition) -> Condition:
 
 
 def first_of(conditions: Sequence[Condition], *, wanted: bool) -> Condition:
-    """Return the OR of the conditions if True is wanted, their AND if False is wanted."""
+    """Return the OR of the conditions if `wanted` is True, their AND if it is False."""
     if len(conditions) == 1:
         return conditions[0]
 

@@ -1,8 +1,8 @@
-"""The language of subscription filters: conditions on one message, as SQL-92 writes them.
+"""The language of subscription filters: conditions on one message, written as in SQL-92.
 
     data.price > 100 AND properties.kind IN ('bid', 'ask') AND NOT data.text LIKE '%test%'
 
-LIKE and MATCHES search in linear time: RE2 runs the patterns.
+LIKE and MATCHES search in linear time, because RE2 runs the patterns.
 """
 
 import re
@@ -28,7 +28,7 @@ from holdfast.delivery.routing.conditions import (
     sequence,
 )
 
-# The fields of a message with which a field of a filter begins.
+# The names with which a field in a filter may begin.
 ROOTS: Final = ("channel", "data", "priority", "properties", "sender")
 
 _LONGEST_FILTER = 1000
@@ -68,18 +68,18 @@ _ARITHMETIC: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
 
 
 class FilterInvalid(Exception):
-    """A text that is no filter; the message says what is wrong, and where."""
+    """The text is not a filter. The message says what is wrong, and where."""
 
 
 def parse(text: str) -> Condition:
-    """Return the condition that the text states. Raises `FilterInvalid`."""
+    """Parse the text. Raises `FilterInvalid`."""
     if len(text) > _LONGEST_FILTER:
         raise FilterInvalid(f"a filter has at most {_LONGEST_FILTER} characters")
     return _Parser(text).whole()
 
 
 class _Parser:
-    """Reads one filter; each method reads what it is named after."""
+    """Parses one filter. Each method parses the construct that it is named after."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -88,7 +88,7 @@ class _Parser:
         self._patterns = 0
         self._depth = 0
         self._kind: str | None = ""
-        # The token that comes next: keywords and signs as they are compared, texts unquoted.
+        # The next token: keywords and signs in the form in which they are compared, texts unquoted.
         self._next: Any = None
         self._advance()
 
@@ -101,7 +101,7 @@ class _Parser:
     # Tokens
 
     def _advance(self) -> Any:  # noqa: ANN401 - a text or a number
-        """Return the next token, and read the one after it."""
+        """Return the next token and read the one after it."""
         taken = self._next
         self._begin = self._end
         found = _TOKEN.match(self._text, self._end)
@@ -124,7 +124,7 @@ class _Parser:
         return taken
 
     def _takes(self, *tokens: str) -> str | None:
-        """Take the next token if it is one of these keywords or signs, otherwise return None."""
+        """Consume the next token if it is one of these keywords or signs; otherwise return None."""
         if self._kind in ("keyword", "sign") and self._next in tokens:
             return str(self._advance())
         return None
@@ -177,7 +177,7 @@ class _Parser:
         return self._comparison(self._sum())
 
     def _parenthesis(self) -> Condition:
-        """Read `(…)`: a condition, or the beginning of a term such as `(data.a + 1) * 2 > 5`."""
+        """Parse `(…)`: a condition, or the beginning of a term such as `(data.a + 1) * 2 > 5`."""
         before = (self._begin, self._end, self._terms, self._kind, self._next)
         self._advance()
         found = self._any_of()
@@ -227,7 +227,7 @@ class _Parser:
         return first_of(parts, wanted=True)
 
     def _like(self, term: Term) -> Condition:
-        """Read the pattern of LIKE: % stands for any characters, _ for one."""
+        """Parse the pattern of LIKE: % matches any text, _ one character."""
         text = str(self._constant("text", "a pattern"))
         escape = str(self._constant("text", "a character")) if self._takes("ESCAPE") else ""
         if len(escape) > 1:
@@ -254,7 +254,7 @@ class _Parser:
         return sequence(term, parts)
 
     def _pattern(self, pattern: str) -> "re2.Set":
-        """Compile a pattern, which is then found in time proportional to the text searched."""
+        """Compile a pattern. Matching takes time proportional to the length of the text."""
         self._patterns += 1
         if self._patterns > _MOST_PATTERNS:
             raise FilterInvalid(f"a filter has at most {_MOST_PATTERNS} patterns with MATCHES or _")
@@ -315,7 +315,7 @@ class _Parser:
         while self._takes("."):
             if self._kind not in ("name", "keyword"):
                 raise self._error("a name is missing")
-            # A keyword may be the name of a field, in the case in which it is written.
+            # A keyword may be a field name, with the case in which it is written.
             written = self._text[self._begin : self._end].strip().strip('"')
             self._advance()
             names.append(written)

@@ -16,9 +16,9 @@ from holdfast.delivery.messages.message import Message
 from holdfast.delivery.topics.configured import HistoryDepth
 
 NS_PER_CURSOR: Final = 1000
-# Up to this many ends of lifetimes of messages that have left stay in the heap until their time.
+# The heap may keep this many expiry times of messages that have left.
 _FEW: Final = 64
-# The most channels that one request looks at.
+# How many channels one request may look at.
 MOST_LOOKS = 5_000
 _by_id = attrgetter("id")
 
@@ -27,7 +27,7 @@ def cursor_of(id: int) -> int:
     """Return the cursor of the message with this id.
 
     It is in microseconds, because JavaScript reads larger numbers inexactly. No two messages of one
-    server have the same.
+    server have the same cursor.
     """
     return id // NS_PER_CURSOR
 
@@ -38,19 +38,19 @@ class HistoryLimits:
 
     entries: int = 100_000
     bytes: int = 64 * 1024 * 1024
-    # What they keep on account of one subject or address; zero means no limit.
+    # The limits for one subject or address; zero means no limit.
     share_entries: int = 50_000
     share_bytes: int = 32 * 1024 * 1024
 
 
 class KeptMessages:
-    """The history of one channel: its latest messages, in the order of their ids."""
+    """The history of one channel: its latest messages, sorted by id."""
 
     __slots__ = ("_messages", "channel", "floor", "size")
 
     def __init__(self, channel: str, floor: int) -> None:
         self.channel = channel
-        # All messages behind this cursor are here, unless their lifetime has ended.
+        # All messages after this cursor are here, unless they have expired.
         self.floor = floor
         self.size = 0
         self._messages: list[Message] = []
@@ -63,11 +63,11 @@ class KeptMessages:
 
     @property
     def oldest(self) -> Message:
-        """The oldest message; the history is not empty."""
+        """The oldest message. The history must not be empty."""
         return self._messages[0]
 
     def newest(self, count: int, now_ms: int) -> list[Message]:
-        """Return up to `count` of the newest messages, the oldest first; all if negative."""
+        """Return up to `count` of the newest messages, oldest first; all of them if negative."""
         if not 0 <= count < len(self._messages):
             return self._alive(self._messages, now_ms)
         alive = (each for each in reversed(self._messages) if not 0 < end_of(each) <= now_ms)
@@ -76,8 +76,8 @@ class KeptMessages:
         return found
 
     def since(self, cursor: int, now_ms: int) -> list[Message]:
-        """Return the messages behind the cursor, the oldest first."""
-        # The first id with a higher cursor.
+        """Return the messages after the cursor, oldest first."""
+        # The lowest id with a higher cursor.
         place = bisect_left(self._messages, (cursor + 1) * NS_PER_CURSOR, key=_by_id)
         return self._alive(self._messages[place:], now_ms)
 
@@ -85,18 +85,18 @@ class KeptMessages:
         return [each for each in messages if not 0 < end_of(each) <= now_ms]
 
     def append(self, message: Message) -> None:
-        """Add a message; one that newer ones have passed goes where its id places it."""
+        """Add a message. One that arrives after newer ones is inserted by its id."""
         self.size += len(message.wire)
         messages = self._messages
         if messages and message.id < messages[-1].id:
-            # A client that has the newer ones, and asks for what follows them, would miss it.
+            # A client that has the newer ones and asks for those that follow would miss it.
             self.floor = max(self.floor, cursor_of(messages[-1].id))
             insort(messages, message, key=_by_id)
         else:
             messages.append(message)
 
     def remove(self, message: Message) -> None:
-        """Remove a message that is here."""
+        """Remove a message, which must be here."""
         messages = self._messages
         # Most leave from the front.
         is_first = messages[0] is message
@@ -105,15 +105,15 @@ class KeptMessages:
 
 
 def end_of(message: Message) -> int:
-    """Return when the message leaves its history, in milliseconds since 1970; zero if never."""
+    """Return when the message leaves its history, in ms since 1970; zero if never."""
     life_ms = message.life_ms
     return 0 if life_ms is None else message.id // NS_PER_MS + life_ms
 
 
 class Arrival:
-    """A place for a message that enters a history next; it leads to those that enter later.
+    """A place in the order of arrival. It leads to all messages that enter a history afterwards.
 
-    Its holder finds all messages that entered since, even those that have left again.
+    Its holder can find all of them, even those that have left again.
     """
 
     __slots__ = ("message", "next")
@@ -124,7 +124,7 @@ class Arrival:
 
 
 class _Share:
-    """The messages that histories keep on one account, the oldest first."""
+    """The messages that histories keep on one account, oldest first."""
 
     __slots__ = ("messages", "size")
 
@@ -134,7 +134,7 @@ class _Share:
 
 
 class Histories:
-    """The histories of all channels; the oldest messages make room for new ones.
+    """The histories of all channels. The oldest messages make room for new ones.
 
     Args:
         start: The newest id before this process. Messages up to it may be missing.
@@ -143,24 +143,24 @@ class Histories:
     def __init__(self, limits: HistoryLimits, start: int = 0) -> None:
         self.limits = limits
         self._by_channel: dict[str, KeptMessages] = {}
-        # The messages of all channels by id, the oldest first, and their size.
+        # The messages of all channels by id, oldest first, and their total size.
         self._messages: OrderedDict[int, Message] = OrderedDict()
         self.size = 0
-        # By account; a message on nobody's account is in no share.
+        # By account. A message without an account is in no share.
         self._shares: dict[str, _Share] = {}
-        # A heap of ends of lifetimes with ids, some of them of messages that have left.
+        # A heap of expiry times with ids. Some ids are of messages that have left.
         self._ends: list[tuple[int, int]] = []
         # How many messages have a lifetime.
         self._with_lifetime = 0
         self._names = SortedNames(self._by_channel)
         # The arrival of the next message.
         self.arrival = Arrival()
-        # The cursors up to which topics miss messages that they were configured not to keep.
+        # The cursors up to which topics lack messages that they were configured not to keep.
         self._missed: dict[str, int] = {}
         self._missed_names = SortedNames(self._missed)
-        # The number of messages that left to make room.
+        # How many messages were removed to make room.
         self.dropped = 0
-        # Up to this cursor, messages may be missing on channels that keep nothing now.
+        # Channels that keep nothing now may lack messages up to this cursor.
         self.floor = cursor_of(start)
         # The newest id that was ever in a history.
         self.newest = start
@@ -177,21 +177,20 @@ class Histories:
         return message.id in self._messages
 
     def get(self, channel: str) -> KeptMessages | None:
-        """Return the history of the channel, if there is anything in it."""
+        """Return the history of the channel, or None if it is empty."""
         return self._by_channel.get(channel)
 
     def covered_by(
         self, pattern: Channel, most: int = MOST_LOOKS
     ) -> tuple[list[KeptMessages], int]:
-        """Return the histories of the channels that the pattern matches, ordered by name.
+        """Return the histories of the channels that the pattern matches, sorted by name.
 
         Args:
-            most: How many channels it looks at. With `*`, those below one of its channels count as
-                one.
+            most: How many channels to look at. With `*`, all channels below one of its
+                channels count as one.
 
         Returns:
-            The histories, and at how many channels it looked: one more than `most` if there are
-            others.
+            The histories, and how many channels were looked at: `most` + 1 if there are more.
         """
         found: list[KeptMessages] = []
         looked = 0
@@ -204,7 +203,7 @@ class Histories:
         return found, looked
 
     def append(self, message: Message, depth: HistoryDepth) -> None:
-        """Add a message to its channel's history, which may have this depth."""
+        """Add a message to its channel's history, and cut the history to this depth."""
         kept = self._by_channel.get(message.channel)
         if kept is None:
             kept = self._begin(message.channel)
@@ -229,7 +228,7 @@ class Histories:
             self._make_room(next(iter(self._messages.values())))
 
     def shorten(self, channel: str, depth: HistoryDepth | None) -> None:
-        """Reduce the channel's history to its new depth; None: to nothing."""
+        """Cut the channel's history to its new depth; None removes it."""
         kept = self._by_channel.get(channel)
         if depth is None:
             self.erase(channel)
@@ -248,7 +247,7 @@ class Histories:
         share.size += len(message.wire)
 
     def _trim_share(self, account: str) -> None:
-        """Let the oldest messages of an account make room for its newest."""
+        """Remove the oldest messages of an account to make room for its newest."""
         share, limits = self._shares.get(account), self.limits
         while share is not None and (
             0 < limits.share_entries < len(share.messages) or 0 < limits.share_bytes < share.size
@@ -263,7 +262,7 @@ class Histories:
             del self._shares[message.account]
 
     def miss(self, message: Message) -> None:
-        """Note that a topic was configured not to keep its messages, such as this one."""
+        """Record that a topic was configured not to keep its messages, such as this one."""
         channel = message.channel
         self.erase(channel)
         if channel not in self._missed:
@@ -272,14 +271,14 @@ class Histories:
         self._missed[channel] = cursor_of(message.id)
 
     def forget(self, channel: str) -> None:
-        """Erase the channel's history, and all that is known of it: its topic has ended."""
+        """Remove the channel's history and all data about it: its topic has ended."""
         self.erase(channel)
         if channel in self._missed:
             self.floor = max(self.floor, self._missed.pop(channel))
             self._missed_names.remove(channel)
 
     def misses(self, pattern: Channel) -> bool:
-        """Return whether a topic that the pattern matches was configured to keep nothing."""
+        """Return whether the pattern matches a topic that was configured to keep nothing."""
         looks = enumerate(self._missed_names.covered_by(pattern))
         return any(is_covered or looked == MOST_LOOKS for looked, (_, is_covered) in looks)
 
@@ -309,7 +308,7 @@ class Histories:
         self._lose(message)
 
     def _lose(self, message: Message) -> None:
-        """Remove a message that would still be delivered."""
+        """Remove a message that has not expired."""
         kept = self._by_channel[message.channel]
         kept.floor = max(kept.floor, cursor_of(message.id))
         self._remove(kept, message)
@@ -324,7 +323,8 @@ class Histories:
             self._with_lifetime -= 1
             self._forget_ends()
         if not kept:
-            # Empty histories must not take memory for ever: the floor of all covers theirs.
+            # Empty histories must not stay in memory forever. The floor of all histories covers
+            # theirs.
             self.floor = max(self.floor, kept.floor)
             del self._by_channel[kept.channel]
             self._names.remove(kept.channel)
@@ -339,7 +339,7 @@ class Histories:
             heapify(self._ends)
 
     def erase(self, channel: str) -> int:
-        """Remove the channel's history; return the number of its messages."""
+        """Remove the channel's history. Returns the number of its messages."""
         kept = self._by_channel.get(channel)
         messages = [] if kept is None else list(kept)
         for message in messages:
@@ -347,7 +347,7 @@ class Histories:
         return len(messages)
 
     def forget_expired(self, now_ms: int, most: int) -> None:
-        """Remove up to `most` messages whose lifetime has ended."""
+        """Remove up to `most` expired messages."""
         ends = self._ends
         while ends and ends[0][0] <= now_ms and most > 0:
             message = self._messages.get(heappop(ends)[1])

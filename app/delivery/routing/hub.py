@@ -1,4 +1,4 @@
-"""Routes messages from their publisher into the queues of their receivers."""
+"""Routes messages from publishers into the queues of receivers."""
 
 from collections.abc import Callable, Container, Sequence
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
@@ -36,7 +36,7 @@ class MessageExpiryPort(Protocol[R_contra]):
         ...
 
     def make_room_for(self, receiver: R_contra, message: Message, /) -> bool:
-        """Queue the message in a full queue by expiring others; return False if that is refused."""
+        """Queue the message in a full queue by expiring others. Returns False if none can."""
         ...
 
 
@@ -52,10 +52,11 @@ class _NoExpiry:
 
 
 class Hub(Generic[R]):
-    """Routes messages into queues and remembers which receivers have news.
+    """Routes messages into queues and records which receivers have news.
 
     `on_ready` is called when the first receiver becomes ready. The caller must then call
-    `take_ready` before it waits for the network again, so that a burst becomes one response.
+    `take_ready` before it waits for the network again, so that a burst becomes one response for
+    each receiver.
     """
 
     def __init__(
@@ -70,18 +71,18 @@ class Hub(Generic[R]):
     ) -> None:
         self.histories = histories
         histories.on_leave = self._leave_history
-        # Whether some channels keep their messages in the store, even if nobody subscribes.
+        # Whether some channels store their messages even without subscribers.
         self.keeps_history = False
         self.routes: Routes[R] = Routes()
         self.store = store
         self.ledger = ledger
         self.counters = ledger.counters
         self._notices = notices or Notices()
-        # Takes latency samples while an operator looks at live figures; otherwise None.
+        # Takes latency samples while an operator watches live figures; otherwise None.
         self.watch: LatencySampler | None = None
-        # Number of durable receivers; most deployments have none.
+        # The number of durable receivers. Most deployments have none.
         self.durables = 0
-        # Whether channels are work queues: their messages are durable whoever receives them.
+        # Whether there are work queues. Their messages are durable regardless of receivers.
         self.has_work_queues = False
         # Settles a message that the queues of some receivers refuse.
         self.turned_away: Callable[[Sequence[R], Message, Reason], None] = self._discard
@@ -91,7 +92,7 @@ class Hub(Generic[R]):
         self.recheck_before = 0
         self.recheck: Callable[[Message, Sequence[R]], None] = self._recheck_nothing
         self._publish_order: PublishOrder[R] = PublishOrder(self._show)
-        # Receivers that may have news; `take_ready` takes them.
+        # Receivers that may have news, until `take_ready` takes them.
         self.ready: list[R] = []
         self._on_ready = on_ready
         self._linger = linger
@@ -107,11 +108,11 @@ class Hub(Generic[R]):
         )
 
     def is_coming(self, channel: str) -> bool:
-        """Whether an accepted message of the channel waits for the store."""
+        """Whether an accepted message of the channel is waiting for the store."""
         return channel in self._publish_order.waiting
 
     def newest(self, channel: str, now_ms: int) -> Message | None:
-        """Return the newest message that the channel keeps, or will when the store has it."""
+        """Return the newest message that the channel keeps, or will keep once it is stored."""
         coming = self._publish_order.newest(channel)
         if coming is not None:
             return coming.message
@@ -122,7 +123,7 @@ class Hub(Generic[R]):
     def outcome_of(
         self, message: Message, done: Callable[[PersistOutcome], None] | None
     ) -> PersistOutcome | None:
-        """Return the outcome of the newest message; None if `done` will be called with it later."""
+        """Return the outcome of the newest message; None if `done` will be called with it."""
         coming = self._publish_order.newest(message.channel)
         if coming is None:
             return PersistOutcome.KEPT
@@ -143,16 +144,16 @@ class Hub(Generic[R]):
         is_subscribable: bool = True,
         step: RequestStep | None = None,
     ) -> PersistOutcome | None:
-        """Add the message to the queue of every receiver of the channel, and of those addressed.
+        """Add the message to the queues of the channel's receivers and of addressed ones.
 
-        If there is a candidate, subscriptions select by it. `leave_out` gets the message only if
-        it is addressed. `persistent` False makes the message passing; True stores its history,
-        whoever receives it.
+        If there is a candidate, the selections of subscriptions apply to it. `leave_out` gets the
+        message only if it is addressed. With `persistent` False the message is passing; with True
+        its history is stored regardless of receivers.
 
-        Returns None if `done`, and the `step` of a request, will be called with the outcome later.
-        A durable message is stored before it is queued, and later messages of its channel wait for
-        it. The same holds for any message with a publish key, because only the store knows whether
-        it is a repeat.
+        Returns the outcome, or None if `done` and the `step` of a request will be called with it
+        later: a durable message is stored before it is queued, and later messages of its channel
+        wait for it. The same applies to any message with a publish key, because only the store
+        recognises a repeat.
         """
         receivers: Sequence[R] = ()
         if is_subscribable:
@@ -170,7 +171,7 @@ class Hub(Generic[R]):
         if self.watch is not None:
             self.watch.published(channel.name)
         is_keyed = message.key is not None
-        # Whether its history is stored, whoever receives it.
+        # Whether its history is stored regardless of receivers.
         is_to_keep = message.depth is not None and persistent is True
         if not (self.durables or self._publish_order.waiting or is_keyed or is_to_keep):
             self._show_published(message, receivers, leave_out, 0)
@@ -188,7 +189,7 @@ class Hub(Generic[R]):
         accepted = AcceptedPublish(message, receivers, leave_out, done, len(keys), step)
         answered = self._publish_order.keep(channel.name, accepted)
         if message.depth is not None and message.is_durable:
-            # Durable for its receivers means durable for its history.
+            # A message that is durable for its receivers is durable in its history too.
             keys = [*keys, channel.name]
         self.store.keep(message, keys, answered, _fields(accepted))
         return None
@@ -196,7 +197,7 @@ class Hub(Generic[R]):
     def _show(self, accepted: AcceptedPublish[R]) -> None:
         message = accepted.message
         if accepted.latecomers:
-            # Copies, as from a history: the publish itself is in the journal already.
+            # These are copies, as from a history: the publish itself is in the journal already.
             self.store.keep(message.initial(), accepted.latecomers, _ignore)
         self._show_published(message, accepted.receivers, accepted.leave_out, accepted.kept)
 
@@ -208,7 +209,7 @@ class Hub(Generic[R]):
             receivers = [each for each in receivers if each is not leave_out]
         if message.request is not None:
             message.request.granted_to(_responders(message, receivers))
-        # For `kept` receivers, the store has the message, and the note of it.
+        # For `kept` receivers, the store has the message and the note about it.
         self.ledger.published(message, len(receivers) - kept)
         if message.topic is None:
             self._give(message, receivers)
@@ -220,10 +221,10 @@ class Hub(Generic[R]):
             self.recheck(message, receivers)
 
     def _give(self, message: Message, receivers: Sequence[R]) -> int:
-        """Add the message to the queues; return how many refused it."""
+        """Add the message to the queues. Returns how many refused it."""
         is_lazy = message.linger_s is not None
         self.counters.accepted += len(receivers)
-        # Overflows are reported once per message, not once per receiver.
+        # Overflows are reported once per message instead of once per receiver.
         refusing: dict[Reason, list[R]] = {}
         refused = 0
         for receiver in receivers:
@@ -237,7 +238,7 @@ class Hub(Generic[R]):
             elif is_lazy:
                 self._linger(receiver, message)
             elif not receiver.is_ready:
-                # `make_ready`, without a call for each receiver.
+                # As `make_ready`, without a call for each receiver.
                 receiver.is_ready = True
                 if not self.ready:
                     self._on_ready()
@@ -251,7 +252,7 @@ class Hub(Generic[R]):
         return refused
 
     def _give_of_topic(self, message: Message, topic: Topic, receivers: Sequence[R]) -> None:
-        """Give a message of a topic, which counts the queues that have it."""
+        """Deliver a message of a topic, which counts the queues that contain it."""
         topic = message.topic = topic.publish()
         topic.refer(len(receivers))
         topic.release(self._give(message, receivers))
@@ -263,7 +264,7 @@ class Hub(Generic[R]):
         self._show_published(message, receivers, None, 0)
 
     def deliver(self, receiver: R, message: Message) -> None:
-        """Add the message to one receiver's queue, whatever it subscribed to."""
+        """Add the message to one receiver's queue, regardless of subscriptions."""
         message.is_direct = True
         self.ledger.published(message, 1)
         self._give(message, (receiver,))
@@ -288,7 +289,7 @@ class Hub(Generic[R]):
         ]
 
     def include(self, receiver: R, accepted: AcceptedPublish[R]) -> None:
-        """Deliver a publish that waits for the store to this new subscriber, too."""
+        """Add a new subscriber to the receivers of a publish that waits for the store."""
         if receiver in accepted.receivers or receiver is accepted.leave_out:
             return
         accepted.receivers = (*accepted.receivers, receiver)
@@ -307,12 +308,12 @@ class Hub(Generic[R]):
             self.store.leave_history(message.channel, message.id)
 
     def replay(self, receiver: R, message: Message, letter: int) -> None:
-        """Queue a replayed dead letter; if it is durable, the store already has it."""
+        """Queue a replayed dead letter. If the receiver is durable, the store already has it."""
         self.ledger.replayed(receiver.key, message, letter)
         self._give(message, (receiver,))
 
     def flow_again(self, receiver: R) -> None:
-        """Look at a queue that could not flow until now; that time does not count as latency."""
+        """Look at a queue that flows again. The time for which it was held is no latency."""
         if self.watch is not None:
             self.watch.excuse(receiver)
         self.make_ready(receiver)
@@ -334,7 +335,7 @@ class Hub(Generic[R]):
         return ready
 
     def put_back(self, receivers: Sequence[R]) -> None:
-        """Return receivers that there was no time for; they are first in the next turn."""
+        """Put back receivers that this turn had no time for. They come first in the next turn."""
         late = [receiver for receiver in receivers if not receiver.is_ready]
         for receiver in late:
             receiver.is_ready = True
@@ -343,7 +344,7 @@ class Hub(Generic[R]):
         self.ready = [*late, *self.ready]
 
     def remove(self, receiver: R) -> None:
-        """Route nothing to this ended receiver; its owner settles what is in its queue."""
+        """Stop routing to this ended receiver. Its owner settles the rest of its queue."""
         if receiver.is_durable:
             self.durables -= 1
         for pattern in receiver.subscriptions:
@@ -351,7 +352,7 @@ class Hub(Generic[R]):
         receiver.subscriptions.clear()
 
     def _note_overflow(self, receiver: R, reason: Reason) -> None:
-        """Log an overflow once per queue, until the queue has been emptied."""
+        """Log an overflow once per queue, until the queue has been empty."""
         if not receiver.queue.is_overflowing:
             receiver.queue.is_overflowing = True
             self._notices.report(FULL, receiver.key, reason.value)
@@ -364,11 +365,11 @@ class Hub(Generic[R]):
 
 
 def _fields(accepted: AcceptedPublish[R]) -> RequestFields:
-    """Return what the store changes of requests in the same step as it keeps the message."""
+    """Return the request fields to store together with the message."""
     if accepted.step is not None:
         return accepted.step.fields
     message, leave_out = accepted.message, accepted.leave_out
-    # A repeat, which only the store recognises, is no request.
+    # A repeat, which only the store recognises, is not a request.
     if message.request is None or message.key is not None:
         return NO_FIELDS
     receivers = [each for each in accepted.receivers if each is not leave_out]

@@ -1,4 +1,4 @@
-"""Latencies of messages and rates of channels; measured only while an operator watches."""
+"""Latencies of messages and rates of channels, measured only while an operator watches."""
 
 from collections.abc import Collection, Sequence
 from itertools import islice
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 _MOST_SAMPLES = 20
 _DEPTH = 100
 _MOST_TIMES = 2000
-# The most channels that are tracked.
+# How many channels are tracked.
 _MOST_CHANNELS = 5000
-# The weight of the latest second, and the rate below which a channel counts as quiet.
+# The weight of the last second, and the rate below which a channel counts as quiet.
 _WEIGHT = 0.3
 _QUIET = 0.02
 _NS_PER_US = 1000
@@ -34,7 +34,7 @@ class Latencies(NamedTuple):
 
 
 class QueueSample(NamedTuple):
-    """A queue before a hand-over: how many new messages it has, and when the first came (ns)."""
+    """A queue before a hand-over: the number of new messages, and when the first arrived (ns)."""
 
     queue: "CallbackQueue"
     new: int
@@ -54,7 +54,7 @@ class LatencySampler:
         self.rates: dict[str, float] = {}
 
     def published(self, channel: str) -> None:
-        """Count one more message; ignore channels beyond the bound, and those of single replies."""
+        """Count a message; channels beyond the limit and reply channels are ignored."""
         if channel.startswith(REPLIES):
             return
         counts = self._counts
@@ -64,11 +64,11 @@ class LatencySampler:
             counts[channel] = 1
 
     def excuse(self, receiver: "Receiver") -> None:
-        """Skip the next measurement of this receiver: its queue was held back."""
+        """Skip the next measurement of this receiver, because its queue was held back."""
         self._excused.add(receiver.number)
 
     def sample(self, receivers: "Sequence[Receiver]", held: Collection[str]) -> list[QueueSample]:
-        """Look at the queues of receivers that are ready; `held` are channels held back."""
+        """Sample the queues of ready receivers. `held` are the channels held back."""
         samples = []
         if len(self._times) < _MOST_TIMES:
             for receiver in receivers[:_MOST_SAMPLES]:
@@ -80,7 +80,7 @@ class LatencySampler:
         return samples
 
     def measured(self, samples: "Sequence[QueueSample]", now_ns: int) -> None:
-        """Note the latencies after hand-over; a queue that did not shrink handed over nothing."""
+        """Record latencies after the hand-over. A queue that did not shrink handed nothing over."""
         self._times += [
             max(0, now_ns - sample.received_at) // _NS_PER_US
             for sample in samples
@@ -88,7 +88,7 @@ class LatencySampler:
         ]
 
     def read(self, now: float) -> Latencies | None:
-        """Return the latencies noted since the last reading, and update the rates."""
+        """Return the latencies recorded since the last reading, and update the rates."""
         self._settle_rates(max(now - self._read_at, 0.001))
         self._read_at = now
         times, self._times = sorted(self._times), []
@@ -111,7 +111,7 @@ class LatencySampler:
 def first_free(
     messages: "Sequence[Message]", held: Collection[str], depth: int
 ) -> "Message | None":
-    """Return the first message of a channel that is not held back, among the first `depth`."""
+    """Return the first message, among the first `depth`, whose channel is not held back."""
     if not held:
         return messages[0] if messages else None
     for message in islice(messages, depth):

@@ -1,4 +1,4 @@
-"""Presence: who is on a channel, and since when."""
+"""Presence: which sessions are on a channel, and since when."""
 
 from collections.abc import Callable, Hashable, Iterable
 from itertools import islice
@@ -13,11 +13,11 @@ class Presence(Generic[R]):
     """The members of channels: receivers with a subscription to exactly this channel.
 
     Args:
-        is_used: Whether the rule of any channel asks for it.
-        by_rule: Returns whether the channel's rule asks for it.
-        stamp: Returns the time: ascending, each value once.
-        changed: Learns who has joined or left which channel: the last argument. Otherwise, the
-            member's state may have changed.
+        is_used: Whether the rule of any channel enables presence.
+        by_rule: Returns whether the channel's rule enables presence.
+        stamp: Returns the time: increasing and unique.
+        changed: Called with the channel, the member, and whether the member joined or left.
+            If not, its state may have changed.
     """
 
     def __init__(
@@ -32,21 +32,21 @@ class Presence(Generic[R]):
         self._by_rule = by_rule
         self._stamp = stamp
         self._changed = changed
-        # Patterns of channels that have it whatever their rules say.
+        # Patterns of channels with presence regardless of their rules.
         self._offered: set[str] = set()
-        # Of each channel, in the order of joining: since when each member is on it.
+        # By channel, its members with the times at which they joined, in this order.
         self._members: dict[str, dict[R, int]] = {}
 
     def offer(self, pattern: str) -> None:
-        """Record the members of channels that match the pattern."""
+        """Enable presence for channels that match the pattern."""
         self.is_used = True
         self._offered.add(pattern)
 
     def is_visible(self, channel: Channel) -> bool:
-        """Return whether clients may see who is on the channel."""
+        """Return whether clients may see the members of the channel."""
         if not self.is_used or channel.is_wild or channel.is_system:
             return False
-        # There are few offered patterns, but a channel with many segments has many that match.
+        # There are few such patterns, but a channel with many segments has many matching patterns.
         return self._by_rule(channel) or any(covers(each, channel.name) for each in self._offered)
 
     def restore(self, channel: str, member: R) -> None:
@@ -69,7 +69,7 @@ class Presence(Generic[R]):
         self._changed(self, channel, member, True)
 
     def show(self, member: R, channels: Iterable[str]) -> None:
-        """Report that the member may have a new state, for each of these that it is on."""
+        """Report that the member's state may have changed, on each of these channels."""
         if self.is_used:
             for channel in channels:
                 if member in self._members.get(channel, ()):
@@ -80,12 +80,12 @@ class Presence(Generic[R]):
         return len(self._members.get(channel, ()))
 
     def since(self, channel: str, member: R) -> int | None:
-        """Return since when the member is on the channel, None if it is not."""
+        """Return when the member joined the channel, or None if it is not a member."""
         members = self._members.get(channel)
         return None if members is None else members.get(member)
 
     def page(self, channel: str, after: int, limit: int) -> list[tuple[R, int]]:
-        """Return up to `limit` members that joined after this time, the earliest first."""
+        """Return up to `limit` members that joined after this time, earliest first."""
         members = self._members.get(channel)
         if members is None:
             return []

@@ -1,4 +1,4 @@
-"""The order of a channel while the store is asked to keep one of its messages."""
+"""Keeps a channel's messages in order while the store has not confirmed one of them."""
 
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -13,7 +13,7 @@ R = TypeVar("R", bound=Receiver)
 
 
 class AcceptedPublish(Generic[R]):
-    """An accepted publish: its message, and the receivers that were found when it was accepted."""
+    """An accepted publish: its message, and its receivers at that time."""
 
     __slots__ = (
         "done",
@@ -42,13 +42,13 @@ class AcceptedPublish(Generic[R]):
         self.step = step
         # How many receivers have it in the store, if it is stored.
         self.kept = kept
-        # Durable receivers that subscribed while it waited: the store learns of them when it has
-        # the message.
+        # Durable receivers that subscribed while it waited. The store adds them once it has the
+        # message.
         self.latecomers: list[str] = []
         self.outcome: PersistOutcome | None = None
 
     def add_callback(self, done: Callable[[PersistOutcome], None]) -> None:
-        """Call `done` with the outcome, too."""
+        """Call `done` with the outcome as well."""
         first = self.done
 
         def both(outcome: PersistOutcome) -> None:
@@ -60,10 +60,10 @@ class AcceptedPublish(Generic[R]):
 
 
 class PublishOrder(Generic[R]):
-    """A queue for each channel that waits for the store; most channels have none.
+    """A queue for each channel that waits for the store. Most channels have none.
 
     Args:
-        show: Gives a message to its receivers.
+        show: Delivers a message to its receivers.
     """
 
     def __init__(self, show: Callable[[AcceptedPublish[R]], None]) -> None:
@@ -72,7 +72,7 @@ class PublishOrder(Generic[R]):
         self.waiting: dict[str, deque[AcceptedPublish[R]]] = {}
 
     def enter(self, channel: str, accepted: AcceptedPublish[R]) -> PersistOutcome | None:
-        """Deliver an unstored message, now or after those that wait on its channel."""
+        """Deliver an unstored message, now or after the messages that wait on its channel."""
         waiting = self.waiting.get(channel)
         if waiting is None:
             self._show(accepted)
@@ -82,15 +82,15 @@ class PublishOrder(Generic[R]):
         return None
 
     def newest(self, channel: str) -> AcceptedPublish[R] | None:
-        """Return the last message that waits on its way into the channel's history."""
+        """Return the last message that waits to enter the channel's history."""
         waiting = self.waiting.get(channel, ())
         return next((each for each in reversed(waiting) if each.message.depth is not None), None)
 
     def keep(self, channel: str, accepted: AcceptedPublish[R]) -> Callable[[PersistOutcome], None]:
-        """Add a message that waits for the store; call the result with the store's answer.
+        """Add a message that waits for the store. Call the result with the store's answer.
 
-        After UNKNOWN it is called once more, when the answer is known; the order no longer waits
-        for it.
+        After UNKNOWN, call it again when the answer is known. Later messages no longer wait for
+        this one.
         """
         self.waiting.setdefault(channel, deque()).append(accepted)
         return partial(self._answered, channel, accepted)
@@ -115,11 +115,11 @@ class PublishOrder(Generic[R]):
             if first.done is not None:
                 first.done(known)
         if not waiting:
-            # Callbacks may have published meanwhile, on this channel.
+            # Callbacks may have published to this channel in the meantime.
             self.waiting.pop(channel, None)
 
     def _show_late(self, accepted: AcceptedPublish[R]) -> None:
-        """Deliver a message that later ones have passed; where these still wait, it goes first."""
+        """Deliver a message after later ones. Where those still wait, it goes first."""
         accepted.message.is_late = True
         for receiver in accepted.receivers:
             receiver.queue.is_mixed = True

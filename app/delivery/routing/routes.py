@@ -11,27 +11,27 @@ if TYPE_CHECKING:
 
 R = TypeVar("R", bound=Hashable)
 
-# The cache is dropped when it holds more channels, or more receivers in total, than this.
+# The cache is dropped when it exceeds this number of channels, or the total of receivers below.
 _CACHED_CHANNELS = 20_000
 _CACHED_RECEIVERS = 1_000_000
 
 
 class Routes(Generic[R]):
-    """Subscriptions by pattern; returns each receiver of a channel once, however many match."""
+    """Subscriptions by pattern. Returns each receiver of a channel once, however many match."""
 
     def __init__(self) -> None:
-        # None: the subscription selects all messages.
+        # None means that the subscription selects all messages.
         self._subscribers: dict[str, dict[R, Selection | None]] = {}
         self._cache: dict[str, tuple[R, ...]] = {}
         self._cached = 0
-        # Of the channels in the cache: receivers that do not select all messages.
+        # By cached channel: the receivers that do not select all messages.
         self._selective: dict[str, dict[R, list[Selection]]] = {}
-        # And the filters of these, each once.
+        # By cached channel: the filters of those receivers, each once.
         self._filters: dict[str, Sequence[Filter]] = {}
-        # The subscriptions of all receivers, and how many of them select messages.
+        # The number of subscriptions, and how many of them select messages.
         self.count = self.selecting = 0
         self.filters = Filters()
-        # Learn of the first and the last subscription to a channel.
+        # Called for the first and the last subscription to a channel.
         self.topics: Topics | None = None
 
     def __contains__(self, pattern: str) -> bool:
@@ -45,7 +45,7 @@ class Routes(Generic[R]):
         return ((pattern, len(each)) for pattern, each in self._subscribers.items())
 
     def add(self, pattern: Channel, receiver: R, selection: Selection | None = None) -> None:
-        """Add a subscription, or replace what an existing one selects."""
+        """Add a subscription, or replace the selection of an existing one."""
         is_first = pattern.name not in self._subscribers
         subscribers = self._subscribers.setdefault(pattern.name, {})
         if receiver not in subscribers:
@@ -57,7 +57,7 @@ class Routes(Generic[R]):
             self.topics.subscribe(pattern.name)
 
     def _select(self, before: Selection | None, after: Selection | None) -> None:
-        """Count what a subscription selects."""
+        """Count the selection of a subscription."""
         self.filters.take(after)
         self.filters.release(before)
         self.selecting += (after is not None) - (before is not None)
@@ -117,7 +117,7 @@ class Routes(Generic[R]):
         return receivers
 
     def _note_selective(self, channel: Channel) -> None:
-        """Note the receivers none of whose matching subscriptions selects all messages."""
+        """Record the receivers without a matching subscription that selects all messages."""
         selective: dict[R, list[Selection]] = {}
         unselective: set[R] = set()
         for name in channel.lookups:

@@ -1,4 +1,4 @@
-"""Selections of subscriptions: each filter is compiled once, and asked once for each message."""
+"""Selections of subscriptions. Each filter is compiled once, and evaluated once per message."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,7 +11,7 @@ from holdfast.delivery.routing.filter_language import parse
 
 
 class Filter:
-    """A condition that subscriptions of any number of receivers have in common."""
+    """A condition shared by subscriptions of any number of receivers."""
 
     __slots__ = ("_condition", "text", "uses")
 
@@ -19,16 +19,16 @@ class Filter:
         """Compile the filter. Raises `FilterInvalid`."""
         self._condition = parse(text)
         self.text = text
-        # The subscriptions that have it.
+        # The number of subscriptions that use it.
         self.uses = 0
 
     def passes(self, fields: Fields) -> bool:
-        """Return whether a message with these fields fulfils the condition."""
+        """Return whether a message with these fields passes the filter."""
         return self._condition(fields) is True
 
 
 class Selection:
-    """The messages of its channels that a subscription selects."""
+    """Which messages of its channels a subscription selects."""
 
     __slots__ = ("filter", "not_from")
 
@@ -39,7 +39,7 @@ class Selection:
 
 
 class Candidate:
-    """A message that selections are asked about; remembers what each filter said."""
+    """A message that is tested by selections. Remembers the result of each filter."""
 
     __slots__ = ("_answers", "_fields")
 
@@ -63,7 +63,7 @@ class Candidate:
 
     @classmethod
     def of(cls, message: Message) -> "Candidate":
-        """Return a kept message as a candidate."""
+        """Return a message from a history as a candidate."""
         return cls(
             channel=message.channel,
             data=loads(message.wire).get("data"),
@@ -79,7 +79,7 @@ class Candidate:
         return selection.filter is None or self.passes(selection.filter)
 
     def has_asked(self, filter: Filter) -> bool:
-        """Return whether the filter was asked before."""
+        """Return whether the filter was evaluated before."""
         return filter in self._answers
 
     def passes(self, filter: Filter) -> bool:
@@ -100,7 +100,7 @@ class Filters:
         return len(self._by_text)
 
     def shared(self, filter: Filter) -> Filter:
-        """Return the filter with the same text that subscriptions have, if there is one."""
+        """Return the filter with the same text that subscriptions use, if there is one."""
         return self._by_text.get(filter.text, filter)
 
     def take(self, selection: Selection | None) -> None:
@@ -111,7 +111,7 @@ class Filters:
             filter.uses += 1
 
     def release(self, selection: Selection | None) -> None:
-        """Forget a subscription with this selection, and the filter with its last one."""
+        """Remove a subscription with this selection, and with the last one its filter."""
         filter = None if selection is None else selection.filter
         if filter is not None:
             filter.uses -= 1

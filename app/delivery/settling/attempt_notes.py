@@ -1,4 +1,4 @@
-"""Notes failed attempts, for the dead letter that a message may become."""
+"""Records failed attempts, for the dead letter that a message may become."""
 
 from collections.abc import Iterable
 
@@ -10,7 +10,7 @@ from holdfast.delivery.queues.receivers import Receiver
 
 
 class AttemptNotes:
-    """Notes on entries that are in flight, or were until now."""
+    """Records attempts for entries that are in flight or were until now."""
 
     def __init__(self, node: Node) -> None:
         self._node = node
@@ -18,7 +18,7 @@ class AttemptNotes:
     def note_failure(
         self, receiver: Receiver, entries: Iterable[Entry], now: float, code: ErrorCode, text: str
     ) -> None:
-        """Record that the last attempts to deliver these failed."""
+        """Record that the last attempts to deliver these entries failed."""
         self.note(receiver, entries, now, code.text, code=code.text, text=text)
 
     def note(
@@ -31,7 +31,7 @@ class AttemptNotes:
         code: str = "",
         text: str = "",
     ) -> None:
-        """Record the result of the last attempts to deliver these; equal trails are shared."""
+        """Record the result of the last attempts to deliver these. Equal trails are shared."""
         known: dict[tuple[int, int, float], tuple[Trail, Trail]] = {}
         text = clipped(text, MAX_TEXT)
         for entry in entries:

@@ -1,4 +1,4 @@
-"""The parts that hand-overs, failures and all ways out of a queue use."""
+"""The parts that hand-overs, failures and settlements share."""
 
 from typing import Generic, TypeVar
 
@@ -19,7 +19,7 @@ R = TypeVar("R", bound=Receiver)
 class DeliveryParts(Generic[R]):
     """The ports and tables of one server's delivery."""
 
-    # No data class: mypyc compiles none that is generic.
+    # Not a dataclass, because mypyc does not compile generic ones.
     def __init__(
         self,
         owner: Owner[R],

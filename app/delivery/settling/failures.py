@@ -1,4 +1,4 @@
-"""Failures: refusals, missing verdicts and lost contact, and what they mean for the queue."""
+"""Failures: refusals, missing verdicts and lost contact, and how the queue reacts."""
 
 from collections.abc import Callable, Collection
 from typing import Generic, TypeVar
@@ -40,8 +40,8 @@ class Failures(Generic[R]):
         self._attempt_notes = parts.attempt_notes
         self._waiting_places = parts.waiting_places
         self._undelivered = undelivered
-        # Set while refusals are carried out: entries from this number on were put back already;
-        # zero if none was. Otherwise None: each failure stands alone.
+        # While refusals are carried out: the lowest number of the entries returned so far, zero if
+        # none. Otherwise None: each failure stands alone.
         self._given_back_from: int | None = None
 
     # Refusals
@@ -49,9 +49,9 @@ class Failures(Generic[R]):
     def carry_out(
         self, receiver: R, refusals: Refusals, now: float, is_turn_over: Callable[[], bool]
     ) -> bool:
-        """Apply the refusals until the turn is over; return whether all are done.
+        """Apply the refusals until the turn is over. Returns whether all are done.
 
-        One of them may end the session.
+        The session may have ended afterwards.
         """
         self._given_back_from = 0
         rest = refusals.rest
@@ -77,7 +77,7 @@ class Failures(Generic[R]):
         failure = Failure(code, verdict.text, verdict.delay_s, channel, entry.attempts)
         self.react_to(receiver, failure, now, entry)
         is_refusal = code.family == "user" and code.listed is not error_codes.HOLDBACK
-        # An addressed message says nothing about its channel, which many destinations share.
+        # A refused addressed message says nothing about its channel, which many destinations share.
         if is_refusal and not entry.message.addressed:
             self._report_to_guard(receiver, entry.message, code, now)
 
@@ -103,7 +103,7 @@ class Failures(Generic[R]):
     def react_to(
         self, receiver: R, failure: Failure, now: float, entry: Entry | None = None
     ) -> None:
-        """Apply a failed delivery or a lost contact; without `entry`, all in flight failed.
+        """React to a failure or a lost contact. Without `entry`, everything in flight failed.
 
         The session may have ended afterwards.
         """
@@ -130,11 +130,11 @@ class Failures(Generic[R]):
             self._waiting_places.relieve(receiver)
 
     def dispatcher(self, receiver: R, now: float) -> Dispatcher:
-        """Return the receiver's dispatcher; create it at the first need."""
+        """Return the receiver's dispatcher. Creates it when first needed."""
         if receiver.dispatcher is None:
             receiver.dispatcher = Dispatcher()
             receiver.dispatcher.contact(now)
-            # The receiver was alive before, without a dispatcher to note since when.
+            # The receiver was alive before, without a dispatcher to record since when.
             receiver.dispatcher.since = None
         return receiver.dispatcher
 
@@ -145,7 +145,7 @@ class Failures(Generic[R]):
         if reaction.message is ForMessage.DEAD and entry is not None:
             queue.withdraw((entry.seq,))
             self._give_up(receiver, reaction, failure, entry)
-            # The receiver answered, if only with a refusal.
+            # A refusal is an answer too.
             queue.widen(1)
         if reaction.rest is ForRest.DEAD:
             self._undelivered.dead_letter_all(receiver, failure.code, failure.text, now)
@@ -153,17 +153,18 @@ class Failures(Generic[R]):
             self._return(receiver, reaction, failure, entry, now)
 
     def _give_up(self, receiver: R, reaction: Reaction, failure: Failure, entry: Entry) -> None:
-        """Find another place for an entry that its receiver will not get, or dead-letter it."""
+        """Requeue an entry that its receiver will not get, or dead-letter it."""
         message, code = entry.message, failure.code
         if message.refusals is not None and code.listed is not error_codes.DEAD_MESSAGE:
-            # Other receivers may take this work.
+            # Other receivers may accept this work.
             self._waiting_places.refuse(receiver, entry, code, failure.text)
         elif (
             code.family == "communication"
             and reaction.rest is ForRest.DEAD
             and message.is_for(receiver.subject)
         ):
-            # The session ends without having decided about it; another one of its subject may.
+            # The session ends without a verdict. Another session of its subject may get the
+            # message.
             self._waiting_places.give_back(receiver, entry)
         else:
             self._undelivered.dead_letter(
@@ -173,7 +174,7 @@ class Failures(Generic[R]):
     def _return(
         self, receiver: R, reaction: Reaction, failure: Failure, entry: Entry | None, now: float
     ) -> None:
-        """Return entries in flight to the queue; without an entry, all of them failed."""
+        """Return failed entries to the queue; without `entry`, everything in flight failed."""
         queue, code = receiver.queue, failure.code
         changed: Collection[Entry]
         if entry is None:
@@ -196,8 +197,8 @@ class Failures(Generic[R]):
     def _give_back(
         self, queue: CallbackQueue, refused: Entry
     ) -> tuple[list[Entry], Collection[Entry]]:
-        """Return the entries put back from the refused one on, and all entries that changed."""
-        # Earlier batches no longer settle the entries that waited already.
+        """Return entries to the queue, from the refused one on; also return all changed ones."""
+        # Acks of earlier batches no longer settle the entries that were already returned.
         unbatched = [e for e in queue.returned.values() if e.batch and e.seq >= refused.seq]
         back = queue.give_back(refused.seq)
         return back, dict.fromkeys((*unbatched, *back, refused)).keys()
@@ -211,7 +212,7 @@ class Failures(Generic[R]):
         now: float,
     ) -> None:
         if reaction.rest is ForRest.FLOWS and reaction.input is None and reaction.pause_s is None:
-            # The message is gone; neither the receiver's record nor its next deadline changes.
+            # The message is gone. Neither the receiver's record nor its next deadline changes.
             return
         before = dispatcher.state
         match reaction.input:

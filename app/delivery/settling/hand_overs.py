@@ -1,4 +1,4 @@
-"""Hand-overs: what they leave in the ledger and each trail, and which is the last."""
+"""Hands entries over to receivers, and returns them to the queue if they did not arrive."""
 
 from typing import Generic, TypeVar
 
@@ -17,7 +17,7 @@ _EXHAUSTED = "handed over max_attempts times without an answer"
 
 
 class HandOvers(Generic[R]):
-    """Hands entries over, and puts those back that did not arrive."""
+    """Hands entries over, and returns them to the queue if they did not arrive."""
 
     def __init__(self, parts: DeliveryParts[R], undelivered: Undelivered[R]) -> None:
         self._owner = parts.owner
@@ -30,8 +30,8 @@ class HandOvers(Generic[R]):
     def hand_over(self, receiver: R, limit: int, now: float) -> Batch:
         """Hand over the next batch of at most `limit` messages; no limit if negative.
 
-        Entries in flight that await an ack count as lost with their reply, and go again. Entries
-        without attempts left are dead-lettered first.
+        Unacked entries in flight count as lost with their reply and are sent again. Entries without
+        attempts left are dead-lettered first.
         """
         queue = receiver.queue
         if queue.has_former:
@@ -39,24 +39,24 @@ class HandOvers(Generic[R]):
         if queue.has_tried or queue.window:
             self.lost(receiver, now)
             if limit and not receiver.is_gone:
-                # With the last reply nothing is retried, so nothing is dead-lettered here.
+                # Nothing is retried after the last reply, so nothing is dead-lettered here.
                 limit = self.limit_attempts(receiver, limit)
         batch = queue.next_batch(now, limit, self._guard.held)
         self._ledger.handed_over(receiver, batch, now)
         return batch
 
     def lost(self, receiver: R, now: float) -> None:
-        """Record unacknowledged entries before they are repeated: a reply was lost."""
+        """Record that unacked entries were lost with a reply, before they are sent again."""
         lost = receiver.queue.unanswered()
         if lost:
             self._attempt_notes.note(receiver, lost, now, LOST_REPLY)
             receiver.queue.narrow()
 
     def limit_attempts(self, receiver: R, limit: int) -> int:
-        """Return how many entries may go together; dead-letter the entries without attempts left.
+        """Return how many entries may be handed over together. Dead-letters exhausted entries.
 
-        A message that kills its receiver would return for ever, because no receiver survives to
-        refuse it. Other messages in the same batch must not die with it: so the last attempt is
+        A message that crashes its receiver would return forever, because no receiver survives to
+        refuse it. Other messages in the same batch must not die with it. So the last attempt is
         made with nothing else in flight, and only an entry that failed alone becomes a dead letter.
         """
         queue = receiver.queue
@@ -72,7 +72,7 @@ class HandOvers(Generic[R]):
         return limit
 
     def _look_over(self, queue: CallbackQueue, limit: int) -> tuple[list[Entry], int]:
-        """Return the entries without attempts left, and how many of the others may go together."""
+        """Return the entries without attempts left, and how many others may go together."""
         queue.on_last_attempt = None
         exhausted, count = [], 0
         for entry in queue.coming_again():
@@ -92,21 +92,21 @@ class HandOvers(Generic[R]):
         return exhausted, limit
 
     def _attempts_left(self, entry: Entry) -> int | None:
-        """Return the attempts left; None without a limit or while the channel is held back."""
+        """Return the attempts left, or None without a limit or while the channel is held back."""
         channel = entry.message.channel
         most = self._owner.max_attempts(channel)
         return None if most is None or channel in self._guard.held else most - entry.attempts
 
-    # Returns
+    # Returns to the queue
 
     def reply_lost(self, receiver: R, now: float, *, is_whole: bool) -> None:
-        """Put back entries whose reply may be lost; the receiver does not acknowledge."""
+        """Return entries to the queue whose reply may be lost; the receiver does not ack."""
         lost = receiver.queue.lose_reply(is_whole=is_whole)
         self._attempt_notes.note(receiver, lost, now, LOST_REPLY)
         self._ledger.returned(receiver, lost, lost)
 
     def not_written(self, receiver: R, batch: Batch, now: float) -> bool:
-        """Put back a batch that was not written; return whether anything waits again."""
+        """Return an unwritten batch to the queue. Returns whether any of it waits again."""
         back = receiver.queue.not_written(batch)
         if back and receiver.queue.settling is not SettledBy.WRITTEN:
             self._attempt_notes.note(receiver, back, now, NOT_WRITTEN)
@@ -114,7 +114,7 @@ class HandOvers(Generic[R]):
         return bool(back)
 
     def change_hands(self, receiver: R, now: float) -> None:
-        """Put back the entries in flight: the next client of the session gets them."""
+        """Return the entries in flight to the queue for the session's next client."""
         queue = receiver.queue
         self._attempt_notes.note(receiver, queue.in_flight().values(), now, TAKEN_OVER)
         back = queue.change_hands()

@@ -1,4 +1,4 @@
-"""Settles entries that receivers took: by acknowledgements, and by verdicts that confirm."""
+"""Settles entries that receivers accepted, by acks and OK verdicts."""
 
 from collections.abc import Iterable, Sequence
 from typing import Generic, TypeVar
@@ -63,7 +63,7 @@ class Settlement(Generic[R]):
         self.took(receiver, receiver.queue.acknowledge(batch), now)
 
     def took(self, receiver: R, messages: Sequence[Message], now: float) -> None:
-        """Record messages that left the queue as acknowledged, confirmed or written."""
+        """Record messages that left the queue because they were acked, confirmed or written."""
         if not messages:
             return
         self._ledger.acked(receiver, messages, now)
@@ -81,9 +81,9 @@ class Settlement(Generic[R]):
                 self._owner.release(channel)
 
     def settle_confirmed(self, receiver: R, verdicts: Iterable[Verdict], now: float) -> Refusals:
-        """Settle confirmed entries; return the refusals, for `Failures.carry_out`.
+        """Settle confirmed entries. Returns the refusals, for `Failures.carry_out`.
 
-        Confirmed entries come first, so that a failure does not return them to the queue.
+        Confirmed entries are settled first, so that a failure does not return them to the queue.
         """
         taken: dict[int, None] = {}
         refusals = []
@@ -104,7 +104,7 @@ class Settlement(Generic[R]):
 
 
 def _gravity(verdict: Verdict) -> tuple[bool, int]:
-    """Order single refusals first, then those that stop the queue, by their numbers."""
+    """Sort refusals of single messages before those that stop the queue, then by number."""
     code = verdict.code
     stops = code is not None and (
         code.listed is error_codes.HOLDBACK or code.family == "communication"

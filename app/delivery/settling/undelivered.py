@@ -1,6 +1,6 @@
-"""The ways out of a queue without delivery: dead, expired, discarded.
+"""Settles entries that leave a queue undelivered: dead, expired or discarded.
 
-`reactions` decides which failures make dead letters.
+`reactions` decides which failures become dead letters.
 """
 
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ _MOST_UNSTORED = 4 * 1024 * 1024
 
 
 class Undelivered(Generic[R]):
-    """Settles entries that leave a queue undelivered, and dead-letters some."""
+    """Settles entries that leave a queue undelivered."""
 
     def __init__(self, parts: DeliveryParts[R]) -> None:
         self._owner = parts.owner
@@ -34,11 +34,11 @@ class Undelivered(Generic[R]):
         self._attempt_notes = parts.attempt_notes
         self._notices = parts.notices
         self.waiting_places = parts.waiting_places
-        # The size of the letters that are not stored yet, or not published to listeners yet.
+        # The size of the letters that are not stored, or not announced to listeners, yet.
         self._unstored_bytes = 0
 
     def dead_letter_all(self, receiver: R, code: ErrorCode, text: str, now: float) -> None:
-        """Dead-letter the queue, less expired messages and those that return to shared queues."""
+        """Dead-letter the queue, except messages that have expired or can be requeued."""
         queue = receiver.queue
         self.expire_waiting(receiver)
         self._attempt_notes.note_failure(receiver, queue.in_flight().values(), now, code, text)
@@ -48,7 +48,7 @@ class Undelivered(Generic[R]):
         self.dead_letter(receiver, entries, code, text, is_verdict=False)
 
     def take_back(self, receiver: R, now: float) -> None:
-        """Return an ending session's addressed messages and work to their shared queues."""
+        """Requeue an ending session's addressed messages and work."""
         self._attempt_notes.note(receiver, receiver.queue.in_flight().values(), now, RETURNED)
         self.waiting_places.take_back(receiver)
 
@@ -63,7 +63,7 @@ class Undelivered(Generic[R]):
     ) -> None:
         """Dead-letter entries that have left their queue; discard those without dead letters.
 
-        `is_verdict` says whether the code is about each of these messages, not about the receiver.
+        `is_verdict` says whether the code is about these messages, not about the receiver.
         """
         messages = [entry.message for entry in entries]
         if is_verdict:
@@ -71,7 +71,7 @@ class Undelivered(Generic[R]):
         else:
             _leave_requests(receiver, messages)
         if self._store.is_full and entries:
-            # Dead letters must not exceed the buffer either; publishers were asked to retry.
+            # The store's buffer limits dead letters too. Publishers were asked to retry.
             self._ledger.lost(receiver, entries)
             self._notices.report(notices.LOST, receiver.key, code.text, len(entries))
             return
@@ -105,11 +105,11 @@ class Undelivered(Generic[R]):
 
     @property
     def is_congested(self) -> bool:
-        """Whether too many letters wait to be stored; if so, postpone work that makes more."""
+        """Whether too many letters wait to be stored. If so, postpone work that creates more."""
         return self._unstored_bytes > _MOST_UNSTORED or self._store.is_full
 
     def turned_away(self, receivers: Sequence[R], message: Message, reason: Reason) -> None:
-        """Settle a message that queues refused: they were full, or their receivers had ended."""
+        """Settle a message that queues refused: they were full or their receivers had ended."""
         has_ended = reason is Reason.SESSION_ENDED
         is_taken_back = bool(message.addressed) or message.refusals is not None
         if has_ended and is_taken_back:
@@ -136,30 +136,30 @@ class Undelivered(Generic[R]):
         self._ledger.crowd_turned_away(crowd, message, outcome)
 
     def discard(self, receiver: R, messages: Sequence[Message], reason: Reason) -> None:
-        """Discard messages that have left the queue and need no dead letter."""
+        """Discard messages that have left the queue, without dead letters."""
         _leave_requests(receiver, messages)
         self._ledger.settled(receiver, messages, DISCARDED[reason])
 
     def clear_out(self, receiver: R, messages: Sequence[Message], reason: Reason) -> None:
-        """Discard messages that were taken out of a queue, and use the room that they have left."""
+        """Discard messages removed from a queue, and use the room that they leave."""
         self.discard(receiver, messages, reason)
         self.waiting_places.made_room(receiver)
 
     def discard_rest(self, receiver: R, reason: Reason) -> None:
-        """Discard the queue of a receiver that has ended; the store knows of its end already."""
+        """Discard the queue of an ended receiver. The store has removed the session already."""
         if receiver.queue.count:
             messages = receiver.queue.messages()
             receiver.queue.clear()
             self._ledger.left(receiver, messages, DISCARDED[reason])
 
     def discard_in_flight(self, receiver: R) -> None:
-        """Discard what is in flight as the session ends: it is neither acked nor sent again."""
+        """Discard the in-flight entries of an ending session; they are not sent again."""
         handed = receiver.queue.withdraw(list(receiver.queue.in_flight()))
         if handed:
             self.discard(receiver, [entry.message for entry in handed], Reason.SESSION_ENDED)
 
     def expire_waiting(self, receiver: R, most: int | None = None) -> int:
-        """Remove waiting messages whose lifetime is over, at most `most`; return how many."""
+        """Remove up to `most` waiting messages that have expired. Returns how many."""
         over = receiver.queue.take_expired(self._node.now_ms(), most)
         if over:
             self.expire(receiver, over)
@@ -167,21 +167,21 @@ class Undelivered(Generic[R]):
         return len(over)
 
     def expire(self, receiver: R, messages: Sequence[Message]) -> None:
-        """Settle messages whose lifetime is over; they have left the queue."""
+        """Settle expired messages that have left the queue."""
         self._ledger.settled(receiver, messages, EXPIRED)
 
 
 def _lose_requests(
     receiver: Receiver, messages: Sequence[Message], code: str, text: str = ""
 ) -> None:
-    """Let the requesters of these messages know that the receiver has refused them."""
+    """Report to the requests in these messages that the receiver refused them."""
     for message in messages:
         if message.request is not None:
             message.request.lost(receiver.key, code, text)
 
 
 def _leave_requests(receiver: Receiver, messages: Sequence[Message]) -> None:
-    """Let the requests of these messages wait no longer for the receiver."""
+    """Report to the requests in these messages that the receiver will not answer."""
     for message in messages:
         if message.request is not None:
             message.request.left(receiver.key)

@@ -1,7 +1,7 @@
-"""Topics: channels with a configuration and a life of their own.
+"""Topics: channels with a configuration and a life cycle.
 
-Most channels have none of this and cost nothing here: a topic exists where the channel's rule says
-so, or where a publish configured one.
+Most channels are not topics and cost nothing here. A topic exists if the channel's rule says so, or
+if a publish configured it.
 """
 
 from collections import Counter
@@ -14,10 +14,10 @@ from holdfast.delivery.basics.timers import Timed
 from holdfast.delivery.topics.senders import Senders
 from holdfast.delivery.topics.states import TopicInput, TopicState, state_of, step
 
-# The most messages that one channel keeps, and their size if nothing else is said.
+# The default limits of one channel's history.
 MOST_ENTRIES: Final = 10_000
 HISTORY_BYTES: Final = 1024 * 1024
-# The largest size that a publisher may ask for. JavaScript counts no further.
+# The largest size that a publisher may set. JavaScript counts no further.
 MOST_BYTES: Final = 2**53 - 1
 
 
@@ -31,13 +31,13 @@ class HistoryDepth:
 
 @dataclass(frozen=True, slots=True)
 class TopicConfig:
-    """The configuration of one topic, by the operator or a publisher."""
+    """The configuration of one topic, set by the operator or a publisher."""
 
-    # How long an unreferenced topic stays; negative: until it is erased.
+    # How long an unreferenced topic stays; negative means until it is erased.
     destroy_delay_ms: int = 60_000
     # Whether it refuses a second message.
     is_readonly: bool = False
-    # How much its history keeps; None: as the rule of the channel says.
+    # How much its history keeps; None means as much as the channel's rule says.
     depth: HistoryDepth | None = None
 
 
@@ -46,15 +46,15 @@ ORDINARY_CONFIG = TopicConfig()
 
 @dataclass(frozen=True, slots=True)
 class TopicRecord:
-    """The stored form of a topic; its state follows from the rest of the store."""
+    """The stored form of a topic. Its state follows from other stored data."""
 
-    # None: as its rule says.
+    # None means the configuration in the rule.
     config: TopicConfig | None = None
     is_erased: bool = False
 
 
 class Topic(Timed):
-    """One topic, with what its state follows from."""
+    """One topic, with the conditions that determine its state."""
 
     __slots__ = (
         "config",
@@ -75,25 +75,25 @@ class Topic(Timed):
         self.name = name
         self.config = config
         self.topics = topics
-        # The address and subject that it counts for; none if it is from before a restart.
+        # The address and subject whose quotas it counts for; empty if it was restored.
         self.makers: Sequence[str] = ()
-        # The four conditions; of the second and the third, how many of its messages are in its
-        # history, and how often they are in queues.
+        # The four conditions. Two are counts: its messages in the history, and its entries in
+        # queues.
         self.is_configured = False
         self.kept = self.queued = 0
-        # Of its messages, those with lower ids are discarded: it was erased by force.
+        # Messages with lower ids are discarded, because the topic was erased by force.
         self.discards_before = 0
         self.is_subscribed = False
-        # Changed by `advance` only.
+        # Only `advance` changes it.
         self.state = TopicState.DEAD
-        # The record that the store has of it, if any.
+        # The record in the store, if any.
         self.stored: TopicRecord | None = None
 
     def advance(self, seen: TopicInput) -> None:
-        """Follow a change of the conditions. Raises `IllegalTopic`."""
+        """Update the state after a condition changed. Raises `IllegalTopic`."""
         is_one_more = seen is TopicInput.SUBSCRIBED or seen is TopicInput.REFERRED
         if is_one_more and self.state is TopicState.ALIVE:
-            # Nothing follows from one more reference.
+            # One more reference changes nothing.
             return
         found = state_of(
             is_configured=self.is_configured,
@@ -104,29 +104,29 @@ class Topic(Timed):
         self.topics.note(self, step(self.state, seen, found))
 
     def publish(self) -> "Topic":
-        """Configure the topic: a message of it goes out; return the topic that has its name now."""
+        """Configure the topic for a publish to it. Returns the topic of this name."""
         return self.topics.configure(self)
 
     def refer(self, copies: int = 1) -> None:
-        """Note that this many queues got a message of the topic."""
+        """Count this many queues that got a message of the topic."""
         self.queued += copies
         if copies and self.queued == copies:
             self.advance(TopicInput.REFERRED)
 
     def release(self, copies: int = 1) -> None:
-        """Note that a message of the topic left this many queues."""
+        """Count this many queues that a message of the topic left."""
         self.queued -= copies
         if copies and not self.queued:
             self.advance(TopicInput.RELEASED)
 
     def keep(self) -> None:
-        """Note that the history got a message of the topic."""
+        """Count a message that entered the history."""
         self.kept += 1
         if self.kept == 1:
             self.advance(TopicInput.REFERRED)
 
     def forget(self) -> None:
-        """Note that a message of the topic left the history."""
+        """Count a message that left the history."""
         self.kept -= 1
         if not self.kept:
             self.advance(TopicInput.RELEASED)
@@ -138,7 +138,7 @@ class Topics:
     Args:
         most: How many there may be with messages or a configuration, and how many without.
         is_subscribed: Returns whether the channel of this name has an exact subscription.
-        config_of: Returns the configuration that the rule of a channel says, if it is a topic.
+        config_of: Returns the configuration in the rule of a channel, or None if it is not a topic.
     """
 
     def __init__(
@@ -151,16 +151,16 @@ class Topics:
         self._is_subscribed = is_subscribed
         self._config_of = config_of
         self._most = most
-        # How many topics each address and each subject has made.
+        # How many topics each address and each subject has created.
         self.makers = makers
-        # By the name of a topic, the address and the subject that it counts for.
+        # By topic name: the address and the subject that it counts for.
         self._accounts: dict[str, Sequence[str]] = {}
-        # Called when the first topic has changed; then `take_changed` must be called when the turn
-        # ends.
+        # Called when the first topic changes. The callee must arrange for `take_changed` to be
+        # called when the turn ends.
         self.on_change: Callable[[], None] = _nobody_listens
         self._topics: dict[str, Topic] = {}
         self.names = SortedNames(self._topics)
-        # Whether any channel may be a topic; most servers have none.
+        # Whether any channel may be a topic. Most servers have none.
         self.are_used = False
         # The topics that changed in this turn.
         self._changed: dict[Topic, None] = {}
@@ -182,16 +182,16 @@ class Topics:
         return len(self._topics) - self.states[TopicState.UNCONFIGURED] >= self._most
 
     def record(self, topic: Topic) -> TopicRecord | None:
-        """Return the record that the store should have of the topic; None if it needs none."""
+        """Return the record to store for the topic; None if it needs none."""
         if topic.state in (TopicState.DEAD, TopicState.UNCONFIGURED):
             return None
         is_own = topic.config != self._config_of(topic.name)
         return TopicRecord(topic.config if is_own else None, not topic.is_configured)
 
     def restore(self, name: str, record: TopicRecord | None, *, in_history: bool) -> Topic | None:
-        """Restore a topic by its record or, without one, if the rule of the channel says so.
+        """Restore a topic from its record or, without one, from the channel's rule.
 
-        The caller adds what refers to the topic; an erased one is DEAD without that.
+        The caller then adds references to the topic. An erased topic without references is DEAD.
         """
         by_rule = self._config_of(name)
         if record is None and by_rule is None:
@@ -200,7 +200,7 @@ class Topics:
         draft = self.draft(name, config)
         draft.stored = record
         is_erased = record is not None and record.is_erased
-        # The process was killed before the store had all of the erasure, or of what came after it.
+        # The process was killed before the store had the whole erasure or the changes after it.
         if not is_erased or in_history or self._is_subscribed(name):
             return self.configure(draft)
         self._enter(draft)
@@ -208,14 +208,14 @@ class Topics:
         return draft
 
     def draft(self, name: str, config: TopicConfig) -> Topic:
-        """Return a topic that exists when a message or subscription of it does."""
+        """Return a topic that starts to exist with its first message or subscription."""
         self.are_used = True
         return Topic(name, config, self)
 
     def configure(self, draft: Topic, *, anew: bool = False) -> Topic:
-        """Configure the topic: it is published to; return the topic that has this name.
+        """Configure a topic for a publish. Returns the topic of this name.
 
-        A topic that is configured already keeps its configuration, unless it is configured anew.
+        A configured topic keeps its configuration, unless `anew` is set.
         """
         topic = self._topics.get(draft.name) or self._enter(draft)
         topic.stored = topic.stored or draft.stored
@@ -229,7 +229,7 @@ class Topics:
         return topic
 
     def subscribe(self, name: str) -> None:
-        """Note the first exact subscription to a channel, which may be no topic."""
+        """Record the first exact subscription to a channel, which need not be a topic."""
         topic = self._topics.get(name)
         if topic is None:
             config = self._config_of(name)
@@ -252,24 +252,24 @@ class Topics:
         return draft
 
     def unsubscribe(self, name: str) -> None:
-        """Note that the last exact subscription to a channel has ended."""
+        """Record that the last exact subscription to a channel ended."""
         topic = self._topics.get(name)
         if topic is not None and topic.is_subscribed:
             topic.is_subscribed = False
             topic.advance(TopicInput.UNSUBSCRIBED)
 
     def erase(self, topic: Topic) -> None:
-        """Note that the topic was erased: its subscriptions and its history are gone already."""
+        """Record that the topic was erased. Its subscriptions and its history are gone already."""
         topic.is_configured = False
         topic.advance(TopicInput.ERASED)
 
     def time_out(self, topic: Topic) -> None:
-        """End a topic that nothing has referred to for its destroy delay."""
+        """End a topic that had no references for its destroy delay."""
         topic.is_configured = False
         topic.advance(TopicInput.TIMED_OUT)
 
     def note(self, topic: Topic, state: TopicState) -> None:
-        """Change the state of a topic; what follows from it is done when the turn ends."""
+        """Change the state of a topic. The effects follow when the turn ends."""
         if not self._changed:
             self.on_change()
         self._changed[topic] = None
@@ -279,7 +279,7 @@ class Topics:
             topic.state = state
 
     def take_changed(self) -> Sequence[Topic]:
-        """Take the topics that changed in this turn; forget those that are dead."""
+        """Take the topics that changed in this turn; remove dead ones."""
         changed, self._changed = list(self._changed), {}
         for topic in changed:
             if topic.state is TopicState.DEAD:
@@ -290,4 +290,4 @@ class Topics:
 
 
 def _nobody_listens() -> None:
-    """Nothing follows from changes."""
+    """Ignore changes."""

@@ -1,11 +1,11 @@
-"""Quotas of senders: of the topics that they make, and of messages in shared queues."""
+"""Quotas of senders: for topics that they create, and for messages in shared queues."""
 
 from collections import Counter
 from collections.abc import Sequence
 
 
 class Senders:
-    """Counts items and their bytes for each sender: an address or a subject."""
+    """Counts items and their bytes for each sender, which is an address or a subject."""
 
     def __init__(self, entries: int, bytes: int) -> None:
         # Zero means no limit.
@@ -14,7 +14,7 @@ class Senders:
         self._bytes: Counter[str] = Counter()
 
     def may_add(self, senders: Sequence[str], size: int) -> bool:
-        """Return whether all these senders have room for one more item of this size."""
+        """Return whether every sender has room for one more item of this size."""
         most_entries, most_bytes = self._most_entries, self._most_bytes
         for each in senders:
             if 0 < most_entries <= self._entries[each]:

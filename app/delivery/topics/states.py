@@ -1,4 +1,4 @@
-"""The states of a topic: a pure function of four conditions, and which state may follow which."""
+"""The states of a topic, a pure function of four conditions, and the transitions between them."""
 
 from enum import Enum
 from typing import Final
@@ -10,19 +10,19 @@ class TopicState(Enum):
     # Members are compared by identity; Enum's own hash is a slow Python function.
     __hash__ = object.__hash__
 
-    # Somebody subscribed to it, and nobody has published.
+    # A session subscribed to it, and nothing has been published.
     UNCONFIGURED = "UNCONFIGURED"
     ALIVE = "ALIVE"
-    # Configured, and nothing refers to it: its destroy timer runs.
+    # Configured and without references: its destroy timer runs.
     UNREFERENCED = "UNREFERENCED"
-    # Erased, and some of its messages still wait in queues.
+    # Erased, but some of its messages still wait in queues.
     SOFTERASED = "SOFTERASED"
-    # Gone, or not there yet.
+    # Ended, or not created yet.
     DEAD = "DEAD"
 
 
 class TopicInput(Enum):
-    """Events that change a topic's state."""
+    """Inputs that change a topic's state."""
 
     __hash__ = object.__hash__
 
@@ -34,7 +34,7 @@ class TopicInput(Enum):
     SUBSCRIBED = "subscribed"
     UNSUBSCRIBED = "unsubscribed"
     ERASED = "erased"
-    # Its destroy timer has ended.
+    # Its destroy timer ran out.
     TIMED_OUT = "timed out"
 
 
@@ -60,12 +60,12 @@ _DEAD: Final = frozenset((TopicState.DEAD,))
 _ERASED: Final = frozenset((TopicState.SOFTERASED, TopicState.DEAD))
 _UNCONFIGURED: Final = frozenset((TopicState.UNCONFIGURED,))
 
-# The states that each input may lead to; the conditions say which of them it is.
+# The states that each input may lead to. The conditions determine which one.
 NEXT: Final = {
     TopicState.DEAD: {
         TopicInput.CONFIGURED: _UNREFERENCED,
         TopicInput.SUBSCRIBED: _UNCONFIGURED,
-        # A shared queue gets back messages that a session left.
+        # A session returned messages to a shared queue.
         TopicInput.REFERRED: frozenset((TopicState.SOFTERASED,)),
     },
     TopicState.UNCONFIGURED: {
@@ -100,13 +100,13 @@ NEXT: Final = {
 
 
 class IllegalTopic(Exception):
-    """A bug: a combination of conditions, or a transition, that the tables do not have."""
+    """A bug: the tables do not have this combination of conditions, or this transition."""
 
 
 def state_of(
     *, is_configured: bool, has_history: bool, is_queued: bool, is_subscribed: bool
 ) -> TopicState:
-    """Return the state that follows from the conditions. Raises `IllegalTopic`."""
+    """Return the state for these conditions. Raises `IllegalTopic`."""
     conditions = (is_configured, has_history, is_queued, is_subscribed)
     state = _STATES.get(conditions)
     if state is None:
@@ -115,7 +115,7 @@ def state_of(
 
 
 def step(state: TopicState, seen: TopicInput, found: TopicState) -> TopicState:
-    """Return the state found after `seen`, if it may follow. Raises `IllegalTopic`."""
+    """Return `found` if it may follow the state after this input. Raises `IllegalTopic`."""
     if found not in NEXT[state].get(seen, ()):
         raise IllegalTopic(f"{found.name} after {seen.name} while {state.name}")
     return found

@@ -1,4 +1,4 @@
-"""The places where messages wait outside of sessions: the queues of subjects and work queues."""
+"""The shared queues of both kinds: subjects' queues and work queues."""
 
 from collections.abc import Sequence
 from typing import Generic, TypeVar
@@ -15,51 +15,51 @@ R = TypeVar("R", bound=Receiver)
 
 
 class WaitingPlaces(Generic[R]):
-    """All shared queues, of both kinds."""
+    """The shared queues of both kinds."""
 
     def __init__(self, subjects: Subjects[R], work: WorkQueues[R]) -> None:
         self.subjects = subjects
         self.work = work
 
     def _of(self, name: str) -> SharedQueues[R]:
-        """Return the queues with this kind of name."""
+        """Return the queues of the kind that this name belongs to."""
         return self.work if name.startswith(PREFIX) else self.subjects
 
     def move_on_to(self, receiver: R) -> None:
-        """Move on messages that wait for a receiver, when the turn ends: it may have room now."""
+        """Dispatch messages that wait for a receiver when the turn ends: it may have room now."""
         self.subjects.move_on_to(receiver)
         self.work.move_on_to(receiver)
 
     def pass_on(self, receiver: R) -> None:
-        """Move the messages of a shared queue on to sessions."""
+        """Dispatch the messages of a shared queue to sessions."""
         self._of(receiver.subject).pass_on(receiver)
 
     def made_room(self, receiver: R) -> None:
-        """Use the room in a queue that entries have left; close a shared one if it is idle."""
+        """Use the room that entries left in a queue; close a shared queue if it is idle."""
         self._of(receiver.subject).close_if_idle(receiver)
         self.move_on_to(receiver)
 
     def take_back(self, receiver: R) -> None:
-        """Return an ending session's addressed messages and work to their shared queues."""
+        """Requeue an ending session's addressed messages and work."""
         self.subjects.take_back(receiver)
         self.work.take_back(receiver)
 
     def take_back_late(self, receiver: R, message: Message) -> bool:
-        """Return such a message that came after the session's end."""
+        """Requeue such a message if it arrived after the session's end. Returns whether it did."""
         return self.work.take_back_late(receiver, message) or self.subjects.take_back_late(
             receiver, message
         )
 
     def relieve(self, receiver: R) -> None:
-        """Return the work that waits for a session which is not live, or no longer subscribes."""
+        """Requeue new work of a session that is not live or no longer subscribes."""
         self.work.relieve(receiver)
 
     def refuse(self, receiver: R, entry: Entry, code: ErrorCode, text: str) -> None:
-        """Return work that a receiver has refused for the other receivers."""
+        """Requeue work that a receiver refused, for the other receivers."""
         self.work.refuse(receiver, entry, code, text)
 
     def give_back(self, receiver: R, entry: Entry) -> None:
-        """Return an addressed message, which has left the queue, to the receiver's subject."""
+        """Requeue an addressed message, which has left the receiver's queue."""
         self.subjects.give_back(receiver, (entry,))
 
     def restore(self, name: str, messages: Sequence[Message]) -> None:
@@ -67,5 +67,5 @@ class WaitingPlaces(Generic[R]):
         self._of(name).restore(name, messages)
 
     def queues(self) -> Sequence[R]:
-        """The receivers that have shared queues."""
+        """The receivers that own the shared queues."""
         return [*self.subjects.queues(), *self.work.queues()]

@@ -1,7 +1,7 @@
-"""Queues outside of sessions: what waits there moves on to the sessions that take it.
+"""Shared queues: messages wait here until sessions have room for them.
 
 In names, records and the journal such a queue belongs to a session with number 0, which has no
-client: `joe/0` is the queue of a subject, `work:/jobs/0` that of the channel `/jobs`.
+client: `joe/0` is the queue of a subject, `work:/jobs/0` the queue of the channel `/jobs`.
 """
 
 from abc import ABC, abstractmethod
@@ -28,13 +28,13 @@ Discard = Callable[[R, Sequence[Message], Reason], None]
 EXHAUSTED: Final = CODES["resource.exhaust"]
 # The quota of messages that wait in shared queues.
 ADDRESSED: Final = "addressed"
-# The most messages that leave a shared queue in one turn.
+# How many messages leave a shared queue in one turn.
 MOST: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
 class SharedQueueLimits:
-    """Limits of each shared queue of one kind, and the number of these queues."""
+    """Limits of each shared queue of one kind, and how many queues there may be."""
 
     entries: int = 10_000
     bytes: int = 16 * 1024 * 1024
@@ -42,7 +42,7 @@ class SharedQueueLimits:
 
 
 class Undeliverable(Exception):
-    """The destination does not take the message."""
+    """The destination does not accept the message."""
 
     def __init__(self, code: ErrorCode) -> None:
         super().__init__(code.text)
@@ -50,7 +50,7 @@ class Undeliverable(Exception):
 
 
 class OverQuota(Undeliverable):
-    """The message would exceed a quota of its sender; `quota` names it."""
+    """The message exceeds a quota of its sender. `quota` names it."""
 
     def __init__(self, quota: str) -> None:
         super().__init__(EXHAUSTED)
@@ -58,11 +58,11 @@ class OverQuota(Undeliverable):
 
 
 class SharedQueueOwner(ABC, Generic[R]):
-    """The owner of the sessions, as shared queues see it."""
+    """The owner of the sessions, as seen by shared queues."""
 
     @abstractmethod
     def open_queue(self, key: str, queue: ChargedQueue) -> R:
-        """Make the receiver that has this shared queue."""
+        """Create the receiver that owns this shared queue."""
 
     @abstractmethod
     def close_queue(self, receiver: R) -> None:
@@ -74,17 +74,17 @@ class SharedQueueOwner(ABC, Generic[R]):
 
 
 class SharedQueue(Generic[R]):
-    """One shared queue, with the messages that return to it and have not entered yet."""
+    """One shared queue, and the requeued messages that have not entered it yet."""
 
     __slots__ = ("oversized", "queue", "receiver", "returning")
 
     def __init__(self, receiver: R, queue: ChargedQueue) -> None:
         self.receiver = receiver
         self.queue = queue
-        # Messages that return from ended sessions, with the keys of these.
+        # Messages requeued by ended sessions, with the sessions' keys.
         self.returning: deque[tuple[str, Message]] = deque()
-        # The number of messages that were too large for every session at the last look. Others
-        # do not wait for them.
+        # How many messages were too large for every session at the last check. Later messages
+        # overtake them.
         self.oversized = 0
 
     @property
@@ -93,7 +93,7 @@ class SharedQueue(Generic[R]):
 
     @property
     def is_first(self) -> bool:
-        """Whether a new message would overtake none that waits for room."""
+        """Whether a new message would overtake no message that waits for room."""
         queue = self.queue
         return not (queue.coming or self.returning) and queue.count <= self.oversized
 
@@ -101,7 +101,7 @@ class SharedQueue(Generic[R]):
 class SharedQueues(ABC, Generic[R]):
     """The shared queues of one kind, by name: moves messages between them and sessions."""
 
-    # Set when the server is assembled: discards messages that have left a queue.
+    # Set when the server is assembled. Discards messages that have left a queue.
     discard: Discard[R]
 
     def __init__(
@@ -124,25 +124,25 @@ class SharedQueues(ABC, Generic[R]):
 
     @abstractmethod
     def _moves(self, known: SharedQueue[R], takers: Sequence[R]) -> list[Move]:
-        """Enter waiting messages, in order, into the queues of sessions that have room."""
+        """Move waiting messages, in order, to the queues of sessions that have room."""
 
     # Queues
 
     def queues(self) -> Sequence[R]:
-        """The receivers that have the queues."""
+        """The receivers that own the queues."""
         return [each.receiver for each in self._queues.values()]
 
     def queue(self, name: str) -> R | None:
-        """The receiver that has the queue of this name, if there is one."""
+        """Return the receiver that owns the queue of this name, if there is one."""
         found = self._queues.get(name)
         return None if found is None else found.receiver
 
     def queue_for(self, name: str, message: Message, senders: Sequence[str]) -> SharedQueue[R]:
-        """Return the queue, which will get the message on account of its senders.
+        """Return the queue for a message, which is charged to the senders.
 
-        Raises `Undeliverable` if the queue is full, or if the senders make too much wait already.
-        The caller reserves room, and gives it up when the message is in the queue or will not come.
-        A message that will not come must also be discharged.
+        Raises `Undeliverable` if the queue is full or a sender exceeds its quota. The caller must
+        reserve room, and release it when the message is in the queue or will not come. A message
+        that will not come must also be discharged.
         """
         size = len(message.wire)
         if not self._senders.may_add(senders, size):
@@ -165,7 +165,7 @@ class SharedQueues(ABC, Generic[R]):
         return known
 
     def make_durable(self, receivers: Sequence[R]) -> None:
-        """Make sessions durable that are to have a message that the store keeps."""
+        """Make these sessions durable before they get a message that is stored."""
         for each in receivers:
             if not each.is_durable:
                 self._owner.make_durable(each)
@@ -179,7 +179,7 @@ class SharedQueues(ABC, Generic[R]):
         return known
 
     def close_if_idle(self, receiver: R) -> None:
-        """Close a shared queue in which nothing waits; other receivers stay."""
+        """Close a shared queue if it is empty. Other receivers stay."""
         known = self._queues.get(receiver.subject)
         if known is not None and known.receiver is receiver and known.is_idle:
             del self._queues[receiver.subject]
@@ -197,7 +197,7 @@ class SharedQueues(ABC, Generic[R]):
     # Moving
 
     def pass_on(self, receiver: R) -> None:
-        """Move the messages of a shared queue on to sessions, as far as these have room."""
+        """Dispatch the messages of a shared queue to sessions that have room."""
         known = self._queues.get(receiver.subject)
         if known is None or known.receiver is not receiver:
             # The queue was closed, and perhaps opened again.
@@ -216,22 +216,22 @@ class SharedQueues(ABC, Generic[R]):
         self.close_if_idle(receiver)
 
     def _tried(self, entries: Sequence[Entry]) -> list[Message]:
-        """Return the messages of entries that have left their queue, with the attempts."""
+        """Return the messages of entries that have left their queue, with their attempts."""
         self._hub.counters.redelivered += sum([each.is_in_flight for each in entries])
         return [each.for_others() for each in entries]
 
     def _return(self, name: str, key: str, messages: Sequence[Message]) -> None:
-        """Return messages of a session to the queue of this name."""
+        """Requeue messages of a session to the queue of this name."""
         known = self._open(name)
         known.returning += [(key, message) for message in messages]
         for message in messages:
             if message.topic is not None:
-                # Until it enters the queue.
+                # Until the message enters the queue.
                 message.topic.refer()
         self._take_in(known)
 
     def _take_in(self, known: SharedQueue[R]) -> None:
-        """Take in returning messages, as many as one turn has time for."""
+        """Add requeued messages to the queue, as many as one turn has time for."""
         receiver = known.receiver
         has = {message.id: message for message in receiver.queue.new}
         moves, taken = [], []
@@ -259,9 +259,9 @@ class SharedQueues(ABC, Generic[R]):
         self._hub.make_ready(receiver)
 
     def _enter(self, message: Message, source: str, new: Sequence[R], old: Sequence[R]) -> Move:
-        """Add the message to new queues; return the move.
+        """Add the message to new queues. Returns the move.
 
-        Queues that had it already go on with their own attempts.
+        Queues that had it already keep their attempts.
         """
         if message.is_durable:
             self.make_durable(new)
@@ -276,7 +276,7 @@ class SharedQueues(ABC, Generic[R]):
         return Move(message, source, keys, copies=len(new), remembering=len(new))
 
     def _join(self, receiver: R, message: Message, former: FormerAttempts) -> Message:
-        """Let a waiting message remember the attempts of another copy; return it."""
+        """Add the attempts of another copy to a waiting message. Returns the message."""
         if message.former is not None:
             former = joined(message.former, former)
         copy = message.tried(former)

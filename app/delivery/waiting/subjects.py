@@ -1,7 +1,7 @@
 """Point-to-point: the sessions of each subject, and the queues of subjects.
 
-A subject's queue has the messages to the subject that no session has yet. In names,
-records and the journal it is the queue of the session with number 0, which has no client.
+A subject's queue contains messages to the subject that no session has yet. In names, records and
+the journal it is the queue of the session with number 0, which has no client.
 """
 
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ DENIED: Final = CODES["user.ptp.denied"]
 
 
 class Subjects(SharedQueues[R]):
-    """Finds the receivers of addressed messages; each session of a subject takes a copy."""
+    """Finds the receivers of addressed messages. Every session of a subject gets a copy."""
 
     def __init__(
         self,
@@ -46,31 +46,33 @@ class Subjects(SharedQueues[R]):
     # Sessions
 
     def join(self, receiver: R) -> None:
-        """Count the session to its subject, whose waiting messages move on to it.
+        """Add the session to its subject, whose waiting messages are dispatched to it.
 
-        Sessions of nobody are found by their keys, too: receivers of a message know its sender's.
+        Sessions without a subject are found by their keys too: receivers of a message know its
+        sender.
         """
         self._sessions.setdefault(receiver.subject, {})[receiver.key] = receiver
         self.move_on_to(receiver)
 
     def leave(self, receiver: R) -> None:
-        """Forget an ended session."""
+        """Remove an ended session."""
         siblings = self._sessions.get(receiver.subject)
         if siblings is None or siblings.get(receiver.key) is not receiver:
             return
         del siblings[receiver.key]
         if not siblings:
             del self._sessions[receiver.subject]
-        # A message that waited for room in it may not fit the others: then later ones pass.
+        # A message that waited for room in it may be too large for the others. Then later ones
+        # pass.
         self.move_on_to(receiver)
 
     def move_on_to(self, receiver: R) -> None:
-        """Move on the messages that wait for the receiver's subject, when the turn ends."""
+        """Dispatch the messages that wait for the receiver's subject when the turn ends."""
         if self._queues and receiver.subject in self._queues:
             self._hub.make_ready(self._queues[receiver.subject].receiver)
 
     def _claimed(self, name: str) -> list[R]:
-        """Return the subject's sessions but for unclaimed ones, which take none of its messages."""
+        """Return the subject's sessions, except unclaimed ones, which take none of its messages."""
         siblings = self._sessions.get(name, {}).values()
         return [each for each in siblings if not each.is_unclaimed]
 
@@ -94,8 +96,8 @@ class Subjects(SharedQueues[R]):
     def takers(self, subject: str, size: int) -> Sequence[R]:
         """Return the sessions that get a message to the subject at once.
 
-        Nobody does while an earlier message waits for room, or if no session has room. Raises
-        `Undeliverable` if no session may take it.
+        There are none while an earlier message waits for room or if no session has room. Raises
+        `Undeliverable` if no session may get it.
         """
         takers = self._takers(subject)
         if not takers:
@@ -109,9 +111,9 @@ class Subjects(SharedQueues[R]):
     # Moving
 
     def _moves(self, known: SharedQueue[R], takers: Sequence[R]) -> list[Move]:
-        """Enter each message into all queues that have room.
+        """Move each message to all queues that have room.
 
-        A message that waits for room keeps later ones waiting, unless it is too large for all.
+        A message that waits for room makes later ones wait, unless it is too large for all queues.
         """
         source = known.receiver
         had = [set(each.queue.ids()) for each in takers]
@@ -137,7 +139,7 @@ class Subjects(SharedQueues[R]):
         return moves
 
     def take_back(self, receiver: R) -> None:
-        """Return messages for the subject from an ending session to the queue of the subject."""
+        """Requeue an ending session's messages to its subject."""
         subject, queue = receiver.subject, receiver.queue
         if subject == NOBODY or not queue.count or receiver.has_shared_queue:
             return
@@ -147,11 +149,11 @@ class Subjects(SharedQueues[R]):
             self.give_back(receiver, left)
 
     def give_back(self, receiver: R, entries: Sequence[Entry]) -> None:
-        """Return entries for the subject that have left the queue of a session."""
+        """Requeue entries for the subject that have left the queue of a session."""
         self._return(receiver.subject, receiver.key, self._tried(entries))
 
     def take_back_late(self, receiver: R, message: Message) -> bool:
-        """Return a message that came after the session's end, if it is addressed to the subject."""
+        """Requeue a message for the subject that arrived after the session's end."""
         if receiver.subject == NOBODY or not message.is_for(receiver.subject):
             return False
         self._return(receiver.subject, receiver.key, [message])

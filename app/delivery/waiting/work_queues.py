@@ -1,8 +1,8 @@
-"""Work queues: channels each of whose messages one receiver takes, and no other.
+"""Work queues: channels that deliver each message to one receiver.
 
-A message enters the queue of its channel, which hands it on to the live receiver with the fewest
-entries. Messages that a receiver refuses, or that are not in flight when it stops being live,
-return to the queue, where their priority and age place them.
+A message enters the queue of its channel, which dispatches it to the live receiver with the fewest
+entries. Messages that a receiver refuses, or that are not in flight when it stops being live, are
+requeued by their priority and age.
 """
 
 from bisect import bisect_right
@@ -32,10 +32,10 @@ from holdfast.delivery.waiting.shared_queues import (
 
 R = TypeVar("R", bound=Receiver)
 
-# The names of these queues begin with this, before the channel. No subject begins so.
+# Names of these queues are this prefix and the channel. No subject begins with it.
 PREFIX: Final = "work:"
 
-# A message with this many refusals becomes a dead letter, even if others would take it.
+# A message with this many refusals becomes a dead letter, even if other receivers would accept it.
 MOST_REFUSALS: Final = 10
 
 # A receiver with its rank.
@@ -44,23 +44,24 @@ DeadLetter = Callable[[R, Sequence[Entry], ErrorCode, str], None]
 
 
 class _Search:
-    """The place up to which a queue was searched for work that a receiver with room takes."""
+    """How far a queue was searched for work that a receiver with room accepts."""
 
     __slots__ = ("count", "has_news", "place")
 
     def __init__(self, count: int) -> None:
-        # Where it goes on: behind this place; None at the beginning.
+        # The search continues after this place; None at the beginning.
         self.place: tuple[int, int] | None = None
-        # The length of the queue when it was left.
+        # The length of the queue when the search stopped.
         self.count = count
-        # Whether work has come or gone meanwhile, or a receiver got room: then another one follows.
+        # Whether work came or went in the meantime, or a receiver got room. If so, another search
+        # follows.
         self.has_news = False
 
 
 class WorkQueues(SharedQueues[R]):
     """The queues of the channels that are work queues, by channel."""
 
-    # Set when the server is assembled: dead-letters entries that have left a queue.
+    # Set when the server is assembled. Dead-letters entries that have left a queue.
     dead_letter: DeadLetter[R]
 
     def __init__(
@@ -75,21 +76,21 @@ class WorkQueues(SharedQueues[R]):
     ) -> None:
         super().__init__(hub, owner, limits, senders)
         self._channels = channels
-        # Whether any session can have work; most servers have no work queues.
+        # Whether any session can have work. Most servers have no work queues.
         self.is_used = is_used
-        # By each pattern that matches their channels, the queues in which anything waits.
+        # By each pattern that matches their channels, the queues with messages.
         self._matching: dict[str, dict[str, None]] = {}
-        # The queues with messages that somebody has refused.
+        # The queues with messages that some receiver refused.
         self._disputed: dict[str, None] = {}
         # The searches of queues whose first messages find no receiver with room.
         self._searches: dict[str, _Search] = {}
-        # How many messages receivers were given.
+        # How many messages were dispatched to receivers.
         self._given = 0
 
     # Receivers
 
     def move_on_to(self, receiver: R) -> None:
-        """Move on work that waits for a receiver, when the turn ends: it may have room now."""
+        """Dispatch work that waits for a receiver when the turn ends: it may have room now."""
         if not self._queues or receiver.queue.lacks_room(1) is not None:
             return
         for pattern in self._matching.keys() & receiver.subscriptions:
@@ -104,7 +105,7 @@ class WorkQueues(SharedQueues[R]):
         return [each for each in receivers if each.is_live]
 
     def choose(self, receivers: Sequence[R], message: Message) -> Sequence[R]:
-        """Return the live receiver that answers this request; nobody if there is none."""
+        """Return the live receiver that is to answer this request, or none."""
         live = [_rank(each) for each in receivers if each.is_live and each.may_answer(message)]
         if not live:
             return ()
@@ -116,7 +117,7 @@ class WorkQueues(SharedQueues[R]):
     # Queues
 
     def of(self, channel: str) -> R | None:
-        """The receiver that has the queue of this channel, if anything waits in it."""
+        """Return the receiver that owns the queue of this channel, if anything waits in it."""
         return self.queue(PREFIX + channel)
 
     def accept(self, channel: str, message: Message, senders: Sequence[str]) -> SharedQueue[R]:
@@ -128,7 +129,7 @@ class WorkQueues(SharedQueues[R]):
         return shared
 
     def accepted(self, shared: SharedQueue[R], message: Message, outcome: PersistOutcome) -> None:
-        """Give the room up: the message is in the queue, or will not come."""
+        """Release the reserved room: the message is in the queue, or will not come."""
         if outcome is not PersistOutcome.KEPT:
             shared.queue.discharge(message)
         shared.queue.release(len(message.wire))
@@ -141,7 +142,7 @@ class WorkQueues(SharedQueues[R]):
         return super()._open(name)
 
     def close_if_idle(self, receiver: R) -> None:
-        """Close the queue of a channel in which nothing waits; other receivers stay."""
+        """Close the queue of a channel if it is empty. Other receivers stay."""
         super().close_if_idle(receiver)
         name = receiver.subject
         if receiver.has_shared_queue and name not in self._queues:
@@ -154,27 +155,27 @@ class WorkQueues(SharedQueues[R]):
                     self._matching.pop(pattern, None)
 
     def reopen(self, name: str) -> R:
-        """Return the receiver that has the queue, to replay a dead letter into it."""
+        """Return the receiver that owns the queue, to replay a dead letter into it."""
         receiver = self._open(name).receiver
-        # If nothing comes, the queue closes when the turn ends.
+        # If nothing enters it, the queue closes when the turn ends.
         self._hub.make_ready(receiver)
         return receiver
 
     def restore(self, name: str, messages: Sequence[Message]) -> None:
-        """Restore the queue from the store, also of a channel that is no longer a work queue."""
+        """Restore the queue from the store, even if the channel is no longer a work queue."""
         self.is_used = True
         for message in messages:
             if message.refusals is None:
-                # The message was replayed: its body is made from its dead letter.
+                # The message was replayed, so its body comes from its dead letter.
                 message.refusals = ()
         super().restore(name, messages)
 
     # Moving
 
     def _moves(self, known: SharedQueue[R], takers: Sequence[R]) -> list[Move]:
-        """Enter each message into the queue of one receiver that has not refused it.
+        """Move each message to the queue of one receiver that has not refused it.
 
-        Messages that wait for a receiver with room keep no later ones waiting.
+        Messages that wait for a receiver with room do not make later ones wait.
         """
         source = known.receiver
         waiting = source.queue.new
@@ -185,13 +186,13 @@ class WorkQueues(SharedQueues[R]):
             return self._share_out(source, waiting, ranked, takers)
         moves = self._share_out(source, waiting[:MOST], ranked, takers)
         if moves or source.queue.new is not waiting:
-            # Other messages are the first now.
+            # Other messages are first now.
             self._hub.make_ready(source)
             return moves
         return self._search(source, ranked, takers) if ranked else []
 
     def _search(self, source: R, ranked: list[_Ranked[R]], takers: Sequence[R]) -> list[Move]:
-        """Look at some more of the queue: the first messages find no receiver with room."""
+        """Search some more of the queue: its first messages find no receiver with room."""
         queue, name = source.queue, source.subject
         search = self._searches.setdefault(name, _Search(queue.count))
         search.has_news = search.has_news or search.count != queue.count
@@ -239,14 +240,14 @@ class WorkQueues(SharedQueues[R]):
         return moves
 
     def _give_up(self, source: R, messages: Sequence[Message]) -> None:
-        """Make dead letters of messages that nobody takes, with the code of the last refusal."""
+        """Dead-letter messages that no receiver accepts, with the code of the last refusal."""
         source.queue.take_away(messages)
         for message in messages:
             last = (message.refusals or ())[-1]
             self.dead_letter(source, [Entry(message)], last.code, last.text)
 
     def refuse(self, receiver: R, entry: Entry, code: ErrorCode, text: str) -> None:
-        """Return a refused entry, which has left the receiver's queue, for the other receivers."""
+        """Requeue a refused entry, which has left the receiver's queue, for the other receivers."""
         (message,) = self._for_others(receiver, [entry])
         message.refusals = (*(message.refusals or ()), WorkRefusal(receiver.key, code, text))
         name = PREFIX + message.channel
@@ -254,13 +255,13 @@ class WorkQueues(SharedQueues[R]):
         self._return(name, receiver.key, [message])
 
     def take_back(self, receiver: R) -> None:
-        """Return all work of a session that ends."""
+        """Requeue all work of an ending session."""
         if self.is_used and not receiver.has_shared_queue:
             self._look_at_disputed()
             self._take_back(receiver, receiver.queue.entries())
 
     def relieve(self, receiver: R) -> None:
-        """Return the work that waits for a session: it is not live, or no longer subscribes."""
+        """Requeue new work of a session that is not live or no longer subscribes."""
         if not self.is_used:
             return
         self._look_at_disputed()
@@ -273,7 +274,7 @@ class WorkQueues(SharedQueues[R]):
         self._take_back(receiver, entries)
 
     def _look_at_disputed(self) -> None:
-        """Look again at messages refused by some: all remaining receivers may have refused them."""
+        """Check disputed messages: all remaining receivers may have refused them."""
         for name in self._disputed:
             self._hub.make_ready(self._queues[name].receiver)
 
@@ -291,7 +292,7 @@ class WorkQueues(SharedQueues[R]):
             self._return(PREFIX + channel, receiver.key, self._for_others(receiver, its))
 
     def take_back_late(self, receiver: R, message: Message) -> bool:
-        """Return a message that came after the session's end, if it is work."""
+        """Requeue a message that arrived after the session's end, if it is work."""
         if message.refusals is None:
             return False
         self._return(PREFIX + message.channel, receiver.key, [message])
@@ -314,14 +315,14 @@ def _channel(name: str) -> str:
 
 
 def _rank(receiver: R) -> _Ranked[R]:
-    """The order of choice: fewest entries first, of several whoever has waited longest for work."""
+    """Return the order of choice: fewest entries first, then longest without work."""
     return receiver.queue.count, receiver.last_work, receiver.number, receiver
 
 
 def _choose(ranked: list[_Ranked[R]], message: Message) -> R | None:
-    """Remove the first receiver that has room for the message and has not refused it.
+    """Remove and return the first receiver that has room and has not refused the message.
 
-    Work that asks for a reply is for those that may give one.
+    Work that asks for a reply goes only to receivers that may reply.
     """
     size = len(message.wire)
     refusers = {each.key for each in message.refusals or ()}
