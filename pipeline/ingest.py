@@ -27,6 +27,7 @@ from holdfast.pipeline.source.reading import Piece, covered_s, read_piece
 from holdfast.pipeline.source.streams import Journals, answering
 from holdfast.pipeline.source.taking import TAKEN, Taken, take_ranges
 from holdfast.pipeline.storage.place import local_folder, name_for_all
+from holdfast.pipeline.storage.temporary_folders import remove_abandoned
 from holdfast.pipeline.tasks import LocalTasks, Tasks, tasks_of
 from holdfast.pipeline.upkeep import tidy
 
@@ -122,6 +123,7 @@ class _Ingest:
         self._lake.check_version()
         with answering(self._source.url):
             self._check_store()
+        remove_abandoned()
         self._lake.sign()
         self._lake.widen()
         self._report_read()

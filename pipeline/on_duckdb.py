@@ -1,6 +1,5 @@
 """Answers questions with DuckDB: on one machine, at once, and without Java."""
 
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,6 +11,7 @@ from holdfast.pipeline.lake import TABLES, Lake
 from holdfast.pipeline.reports.tables import Answer, names_in
 from holdfast.pipeline.reports.views import PARTS, narrow
 from holdfast.pipeline.scope import EVERYTHING, Scope
+from holdfast.pipeline.storage.temporary_folders import temporary_folder
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -199,12 +199,12 @@ def opened(*, is_mixed: bool, memory: int | None = None) -> Iterator[DuckTables]
     except ImportError:
         raise PipelineFailed(f"the pipeline needs DuckDB: {INSTALL}") from None
     with (
-        tempfile.TemporaryDirectory(prefix="holdfast-duckdb-") as place,
-        duckdb.connect(config={"temp_directory": place}) as base,
+        temporary_folder() as place,
+        duckdb.connect(config={"temp_directory": str(place)}) as base,
     ):
         limit = _enough(base) if memory is None else memory
         base.execute(f"set memory_limit = '{limit} B'")
-        yield DuckTables(base, Path(place), is_mixed=is_mixed)
+        yield DuckTables(base, place, is_mixed=is_mixed)
 
 
 def _enough(base: "DuckDBPyConnection") -> int:

@@ -4,6 +4,7 @@ Files are read and written piece by piece, so that memory does not depend on the
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from uuid import uuid4
 
@@ -43,14 +44,14 @@ def rewrite(
         schema: The columns; those that a file lacks are null.
         kept: The condition on the rows.
     """
-    writer, draft = None, draft_in(folder, f"{uuid4().hex}.parquet")
-    for rows in _pieces(files, schema, kept):
-        if writer is None:
-            writer = pq.ParquetWriter(draft, schema, **packing(schema))
-        writer.write_table(rows, row_group_size=PACKED)
-    if writer is None:
+    pieces = _pieces(files, schema, kept)
+    first = next(pieces, None)
+    if first is None:
         return None
-    writer.close()
+    draft = draft_in(folder, f"{uuid4().hex}.parquet")
+    with pq.ParquetWriter(draft, schema, **packing(schema)) as writer:
+        for rows in chain([first], pieces):
+            writer.write_table(rows, row_group_size=PACKED)
     return move_with_digest(draft, folder)
 
 

@@ -4,7 +4,6 @@ A place is a path, of files or of objects: `holdfast.pipeline.storage.objects`.
 """
 
 import shutil
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
@@ -17,6 +16,7 @@ from holdfast.pipeline.failures import PipelineFailed
 from holdfast.pipeline.places import cache
 from holdfast.pipeline.storage import disk, objects
 from holdfast.pipeline.storage.objects import PIECE, SCHEME, ObjectPath
+from holdfast.pipeline.storage.temporary_folders import begin_draft, end_draft
 
 if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
@@ -94,7 +94,7 @@ def sync(place: Path) -> None:
 def draft_in(folder: Path, name: str) -> Path:
     """Return the path of a new file, for `move`."""
     if isinstance(folder, ObjectPath):
-        return Path(tempfile.gettempdir()) / f"holdfast-{name}"
+        return begin_draft(name)
     folder.mkdir(parents=True, exist_ok=True)
     return folder / name
 
@@ -103,7 +103,7 @@ def move(draft: Path, place: Path) -> None:
     """Put a finished file in its place."""
     if isinstance(place, ObjectPath):
         place.upload(draft)
-        draft.unlink()
+        end_draft(draft)
     else:
         draft.rename(place)
 
