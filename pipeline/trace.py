@@ -1,7 +1,7 @@
 """The steps of one message, from the tables, which go back further than the journal.
 
 A server runs this module as a program, because it does not load the libraries for tables:
-`python -m holdfast.pipeline.trace NODE NS FOLDER...` prints the steps, or a sentence, as JSON.
+`python -m holdfast.pipeline.trace NODE NS PLACE...` prints the steps, or a sentence, as JSON.
 """
 
 import json
@@ -9,12 +9,13 @@ import os
 import signal
 import sys
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 from holdfast.pipeline.failures import PipelineFailed, in_words, is_of_others
 from holdfast.pipeline.lake import EVENTS, TABLES, Lake
 from holdfast.pipeline.on_duckdb import opened
+from holdfast.pipeline.storage.place import place_of
+from holdfast.pipeline.table_files import paths_of
 
 _NS_PER_S = 1_000_000_000
 _LONGEST_S = 20
@@ -36,21 +37,24 @@ def steps(lake: Lake, origin: str, ns: int) -> list[dict[str, Any]]:
         PipelineFailed: There are no tables, or they cannot be read.
     """
     published = datetime.fromtimestamp(ns // _NS_PER_S, UTC) - _BEFORE
-    files = lake.listed(EVENTS, published.date())
+    # A bucket sends only these.
+    found = lake.found(EVENTS, published.date())
+    files = paths_of(file for file in found if file.may_have(ns, ns + 1))
     with opened(is_mixed=lake.is_mixed) as tables:
         tables.add_files("events", files, ", ".join(TABLES[EVENTS]))
         tables.add("wanted", "origin string, msg bigint", [(origin, ns)])
         return tables.ask(_STEPS).by_name()
 
 
-def _main(origin: str, number: str, *folders: str) -> None:
+def _main(origin: str, number: str, *names: str) -> None:
     # The server has priority, and may be killed before it can end this program.
     os.nice(19)
     signal.alarm(_LONGEST_S)
-    place = next((folder for folder in folders if Path(folder).is_dir()), folders[0])
+    places = [*map(place_of, names)]
     answer: list[dict[str, Any]] | str
     try:
-        answer = steps(Lake(Path(place)), origin, int(number))
+        place = next((place for place in places if place.is_dir()), places[0])
+        answer = steps(Lake(place), origin, int(number))
     except Exception as error:
         if not isinstance(error, PipelineFailed) and not is_of_others(error):
             raise

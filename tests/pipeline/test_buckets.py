@@ -15,6 +15,7 @@ from deltalake import CommitProperties, DeltaTable, Transaction
 from deltalake.exceptions import DeltaError
 from typer.testing import CliRunner, Result
 
+import holdfast
 from holdfast.cli.main import program
 from holdfast.pipeline.delta import Table
 from holdfast.pipeline.failures import PipelineFailed
@@ -24,10 +25,12 @@ from holdfast.pipeline.on_duckdb import of_lake
 from holdfast.pipeline.storage import lease, objects
 from holdfast.pipeline.storage.place import for_delta, local_folder, place_of
 from holdfast.pipeline.tasks import LocalTasks
+from holdfast.web.admin.table_reader import TableReader
 from tests.pipeline.buckets import BUCKET, KEY, SERVERS, served
 from tests.pipeline.deaths import Killed
 from tests.pipeline.journals import Writer
 from tests.store.servers import ValkeyServer
+from tests.unit.pipeline.events import NODE
 from tests.unit.pipeline.stories import the_story
 
 if TYPE_CHECKING:
@@ -155,6 +158,17 @@ def test_a_reader_keeps_its_state_while_tables_change(store: ValkeyServer, root:
         assert tables.ask(COUNT).rows == [(40,)]
     with of_lake(Lake(root)) as tables:
         assert tables.ask(COUNT).rows == [(len(told),)]
+
+
+async def test_the_console_reads_the_steps_of_a_message_from_a_bucket(
+    store: ValkeyServer, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Writer(store).write_all(the_story(), each=6)
+    ingest(store, root)
+    monkeypatch.setenv("PYTHONPATH", str(Path(str(holdfast.__file__)).parent.parent))
+    msg = next(each.msg for each in the_story() if each.msg is not None)
+    steps = await TableReader().steps(NODE, msg, [str(root)])
+    assert [step.kind for step in steps][:2] == ["published", "handed"]
 
 
 def test_a_changed_object_is_named_and_not_read(store: ValkeyServer, root: Path) -> None:

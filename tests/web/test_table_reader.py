@@ -95,3 +95,14 @@ async def test_only_tables_on_this_machine_are_read(server: LiveServer, tmp_path
     process.server.ask("HSET", lakes, "2", f"{gethostname()}:{tmp_path}")
     with pytest.raises(RequestFailed, match="has no tables"):
         await server.api.messages.table_steps(ID)
+
+
+async def test_tables_in_a_bucket_are_read_from_any_machine(
+    server: LiveServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("AWS_ENDPOINT_URL", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    process = server.store_process
+    process.server.ask("HSET", process.store.keys.lakes, "1", "s3://tables/lake")
+    with pytest.raises(RequestFailed, match="s3://tables/lake"):
+        await server.api.messages.table_steps(ID)

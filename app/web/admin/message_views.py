@@ -71,7 +71,10 @@ class Trace:
     journal: Annotated[bool, Field(description="Whether the server writes a journal.")]
     lakes: Annotated[
         list[str],
-        Field(description="Tables that have its steps for longer: `machine:folder`."),
+        Field(
+            description="Tables that have its steps for longer: `machine:folder`, or "
+            "`s3://bucket/prefix`."
+        ),
     ]
     queues: Annotated[list[TraceQueue], Field(description="Queues that have it, the first 1000.")]
     letters: Annotated[list[LetterSummary], Field(description="Its dead letters, the first 100.")]

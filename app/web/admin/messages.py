@@ -28,6 +28,8 @@ _MOST_LETTERS = 100
 # Steps of letters, and frames of the journal, that one request looks at.
 _LETTER_STEPS = 20
 _FRAMES = 100
+# How the names of tables in a bucket begin.
+_BUCKETS = "s3://"
 
 
 class MessageResource:
@@ -67,15 +69,18 @@ class MessageResource:
 
     @route("POST", "/messages/{id}/tables")
     async def table_steps(self, id: MessageId) -> list[TraceStep]:
-        """Read the steps of a message from tables on the server's machine.
+        """Read the steps of a message from tables on the server's machine or in a bucket.
 
         Operators only, as a POST is: it starts a process.
         """
         lakes = await self._frames.lakes()
         machine = f"{gethostname()}:"
-        here = [lake.removeprefix(machine) for lake in lakes if lake.startswith(machine)]
+        places = (machine, _BUCKETS)
+        here = [lake.removeprefix(machine) for lake in lakes if lake.startswith(places)]
         if not here:
-            raise RequestFailed(CONFLICT, "the journal is read into no tables on this machine")
+            raise RequestFailed(
+                CONFLICT, "the journal is read into no tables on this machine or in a bucket"
+            )
         node, _, number = id.rpartition("-")
         return await self._tables.steps(node, int(number), here)
 
