@@ -21,7 +21,7 @@ from holdfast.delivery.basics.error_codes import CODES
 from holdfast.delivery.basics.node import Node
 from holdfast.delivery.messages.letter_quota import LetterQuota
 from holdfast.delivery.ports.store_port import StorePort
-from holdfast.journal.journal_writer import JournalWriter
+from holdfast.journal.writer import JournalWriter
 from holdfast.settings import SECTIONS
 from holdfast.units import unit_of
 from holdfast.web.admin.alert_limits import AlertLimits

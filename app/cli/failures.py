@@ -2,7 +2,7 @@
 
 from enum import IntEnum
 
-from holdfast.web.admin.address import API
+from holdfast.web.admin.paths import API
 
 
 class Exit(IntEnum):

@@ -20,7 +20,7 @@ from holdfast.cli.failures import EXITS, Exit, RemoteFailed, advice
 from holdfast.cli.output import Json, complain
 from holdfast.cli.unreachable import unreachable
 from holdfast.delivery.basics.json_text import to_json
-from holdfast.web.admin.address import API, LINES
+from holdfast.web.admin.paths import API, LINES
 from holdfast.web.admin.tokens import OPERATOR_FILE, OPERATOR_NAME
 
 if TYPE_CHECKING:

@@ -36,7 +36,7 @@ from holdfast.extensions.delivery_wire import DeliveryWire
 from holdfast.extensions.request import Request
 from holdfast.extensions.timestamp import Timestamp
 from holdfast.extensions.timesync import TimeSync
-from holdfast.journal.journal_writer import JournalWriter
+from holdfast.journal.writer import JournalWriter
 from holdfast.settings import Settings
 from holdfast.web import fast_lane
 from holdfast.web.admin.tokens import Tokens, TokensUnusable, open_tokens
@@ -49,7 +49,7 @@ from holdfast.web.ticker import Ticker
 from holdfast.web.websocket import WebSocketFrontEnd
 
 if TYPE_CHECKING:
-    from holdfast.login.logins import Logins
+    from holdfast.login.extension import Logins
 
 log = logging.getLogger(__name__)
 

@@ -48,7 +48,7 @@ from holdfast.web.tasks import cancel
 if TYPE_CHECKING:
     from aiohttp import web
 
-    from holdfast.login.logins import Logins
+    from holdfast.login.extension import Logins
 
 
 @dataclass(frozen=True, slots=True)

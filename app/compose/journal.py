@@ -11,8 +11,8 @@ from holdfast.bayeux.session import Session
 from holdfast.bayeux.state.session_registry import Sessions
 from holdfast.delivery.basics.counters import Counters
 from holdfast.delivery.waiting.places import WaitingPlaces
-from holdfast.journal.journal_writer import JournalWriter
 from holdfast.journal.schema import Kind
+from holdfast.journal.writer import JournalWriter
 from holdfast.settings import Settings
 from holdfast.store.connection import StoreUnavailable
 from holdfast.store.store import Store

@@ -13,9 +13,9 @@ from holdfast.bayeux.api import ServerApi
 from holdfast.compose.cannot_start import CannotStart
 from holdfast.login.authenticator import Authenticator, Methods
 from holdfast.login.credentials import CredentialPlaces
+from holdfast.login.extension import Logins
 from holdfast.login.failures import Unusable
 from holdfast.login.key_sources import KeyFile, KeySource, KeyUrl, at, discovered
-from holdfast.login.logins import Logins
 from holdfast.login.passwords import read_users
 from holdfast.login.rights_file import read_rights, without_file
 from holdfast.login.tokens import TokenRules

@@ -9,8 +9,8 @@ if TYPE_CHECKING:
     from holdfast.delivery.queues.receivers import Receiver
     from holdfast.journal.builder import FrameBuilder
     from holdfast.journal.columns import Columns
+    from holdfast.journal.event_clock import JournalClock
     from holdfast.journal.interning import Interned
-    from holdfast.journal.journal_clock import JournalClock
 
 
 class Crowds:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from itertools import count
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from holdfast.delivery.letters.dead_letters import key_of
+from holdfast.delivery.letters.dead import key_of
 
 if TYPE_CHECKING:
     from holdfast.delivery.messages.message import Message

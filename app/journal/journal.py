@@ -8,7 +8,7 @@ from typing import Protocol
 
 from holdfast.journal.builder import FrameBuilder
 from holdfast.journal.columns import DecodedNote
-from holdfast.journal.journal_clock import JournalClock
+from holdfast.journal.event_clock import JournalClock
 from holdfast.journal.schema import BOOKS_S, FULL, LONGEST_WAIT_S, Kind
 from holdfast.units import counted
 

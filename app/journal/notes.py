@@ -15,7 +15,7 @@ from holdfast.journal.schema import VERSION, Kind
 from holdfast.journal.wording import wording_of
 
 if TYPE_CHECKING:
-    from holdfast.delivery.letters.dead_letters import DeadLetter
+    from holdfast.delivery.letters.dead import DeadLetter
     from holdfast.delivery.messages.marks import BatchMark
     from holdfast.delivery.messages.message import Message
     from holdfast.delivery.messages.outcomes import Move

@@ -8,9 +8,9 @@ from typing import Annotated, Any
 import orjson
 from pydantic import Field
 
-from holdfast.store.fields import Ms
 from holdfast.store.keys import RedisKeys
 from holdfast.store.link import StoreLink
+from holdfast.store.operator_input import Ms
 from holdfast.store.reader import Reader, fields_of
 
 log = logging.getLogger(__name__)

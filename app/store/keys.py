@@ -1,6 +1,6 @@
 """All Redis keys; no other module spells one."""
 
-from holdfast.delivery.letters.dead_letters import DeadLetter
+from holdfast.delivery.letters.dead import DeadLetter
 
 # Version of the layout below. It rises with every change that an older release would not keep.
 LAYOUT = 3

@@ -12,7 +12,7 @@ from hiredis import ReplyError
 
 from holdfast.store.address import Address
 from holdfast.store.connection import StoreUnavailable, StoreUnreachable
-from holdfast.store.errors import LinkClosed, StoreBusy, StoreRefused, error_of
+from holdfast.store.reply_errors import LinkClosed, StoreBusy, StoreRefused, error_of
 from holdfast.store.resp import RespConnection, Unreachable, Unusable, Word, pack
 from holdfast.store.script import Script
 

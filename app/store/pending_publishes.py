@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from holdfast.delivery.messages.storing import PersistOutcome
-from holdfast.store.errors import ScriptFailed, StoreRefused
 from holdfast.store.publish_keys import meaning, stored_id
+from holdfast.store.reply_errors import ScriptFailed, StoreRefused
 from holdfast.store.turn_writes import PendingPublish
 
 log = logging.getLogger(__name__)

@@ -4,8 +4,8 @@ import logging
 
 from holdfast.store.address import Address
 from holdfast.store.embedded import Durability
-from holdfast.store.errors import ScriptFailed
 from holdfast.store.link import StoreLink
+from holdfast.store.reply_errors import ScriptFailed
 
 log = logging.getLogger(__name__)
 

@@ -8,7 +8,7 @@ import orjson
 
 from holdfast.delivery.basics.json_text import part, to_json
 from holdfast.delivery.guard.holds import GUARD, ChannelHold
-from holdfast.delivery.letters.dead_letters import DeadLetter, LetterState, key_of, subject_of
+from holdfast.delivery.letters.dead import DeadLetter, LetterState, key_of, subject_of
 from holdfast.delivery.messages.entries import Entry
 from holdfast.delivery.messages.marks import BatchMark, Mark
 from holdfast.delivery.messages.message import ORDINARY_PRIORITY, Message

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from holdfast.delivery.basics.node import NS_PER_MS
 from holdfast.store import scripts
-from holdfast.store.fields import Ms
+from holdfast.store.operator_input import Ms
 from holdfast.store.reader import Reader
 from holdfast.store.store import Store
 

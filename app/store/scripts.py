@@ -7,7 +7,7 @@ from typing import NamedTuple
 import orjson
 
 from holdfast.delivery.guard.holds import ChannelHold
-from holdfast.delivery.letters.dead_letters import DeadLetter
+from holdfast.delivery.letters.dead import DeadLetter
 from holdfast.delivery.messages.marks import BatchMark, Mark
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.outcomes import Move

@@ -14,7 +14,7 @@ from collections.abc import (
 from functools import partial
 
 from holdfast.delivery.guard.holds import ChannelHold
-from holdfast.delivery.letters.unwritten_letters import UnwrittenLetter
+from holdfast.delivery.letters.unwritten import UnwrittenLetter
 from holdfast.delivery.messages.letter_quota import LetterQuota
 from holdfast.delivery.messages.marks import BatchMark, Marked
 from holdfast.delivery.messages.message import Message
@@ -25,7 +25,6 @@ from holdfast.delivery.ports.journal_port import DeliveryJournal
 from holdfast.delivery.topics.configured import TopicRecord
 from holdfast.store import scripts
 from holdfast.store.connection import StoreUnavailable
-from holdfast.store.errors import ScriptFailed, StoreRefused
 from holdfast.store.eviction import refuse_eviction
 from holdfast.store.journaling import Journaling
 from holdfast.store.keys import RedisKeys, is_history
@@ -33,6 +32,7 @@ from holdfast.store.link import StoreLink, ignore_answer, set_answer
 from holdfast.store.loading import LoadedSession, Loading, WithoutSession
 from holdfast.store.pending_publishes import Confirm, PendingPublishes
 from holdfast.store.publish_keys import KeyedMessage, KeyLimits, PublishKeys, StoreClock
+from holdfast.store.reply_errors import ScriptFailed, StoreRefused
 from holdfast.store.scripts import ScriptCall, Take
 from holdfast.store.turn_writer import TurnWriter
 from holdfast.store.turn_writes import PendingCall, PendingPublish, TurnBuffer, TurnWrites

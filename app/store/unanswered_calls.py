@@ -6,8 +6,8 @@ from collections import deque
 from collections.abc import Callable
 
 from holdfast.delivery.ports.journal_port import NO_JOURNAL, DeliveryJournal
-from holdfast.store.errors import ScriptFailed
 from holdfast.store.link import Answer, StoreLink
+from holdfast.store.reply_errors import ScriptFailed
 from holdfast.store.scripts import ScriptCall
 
 log = logging.getLogger(__name__)

@@ -8,10 +8,10 @@ from functools import partial
 
 from holdfast.store import scripts
 from holdfast.store.connection import StoreUnavailable
-from holdfast.store.errors import ScriptFailed
 from holdfast.store.keys import LAYOUT, OLDEST_LAYOUT, RedisKeys
 from holdfast.store.link import Answer, StoreLink, set_answer
 from holdfast.store.publish_keys import StoreClock
+from holdfast.store.reply_errors import ScriptFailed
 
 log = logging.getLogger(__name__)
 

@@ -20,7 +20,7 @@ from holdfast.bayeux.wire.transports import ConnectionType
 from holdfast.bayeux.wire.unfit import Unfit, malformed
 from holdfast.delivery.basics.channels import Channels, Kind
 from holdfast.delivery.basics.json_text import to_json
-from holdfast.web.admin.address import LINES
+from holdfast.web.admin.paths import LINES
 from holdfast.web.bodies import read_body
 from holdfast.web.endpoint import FIXED_HEADERS, JSON_TYPE, Endpoint, retry_headers
 from holdfast.web.intake import SMALL

@@ -13,7 +13,7 @@ from holdfast.delivery.messages.message import Message
 from holdfast.delivery.queues.queue import CallbackQueue, QueueLimits
 from holdfast.delivery.queues.receivers import Receiver
 from holdfast.journal.frame import decode_head
-from holdfast.journal.journal_writer import JournalWriter
+from holdfast.journal.writer import JournalWriter
 
 _BEGINNING = 1_763_596_800_000_000
 _TURN_US = 500

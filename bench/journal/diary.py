@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from enum import Enum
 
-from holdfast.delivery.letters.dead_letters import fingerprint
+from holdfast.delivery.letters.dead import fingerprint
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.outcomes import Move
 from holdfast.delivery.messages.trails import FormerAttempts

@@ -8,7 +8,7 @@ from pydantic import BaseModel
 from holdfast.cli.main import load
 from holdfast.store.letters.filter import LetterFilter
 from holdfast.store.replays.parameters import ReplayOptions
-from holdfast.web.admin.routes import ROUTES
+from holdfast.web.admin.resources import ROUTES
 from holdfast.web.admin.session_filter import SessionFilter
 
 PAGE = {"cursor", "limit"}

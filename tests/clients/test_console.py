@@ -4,9 +4,9 @@ import json
 import os
 import subprocess
 
-from holdfast.web.admin.address import API
 from holdfast.web.admin.openapi import describe
-from holdfast.web.admin.routes import ROUTES
+from holdfast.web.admin.paths import API
+from holdfast.web.admin.resources import ROUTES
 from tests.clients.node_client import CLIENTS
 
 

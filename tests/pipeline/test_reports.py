@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 import pytest
 
 from holdfast.delivery.basics.node import NS_PER_MS
-from holdfast.delivery.letters.dead_letters import DeadLetter
+from holdfast.delivery.letters.dead import DeadLetter
 from holdfast.delivery.messages.message import Message
 from holdfast.pipeline.lake import OPEN, Lake
 from holdfast.pipeline.messages import LOST

@@ -20,7 +20,7 @@ from holdfast.login.toml_file import read_toml
 from holdfast.pipeline import schemas
 from holdfast.settings import ChannelSettings, Settings
 from holdfast.web.admin.alert_limits import AlertLimits
-from holdfast.web.admin.routes import ROUTES
+from holdfast.web.admin.resources import ROUTES
 from tests.pages import ROOT, Block, anchors, blocks, links, pages
 
 PAGES = list(pages())

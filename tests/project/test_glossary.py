@@ -8,7 +8,7 @@ from typing import Any
 
 from holdfast.cli.main import COMMANDS
 from holdfast.web.admin.openapi import describe
-from holdfast.web.admin.routes import ROUTES
+from holdfast.web.admin.resources import ROUTES
 from tests.pages import ROOT
 
 GLOSSARY = (ROOT / "docs" / "glossary.md").read_text("utf-8")

@@ -14,7 +14,7 @@ from holdfast.store.scripts import ScriptCall, Take
 from tests.store.store_process import BASE, KEYS, letter, message, queue_of, session
 
 if TYPE_CHECKING:
-    from holdfast.delivery.letters.dead_letters import DeadLetter
+    from holdfast.delivery.letters.dead import DeadLetter
     from holdfast.delivery.messages.message import Message
     from holdfast.delivery.messages.session_record import Recorded
 

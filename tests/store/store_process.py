@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from holdfast.delivery.basics.counters import Reason
-from holdfast.delivery.letters.dead_letters import DeadLetter
+from holdfast.delivery.letters.dead import DeadLetter
 from holdfast.delivery.messages.marks import BatchMark, Mark
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.outcomes import DISCARDED

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 import pytest
 from hypothesis.stateful import run_state_machine_as_test
 
-from holdfast.delivery.letters.dead_letters import DeadLetter
+from holdfast.delivery.letters.dead import DeadLetter
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.topics.configured import TopicRecord
 from tests.store.servers import ValkeyServer

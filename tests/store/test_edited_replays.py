@@ -3,7 +3,7 @@
 import orjson
 import pytest
 
-from holdfast.delivery.letters.dead_letters import LetterState
+from holdfast.delivery.letters.dead import LetterState
 from holdfast.store.letters.filter import LetterFilter
 from holdfast.store.replays import run as replay_run
 from holdfast.store.replays.job_records import EDITED, JobState, Sent

@@ -12,8 +12,8 @@ from holdfast.delivery.messages.outcomes import ACKED
 from holdfast.delivery.messages.storing import PersistOutcome
 from holdfast.delivery.topics.configured import HistoryDepth
 from holdfast.journal.frame import decode
-from holdfast.journal.journal_writer import JournalWriter
 from holdfast.journal.unfold import unfold
+from holdfast.journal.writer import JournalWriter
 from tests.store.servers import ValkeyServer
 from tests.store.store_process import (
     BASE,

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from redis import Redis
 
 from holdfast.delivery.basics.counters import Reason
-from holdfast.delivery.letters.dead_letters import DeadLetter
+from holdfast.delivery.letters.dead import DeadLetter
 from holdfast.delivery.messages.marks import BatchMark
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.outcomes import ACKED, DISCARDED, EXPIRED, Outcome

@@ -7,9 +7,9 @@ import pytest
 from holdfast.bayeux.sessions.restoring import restore, restore_without_session
 from holdfast.delivery.messages.outcomes import ACKED, Move
 from holdfast.journal.frame import decode
-from holdfast.journal.journal_writer import JournalWriter
 from holdfast.journal.schema import SETTLED, Event
 from holdfast.journal.unfold import unfold
+from holdfast.journal.writer import JournalWriter
 from holdfast.store.scripts import Take
 from tests.store.servers import ValkeyServer
 from tests.store.store_process import (

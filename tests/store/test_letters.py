@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from holdfast.delivery.letters.dead_letters import MAX_REASON, DeadLetter, LetterState
+from holdfast.delivery.letters.dead import MAX_REASON, DeadLetter, LetterState
 from holdfast.delivery.messages.letter_quota import LetterLimits, LetterQuota, Removal
 from holdfast.store import records, scripts
 from holdfast.store.connection import StoreUnavailable

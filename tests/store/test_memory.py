@@ -7,7 +7,7 @@ import pytest
 from redis import Redis
 
 from holdfast.delivery.basics.error_codes import CODES
-from holdfast.delivery.letters.dead_letters import MAX_REASON, DeadLetter
+from holdfast.delivery.letters.dead import MAX_REASON, DeadLetter
 from holdfast.delivery.messages.marks import Mark
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.trails import LONGEST_TRAIL, Attempt, first_and_last

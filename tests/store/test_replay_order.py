@@ -2,13 +2,13 @@
 
 import pytest
 
-from holdfast.delivery.letters.dead_letters import DeadLetter, LetterState
+from holdfast.delivery.letters.dead import DeadLetter, LetterState
 from holdfast.delivery.messages.outcomes import ACKED
 from holdfast.store.letters.filter import LetterFilter
 from holdfast.store.replays import run as replay_run
 from holdfast.store.replays.job_records import JobState
-from holdfast.store.replays.order import Order
 from holdfast.store.replays.parameters import ReplayOptions
+from holdfast.store.replays.survey import Order
 from tests.store.hall import ALL, FAST, ended, prepare, resumed, stage
 from tests.store.servers import ValkeyServer
 from tests.store.store_process import BASE, letter, until

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from holdfast.delivery.letters.dead_letters import LetterState
+from holdfast.delivery.letters.dead import LetterState
 from holdfast.delivery.messages.message import Message
 from holdfast.store.letters.filter import LetterFilter
 from holdfast.store.replays import control

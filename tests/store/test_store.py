@@ -8,7 +8,7 @@ from unittest.mock import Mock
 import pytest
 from redis import Redis
 
-from holdfast.delivery.letters.dead_letters import DeadLetter
+from holdfast.delivery.letters.dead import DeadLetter
 from holdfast.delivery.messages.outcomes import ACKED
 from holdfast.delivery.messages.storing import PersistOutcome
 from holdfast.store import pending_publishes, scripts, store, turn_writer

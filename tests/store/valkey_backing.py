@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, Phase, settings
 
 from holdfast.bayeux.server import Bayeux
 from holdfast.delivery.guard.holds import ChannelHold
-from holdfast.delivery.letters.dead_letters import DeadLetter
-from holdfast.delivery.letters.unwritten_letters import UnwrittenLetter
+from holdfast.delivery.letters.dead import DeadLetter
+from holdfast.delivery.letters.unwritten import UnwrittenLetter
 from holdfast.delivery.messages.letter_quota import LetterQuota
 from holdfast.delivery.messages.marks import BatchMark, Mark, Marked
 from holdfast.delivery.messages.message import Message

@@ -8,7 +8,7 @@ import orjson
 
 from holdfast.bayeux.services.commands import Command, CommandReply, understand
 from holdfast.bayeux.wire.grammar import Verb
-from holdfast.delivery.letters.dead_letters import LetterState
+from holdfast.delivery.letters.dead import LetterState
 from holdfast.delivery.queues.dispatcher import DispatcherState
 from holdfast.delivery.topics.states import TopicState
 from holdfast.store.audit import AuditEntry

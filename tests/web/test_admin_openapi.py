@@ -9,11 +9,11 @@ import orjson
 import pytest
 from aiohttp import web
 
-from holdfast.web.admin import routes
-from holdfast.web.admin.address import API
+from holdfast.web.admin import resources
 from holdfast.web.admin.application import make_admin
 from holdfast.web.admin.openapi import describe
-from holdfast.web.admin.routes import ROUTES
+from holdfast.web.admin.paths import API
+from holdfast.web.admin.resources import ROUTES
 from holdfast.web.admin.tokens import Tokens
 from tests.web.admin import Clock, admin_of
 from tests.web.fake_operations import FakeOperations, a_letter, a_session
@@ -96,8 +96,8 @@ async def test_the_document_is_made_beside_the_event_loop(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     made_in: list[int] = []
-    monkeypatch.setattr(routes, "describe", lambda *_: made_in.append(get_ident()))
-    await routes.Description().description()
+    monkeypatch.setattr(resources, "describe", lambda *_: made_in.append(get_ident()))
+    await resources.Description().description()
     assert made_in not in ([], [get_ident()])
     assert all(each.params.__pydantic_complete__ for each in ROUTES)
 

@@ -10,7 +10,7 @@ import pytest
 
 from holdfast.delivery.basics import error_codes
 from holdfast.web.admin import application, faults, ndjson
-from holdfast.web.admin.routes import ROUTES
+from holdfast.web.admin.resources import ROUTES
 from holdfast.web.admin.tokens import Role
 from tests.web.admin import API, JSON, LINES, OPERATOR, READER, Admin, admin_of
 from tests.web.fake_operations import FakeOperations, a_letter, a_session

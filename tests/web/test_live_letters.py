@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.delivery.letters.dead_letters import LetterState
+from holdfast.delivery.letters.dead import LetterState
 from holdfast.store.letters.filter import LetterFilter
 from holdfast.store.replays.job_records import JobState
 from holdfast.store.replays.parameters import Edit, ReplayOptions

@@ -402,7 +402,7 @@ async def test_restored_sessions_without_a_login_must_log_in(tmp_path: Path) -> 
 async def test_passwords_log_in_and_guesses_are_throttled(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("holdfast.login.logins._GUESSES", Rate(burst=10, per_s=0.001))
+    monkeypatch.setattr("holdfast.login.extension._GUESSES", Rate(burst=10, per_s=0.001))
     given = {"login_passwords": passwords(tmp_path), "trusted_proxies": ["127.0.0.1"]}
     async with server_and_clients(tmp_path, **given) as home:
         ada = home.person()

@@ -23,7 +23,7 @@ from holdfast.delivery.waiting.shared_queues import OverQuota, Undeliverable
 from holdfast.delivery.waiting.subjects import DENIED, UNKNOWN
 
 if TYPE_CHECKING:
-    from holdfast.delivery.queues.charged_queue import ChargedQueue
+    from holdfast.delivery.queues.charged import ChargedQueue
 
 # Messages that are addressed only travel on this channel.
 PTP = "/service/ptp"

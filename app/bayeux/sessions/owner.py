@@ -13,8 +13,8 @@ from holdfast.bayeux.state.changed_session import ChangedSession
 from holdfast.bayeux.state.server_state import ServerState
 from holdfast.delivery.basics.channels import REPLIES, SERVICES
 from holdfast.delivery.basics.error_codes import ErrorCode
-from holdfast.delivery.letters.dead_letters import CHANNEL
-from holdfast.delivery.letters.unwritten_letters import UnwrittenLetter
+from holdfast.delivery.letters.dead import CHANNEL
+from holdfast.delivery.letters.unwritten import UnwrittenLetter
 from holdfast.delivery.messages.entries import SettledBy
 from holdfast.delivery.ports.reactions import (
     DefaultErrorHandler,

@@ -8,7 +8,7 @@ from holdfast.bayeux.state.session_registry import Sessions
 from holdfast.delivery.basics.error_codes import DELIVERY_ENDED
 from holdfast.delivery.basics.node import Node
 from holdfast.delivery.basics.notices import DEAD_LETTER, Notices
-from holdfast.delivery.letters.dead_letters import DeadLetter
+from holdfast.delivery.letters.dead import DeadLetter
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.routing.hub import Hub
 from holdfast.delivery.waiting.work_queues import PREFIX, WorkQueues

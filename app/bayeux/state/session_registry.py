@@ -10,7 +10,7 @@ from holdfast.bayeux.state.changed_session import ChangedSession
 from holdfast.delivery.basics.node import Node
 from holdfast.delivery.basics.session_states import SessionInput
 from holdfast.delivery.basics.timers import Timers
-from holdfast.delivery.queues.charged_queue import ChargedQueue
+from holdfast.delivery.queues.charged import ChargedQueue
 from holdfast.delivery.queues.queue import CallbackQueue
 from holdfast.delivery.routing.hub import Hub
 from holdfast.delivery.waiting.shared_queues import SharedQueueOwner

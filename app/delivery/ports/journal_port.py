@@ -22,7 +22,7 @@ and its journal event must either both survive a kill of the process, or neither
    frame with the numbers of its notes: the script adds the frame to the stream `journal:<node>` and
    removes those notes, in one step (`app/store/lua/frame.lua`).
 6. A new process first reads the notes that a killed one left in `notes:<node>`, and writes their
-   events (`app/journal/journal_writer.py`, `find`).
+   events (`app/journal/writer.py`, `report_left_notes`).
 
 Refusals do not change the store, but refusals of durable receivers go into the note of the call
 that carries them out (`refused_with_note`).
@@ -36,7 +36,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from holdfast.delivery.basics.error_codes import ErrorCode
-    from holdfast.delivery.letters.dead_letters import DeadLetter
+    from holdfast.delivery.letters.dead import DeadLetter
     from holdfast.delivery.messages.entries import Entry
     from holdfast.delivery.messages.marks import BatchMark
     from holdfast.delivery.messages.message import Message

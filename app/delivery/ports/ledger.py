@@ -41,7 +41,7 @@ from holdfast.delivery.queues.receivers import Receiver
 
 if TYPE_CHECKING:
     from holdfast.delivery.basics.error_codes import ErrorCode
-    from holdfast.delivery.letters.unwritten_letters import UnwrittenLetter
+    from holdfast.delivery.letters.unwritten import UnwrittenLetter
     from holdfast.delivery.messages.batch import Batch
     from holdfast.delivery.messages.message import Message
     from holdfast.delivery.messages.outcomes import Move

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from holdfast.delivery.guard.holds import ChannelHold
-    from holdfast.delivery.letters.unwritten_letters import UnwrittenLetter
+    from holdfast.delivery.letters.unwritten import UnwrittenLetter
     from holdfast.delivery.messages.letter_quota import LetterQuota
     from holdfast.delivery.messages.marks import BatchMark, Marked
     from holdfast.delivery.messages.message import Message

@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 from holdfast.delivery.basics import error_codes, notices
 from holdfast.delivery.basics.counters import Reason
 from holdfast.delivery.basics.error_codes import CODES, ErrorCode
-from holdfast.delivery.letters.unwritten_letters import DeadEntry, Death
+from holdfast.delivery.letters.unwritten import DeadEntry, Death
 from holdfast.delivery.messages.entries import Entry
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.outcomes import DISCARDED, EXPIRED

@@ -16,7 +16,7 @@ from holdfast.delivery.messages.entries import Entry
 from holdfast.delivery.messages.message import Message, release
 from holdfast.delivery.messages.outcomes import Move
 from holdfast.delivery.messages.trails import FormerAttempts, joined
-from holdfast.delivery.queues.charged_queue import ChargedQueue
+from holdfast.delivery.queues.charged import ChargedQueue
 from holdfast.delivery.queues.receivers import Receiver
 from holdfast.delivery.routing.hub import Hub
 from holdfast.delivery.topics.senders import Senders

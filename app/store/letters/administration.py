@@ -6,15 +6,15 @@ from typing import Annotated, cast
 
 from pydantic import Field
 
-from holdfast.delivery.letters.dead_letters import DeadLetter
+from holdfast.delivery.letters.dead import DeadLetter
 from holdfast.delivery.messages.letter_quota import OVERHEAD, Excess, Removal
 from holdfast.store import scripts
 from holdfast.store.connection import StoreUnavailable
-from holdfast.store.fields import Count
 from holdfast.store.letters import lines as lines_of_json
 from holdfast.store.letters.filter import ALL_LETTERS, LetterFilter, letter_id
 from holdfast.store.letters.lines import LineUnfit
 from holdfast.store.letters.search import WHOLE, LetterSearch
+from holdfast.store.operator_input import Count
 from holdfast.store.reader import Reader
 from holdfast.store.remarks import Remarks
 from holdfast.store.store import Store

@@ -6,8 +6,8 @@ Its conditions in SQL, for letters in the tables, are in `pipeline.replay`.
 from pydantic import BaseModel, ConfigDict, Field
 
 from holdfast.delivery.basics.node import NS_PER_MS
-from holdfast.delivery.letters.dead_letters import DeadLetter
-from holdfast.store.fields import (
+from holdfast.delivery.letters.dead import DeadLetter
+from holdfast.store.operator_input import (
     AnyLetterState,
     Channel,
     Code,

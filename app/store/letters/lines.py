@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from pydantic_core import PydanticCustomError
 
 from holdfast.delivery.basics.json_text import part, to_json
-from holdfast.delivery.letters.dead_letters import (
+from holdfast.delivery.letters.dead import (
     MAX_REASON,
     DeadLetter,
     LetterState,
@@ -18,7 +18,7 @@ from holdfast.delivery.letters.dead_letters import (
 from holdfast.delivery.messages.message import ORDINARY_PRIORITY
 from holdfast.delivery.messages.trails import Attempt, clipped, first_and_last
 from holdfast.store import records
-from holdfast.store.fields import AnyLetterState, LetterId, first_fault
+from holdfast.store.operator_input import AnyLetterState, LetterId, first_fault
 
 _Needed = Annotated[str, Field(min_length=1, max_length=1024)]
 _Name = Annotated[str, Field(max_length=1024)]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from holdfast.delivery.basics.node import NS_PER_MS
-from holdfast.delivery.letters.dead_letters import DeadLetter
+from holdfast.delivery.letters.dead import DeadLetter
 from holdfast.store import records, scripts
 from holdfast.store.keys import RedisKeys
 from holdfast.store.letters.filter import LetterFilter, letter_id

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from holdfast.delivery.basics.json_text import to_json
-from holdfast.delivery.letters.dead_letters import DeadLetter
+from holdfast.delivery.letters.dead import DeadLetter
 from holdfast.store.letters.filter import LetterFilter
 from holdfast.store.replays.parameters import Edit, ReplayOptions
 from holdfast.store.resp import Word

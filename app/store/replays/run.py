@@ -5,15 +5,14 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import cast
 
-from holdfast.delivery.letters.dead_letters import DeadLetter
+from holdfast.delivery.letters.dead import DeadLetter
 from holdfast.store import scripts
 from holdfast.store.connection import StoreUnavailable
 from holdfast.store.letters.filter import ALL_LETTERS
 from holdfast.store.letters.search import LetterSearch
 from holdfast.store.records import message_of
 from holdfast.store.replays.job_records import Job, JobState, Sent, SkipReason, pack_job
-from holdfast.store.replays.order import Order, ReplayPosition
-from holdfast.store.replays.survey import Receivers, survey, unfit
+from holdfast.store.replays.survey import Order, Receivers, ReplayPosition, survey, unfit
 from holdfast.store.scripts import Take
 from holdfast.store.store import Store
 

@@ -18,12 +18,12 @@ from holdfast.bayeux.wire.caller import Caller, credentials_in
 from holdfast.bayeux.wire.grammar import ILLEGAL, CommandRefused
 from holdfast.delivery.basics.notices import FOREIGN, WRONG_TOKEN, Notices
 from holdfast.store.connection import StoreUnavailable
-from holdfast.store.fields import first_fault
+from holdfast.store.operator_input import first_fault
 from holdfast.web.admin import faults, ndjson
-from holdfast.web.admin.address import API, FEED, LINES
 from holdfast.web.admin.faults import TOO_LARGE, RequestFailed, illegal
+from holdfast.web.admin.paths import API, FEED, LINES
+from holdfast.web.admin.resources import ROUTES, Description
 from holdfast.web.admin.route import Lines, Route
-from holdfast.web.admin.routes import ROUTES, Description
 from holdfast.web.admin.throttle import STRANGERS, Throttle
 from holdfast.web.admin.tokens import OPERATOR_NAME, Role, Tokens
 from holdfast.web.admin.views import Items

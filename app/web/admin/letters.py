@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator
 from dataclasses import asdict
 
 from holdfast.store.connection import StoreUnavailable
-from holdfast.store.fields import Fingerprint, LetterId
 from holdfast.store.letters.administration import Import, Letters
 from holdfast.store.letters.filter import ALL_LETTERS, LetterFilter
+from holdfast.store.operator_input import Fingerprint, LetterId
 from holdfast.store.remarks import Remark
 from holdfast.store.replays.control import JobNotRunning, Replays
 from holdfast.store.replays.parameters import USUAL_OPTIONS, ReplayOptions

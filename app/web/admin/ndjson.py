@@ -7,8 +7,8 @@ from contextlib import asynccontextmanager
 
 from aiohttp import ClientError, web
 
-from holdfast.web.admin.address import LINES
 from holdfast.web.admin.faults import TOO_LARGE, TOO_SLOW, RequestFailed, illegal
+from holdfast.web.admin.paths import LINES
 
 log = logging.getLogger(__name__)
 

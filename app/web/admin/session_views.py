@@ -18,11 +18,11 @@ from holdfast.bayeux.sessions.status import (
 from holdfast.bayeux.wire.options import Options
 from holdfast.delivery.basics.node import NS_PER_MS, Node
 from holdfast.delivery.guard.holds import Guard
-from holdfast.delivery.letters.dead_letters import DeadLetter
+from holdfast.delivery.letters.dead import DeadLetter
 from holdfast.delivery.messages import entries
 from holdfast.delivery.queues.dispatcher import DEFAULT_POLICY, DispatcherState
 from holdfast.delivery.queues.queue import CallbackQueue
-from holdfast.store.fields import Count, Ms
+from holdfast.store.operator_input import Count, Ms
 from holdfast.web.admin.message_views import KeptMessage, kept_message
 from holdfast.web.admin.session_filter import AnyDispatcherState
 from holdfast.web.admin.views import view_of

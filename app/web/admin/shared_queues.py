@@ -11,7 +11,7 @@ from holdfast.bayeux.sessions.status import first_entries
 from holdfast.delivery.basics.node import NS_PER_MS
 from holdfast.delivery.waiting import shared_queues
 from holdfast.delivery.waiting.work_queues import PREFIX
-from holdfast.store.fields import Channel, Count, Ms, Subject
+from holdfast.store.operator_input import Channel, Count, Ms, Subject
 from holdfast.web.admin.changes import RunningServer
 from holdfast.web.admin.fields import Cursor, EntryLimit, Limit
 from holdfast.web.admin.route import route

@@ -8,7 +8,7 @@ from pydantic import Field
 from holdfast.bayeux.services.commands import Command, CommandReply, carry_out, understand
 from holdfast.bayeux.wire.grammar import Verb
 from holdfast.store.audit import AuditEntry
-from holdfast.store.fields import Channel
+from holdfast.store.operator_input import Channel
 from holdfast.store.pipeline_results import PipelineResults
 from holdfast.web.admin import system_views as views
 from holdfast.web.admin.changes import RunningServer, check_cursor

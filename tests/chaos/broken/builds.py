@@ -13,7 +13,7 @@ from holdfast.bayeux.state import changed_session
 from holdfast.bayeux.wire.codec import Json
 from holdfast.bayeux.wire.cursors import Cursors
 from holdfast.compose import storage
-from holdfast.delivery.letters.unwritten_letters import UnwrittenLetter
+from holdfast.delivery.letters.unwritten import UnwrittenLetter
 from holdfast.delivery.messages.entries import Entry
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.outcomes import ACKED

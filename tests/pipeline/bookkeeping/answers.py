@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from math import ceil
 from typing import Any
 
-from holdfast.delivery.letters.dead_letters import fingerprint
+from holdfast.delivery.letters.dead import fingerprint
 from holdfast.journal.schema import NS_PER_US
 from tests.pipeline.bookkeeping.bounds import (
     ANYTHING,

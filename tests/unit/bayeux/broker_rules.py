@@ -14,7 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from holdfast.bayeux.session import Session
 from holdfast.bayeux.sessions.restoring import restore, restore_without_session
 from holdfast.bayeux.wire.options import ChannelRule
-from holdfast.delivery.letters.dead_letters import DeadLetter
+from holdfast.delivery.letters.dead import DeadLetter
 from holdfast.delivery.ports.store_port import StorePort
 from holdfast.delivery.topics.configured import HistoryDepth, TopicConfig, TopicRecord
 from holdfast.delivery.waiting.shared_queues import SharedQueueLimits

@@ -7,8 +7,8 @@ from typing import Protocol
 import orjson
 
 from holdfast.bayeux.server import Bayeux
-from holdfast.delivery.letters.dead_letters import DeadLetter
-from holdfast.delivery.letters.unwritten_letters import UnwrittenLetter
+from holdfast.delivery.letters.dead import DeadLetter
+from holdfast.delivery.letters.unwritten import UnwrittenLetter
 from holdfast.delivery.messages.marks import Mark, Marked
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.outcomes import Move, Outcome

@@ -7,7 +7,7 @@ from typing import Any
 from holdfast.bayeux.session import Session
 from holdfast.bayeux.sessions.restoring import restore, restore_without_session
 from holdfast.bayeux.wire.options import ChannelRule
-from holdfast.delivery.letters.dead_letters import DeadLetter
+from holdfast.delivery.letters.dead import DeadLetter
 from holdfast.delivery.messages.entries import Entry
 from holdfast.delivery.messages.marks import Mark
 from holdfast.delivery.messages.trails import Trail

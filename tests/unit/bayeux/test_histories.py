@@ -1,7 +1,7 @@
 """The attempts that dead letters list: failures, lost replies, and those before a restart."""
 
 from holdfast.bayeux.wire.options import ChannelRule
-from holdfast.delivery.letters.dead_letters import DeadLetter
+from holdfast.delivery.letters.dead import DeadLetter
 from tests.unit.bayeux.harness import Client
 from tests.unit.bayeux.second_lives import (
     RestartableServer,

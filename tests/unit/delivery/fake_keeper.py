@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import orjson
 
 from holdfast.delivery.guard.holds import ChannelHold
-from holdfast.delivery.letters.unwritten_letters import UnwrittenLetter
+from holdfast.delivery.letters.unwritten import UnwrittenLetter
 from holdfast.delivery.messages.entries import Entry
 from holdfast.delivery.messages.letter_quota import LetterQuota
 from holdfast.delivery.messages.marks import BatchMark, Mark, Marked
@@ -25,7 +25,7 @@ from holdfast.delivery.topics.configured import TopicRecord
 from holdfast.store.records import pack_message, unpack_message
 
 if TYPE_CHECKING:
-    from holdfast.delivery.letters.dead_letters import DeadLetter
+    from holdfast.delivery.letters.dead import DeadLetter
 
 # A session with its entries, in the order in which they are to be restored.
 Found = tuple[SessionRecord, list[tuple[Mark, Message]]]

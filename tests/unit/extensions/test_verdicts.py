@@ -9,7 +9,7 @@ import pytest
 from holdfast.bayeux.sessions.status import hold_of
 from holdfast.bayeux.wire.options import ChannelRule
 from holdfast.delivery.basics.session_states import SessionState
-from holdfast.delivery.letters.dead_letters import fingerprint
+from holdfast.delivery.letters.dead import fingerprint
 from holdfast.extensions.ack import Ack
 from holdfast.extensions.delivery_wire import DeliveryWire
 from tests.unit.bayeux.harness import Json, Server, server_of

@@ -7,15 +7,15 @@ from holdfast.bayeux.extending.base import ServerExtension
 from holdfast.bayeux.server import Bayeux
 from holdfast.bayeux.wire.codec import Json
 from holdfast.delivery.basics.node import Node
-from holdfast.delivery.letters.unwritten_letters import UnwrittenLetter
+from holdfast.delivery.letters.unwritten import UnwrittenLetter
 from holdfast.delivery.messages.marks import BatchMark, Marked
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.outcomes import Outcome
 from holdfast.delivery.messages.storing import NO_FIELDS, PersistOutcome, RequestFields
 from holdfast.journal.frame import decode
-from holdfast.journal.journal_writer import JournalWriter
 from holdfast.journal.schema import SETTLED, Event, Kind
 from holdfast.journal.unfold import unfold
+from holdfast.journal.writer import JournalWriter
 from tests.unit.bayeux.delivery_store import SlowStore
 from tests.unit.delivery.fake_keeper import FakeKeeper
 

@@ -12,8 +12,8 @@ from holdfast.delivery.queues.queue import CallbackQueue, QueueLimits
 from holdfast.delivery.queues.receivers import Receiver
 from holdfast.journal.builder import FrameBuilder
 from holdfast.journal.crowds import Crowds
+from holdfast.journal.event_clock import JournalClock
 from holdfast.journal.frame import decode
-from holdfast.journal.journal_clock import JournalClock
 from holdfast.journal.schema import Event, Kind
 from holdfast.journal.unfold import unfold
 

@@ -12,9 +12,9 @@ from holdfast.delivery.queues.receivers import Receiver
 from holdfast.journal import notes
 from holdfast.journal.frame import decode, decode_head
 from holdfast.journal.journal import Journal
-from holdfast.journal.journal_writer import JournalWriter
 from holdfast.journal.schema import BOOKS_S, FULL, LONGEST_WAIT_S, MOST_EVENTS, Event, Kind
 from holdfast.journal.unfold import unfold
+from holdfast.journal.writer import JournalWriter
 
 WALL = 1_763_600_000_000_000
 MESSAGE = Message(b"{}", id=WALL * 1000, channel="/a", sender="client/joe/1")

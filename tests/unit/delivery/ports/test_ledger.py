@@ -6,7 +6,7 @@ import pytest
 
 from holdfast.delivery.basics.counters import Counters, Reason
 from holdfast.delivery.basics.error_codes import INTERNAL_ERROR
-from holdfast.delivery.letters.unwritten_letters import DeadEntry, Death
+from holdfast.delivery.letters.unwritten import DeadEntry, Death
 from holdfast.delivery.messages.batch import Batch
 from holdfast.delivery.messages.entries import Entry, SettledBy
 from holdfast.delivery.messages.message import Message

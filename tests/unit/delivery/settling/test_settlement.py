@@ -12,7 +12,7 @@ from holdfast.delivery.basics.error_codes import CODES, ErrorCode
 from holdfast.delivery.basics.node import Node
 from holdfast.delivery.basics.session_states import SessionInput
 from holdfast.delivery.guard.holds import Guard
-from holdfast.delivery.letters.unwritten_letters import UnwrittenLetter
+from holdfast.delivery.letters.unwritten import UnwrittenLetter
 from holdfast.delivery.messages.entries import Entry, SettledBy
 from holdfast.delivery.messages.letter_quota import LetterLimits
 from holdfast.delivery.messages.marks import Mark
@@ -33,7 +33,7 @@ from tests.unit.delivery.fake_keeper import FakeKeeper
 from tests.unit.delivery.waiting_places import empty_places
 
 if TYPE_CHECKING:
-    from holdfast.delivery.letters.dead_letters import DeadLetter
+    from holdfast.delivery.letters.dead import DeadLetter
 
 SECOND = 1_000_000_000
 REFUSED = CODES["user.update.error"]

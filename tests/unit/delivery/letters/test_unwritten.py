@@ -1,7 +1,7 @@
 """Dead letters that are made some time after their messages died."""
 
 from holdfast.delivery.basics.error_codes import UPDATE_ERROR
-from holdfast.delivery.letters.unwritten_letters import DeadEntry, Death
+from holdfast.delivery.letters.unwritten import DeadEntry, Death
 from holdfast.delivery.messages.entries import Entry
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.trails import Attempt

@@ -10,7 +10,7 @@ from typing import Annotated
 from pydantic import Field, GetPydanticSchema, ValidationError, WithJsonSchema
 from pydantic_core import core_schema
 
-from holdfast.delivery.letters.dead_letters import LetterState
+from holdfast.delivery.letters.dead import LetterState
 
 # Names may have any characters except control characters.
 VISIBLE = r"^[^\x00-\x1f\x7f]+$"

@@ -10,9 +10,9 @@ from holdfast.delivery.queues.queue import CallbackQueue, QueueLimits
 from holdfast.delivery.queues.receivers import Receiver
 from holdfast.journal import notes
 from holdfast.journal.frame import decode
-from holdfast.journal.journal_writer import JournalWriter
 from holdfast.journal.schema import SETTLED, Kind
 from holdfast.journal.unfold import unfold
+from holdfast.journal.writer import JournalWriter
 from tests.unit.journal.ledger import Shelf
 
 WALL_US = 1_763_600_000_000_000

@@ -3,10 +3,10 @@
 import asyncio
 from typing import Any
 
-from holdfast.web.admin.address import API
 from holdfast.web.admin.letters import LetterResource
 from holdfast.web.admin.messages import MessageResource
 from holdfast.web.admin.openapi import describe
+from holdfast.web.admin.paths import API
 from holdfast.web.admin.route import route, routes_of
 from holdfast.web.admin.sessions import SessionResource
 from holdfast.web.admin.shared_queues import SharedQueueResource

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.delivery.letters.dead_letters import (
+from holdfast.delivery.letters.dead import (
     MAX_REASON,
     DeadLetter,
     LetterState,

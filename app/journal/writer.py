@@ -24,7 +24,7 @@ from holdfast.journal.notes import Refusal
 from holdfast.journal.schema import MOST_EVENTS, NS_PER_US, Kind
 
 if TYPE_CHECKING:
-    from holdfast.delivery.letters.dead_letters import DeadLetter
+    from holdfast.delivery.letters.dead import DeadLetter
     from holdfast.delivery.messages.marks import BatchMark
     from holdfast.delivery.messages.outcomes import Move
 
