@@ -7,24 +7,24 @@ from holdfast.bayeux.wire.options import Options
 
 
 def milliseconds(seconds: float) -> int:
-    """Return seconds as milliseconds, as on the wire."""
+    """Convert seconds to milliseconds."""
     return round(seconds * 1000)
 
 
 def session_advice(session: Session, options: Options) -> dict[str, Any]:
-    """Advise a client with a session."""
+    """Return advice for a client with a session."""
     return _advice(
         options, "retry", interval_s=session.rest_interval_s, timeout_s=session.timeout_s
     )
 
 
 def reconnect_advice(options: Options, reconnect: str, interval_s: float = 0.0) -> dict[str, Any]:
-    """Advise a client without a session."""
+    """Return advice for a client without a session."""
     return _advice(options, reconnect, interval_s=interval_s, timeout_s=options.timeout_s)
 
 
 def multiple_clients_advice(options: Options) -> dict[str, Any]:
-    """Advise one of too many sessions of a browser: poll, or stop."""
+    """Return advice for a client whose browser has too many sessions: to poll, or to stop."""
     interval_s = options.multi_session_interval_s
     reconnect = "retry" if interval_s > 0 else "none"
     advice = _advice(

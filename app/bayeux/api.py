@@ -1,4 +1,4 @@
-"""The server's interface for extensions, described in docs/extensions.md."""
+"""The interface for extensions, described in docs/extensions.md."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
@@ -24,20 +24,20 @@ API_VERSION = 2
 
 
 class SessionApi(Protocol):
-    """The members of a session that extensions may use; all others may change in any release."""
+    """The members of a session that extensions may use. All others may change in any release."""
 
     timeout_s: float
     interval_s: float
     broadcast_to_publisher: bool
     deliver_only: bool
-    # Attributes that extensions attach to the session; they last until the server stops.
+    # Data that extensions attach to the session. It lasts until the server stops.
     attributes: dict[str, Any] | None
-    # The sender of the message that is being handled, or of the last one.
+    # The sender of the current or the last message.
     caller: Caller
     number: int
     # The session name, `client/joe/1`.
     name: str
-    # A secret between the client and the server.
+    # A secret shared by the client and the server.
     client_id: str
 
     @property
@@ -69,13 +69,13 @@ class SessionsApi(Protocol):
 
 
 class RightsApi(Protocol):
-    """What sessions may do."""
+    """The rights of sessions."""
 
-    # The policy of the whole server.
+    # The policy for the whole server.
     policy: SecurityPolicy
 
     def add(self, pattern: str, authorizer: Authorizer) -> None:
-        """Ask the authorizer about all channels of the pattern."""
+        """Ask the authorizer about all channels that the pattern matches."""
         ...
 
     @property
@@ -90,12 +90,12 @@ class RightsApi(Protocol):
     def longest_timeout_s(
         self, session: Session, subject: str, number: int, handshake: Json
     ) -> float | None:
-        """Return this session's longest timeout; None means the server's limit."""
+        """Return this session's longest timeout, or None for the server's limit."""
         ...
 
 
 class ServerApi(ABC):
-    """The server, for extensions. Call it only from the event loop's thread."""
+    """The server as extensions see it. Call it only from the event loop's thread."""
 
     version: ClassVar[int] = API_VERSION
 
@@ -103,31 +103,32 @@ class ServerApi(ABC):
     services: Services
     error_handlers: ErrorHandlers
     sessions: SessionsApi
-    # The server's name and its wall clock.
+    # The server's name and wall clock.
     node: Node
     options: Options
 
     @abstractmethod
     def extend(self, extension: ServerExtension) -> None:
-        """Install an extension behind the installed ones."""
+        """Install an extension after the installed ones."""
 
     @abstractmethod
     def reserve(self, prefix: str) -> None:
-        """Let only the server publish on channels with this prefix; call it at the start."""
+        """Allow only the server to publish to channels with this prefix. Call it at start-up."""
 
     @abstractmethod
     def offer_presence(self, pattern: str) -> None:
-        """Let clients with the right see who is on the matching channels; call it at the start."""
+        """Let clients with the right see the members of matching channels. Call it at start-up."""
 
     @abstractmethod
     def offer_requests(self) -> None:
-        """Let clients ask for replies, and reply; call it at the start."""
+        """Allow clients to send requests and to reply. Call it at start-up."""
 
     @abstractmethod
     def give_reply_channel(self, session: Session, resumes: str) -> None:
-        """Give a new session a channel for replies.
+        """Give a new session a reply channel.
 
-        If it takes over a session whose channel has the name `resumes`, it keeps that one.
+        If it takes over a session whose reply channel has the name `resumes`, it keeps that
+        channel.
         """
 
     @property
@@ -141,7 +142,7 @@ class ServerApi(ABC):
     def publish(
         self, channel: str, data: object, *, lazy_s: float | None = None, qos: Qos | None = None
     ) -> None:
-        """Publish to all subscribers; with `lazy_s`, the message may be delayed that long.
+        """Publish to all subscribers. With `lazy_s`, delivery may be delayed by that time.
 
         Raises `ValueError` if the channel does not allow publishing, or `data` is not JSON.
         """
@@ -150,7 +151,7 @@ class ServerApi(ABC):
     def deliver_event(
         self, session: SessionApi, event: Json, *, lazy_s: float | None = None
     ) -> None:
-        """Deliver an event to one session only."""
+        """Deliver an event to a single session."""
 
     # Sessions
 
@@ -158,65 +159,65 @@ class ServerApi(ABC):
     def end_by_server(self, session: SessionApi) -> None:
         """End a session and inform its client.
 
-        The queue of a durable or named session becomes dead letters; others are discarded.
+        The queue of a durable or named session becomes dead letters. Other queues are discarded.
         """
 
     @abstractmethod
     def log_out(self, session: SessionApi) -> None:
-        """Remove a session's client, which may handshake again.
+        """Disconnect a session's client, which may handshake again.
 
-        A named session waits for it with its queue; any other session ends.
+        A named session and its queue wait for it; any other session ends.
         """
 
     @abstractmethod
     def require_login(self, still_proves: Callable[[Identity, Caller], bool]) -> None:
-        """Require a login of all sessions, which allows only the names of its subject.
+        """Require sessions to log in. A login allows only the session names of its subject.
 
         Args:
-            still_proves: Returns whether a later request may come from the client that has this
-                login; asked once about each sender.
+            still_proves: Returns whether a later request may come from the client with this
+                login. Called once for each sender.
         """
 
     @abstractmethod
     def restore_roles(self, role_of: Callable[[str], str]) -> None:
-        """Let `role_of` return the role of a stored session by its warrant, or an empty string."""
+        """Set a function that returns the role of a stored session by its warrant, or ""."""
 
     @abstractmethod
     def count_login(self, method: LoginMethod | None) -> None:
-        """Count a login, or a failed one."""
+        """Count a login, or a failed one if `method` is None."""
 
     @abstractmethod
     def reauthorize(self, session: SessionApi) -> None:
         """Review the session's rights after they changed, and remove what they no longer cover.
 
-        The review runs from the end of the turn; until it ends, nothing is handed over.
+        The review starts when the turn ends. Until it is complete, nothing is handed over.
         """
 
     @abstractmethod
     def agree(self, session: Session, terms: Terms | None, *, acks: bool) -> None:
-        """Set at the handshake how entries are settled, and what failures mean."""
+        """Set, during the handshake, how entries are settled and what failures mean."""
 
     # Acks and verdicts
 
     @abstractmethod
     def acknowledge(self, session: Session, batch: int, now: float) -> None:
-        """Acknowledge all batches of the session up to this one."""
+        """Ack all batches of the session up to this one."""
 
     @abstractmethod
     def counts_batches(self, session: Session) -> bool:
-        """Return whether connect replies are batches now; others must announce no number."""
+        """Return whether connect replies are batches now; others must not announce a number."""
 
     @abstractmethod
     def greets_with_messages(self, session: Session, now: float) -> bool:
-        """Return whether messages travel with the reply to the session's handshake, as a batch."""
+        """Return whether the reply to the session's handshake carries messages, as a batch."""
 
     @abstractmethod
     def judge_by_call(self, call: ServiceCall) -> None:
-        """Apply the verdicts in a call, while its service handles it."""
+        """Apply the verdicts in a call while its service handles it."""
 
     @abstractmethod
     def ignore_verdicts(self, count: int) -> None:
-        """Count verdicts that referred to no entry."""
+        """Count verdicts that matched no entry."""
 
     # The store and the log
 
@@ -231,7 +232,7 @@ class ServerApi(ABC):
 
     @abstractmethod
     def notice(self, kind: NoticeKind, who: str, what: str) -> None:
-        """Log a notice for operators; repetitions are counted."""
+        """Log a notice for operators. Repeats are counted."""
 
 
 if TYPE_CHECKING:

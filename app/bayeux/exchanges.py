@@ -1,4 +1,4 @@
-"""Handles exchanges: checks, carries out and answers the messages of a request in order."""
+"""Handles exchanges: validates, applies and answers the messages of a request in order."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -27,19 +27,19 @@ _META: Final = Kind.META
 _UNKNOWN: Final = SpeakerKind.UNKNOWN
 _CALLBACK_POLLING: Final = ConnectionType.CALLBACK_POLLING
 _NUMBER: Final = (int, float)
-# In bytes; decoding less takes a small part of a turn.
+# In bytes. Decoding a shorter body takes a small part of a turn.
 _LONG: Final = 16_384
-# The most replies of one session that wait for the store; a request may cause half as many.
+# How many replies of one session may wait for the store. A request may cause half as many.
 _MOST_DELAYED: Final = 10_000
-# The longest id that has other characters than letters and digits.
+# The longest id that contains characters other than letters and digits.
 _LONGEST_ID: Final = 255
 _OBJECT_OR_NULL: Final = (dict, type(None))
 
 
 class RemainingMessages:
-    """The unhandled messages of a request, which continue over several turns.
+    """The unhandled messages of a request, which are handled in later turns.
 
-    Requests of one session are handled one after the other in order of arrival, so receivers get
+    Requests of one session are handled one after the other in order of arrival. So receivers get
     its publishes in order, however many requests carry them.
     """
 
@@ -49,18 +49,18 @@ class RemainingMessages:
         self._exchange = exchange
         self._messages = messages
         self._begins_with_handshake = messages[0].get("channel") == _HANDSHAKE
-        # The next message, which may have been begun.
+        # The index of the next message, which may be partly handled.
         self._place = 0
         # The session whose later requests wait for this one.
         self._session: Session | None = None
 
     @property
     def is_read(self) -> bool:
-        """Whether its session, if it has one, knows of it."""
+        """Whether the session's queue of requests contains it, if it has a session."""
         return True
 
     def wait(self) -> "RemainingMessages":
-        """Continue in a later turn; the replies are pending until then."""
+        """Continue in a later turn. Until then, the replies are pending."""
         exchange = self._exchange
         exchange.pending_replies += 1
         self._session = session = exchange.session
@@ -70,7 +70,7 @@ class RemainingMessages:
         return self
 
     def go_on(self, bayeux: Bayeux, now: float) -> bool:
-        """Handle messages while the turn lasts; returns whether none is left."""
+        """Handle messages until the turn is over. Returns whether none is left."""
         exchange = self._exchange
         exchange.now = now
         is_done = True
@@ -91,11 +91,11 @@ class RemainingMessages:
                 [each for each in session.unfinished if each is not self._exchange]
             )
             if session.queue.count:
-                # Messages that arrived meanwhile were not handed over.
+                # Messages that arrived in the meantime were not handed over.
                 bayeux.state.hub.make_ready(session)
 
     def handle_some(self, bayeux: Bayeux) -> bool:
-        """Handle at least one message, unless the session is busy; returns whether none is left."""
+        """Handle at least one message, unless the session is busy. Returns whether none is left."""
         messages, exchange = self._messages, self._exchange
         while self._place < len(messages):
             if _is_busy(exchange):
@@ -104,7 +104,8 @@ class RemainingMessages:
                 return False
             self._place += 1
             if self._begins_with_handshake:
-                # In this turn: the reply to the handshake has counted the messages that follow it.
+                # In the same turn, because the reply to the handshake has counted the messages
+                # after it.
                 _refuse_companions(bayeux, messages[1:], exchange)
                 return True
             if self._place < len(messages) and bayeux.state.is_turn_over():
@@ -121,7 +122,7 @@ def _is_busy(exchange: Exchange) -> bool:
 
 
 class SalvagedRequest:
-    """A request whose messages are found one by one, in as many turns as necessary."""
+    """A request whose messages are extracted one by one, over as many turns as necessary."""
 
     __slots__ = ("_exchange", "_rest", "_salvage", "_size")
 
@@ -129,16 +130,16 @@ class SalvagedRequest:
         self._salvage = salvage
         self._exchange = exchange
         self._size = size
-        # Set when all messages are found.
+        # Set once all messages are extracted.
         self._rest: RemainingMessages | None = None
 
     @property
     def is_read(self) -> bool:
-        """Whether its session, if it has one, knows of it."""
+        """Whether the session's queue of requests contains it, if it has a session."""
         return self._rest is not None
 
     def go_on(self, bayeux: Bayeux, now: float) -> bool:
-        """Continue while the turn lasts; returns whether that was all. Raises `RequestRefused`."""
+        """Continue until the turn is over; return whether that was all. Raises `RequestRefused`."""
         if self._rest is not None:
             return self._rest.go_on(bayeux, now)
         while not self._salvage.go_on():
@@ -152,11 +153,11 @@ class SalvagedRequest:
 def receive(
     bayeux: Bayeux, body: bytes, exchange: Exchange, now: float
 ) -> RemainingMessages | SalvagedRequest | None:
-    """Handle a request; its exchange is answered now or later.
+    """Handle a request. Its exchange is answered now or later.
 
-    Returns what this turn had no time for: call its `go_on` in later turns until it returns True.
-    Raises `RequestRefused`, without effects, if the body is not messages, or if an unknown page
-    sent it.
+    Returns the part that this turn had no time for. Call its `go_on` in later turns until it
+    returns True. Raises `RequestRefused`, without effects, if the body does not contain messages,
+    or if an unknown page sent it.
     """
     found = read(body, bayeux.state.options.request_limits)
     if isinstance(found, Salvage):
@@ -172,7 +173,7 @@ def _carry_out_all(
         _check_speaker(bayeux, messages)
     if exchange.carrier.connection_type is _CALLBACK_POLLING:
         messages = [_without_credentials(message) for message in messages]
-    # Handling takes nearly as long as decoding did, so it gets a turn of its own.
+    # Handling takes nearly as long as decoding did, so it gets another turn.
     is_late = size > _LONG and bayeux.state.is_turn_over()
     exchange.now = now
     if len(messages) > 1:
@@ -190,7 +191,7 @@ def _carry_out_all(
 
 
 def _check_speaker(bayeux: Bayeux, messages: Sequence[Json]) -> None:
-    """Refuse requests of unknown pages, but for sessions that a known page made.
+    """Refuse requests of unknown pages, except for sessions that a known page created.
 
     Another page cannot know the id of such a session; a handshake would need no id.
     """
@@ -201,7 +202,7 @@ def _check_speaker(bayeux: Bayeux, messages: Sequence[Json]) -> None:
 
 
 def _without_credentials(message: Json) -> Json:
-    """Refuse a message that brings credentials in its URL: proxies and servers log URLs."""
+    """Refuse a message with credentials in its URL: proxies and servers log URLs."""
     ext = message.get("ext")
     if isinstance(ext, dict) and "authentication" in ext:
         return Unfit(message, ErrorReply.CREDENTIALS_IN_URL)
@@ -222,7 +223,7 @@ def _begin(
 def _is_within_budget(
     bayeux: Bayeux, messages: Sequence[Json], exchange: Exchange, size: int
 ) -> bool:
-    """Whether the caller's budgets allow the request; if not, all its messages are refused."""
+    """Return whether the caller's budgets allow the request. If not, refuse all its messages."""
     refused = bayeux.state.budgets.spend_request(exchange, size)
     if refused is None:
         return True
@@ -238,7 +239,7 @@ def _end(bayeux: Bayeux, exchange: Exchange) -> None:
     session = exchange.session
     is_held = session is not None and session.held_connect is exchange
     if exchange.waits_for_store and (is_held or exchange.pending_replies):
-        # The store gets its refusals meanwhile: then they no longer delay the response.
+        # The store gets the refusals in the meantime, so they delay the response no longer.
         bayeux.state.store.after(exchange.store_has_it)
     if is_held:
         return
@@ -250,7 +251,7 @@ def _end(bayeux: Bayeux, exchange: Exchange) -> None:
 
 
 def _find_session(bayeux: Bayeux, first: Json, exchange: Exchange) -> Session | None:
-    """Find the session of the request, once, by its first message."""
+    """Return the session of the request, looked up once by its first message."""
     if first.get("channel") == _HANDSHAKE:
         return None
     if exchange.pipe is not None:
@@ -283,7 +284,7 @@ def _find_session_of_pipe(
 
 
 def _handshake_first(messages: Sequence[Json]) -> Sequence[Json]:
-    """Put the handshake first; the messages that come with it are refused."""
+    """Move the handshake to the front. The messages that come with it are refused."""
     handshake = next(message for message in messages if message.get("channel") == _HANDSHAKE)
     return [handshake, *(message for message in messages if message is not handshake)]
 
@@ -298,7 +299,7 @@ def _refuse_companions(bayeux: Bayeux, messages: Sequence[Json], exchange: Excha
 
 
 def _handle(bayeux: Bayeux, message: Json, exchange: Exchange) -> bool:
-    """Answer a message; returns False if there is no time, to be called again in a later turn."""
+    """Answer a message. Returns False if the turn is over; then call it again in a later turn."""
     reply = skeleton(message)
     try:
         channel = _validate(bayeux, message)
@@ -312,8 +313,8 @@ def _handle(bayeux: Bayeux, message: Json, exchange: Exchange) -> bool:
         _refuse(bayeux, refused, exchange, message, reply)
         is_complete = True
     except BaseException:
-        # Operators' services and policies may fail, or try to end the program; nobody else must
-        # suffer from it.
+        # Operators' services and policies may fail or try to end the program. Other clients must
+        # not be affected.
         bayeux.state.log.exception("a message could not be handled")
         Refused(ErrorReply.SERVER_FAULT).fill(reply)
         is_complete = True
@@ -333,12 +334,12 @@ def _refuse(
     session = exchange.session
     if refused.advice and session is not None:
         reply["advice"] = {**session_advice(session, bayeux.state.options), **refused.advice}
-        # Valid for one connect: the next repeats the usual advice.
+        # It applies to one connect. The next one gets the usual advice again.
         session.is_advised = False
 
 
 def _validate(bayeux: Bayeux, message: Json) -> Channel:
-    """Check a message by itself, before its sender is checked. Raises `Refused`."""
+    """Check a message before its sender is checked. Raises `Refused`."""
     if isinstance(message, Unfit):
         is_final = message.fault is ErrorReply.CREDENTIALS_IN_URL
         advice = reconnect_advice(bayeux.state.options, "none") if is_final else None
@@ -362,16 +363,16 @@ def _validate(bayeux: Bayeux, message: Json) -> Channel:
 
 
 def _is_printable(message_id: str) -> bool:
-    """Return whether the id, all ASCII, is one of those that Bayeux does not know, such as UUIDs.
+    """Return whether an ASCII id is outside of Bayeux's alphabet but printable, as UUIDs are.
 
-    Ids of letters and digits, as Bayeux has them, may be longer.
+    Ids of letters and digits, as in Bayeux, may be longer.
     """
     return 0 < len(message_id) <= _LONGEST_ID and message_id.isprintable()
 
 
 def _handshake(bayeux: Bayeux, message: Json, exchange: Exchange, reply: Json) -> bool:
-    """Returns whether the reply is complete; asynchronous extensions may still work on it."""
-    # Before the capacity that all share: one caller must not use it up.
+    """Return whether the reply is complete; asynchronous extensions may still work on it."""
+    # Before the shared capacity, which one caller must not use up.
     bayeux.state.budgets.spend_handshake(exchange.speaker.caller, exchange.now)
     check_capacity(bayeux.state, bayeux.slots, message, exchange.now)
     handshake = Handshake(bayeux.life, bayeux.slots, bayeux.claims, exchange, message, reply)
@@ -384,14 +385,14 @@ def _handshake(bayeux: Bayeux, message: Json, exchange: Exchange, reply: Json) -
 def _carry_out(
     bayeux: Bayeux, channel: Channel, message: Json, exchange: Exchange, reply: Json
 ) -> bool:
-    """Returns whether the reply is complete; that to a connect still waits for its messages."""
+    """Return whether the reply is complete. The reply to a connect still waits for messages."""
     session = exchange.session
     if session is None or message.get("clientId") != session.client_id or session.has_left:
         raise _unknown(bayeux, message, exchange)
     before, caller = session.caller, exchange.speaker.caller
     session.caller = caller
     if before is NO_CALLER and caller.network:
-        # A restored session counted for no address until now.
+        # Until now, a restored session counted for no address.
         bayeux.state.sessions.usages.add(session)
     if not exchange.has_passed:
         if exchange.progress is None:
@@ -414,9 +415,9 @@ def _carry_out(
 
 
 def _pass(bayeux: Bayeux, message: Json, exchange: Exchange, session: Session) -> None:
-    """Apply the verdicts in a message, then let the extensions see it. Raises `Refused`."""
+    """Apply the verdicts in a message, then run the extensions on it. Raises `Refused`."""
     if session.terms is not None:
-        # Before acks: a verdict on one message takes precedence over the ack of its batch.
+        # Before acks, because a verdict on one message takes precedence over the ack of its batch.
         bayeux.verdicts.apply_of_message(exchange, session, message)
     run_incoming(session, message, exchange.now, notices=bayeux.state.notices)
     if session.has_left:
@@ -426,8 +427,8 @@ def _pass(bayeux: Bayeux, message: Json, exchange: Exchange, session: Session) -
 def _carry_out_meta(
     bayeux: Bayeux, exchange: Exchange, session: Session, message: Json, reply: Json
 ) -> bool:
-    """Returns whether the reply is complete. A refused message changes nothing."""
-    # Handlers are never looked up by a name that a client made up.
+    """Return whether the reply is complete. A refused message has no effect."""
+    # Handlers are never looked up by a name that a client chose.
     match message["channel"]:
         case "/meta/connect":
             return connect(bayeux.life, exchange, session, message, reply)
@@ -448,8 +449,8 @@ def _congested(bayeux: Bayeux) -> Refused:
 
 
 def _unknown(bayeux: Bayeux, message: Json, exchange: Exchange) -> Refused:
-    # A new browser may hold a connect over HTTP for a session whose socket came too late: only
-    # this reply tells it soon that it must handshake again.
+    # A new browser may hold a connect over HTTP for a session whose socket came too late. Only this
+    # reply tells it soon that it must handshake again.
     is_late = bayeux.identities.is_missed_by(exchange, message.get("clientId"))
     if message["channel"] == _CONNECT or is_late:
         return unknown_session(bayeux.state, exchange, message)
@@ -457,7 +458,7 @@ def _unknown(bayeux: Bayeux, message: Json, exchange: Exchange) -> Refused:
 
 
 def skeleton(message: Json) -> Json:
-    """The fields that every reply repeats from its message."""
+    """Return the fields that every reply repeats from its message."""
     channel, message_id = message.get("channel"), message.get("id")
     reply: Json = {"channel": channel} if type(channel) is str else {}
     if type(message_id) is str:

@@ -19,11 +19,11 @@ from holdfast.delivery.basics.notices import NoticeKind
 
 
 class ForExtensions(ServerApi):
-    """Passes the calls of extensions on to the server. Every `SessionApi` is a `Session`.
+    """Forwards the calls of extensions to the server. Every `SessionApi` is a `Session`.
 
     Args:
-        clock: Monotonic seconds, as the server counts them. Extensions also call outside of
-            requests, which would carry the time.
+        clock: Returns monotonic seconds, as the server counts them. Extensions also call
+            outside of requests, which would carry the time.
     """
 
     def __init__(self, bayeux: Bayeux, clock: Callable[[], float]) -> None:

@@ -1,4 +1,4 @@
-"""Rights: one policy for the whole server, authorizers for patterns of channels."""
+"""Rights: one policy for the whole server, and authorizers for patterns of channels."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -21,7 +21,7 @@ _BY_RULES = "denied_by_rights"
 
 @dataclass(frozen=True, slots=True)
 class Denial:
-    """A denial, with what the reply says about it."""
+    """A denial, and its reason as sent in the reply."""
 
     reason: str = BY_POLICY
     advice: Mapping[str, Any] = field(default_factory=dict)
@@ -44,7 +44,7 @@ class SecurityPolicy:
     def longest_timeout_s(
         self, session: Session, subject: str, number: int, handshake: Json
     ) -> float | None:
-        """Return this session's longest timeout; None means the server's limit."""
+        """Return this session's longest timeout, or None for the server's limit."""
         return None
 
     def can_create(self, session: Session, channel: str, message: Json) -> Denial | None:
@@ -52,7 +52,7 @@ class SecurityPolicy:
         return None
 
     def can_subscribe(self, session: Session, channel: str, message: Json) -> Denial | None:
-        """Decide whether this session may receive what is published to the channel."""
+        """Decide whether this session may receive messages published to the channel."""
         return None
 
     def can_publish(self, session: Session, channel: str, message: Json) -> Denial | None:
@@ -74,7 +74,7 @@ class Vote(Enum):
 
 
 class Authorizer(Protocol):
-    """Votes on the channels of one pattern; a `Denial` decides against all votes."""
+    """Votes on the channels of one pattern. A `Denial` overrides all votes."""
 
     def __call__(
         self, operation: Operation, channel: str, session: Session, message: Json
@@ -106,23 +106,24 @@ _CATCHING_UP = (Operation.HISTORY, Operation.REPLAY)
 
 
 class Rights:
-    """CometD's rule: the policy decides first; then any denial denies, else one grant is needed.
+    """CometD's rule: the policy decides first; then any denial denies, and one grant is required.
 
-    The methods `check_...` raise `Refused`. The right to create is asked for last: it is needed on
-    channels without subscribers only, so its refusal tells that there are none.
+    Methods named `check_...` raise `Refused`. The right to create is checked last: it is needed
+    only on channels without subscribers, so a refusal would reveal that there are none.
 
-    A subscription with wildcards needs the grant of every authorizer inside its pattern, so that
-    `/**` cannot bypass an authorizer on `/secret/**`; these decide for their own part only.
+    A subscription with wildcards needs a grant from every authorizer inside its pattern, so that
+    `/**` cannot bypass an authorizer on `/secret/**`. Those authorizers decide for their own part
+    only.
     """
 
     def __init__(self, channels: Channels) -> None:
         self._channels = channels
         self._policy = SecurityPolicy()
         self._authorizers: list[tuple[str, Authorizer]] = []
-        # Returns the role of a stored session by its warrant; by default, no session has a role.
+        # Returns the role of a stored session by its warrant. By default, no session has a role.
         self.role_of: Callable[[str], str] = _no_role
         self.still_proves: Callable[[Identity, Caller], bool] = _proves
-        # Whether neither a policy nor an authorizer was set, and nobody has to log in.
+        # Whether there is neither a policy nor an authorizer nor a required login.
         self.are_open = True
         self._requires_login = False
 
@@ -139,7 +140,7 @@ class Rights:
         self.are_open = False
 
     def require_login(self, still_proves: Callable[[Identity, Caller], bool] = _proves) -> None:
-        """Require a login of all sessions, which allows only the names of its subject."""
+        """Require sessions to log in. A login allows only the names of its subject."""
         self.still_proves = still_proves
         self._requires_login = True
         self.are_open = False
@@ -155,7 +156,7 @@ class Rights:
         )
 
     def add(self, pattern: str, authorizer: Authorizer) -> None:
-        """Ask the authorizer about all channels of the pattern."""
+        """Ask the authorizer about all channels that the pattern matches."""
         check_hook(f"the authorizer of {pattern}", authorizer)
         self._authorizers.append((self._channels.named(pattern).name, authorizer))
         self.are_open = False
@@ -181,7 +182,7 @@ class Rights:
         return self.policy.longest_timeout_s(session, subject, number, handshake)
 
     def check_system(self, session: Session, channel: Channel, message: Json) -> None:
-        """Refuse the system's own channels to sessions without a role, or without the right."""
+        """Refuse the server's own channels to sessions without a role or without the right."""
         if not channel.is_system or session.identity.has_role:
             return
         if not channel.name.startswith(PRESENCE):
@@ -190,7 +191,7 @@ class Rights:
         self.check_presence(session, about, message)
 
     def check_presence(self, session: Session, channel: Channel, message: Json) -> None:
-        """Refuse to tell the members of a channel; a policy decides as on subscribing to it."""
+        """Refuse to list the members of a channel; a policy decides as for a subscribe to it."""
         if not session.identity.has_role:
             self._check(Operation.PRESENCE, Operation.PRESENCE, session, channel, message)
 
@@ -209,7 +210,7 @@ class Rights:
     def check_rules(self, operation: Operation, session: Session, channel: Channel) -> None:
         """Refuse an operation that comes with a publish or a subscribe, unless the rules allow it.
 
-        Policy and authorizers decide about the publish or the subscribe itself.
+        The policy and the authorizers decide about the publish or the subscribe itself.
         """
         if not is_granted(operation, session.identity, channel):
             raise Refused(_ERRORS[operation, operation], _BY_RULES)
@@ -219,7 +220,7 @@ class Rights:
         return any(is_granted(each, session.identity, channel) for each in _CATCHING_UP)
 
     def check_erase(self, session: Session, channel: Channel, message: Json) -> None:
-        """Refuse to erase topics without the right; a policy decides as on creating them."""
+        """Refuse to erase topics without the right; a policy decides as for their creation."""
         self._check(Operation.ERASE, Operation.ERASE, session, channel, message)
 
     def _check(
@@ -275,14 +276,14 @@ class Rights:
 
 
 def is_granted(operation: Operation, identity: Identity, channel: Channel) -> bool:
-    """Return whether the rules of the client's login allow it, if it needs a login."""
+    """Return whether the rules of the client's login, if it needs one, allow the operation."""
     grants = identity.grants
-    # The system's own channels are a matter of roles.
+    # Roles govern the server's own channels.
     return grants is None or channel.is_system or grants.allows(operation, channel.name)
 
 
 def _vote(pattern: str, outcome: object) -> Vote | Denial:
-    """Return the authorizer's answer; any other result is not a grant."""
+    """Return the authorizer's answer. Any other result is not a grant."""
     if isinstance(outcome, Vote | Denial):
         return outcome
     check_outcome(f"the authorizer of {pattern}", outcome)

@@ -31,13 +31,13 @@ _BETWEEN_CHECKS: Final = 16
 
 
 def _nothing() -> None:
-    """Do nothing: nobody waits."""
+    """Ignore the end of a stop."""
 
 
 class Bayeux:
-    """The server, as the web layer calls it.
+    """The server as the web layer calls it.
 
-    Requests come in by `exchanges.receive`. The web layer calls `flush` at the end of a turn in
+    Requests arrive by `exchanges.receive`. The web layer must call `flush` at the end of a turn in
     which `on_ready` was called, `tick` every tenth of a second, `abort` and `detach` when
     connections are lost, `drained` when a connection takes bytes again, and `stop` once. `life`
     changes sessions; `publishing` publishes.
@@ -80,7 +80,7 @@ class Bayeux:
         """End the turn: send news to sessions, and continue long work.
 
         Returns whether another turn must follow: the budget was spent, or another session became
-        ready meanwhile.
+        ready in the meantime.
         """
         state = self.state
         state.backlog.end_turn(now)
@@ -98,7 +98,7 @@ class Bayeux:
         watch, answers = self.state.hub.watch, self.life.answers
         samples = () if watch is None else watch.sample(ready, self.state.guard.held)
         if self.state.hub.durables:
-            # The store is asked only about durable sessions.
+            # The store is asked about durable sessions only.
             answers.begin_round()
         unchecked = 0
         for place, session in enumerate(ready, 1):
@@ -134,7 +134,7 @@ class Bayeux:
         state.journal.beat(now)
 
     def abort(self, exchange: Exchange, now: float) -> None:
-        """Drop an exchange whose connection is lost; undelivered messages stay in the queue."""
+        """Drop an exchange whose connection is lost. Undelivered messages stay in the queue."""
         exchange.is_aborted = True
         session = exchange.session
         if session is not None and session.held_connect is exchange:
@@ -142,17 +142,17 @@ class Bayeux:
             self.life.clock.await_return(session, now)
 
     def detach(self, pipe: Pipe, now: float) -> None:
-        """Detach a lost connection; its session waits for the client to return."""
+        """Detach a lost connection. Its session waits for the client to return."""
         self.life.detach(pipe, now)
 
     def drained(self, pipe: Pipe) -> None:
-        """Continue to send on a connection that takes bytes again."""
+        """Resume sending on a connection that takes bytes again."""
         self.life.drained(pipe)
 
     def stop(self, now: float, done: Callable[[], None] = _nothing) -> None:
         """Answer all held connects, over several turns if necessary, and hold no more.
 
-        Then call `done`. Clients reconnect spread over some seconds.
+        Then call `done`. Clients return spread over some seconds.
         """
         self.state.is_stopping = True
         self.state.notices.end_window()
@@ -162,7 +162,7 @@ class Bayeux:
         self.state.backlog.begin(dismissing.go_on, now)
 
     def _dismiss_next(self, holding: deque[Session], now: float) -> bool:
-        """Answer one held connect; return whether any may be left."""
+        """Answer one held connect. Returns whether there may be more."""
         session = holding.popleft() if holding else None
         if session is not None and session.held_connect is not None:
             try:

@@ -1,4 +1,4 @@
-"""Sessions, and exchanges: requests with their replies.
+"""Sessions and exchanges. An exchange is a request with its replies.
 
 They refer to each other, so they share a module.
 """
@@ -31,7 +31,7 @@ _WRITTEN: Final = SettledBy.WRITTEN
 
 
 class EventDecorator(Protocol):
-    """Adds to the events of a batch what only their receiver may know."""
+    """Adds fields to a batch's events that only their receiver may see."""
 
     def decorate(self, session: "Session", batch: Batch, /) -> Sequence[Event]:
         """Return the events of the batch, in order."""
@@ -41,8 +41,8 @@ class EventDecorator(Protocol):
 class Carrier(Protocol):
     """The way back to the client.
 
-    `answer` takes all bytes or none; False means that the connection is closing and nothing was
-    taken. It never raises and never calls back into the core.
+    `answer` takes all bytes or none. False means that the connection is closing and nothing was
+    taken. It never raises an exception, and never calls back into the core.
     """
 
     connection_type: ConnectionType
@@ -62,22 +62,22 @@ class Carrier(Protocol):
     def is_lost(self) -> bool:
         """Whether the connection ended before this server was done with it.
 
-        It is then unknown whether bytes that were taken have arrived.
+        It is then unknown whether bytes that were taken arrived.
         """
         ...
 
 
 class Pipe(Protocol):
-    """A connection on which messages may be sent at any time; it serves one session."""
+    """A connection that can send messages at any time. It serves one session."""
 
     session: "Session | None"
 
     def push(self, messages: Sequence[Event]) -> bool:
-        """Send the messages; False if the connection is closing and nothing was taken."""
+        """Send the messages. False means that the connection is closing and nothing was taken."""
         ...
 
     def is_draining(self) -> bool:
-        """Whether earlier bytes have not left yet; then wait for `Bayeux.drained`."""
+        """Whether earlier bytes have not left yet. If so, wait for `Bayeux.drained`."""
         ...
 
     def has_unread(self) -> bool:
@@ -85,25 +85,25 @@ class Pipe(Protocol):
         ...
 
     def end(self) -> None:
-        """Close the connection of an ended session, unless the client is about to."""
+        """Close the connection of an ended session, unless the client is about to close it."""
         ...
 
 
-# A connect whose reply waits until its messages are known: its place among the replies, the reply
-# so far, and the request's `ext`.
+# A connect whose reply waits until its messages are known: its position among the replies, the
+# reply so far, and the request's `ext`.
 PendingConnect = tuple[int, dict[str, Any], Mapping[str, Any] | None]
 
 
 class TurnOver(Exception):
     """The turn is over before a message was handled completely.
 
-    Raised by code that has remembered in the exchange how far it came, and is called again with
-    the same message in a later turn.
+    Raised by code that has stored its progress in the exchange. Call it again with the same message
+    in a later turn.
     """
 
 
 class Exchange:
-    """One request: its replies in the order of its messages, some of them perhaps pending."""
+    """One request: its replies in the order of its messages. Some may be pending."""
 
     __slots__ = (
         "browser",
@@ -130,38 +130,39 @@ class Exchange:
 
     def __init__(self, carrier: Carrier, speaker: Speaker, pipe: Pipe | None = None) -> None:
         self.carrier = carrier
-        # The sender, according to HTTP.
+        # The sender, as identified by HTTP.
         self.speaker = speaker
-        # The identity that counts, if there are several; `new_browser` must be set as a cookie.
+        # The browser identity that applies, if there are several. `new_browser` must be set as a
+        # cookie.
         self.browser = speaker.browsers[0] if speaker.browsers else None
         self.new_browser: str | None = None
-        # Set if the request came over a pipe.
+        # Set if the request arrived on a pipe.
         self.pipe = pipe
         self.session: Session | None = None
-        # When the request came, or when its handling continued in a later turn.
+        # When the request arrived, or when its handling continued in a later turn.
         self.now = 0.0
-        # The client's verdicts in the message that is being handled.
+        # The client's verdicts in the current message.
         self.client_verdicts = SILENT
         self.replies: list[bytes] = []
         self.connect: PendingConnect | None = None
-        # Number of pending replies, and the session's client when the first became pending; also
-        # the client that a handshake has made.
+        # The number of pending replies, and the session's client when the first became pending;
+        # also the client that a handshake created.
         self.pending_replies = 0
         self.client_id: str | None = None
-        # Whether the request has a single message; connects among others are never held.
+        # Whether the request has a single message. Connects among others are never held.
         self.is_alone = True
-        # The progress of a message that ran out of time, in the form that its handler uses; and
+        # The progress of a message whose turn is over, in the form that its handler uses; and
         # whether its verdicts are applied and the extensions have seen it.
         self.progress: Any = None
         self.has_passed = False
-        # The connection is lost: the response goes nowhere.
+        # The connection is lost, so the response goes nowhere.
         self.is_aborted = False
         self.is_handshake = False
         # Whether replies precede the messages that travel with them.
         self.replies_first = False
         # Whether the response must wait until the store has the changes of this request.
         self.waits_for_store = False
-        # The held connect of this exchange was superseded by a newer one.
+        # Whether a newer connect superseded this held one.
         self.is_superseded = False
 
     @property
@@ -176,17 +177,17 @@ class Exchange:
         return b"[%b]" % b",".join(parts)
 
     def take_progress(self) -> Any:  # noqa: ANN401 - its handler knows what it left
-        """Take the stored progress of a message; None if the message is new."""
+        """Take the stored progress of a message, or None if the message is new."""
         progress, self.progress = self.progress, None
         return progress
 
     def store_has_it(self) -> None:
-        """Note that the store has confirmed the changes."""
+        """Record that the store has confirmed the changes."""
         self.waits_for_store = False
 
 
 class ExpiryTimer(Timed):
-    """The timers' entry for the expiring messages of one session."""
+    """The timers' item for the expiring messages of one session."""
 
     __slots__ = ("session",)
 
@@ -200,11 +201,11 @@ class RightsReview(ABC):
 
     @abstractmethod
     def begin_anew(self) -> None:
-        """Restart the review: the rights have changed again."""
+        """Restart the review, because the rights have changed again."""
 
 
 class Session(Receiver):
-    """One client: a receiver with an identity, a state and perhaps a held connect."""
+    """One client: a receiver with an identity, a state and possibly a held connect."""
 
     __slots__ = (
         "attributes",
@@ -255,56 +256,56 @@ class Session(Receiver):
         self.caller: Caller = UNKNOWN
         self.extensions: tuple[SessionHooks, ...] = ()
         self.broadcast_to_publisher = True
-        # Messages travel with connect replies only (CometD's metaConnectDeliverOnly).
+        # Whether messages travel with connect replies only (CometD's metaConnectDeliverOnly).
         self.deliver_only = False
-        # While its rights are checked again, nothing is handed over.
+        # While its rights are reviewed, nothing is handed over.
         self.reauthorization: RightsReview | None = None
-        # The terms that the handshake agreed on, if any.
+        # The terms agreed in the handshake, if any.
         self.terms: Terms | None = None
         self.decorator: EventDecorator | None = None
         # Set if the client wants cursors.
         self.cursors: Cursors | None = None
-        # The channel of replies to its requests, if its client asked for one.
+        # The channel for replies to its requests, if its client asked for one.
         self.reply_channel: ReplyChannel | None = None
         # The number of subscribes whose replies must precede messages from histories.
         self.catching_up = 0
-        # Whether it has subscriptions that bring the newest message of a channel only.
+        # Whether it has subscriptions to the newest message of a channel only.
         self.has_newest_only = False
-        # Data of extensions and services; created when first needed.
+        # Data of extensions and services, created when first needed.
         self.attributes: dict[str, Any] | None = None
         self.timeout_s = self.interval_s = 0.0
         self.is_advised = True
-        # Whether its client took it over from another client, or from an earlier process.
+        # Whether its client took it over from another client or from an earlier process.
         self.is_resumed = False
-        # The advised pause before the next connect; the present one may have asked for another.
+        # The advised pause before the next connect. The current connect may have asked for another.
         self.rest_interval_s = 0.0
         self.held_connect: Exchange | None = None
-        # Requests that are not completely handled, oldest first; later requests wait for them.
+        # Requests that are not completely handled, oldest first. Later requests wait for them.
         self.unfinished: tuple[Exchange, ...] = ()
-        # The carrier of the last connect reply; the session does not expire while it drains.
+        # The carrier of the last connect reply. The session does not expire while it drains.
         self.carrier: Carrier | None = None
         self.pipe: Pipe | None = None
         # When the held connect is answered at the latest or, without one, when the session expires;
         # infinite while its client is absent.
         self.deadline = 0.0
         self.lazy_due = self.quiet_until = 0.0
-        # The QoS of subscriptions that have one; created when first needed.
+        # The QoS of subscriptions that have options, created when first needed.
         self.subscription_qos: dict[str, SubscribeQos] | None = None
-        # The subscriptions that ended without its client, until that knows, and whether the last
-        # handshake's reply has them; created when first needed.
+        # Subscriptions that ended without the client's doing, until the client is informed, and
+        # whether the last handshake's reply lists them; created when first needed.
         self.lost_subscriptions: dict[str, bool] | None = None
-        # When a named session ends without a client, and when its queue hold ends; zero if never.
+        # When a named session without a client ends, and when its queue hold ends; zero if never.
         self.ends_at = self.hold_ends_at = 0.0
-        # When it was created, in nanoseconds since 1970; and when its client was last connected to
-        # an earlier process, in milliseconds.
+        # When it was created, in ns since 1970, and when its client was last connected to an
+        # earlier process, in ms.
         self.created = self.seen_ms = 0
         # The numbers of pending publishes, accepted publishes, and removed subscriptions.
         self.pending_publishes = self.published = self.unsubscribed = 0
-        # Called when the last of these publishes is stored; a disconnect waits for that.
+        # Called when the last of these publishes is stored. A disconnect waits for that.
         self.when_published: Callable[[float], None] | None = None
-        # The number of replies that wait for the store; a disconnect's reply follows them.
+        # The number of replies that wait for the store. A disconnect's reply follows them.
         self.delayed_replies = 0
-        # Created when a message with a lifetime first waits.
+        # Created when a message with a lifetime waits for the first time.
         self.expiry_timer: ExpiryTimer | None = None
 
     @property
@@ -330,11 +331,11 @@ class Session(Receiver):
 
     @property
     def person(self) -> str:
-        """The subject; without one the cookie, which many sessions may share."""
+        """The subject or, without one, the cookie, which many sessions may share."""
         return self.subject if self.subject != NOBODY else self.identity.browser or self.key
 
     def subscription(self, channel: str) -> str | None:
-        """The most specific subscription that matches a channel; None if there is none."""
+        """The most specific subscription that matches a channel, or None."""
         if channel in self.subscriptions:
             return channel
         matching = [pattern for pattern in self.subscriptions if covers(pattern, channel)]
@@ -346,7 +347,7 @@ class Session(Receiver):
 
     @property
     def is_absent(self) -> bool:
-        """Whether its client has left or was silent for too long, and has not come back."""
+        """Whether its client left or was silent for too long, and has not come back."""
         return self.deadline == inf
 
     @property
@@ -361,7 +362,7 @@ class Session(Receiver):
 
     @property
     def is_heard(self) -> bool:
-        """Whether everything is handled that is known to have come from the client."""
+        """Whether everything that is known to have come from the client is handled."""
         if self.unfinished or (self.pipe is not None and self.pipe.has_unread()):
             return False
         return self.carrier is None or not self.carrier.has_unread()

@@ -16,18 +16,18 @@ from holdfast.delivery.messages.message import Message, release
 from holdfast.delivery.routing.histories import Histories
 from holdfast.delivery.settling.undelivered import Undelivered
 
-# Entries that one tick looks at, about 3 us each. The others follow in the next tick.
+# How many entries one tick looks at, about 3 us each. The rest follows in the next tick.
 _MOST = 5000
-# Looking at this many entries of a queue costs as much as removing one message.
+# Looking at this many entries costs as much as removing one message.
 _ENTRIES = 64
-# The number of expired messages that are removed to make room for a new one.
+# How many expired messages are removed to make room for a new one.
 _FEW = 16
 
 _by_id = attrgetter("id")
 
 
 class MessageExpiry:
-    """Looks at queues when a lifetime in them ends, and when they are full."""
+    """Looks at a queue when the lifetime of a message in it ends, and when the queue is full."""
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class MessageExpiry:
         self._timers: Timers[ExpiryTimer] = Timers()
 
     def watch(self, session: Session) -> None:
-        """Watch the session: a message with a lifetime waits in its queue."""
+        """Watch the session, because a message with a lifetime waits in its queue."""
         expiring = session.queue.expiring
         if expiring and session.takes_messages:
             if session.expiry_timer is None:
@@ -56,14 +56,14 @@ class MessageExpiry:
         self.watch(session)
 
     def forget(self, session: Session) -> None:
-        """Stop watching a session: no message waits for it."""
+        """Stop watching a session without waiting messages."""
         if session.expiry_timer is not None:
             self._timers.drop(session.expiry_timer)
 
     def tick(self, wall_ms: int) -> None:
         """Remove messages that have expired since the last tick.
 
-        The time is the wall clock's: lifetimes also pass while the server is not running.
+        `wall_ms` is the wall clock's time, because lifetimes also pass while the server is down.
         """
         self._histories.forget_expired(wall_ms, _MOST)
         left, now = _MOST, wall_ms / 1000
@@ -77,9 +77,9 @@ class MessageExpiry:
             self.watch(session)
 
     def make_room_for(self, session: Session, message: Message) -> bool:
-        """Queue the message in a full queue by removing others that have expired.
+        """Queue the message in a full queue by removing expired ones.
 
-        A message that has expired itself is settled. Returns False if the queue must refuse it.
+        If the message itself has expired, it is settled. Returns False if the queue must refuse it.
         """
         if session.has_newest_only:
             drop_outdated(session, self._undelivered)
@@ -96,7 +96,7 @@ class MessageExpiry:
 
 
 def drop_outdated(session: Session, undelivered: Undelivered[Session]) -> None:
-    """Discard new messages that later ones of such subscriptions make superfluous."""
+    """Discard new messages that were superseded by later ones of such subscriptions."""
     qos = session.subscription_qos or {}
     newest: dict[str, Message] = {}
     outdated: list[Message] = []

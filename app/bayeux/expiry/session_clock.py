@@ -1,4 +1,4 @@
-"""The deadlines of sessions, and what moves them."""
+"""The deadlines of sessions and what changes them."""
 
 from collections.abc import Callable, Sequence
 from math import inf
@@ -39,13 +39,13 @@ class SessionClock:
         self._unconnected = unconnected
         self._presence = presence
         self._node = node
-        # Returns when the oldest request came that nobody has read yet; the web layer sets it.
+        # Returns when the oldest unread request arrived. Set by the web layer.
         self.unread_since: Callable[[], float] = _nothing_unread
-        # How far the wall clock is ahead of the core's.
+        # How far the wall clock is ahead of the core's clock.
         self._ahead_ms = 0.0
 
     def touch(self, session: Session, now: float) -> None:
-        """Restart the client's timeout, because it has sent something."""
+        """Restart the client's timeout, because the client has sent something."""
         due = now + self._options.max_interval_s
         if session.held_connect is None and session.deadline < due and not session.is_gone:
             session.deadline = due
@@ -53,7 +53,7 @@ class SessionClock:
             self._unconnected.hear(session)
 
     def await_return(self, session: Session, now: float) -> None:
-        """Start the client's timeout; a client that took over the session is present from now."""
+        """Start the client's timeout. A client that took over the session is present from now."""
         if session.is_absent:
             self._presence.show(session, session.subscriptions)
         due = now + session.rest_interval_s + self._options.max_interval_s
@@ -63,18 +63,18 @@ class SessionClock:
             if dispatcher.deadline is not None:
                 self.schedule(session)
                 return
-            # A verdict on the hand-over may be due before.
+            # A verdict may be due earlier.
             queue = session.queue
             if queue.count and 0.0 < queue.response_timeout_s < due - now:
                 due = min(due, queue.first_due() or due)
         self._timers.ring_by(session, due)
 
     def ring_soon(self, session: Session, now: float) -> None:
-        """Let the session be due with the next tick: the reply may have left by then."""
+        """Schedule the session for the next tick. By then, the reply may have left."""
         self._timers.ring_by(session, now)
 
     def detach(self, session: Session, now: float) -> None:
-        """Start to wait for the return of a client that has left."""
+        """Start waiting for a client that has left."""
         session.deadline = inf
         timeout_s = session_timeout_s(session.terms, self._options.max_session_timeout_s)
         session.ends_at = now + timeout_s if timeout_s else 0.0
@@ -82,14 +82,14 @@ class SessionClock:
         self.schedule(session)
 
     def attach(self, session: Session) -> None:
-        """Stop waiting for the client: it is connected."""
+        """Stop waiting for the client, because it has connected."""
         if session.is_absent:
             self._presence.show(session, session.subscriptions)
         session.ends_at = 0.0
         self._unconnected.remove(session)
 
     def is_silent_since(self, session: Session, due: float) -> bool:
-        """Return whether all is handled that the client may have sent by then; ask again if not."""
+        """Return whether everything that the client sent by then is handled; else ask again."""
         return session.is_heard and self.unread_since() > due
 
     def schedule(self, session: Session) -> None:
@@ -108,9 +108,9 @@ class SessionClock:
         self.schedule(session)
 
     def follow_wall(self, now: float, wall_ms: int) -> None:
-        """Reschedule deadlines of the wall clock after that clock has jumped.
+        """Reschedule wall-clock deadlines after the wall clock jumped.
 
-        It jumps when somebody sets it, and when the server did not run for a while.
+        It jumps when it is set, and when the machine was suspended.
         """
         ahead_ms = wall_ms - now * 1000
         if abs(ahead_ms - self._ahead_ms) > _JUMP_MS:
@@ -120,7 +120,7 @@ class SessionClock:
                     self.schedule_hold_end(session, now)
 
     def begin_lingering(self, lingering: Sequence[tuple[Session, float]], now: float) -> None:
-        """Start the delays of the turn's lazy messages."""
+        """Start the delays of this turn's lazy messages."""
         for session, linger_s in lingering:
             due = now + linger_s
             if session.queue.count and (not session.lazy_due or due < session.lazy_due):

@@ -1,4 +1,4 @@
-"""Unconnected sessions, the longest idle first.
+"""Unconnected sessions, sorted by idle time.
 
 A session is connected from its first `/meta/connect` until its client leaves or is lost.
 """
@@ -12,9 +12,10 @@ class UnconnectedSessions:
     """Keeps unconnected sessions in the order in which their clients were last seen."""
 
     def __init__(self) -> None:
-        # Sessions without a connect since their handshake; the oldest first.
+        # Sessions without a connect since their handshake, oldest first.
         self.handshaken: OrderedDict[Session, None] = OrderedDict()
-        # Sessions whose client left, was lost or replaced since the last connect; the idlest first.
+        # Sessions whose client left, was lost or was replaced since the last connect; longest idle
+        # first.
         self.absent: OrderedDict[Session, None] = OrderedDict()
 
     def __len__(self) -> int:
@@ -29,13 +30,13 @@ class UnconnectedSessions:
         self.handshaken[session] = None
 
     def hear(self, session: Session) -> None:
-        """Note that the client has sent something, but has not connected."""
+        """Record that the client has sent something without connecting."""
         for waiting in (self.handshaken, self.absent):
             if session in waiting:
                 waiting.move_to_end(session)
 
     def note_absent(self, session: Session) -> None:
-        """Note that the session has no client from now on."""
+        """Record that the session has no client from now on."""
         self.handshaken.pop(session, None)
         self.absent[session] = None
         self.absent.move_to_end(session)
@@ -46,7 +47,7 @@ class UnconnectedSessions:
         self.absent.pop(session, None)
 
     def sort(self) -> None:
-        """Sort sessions that the store returned without order."""
+        """Sort sessions that the store returned unsorted."""
         by_age = sorted(self.absent, key=_seen)
         self.absent = OrderedDict.fromkeys(by_age)
 

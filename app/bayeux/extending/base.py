@@ -1,4 +1,4 @@
-"""The base classes of extensions, both the built-in ones and those of operators."""
+"""The base classes of all extensions, built-in ones and operators' own."""
 
 from collections.abc import Awaitable, Mapping
 from typing import Any, ClassVar
@@ -9,42 +9,42 @@ from holdfast.bayeux.wire.session_hooks import SessionHooks
 
 
 class SessionExtension(SessionHooks):
-    """An extension's part for one session. All hooks are optional."""
+    """The part of an extension that belongs to one session. All hooks are optional."""
 
     def incoming(self, session: Session, message: Json, now: float) -> bool:
-        """See a client's message, and perhaps change it, before it has any effect.
+        """Inspect a client's message, and possibly change it, before it takes effect.
 
-        Return True to let it pass. Return False, or raise `Refused`, to refuse it.
+        Return True to let it pass. Return False or raise `Refused` to refuse it.
         """
         return True
 
     def outgoing(self, session: Session, reply: Json, asked: Mapping[str, Any], now: float) -> None:
-        """Change a reply before it is sent; `asked` is the `ext` of its request.
+        """Change a reply before it is sent. `asked` is the `ext` of its request.
 
         The messages of the same response are handed over afterwards.
         """
 
 
 class ServerExtension:
-    """Negotiates at handshake. All hooks are optional."""
+    """Negotiates at the handshake. All hooks are optional."""
 
-    # Keys of `ext` between clients and this extension; receivers never see them.
+    # Keys of `ext` used between clients and this extension. Receivers never see them.
     owns: ClassVar[frozenset[str]] = frozenset()
 
     def negotiate(
         self, session: Session, handshake: Json, reply: Json, now: float
     ) -> SessionExtension | Awaitable[SessionExtension | None] | None:
-        """Negotiate with a new client; the returned extension stays with its session.
+        """Negotiate with a new client. The returned extension is installed in its session.
 
-        Raise `Refused` to deny the handshake. May be an `async def`: the handshake is answered when
-        it has returned.
+        Raise `Refused` to deny the handshake. This may be an `async def`: the handshake is answered
+        when it returns.
         """
         return None
 
     def check(self, message: Json) -> None:
-        """Raise `Refused` if the value of an owned key of the message's `ext` is invalid.
+        """Raise `Refused` if the value of an owned key in the message's `ext` is invalid.
 
-        Called for each message with such a key, before the message has any effect.
+        Called for each message with such a key, before the message takes effect.
         """
 
     def resume(self, session: Session, now: float) -> SessionExtension | None:

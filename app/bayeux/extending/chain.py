@@ -1,6 +1,7 @@
-"""The order in which extensions see a message, and the handling of their failures.
+"""The order in which extensions see a message, and how their failures are handled.
 
-An extension that raises SystemExit or CancelledError has failed, as with any other exception.
+An extension that raises SystemExit or CancelledError has failed like one that raises any other
+exception.
 """
 
 import logging
@@ -20,7 +21,7 @@ log = logging.getLogger(__name__)
 
 
 def run_incoming(session: Session, message: Json, now: float, *, notices: Notices) -> None:
-    """Run the hooks in order; one that drops the message or raises refuses it."""
+    """Run the hooks in order. A hook that drops the message or raises refuses it."""
     for extension in session.extensions:
         try:
             passes = _ask(extension, session, message, now)
@@ -37,7 +38,7 @@ def run_incoming(session: Session, message: Json, now: float, *, notices: Notice
 
 
 def _ask(extension: SessionHooks, session: Session, message: Json, now: float) -> bool:
-    """Return whether the extension lets the message pass: it must return exactly True."""
+    """Return whether the extension lets the message pass, which takes exactly True."""
     # Typed as an unknown callable, because compiled code trusts the hook's annotations.
     hook: _Hook = extension.incoming
     outcome = hook(session, message, now)
@@ -48,7 +49,7 @@ def _ask(extension: SessionHooks, session: Session, message: Json, now: float) -
 
 
 def run_outgoing(session: Session, reply: Json, asked: Mapping[str, Any], now: float) -> None:
-    """Run the hooks in reverse order; failures are only logged, because a reply must be sent."""
+    """Run the hooks in reverse order. Failures are only logged, because a reply must be sent."""
     for extension in reversed(session.extensions):
         try:
             hook: _Hook = extension.outgoing

@@ -1,4 +1,4 @@
-"""Error handlers by channel: they are asked about failed deliveries before the table is."""
+"""Error handlers by channel. They decide on failed deliveries before the table does."""
 
 from collections.abc import Sequence
 
@@ -8,19 +8,19 @@ from holdfast.delivery.ports.reactions import PartialErrorHandler
 
 
 class ErrorHandlers:
-    """The error handlers that were added."""
+    """The registered error handlers."""
 
     def __init__(self, channels: Channels) -> None:
         self._channels = channels
         self._handlers: dict[str, list[PartialErrorHandler]] = {}
 
     def add(self, pattern: str, handler: PartialErrorHandler) -> None:
-        """Ask the handler about all failures on channels of the pattern."""
+        """Ask the handler about all failures on channels that the pattern matches."""
         check_hook(f"{type(handler).__name__}.react", handler.react)
         self._handlers.setdefault(self._channels.named(pattern).name, []).append(handler)
 
     def find(self, name: str) -> Sequence[PartialErrorHandler]:
-        """Return a channel's handlers in the order of asking, the most exact pattern first."""
+        """Return a channel's handlers in the order of asking, the most specific pattern first."""
         channel = self._channels.get(name) if self._handlers else None
         if channel is None:
             return ()

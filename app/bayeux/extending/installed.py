@@ -14,24 +14,24 @@ if TYPE_CHECKING:
 
 
 class InstalledExtensions:
-    """Extensions in the order of their installation."""
+    """The extensions in the order of installation."""
 
     def __init__(self) -> None:
         self.all: tuple[ServerExtension, ...] = ()
-        # The extensions with a hook for each published message.
+        # The extensions with a hook for published messages.
         self.eventful: tuple[ServerExtension, ...] = ()
-        # Whether an application installed any: what it makes of messages may not be JSON.
+        # Whether an application installed any. Their output may not be valid JSON.
         self.has_others = False
-        # Credentials are never passed on, even if no extension reads them; `replay` is for the
-        # server itself.
+        # Credentials are never forwarded, even if no extension reads them. The server itself reads
+        # `replay`.
         self.owned = frozenset({"authentication", "replay"})
-        # The checks of each key of `ext`, which run before its message has any effect.
+        # The checks of each key of `ext`, which run before its message takes effect.
         self.checks: dict[str, tuple[Callable[[Json], None], ...]] = {
             name: (partial(refuse_ext, name),) for name in RESERVED_EXT
         }
 
     def extend(self, extension: ServerExtension) -> None:
-        """Install an extension behind the installed ones."""
+        """Install an extension after the installed ones."""
         kind = type(extension).__name__
         check_hook(f"{kind}.resume", extension.resume)
         check_hook(f"{kind}.event", extension.event)
@@ -47,29 +47,29 @@ class InstalledExtensions:
         self.owned |= extension.owns
 
     def check(self, message: Json) -> None:
-        """Let the owners of keys of `ext` check their values. Raises `Refused`."""
+        """Run the checks of the keys in `ext`. Raises `Refused`."""
         done: Sequence[Callable[[Json], None]] = ()
         for name in message["ext"]:
             checks = self.checks.get(name, ())
             if checks is not done:
-                # Keys of one extension, which usually stand side by side, are checked together.
+                # Keys of one extension, which are usually adjacent, are checked together.
                 for check in checks:
                     check(message)
                 done = checks
 
     def complete(self, event: Json) -> None:
-        """Let each extension complete a message that is about to be published."""
+        """Let each extension complete an event before it is published."""
         for extension in self.eventful:
             try:
                 extension.event(event)
             except Exception:
                 raise
             except BaseException as error:
-                # The publisher, perhaps another extension's task, is not at fault.
+                # The publisher, which may be another extension's task, is not at fault.
                 raise HookFailed(f"event hook of {type(extension).__name__}") from error
 
     def authors(self, sender: Session | None) -> str:
-        """Name the extensions that may have changed an event."""
+        """Return the names of the extensions that may have changed an event."""
         asked = () if sender is None else sender.extensions
         seeing = [each for each in asked if type(each).incoming is not SessionExtension.incoming]
         return names_of([*seeing, *self.eventful]) or "from who published it"

@@ -1,4 +1,4 @@
-"""Admission of handshakes: a token bucket, closed while the event loop lags."""
+"""Admission of handshakes: a token bucket that is closed while the event loop lags."""
 
 import logging
 from collections.abc import Callable
@@ -9,7 +9,7 @@ from holdfast.units import counted
 
 log = logging.getLogger(__name__)
 
-# How often the log says that handshakes were refused because of lag.
+# How often the log reports handshakes refused because of lag.
 _LOGGED_EVERY_S = 60.0
 
 
@@ -21,9 +21,9 @@ class AdmissionRefusal(Enum):
 
 
 class Admission:
-    """Spreads the handshakes of clients that all come back at once after a restart."""
+    """Spreads out the handshakes of clients that all return after a restart."""
 
-    # Refused clients come back within this time, each at a random moment.
+    # Refused clients return within this time, each at a random moment.
     SPREAD_S: ClassVar[float] = 5.0
 
     def __init__(self, rate: float, random: Callable[[], float]) -> None:
@@ -33,8 +33,8 @@ class Admission:
         self._filled_at = 0.0
         # Set by the web layer while its event loop lags.
         self.is_lagging = False
-        # How many handshakes were refused, by reason; and how many because of lag that the log
-        # has not reported yet.
+        # How many handshakes were refused, by reason, and how many because of lag since the last
+        # log line.
         self.refused = dict.fromkeys(AdmissionRefusal, 0)
         self._unreported = 0
         self._reported_at = -_LOGGED_EVERY_S
@@ -54,14 +54,14 @@ class Admission:
         return True
 
     def beat(self, now: float) -> None:
-        """Log what was refused because of lag, at most once a minute."""
+        """Log handshakes refused because of lag, at most once a minute."""
         if self._unreported and now - self._reported_at >= _LOGGED_EVERY_S:
             refused = counted(self._unreported, "handshake")
             log.warning("the server has too much to do, and refused %s", refused)
             self._unreported, self._reported_at = 0, now
 
     def spread_s(self, many: int) -> float:
-        """Return a random delay, so that this many clients come back no faster than admitted."""
+        """Return a random delay that lets this many clients return no faster than admitted."""
         return self._random() * many / self._rate
 
     def delay_s(self) -> float:

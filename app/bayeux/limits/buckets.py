@@ -1,32 +1,32 @@
 """Token buckets by key: a limit for bursts and a long-term rate.
 
-A bucket is one number, the moment at which it will be full again (GCRA). Taking tokens moves that
-moment into the future, by no more than the time that an empty bucket needs to fill. So a bucket
-that was not used for that time is full, and need not be remembered.
+A bucket is stored as one number, the moment at which it will be full again (GCRA). Taking tokens
+moves that moment into the future, at most by the time that an empty bucket needs to fill. A bucket
+unused for that long is full, and need not be stored.
 """
 
 from dataclasses import dataclass
 
-# Parts of a token. Moments are whole numbers of these parts, so sums are exact.
+# Fractions of a token. Moments are whole numbers of these, so sums are exact.
 _GRAIN = 1024
-# The most keys of one generation.
+# How many keys one generation holds.
 _MOST = 20_000
 
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """The size of a bucket, and how quickly it fills."""
+    """The size of a bucket, and how fast it fills."""
 
     burst: int
     per_s: float
 
 
 class Buckets:
-    """One bucket for each key; a bounded number is remembered.
+    """One bucket for each key, in bounded memory.
 
-    The young generation holds the buckets that were used lately, the old one all others. The old
-    generation is dropped when its buckets are full. If too many keys arrive before that, it is
-    dropped at once; some of the least recently used buckets are then full too early.
+    The young generation holds recently used buckets, the old one all others. The old generation is
+    dropped when its buckets are full. If too many keys arrive before that, it is dropped at once,
+    and some of the least recently used buckets are full too early.
     """
 
     def __init__(self, rate: Rate, *, most: int = _MOST) -> None:
@@ -49,9 +49,9 @@ class Buckets:
         return excess / self._per_s if excess > 0 else 0.0
 
     def take(self, key: str, now: float, count: int = 1) -> float:
-        """Take `count` tokens, or none and return the seconds until they are available.
+        """Take `count` tokens; or take none and return the seconds until they are available.
 
-        More than a bucket holds is taken from a full one.
+        A request for more than the bucket's size is served from a full bucket.
         """
         moment = int(now * self._per_s)
         before = self._full_at(key, moment)
@@ -61,7 +61,7 @@ class Buckets:
             self._young, self._old = {}, self._young
             self._ages_at = moment + self._size
         if excess > 0:
-            # A key that keeps asking is not forgotten.
+            # A key that keeps asking is not dropped.
             self._young[key] = before
             return excess / self._per_s
         self._young[key] = full_at

@@ -1,4 +1,4 @@
-"""Budgets of addresses and subjects per second; requests beyond them get 429."""
+"""Budgets of addresses and subjects per second. Requests beyond them get 429."""
 
 from collections.abc import Sequence
 from math import ceil
@@ -15,9 +15,9 @@ from holdfast.delivery.basics.notices import OVERSPENT, Notices
 from holdfast.delivery.messages.verdicts import Verdict
 from holdfast.delivery.queues.receivers import NOBODY
 
-# Seconds of tokens in a full bucket: bursts of this length always pass.
+# Seconds of tokens in a full bucket. Bursts of this length always pass.
 BURST_S = 10
-# Messages from histories, or items of a service's answer, that cost as much as a request.
+# How many messages from histories, or items in a service's answer, cost as much as a request.
 _PER_REQUEST = 10
 
 
@@ -26,7 +26,7 @@ class Budget:
 
     def __init__(self, kind: str, per_s: int) -> None:
         self.kind = kind
-        # How often a request exceeded the budget.
+        # How many requests exceeded the budget.
         self.overspent = 0
         self._is_limited = per_s > 0
         rate = Rate(burst=max(per_s, 1) * BURST_S, per_s=float(max(per_s, 1)))
@@ -34,9 +34,9 @@ class Budget:
         self._subjects = Buckets(rate)
 
     def spend(self, network: str, subject: str, now: float, count: int = 1) -> float:
-        """Spend the count for both, or nothing: return zero, or the seconds until both have enough.
+        """Charge both, or neither: return zero, or the seconds until both have enough.
 
-        An empty network or subject is not counted.
+        An empty network or subject is not charged.
         """
         if not self._is_limited:
             return 0.0
@@ -97,11 +97,11 @@ class Budgets:
         return None
 
     def spend_handshake(self, caller: Caller, now: float) -> None:
-        """Charge a handshake. Raises `Refused`, as do all methods below."""
+        """Charge a handshake. Raises `Refused`, like all methods below."""
         self._spend(self.handshakes, caller.network, NOBODY, 1, now)
 
     def spend_claim(self, session: Session, now: float) -> None:
-        """Charge a handshake to the subject that it turned out to be for."""
+        """Charge a handshake to its subject once that is known."""
         network, subject = session.caller.network, session.subject
         wait_s = self.handshakes.spend("", subject, now) if network else 0.0
         if wait_s > 0.0:
@@ -111,7 +111,7 @@ class Budgets:
         self._spend(self.publishes, session.caller.network, session.subject, 1, now)
 
     def spend_answer(self, session: Session, items: int, now: float) -> None:
-        """Charge what a subscribe or a call brings: ten items cost as much as a request."""
+        """Charge the items that a subscribe or a call returns: ten cost as much as a request."""
         count = items // _PER_REQUEST
         if count:
             self._spend(self.requests, session.caller.network, session.subject, count, now)
@@ -132,11 +132,11 @@ class Budgets:
     def _refused(self, budget: Budget, network: str, subject: str, wait_s: float) -> Refused:
         self._report(budget, network, subject)
         if budget is self.handshakes:
-            # Clients that come back together would be refused together.
+            # Clients that return together would be refused together.
             delay_s = wait_s + self._admission.delay_s()
             advice = reconnect_advice(self._options, "handshake", delay_s)
         else:
-            # Not earlier: the request would be refused again.
+            # Not earlier, or the request would be refused again.
             advice = reconnect_advice(self._options, "retry", ceil(wait_s * 1000) / 1000)
         return Refused(ErrorReply.BUDGET_EXCEEDED, budget.kind, advice=advice)
 

@@ -8,7 +8,7 @@ from holdfast.bayeux.session import Session
 
 
 class NameOwner(NamedTuple):
-    """The browser and address that a session name counts for."""
+    """The browser and the address that a session name counts for."""
 
     browser: str | None
     # The network that limits count by; empty if the address is not counted.
@@ -16,13 +16,13 @@ class NameOwner(NamedTuple):
 
 
 class Names:
-    """Finds named sessions; the cost does not depend on their number."""
+    """Finds named sessions. The cost does not depend on how many there are."""
 
     def __init__(self) -> None:
         self._by_key: dict[str, Session] = {}
         self._by_subject: dict[str, dict[str, Session]] = {}
         self._owners: dict[str, NameOwner] = {}
-        # The number of names of each browser or address.
+        # How many names each browser or address has.
         self.of_browser: Counter[str] = Counter()
         self.of_network: Counter[str] = Counter()
 

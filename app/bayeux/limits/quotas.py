@@ -1,8 +1,8 @@
-"""Quotas of addresses and subjects: sessions, subscriptions, topics, and messages that wait.
+"""Quotas of addresses and subjects: sessions, subscriptions, topics, and waiting messages.
 
-Messages count for the session in whose queue they wait or, in a shared queue, for their sender. A
-message that would take more than a quota is refused with 429. What exists stays, and others are not
-affected.
+A message counts for the session in whose queue it waits or, in a shared queue, for its sender. A
+message that would exceed a quota is refused with 429. Existing data stays, and other senders are
+not affected.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,7 @@ from holdfast.delivery.basics.node import Node
 from holdfast.delivery.basics.notices import OVERSPENT, Notices
 from holdfast.delivery.queues.receivers import NOBODY
 
-# Not earlier: quotas are used less only when sessions end, unsubscribe or fetch what waits.
+# Not earlier, because usage shrinks only when sessions end, unsubscribe or fetch their messages.
 _RETRY_S = 5.0
 
 
@@ -47,7 +47,7 @@ class Quotas:
             raise self._refused(draft, kind, "handshake")
 
     def used_up(self, session: Session) -> str:
-        """Return which quota forbids one more session because of this one; empty if none does."""
+        """Return the quota that forbids one more session, or an empty string."""
         limits = self._limits
         # Clients on this machine are not counted.
         for usage in self._usages.of(session) if session.caller.network else ():
@@ -59,7 +59,7 @@ class Quotas:
         return ""
 
     def check_subscriptions(self, session: Session, more: int) -> None:
-        """Check that the session may have more subscriptions. Raises `Refused` before a change."""
+        """Check that the session may add subscriptions. Raises `Refused` before any change."""
         limits = self._limits
         for usage in self._usages.of(session) if session.caller.network else ():
             usage.count(self._node.now_ms())
@@ -69,21 +69,21 @@ class Quotas:
                 raise self._refused(session, BYTES, "retry")
 
     def count_subscriptions(self, session: Session, more: int) -> None:
-        """Count the session's new subscriptions at once: many may come before the next count."""
+        """Count new subscriptions at once, because many may come before the next count."""
         for usage in self._usages.of(session):
             usage.subscriptions += more
 
     def too_much_waits(
         self, session: Session, kind: str, outcomes: Sequence[Mapping[str, Any]]
     ) -> Refused:
-        """Return the refusal of a message that would wait, with the outcomes of destinations."""
+        """Return the refusal of a message that would have to wait, with all outcomes."""
         refused = self._refused(session, kind, "retry")
         if outcomes:
             refused.ext = {"delivery": {"destinations": outcomes}}
         return refused
 
     def too_many_topics(self, session: Session) -> Refused:
-        """Return the refusal of a message that would make another topic."""
+        """Return the refusal of a message that would create another topic."""
         return self._refused(session, TOPICS, "retry")
 
     def _refused(self, session: Session, kind: str, reconnect: str) -> Refused:

@@ -1,4 +1,4 @@
-"""The resources that the sessions of one address, or of one subject, use together."""
+"""The resources that the sessions of one address or one subject use together."""
 
 from holdfast.bayeux.session import Session
 from holdfast.delivery.queues.receivers import NOBODY
@@ -6,12 +6,12 @@ from holdfast.delivery.waiting.shared_queues import ADDRESSED
 
 SESSIONS, SUBSCRIPTIONS, BYTES = "sessions", "subscriptions", "waiting_bytes"
 TOPICS = "topics"
-# Sums are this old at most: counting again costs a look at each session.
+# The maximum age of sums. Counting again means a look at each session.
 _STALE_MS = 1000
 
 
 class Usage:
-    """The sessions of one address or subject; with sums that may be a second old."""
+    """The sessions of one address or subject, with sums that may be a second old."""
 
     __slots__ = ("bytes", "counted_ms", "sessions", "subscriptions")
 
@@ -21,7 +21,7 @@ class Usage:
         self.counted_ms = 0
 
     def count(self, now_ms: int) -> None:
-        """Bring the sums up to date if they are old."""
+        """Recount the sums if they are old."""
         if now_ms >= self.counted_ms + _STALE_MS:
             self.counted_ms = now_ms
             self.subscriptions = sum([len(each.subscriptions) for each in self.sessions])
@@ -34,7 +34,7 @@ class Usages:
     def __init__(self) -> None:
         self._of_subject: dict[str, Usage] = {}
         self._of_network: dict[str, Usage] = {}
-        # A session counts for the first address that has it, wherever its client is later.
+        # A session counts for its first address, even if its client moves later.
         self._networks: dict[Session, str] = {}
         # The subjects that unclaimed sessions count for.
         self._senders: dict[Session, str] = {}
@@ -44,18 +44,18 @@ class Usages:
     def add(self, session: Session) -> None:
         """Count the session for its subject, and for its caller's address unless it has one.
 
-        Unclaimed sessions count for the senders of messages: see `charge`.
+        Unclaimed sessions count for the senders of messages; see `charge`.
         """
         if not session.is_unclaimed:
             self._count(session, session.subject, session.caller.network)
 
     def charge(self, session: Session, sender: Session) -> None:
-        """Count an unclaimed session for the sender of the message that it was made for."""
+        """Count an unclaimed session for the sender of the message that it was created for."""
         self._senders[session] = sender.subject
         self._count(session, sender.subject, sender.caller.network)
 
     def claim(self, session: Session) -> None:
-        """Count a session no longer for a sender, but for its first client."""
+        """Count a session for its first client instead of a sender."""
         self.remove(session)
         self.add(session)
 
@@ -71,7 +71,7 @@ class Usages:
         _take(self._of_network, self._networks.pop(session, ""), session)
 
     def of_subject(self, subject: str) -> list[Session]:
-        """Return the sessions of the subject; those of nobody are not listed."""
+        """Return the sessions of the subject. Anonymous sessions are not listed."""
         usage = self._of_subject.get(subject)
         return [] if usage is None else list(usage.sessions)
 

@@ -1,7 +1,7 @@
-"""Applies verdicts of clients, before anything else in the message that carries them.
+"""Applies clients' verdicts, before anything else in the message that carries them.
 
-A durable session's refusal is answered once the store has its dead letter, even if the store is
-away for a while.
+The refusal of a durable session's entry is answered once the store has its dead letter, even if the
+store is unavailable for a while.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,13 +17,13 @@ from holdfast.delivery.messages.verdicts import Refusals, Verdict
 from holdfast.delivery.routing.hub import Hub
 from holdfast.delivery.settling.settlement import Settlement
 
-# A turn that reads more verdicts than this leaves confirmations to the next turn, and refusals to
-# those after it.
+# With more verdicts than this, the turn that reads them leaves OK verdicts to the next turn, and
+# refusals to the turns after that.
 _MANY = 1000
 
 
 class VerdictHandler:
-    """Settles entries as clients say."""
+    """Settles entries according to clients' verdicts."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class VerdictHandler:
         """Apply the verdicts in the data of a call. Raises `Refused` and `TurnOver`."""
         exchange, session = call.exchange, call.session
         if session.terms is None:
-            # This session's events have no `seq` that a verdict could name.
+            # This session's events have no `seq` that a verdict could refer to.
             raise Refused(ErrorReply.DELIVERY_INVALID, "user.illegalArgument", "verdicts")
         verdicts = verdicts_of(self._options, call.data) if exchange.progress is None else ()
         self._budgets.spend_letters(session, verdicts, exchange.now)
@@ -80,5 +80,5 @@ class VerdictHandler:
         if refusals.refused_any and session.is_durable:
             exchange.waits_for_store = True
         if session.held_connect is not None and session.queue.count:
-            # The verdicts may have settled all that blocked the queue.
+            # The verdicts may have settled whatever blocked the queue.
             self._hub.make_ready(session)

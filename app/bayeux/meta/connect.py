@@ -23,11 +23,11 @@ def connect(
 ) -> bool:
     """Answer at once, or hold the exchange until there is something to send.
 
-    Returns False: `Answers.complete` adds the reply, whose messages are not known before.
+    Returns False: `Answers.complete` adds the reply, because its messages are not known before.
     """
     state, now = life.state, exchange.now
     if exchange.connect is not None or exchange.is_lost:
-        # One response carries one batch; and on a lost connection nobody waits for it.
+        # One response carries one batch, and a lost connection has no use for it.
         raise Refused(ErrorReply.CONNECT_SUPERSEDED)
     if session.held_connect is not None:
         life.answers.supersede(session, session.held_connect)
@@ -44,7 +44,7 @@ def connect(
         dispatcher.contact(now)
         if dispatcher.state is not before:
             state.journal.dispatcher(session, dispatcher.state)
-            # Messages in shared queues may flow to it again.
+            # Messages in shared queues may be dispatched to it again.
             state.waiting_places.move_on_to(session)
     life.clock.attach(session)
     session.rest_interval_s = session.interval_s
@@ -52,7 +52,7 @@ def connect(
     timeout_s = _heed(advice, session) if advice else session.timeout_s
     transport = exchange.carrier.connection_type
     if transport != session.transport or not session.is_advised or "advice" in message:
-        # Asked for, or different from what the client assumes.
+        # The client asked for it, or it differs from what the client assumes.
         session.transport, session.is_advised = transport.value, True
         reply["advice"] = session_advice(session, state.options)
     session.pipe = exchange.pipe
@@ -66,7 +66,7 @@ def connect(
 
 
 def _forget_told(life: SessionLife, session: Session, now: float) -> None:
-    """Forget the lost subscriptions that the handshake's reply had: its client has that reply."""
+    """Remove the lost subscriptions listed in the handshake's reply, which has now arrived."""
     lost = session.lost_subscriptions or {}
     untold = {name: False for name, is_told in lost.items() if not is_told}
     if len(untold) < len(lost):
@@ -82,7 +82,7 @@ def _look_for_lost_reply(life: SessionLife, session: Session, now: float) -> Non
     if queue.is_restored:
         life.hand_overs.reply_lost(session, now, is_whole=False)
     elif carrier is not None and carrier.is_lost():
-        # One WebSocket frame may arrive and the next be lost.
+        # One WebSocket frame may arrive and the next one be lost.
         is_whole = carrier.connection_type is not ConnectionType.WEBSOCKET
         life.hand_overs.reply_lost(session, now, is_whole=is_whole)
     queue.is_restored = False
@@ -92,7 +92,7 @@ def _look_for_lost_reply(life: SessionLife, session: Session, now: float) -> Non
 def _hold_if_silent(
     life: SessionLife, exchange: Exchange, session: Session, reply: Json, timeout_s: float
 ) -> None:
-    """Hold the connect, after CometD's checks in its order: messages, then a crowded browser."""
+    """Hold the connect, after CometD's checks in its order: messages, a crowded browser."""
     now, pause_s, queue = exchange.now, 0.0, session.queue
     if (
         queue.count
@@ -114,7 +114,7 @@ def _hold_if_silent(
 
 
 def _heed(advice: Json, session: Session) -> float:
-    """Apply the interval that the client advises; return how long it lets this connect be held."""
+    """Apply the interval that the client advises. Returns how long to hold this connect."""
     interval, timeout = advice.get("interval"), advice.get("timeout")
     if isinstance(interval, int) and interval >= 0:
         longest = max(session.timeout_s, session.interval_s)
@@ -138,9 +138,9 @@ def _send_away(state: ServerState, reply: Json) -> None:
 
 
 def unknown_session(state: ServerState, exchange: Exchange, message: Json) -> Refused:
-    """Return the refusal of a connect, whose client must handshake again.
+    """Return the refusal of a connect without a session; its advice is to handshake again.
 
-    It must not if this request ended its session, or if another client has taken it over.
+    The advice is not to if this request ended the session, or if another client took it over.
     """
     session, options = exchange.session, state.options
     is_over = session is not None and session.has_left and not session.may_return

@@ -1,4 +1,4 @@
-"""`/meta/disconnect`: a client ends its session, or leaves it."""
+"""`/meta/disconnect`: a client ends its session or leaves it."""
 
 from collections.abc import Mapping
 from enum import Enum
@@ -18,7 +18,7 @@ _OPTIONS = SAID_BY_RECEIVERS | {"end", "discard"}
 
 
 class DisconnectMode(Enum):
-    """The effect of a disconnect on a named session; other sessions end and are discarded."""
+    """The effect of a disconnect on a named session. Other sessions end and are discarded."""
 
     # The session waits for its next client.
     LEAVES = "leaves"
@@ -58,7 +58,7 @@ def _disconnect_mode(asked: object) -> DisconnectMode:
 def disconnect(
     life: SessionLife, exchange: Exchange, session: Session, message: Json, reply: Json
 ) -> bool:
-    """End the session; waiting messages travel with this reply if they may.
+    """End the session. Waiting messages travel with this reply if possible.
 
     A named session only becomes away, unless its client ends it. Returns whether the reply is
     complete.
@@ -88,7 +88,7 @@ def _disconnect_when_published(
         if before is not None:
             before(now)
         reply["successful"] = True
-        # Another client may have taken it over meanwhile.
+        # Another client may have taken it over in the meantime.
         if session.client_id == client_id and not session.has_left:
             must_wait = _disconnect(life, session, reply, mode, now)
         else:
@@ -104,7 +104,7 @@ def _disconnect_when_published(
 def _disconnect(
     life: SessionLife, session: Session, reply: Json, mode: DisconnectMode, now: float
 ) -> bool:
-    """Return whether the reply must wait for the store.
+    """Disconnect the session. Returns whether the reply must wait for the store.
 
     It must if it confirms dead letters, or if earlier replies wait: cometd.js closes its socket at
     this reply only when no connect is outstanding.
@@ -120,7 +120,7 @@ def _disconnect(
         life.undelivered.dead_letter_all(session, DELIVERY_ENDED, why, now)
     # Before the rest is handed over or discarded: another session of the subject may get these.
     life.undelivered.take_back(session, now)
-    # The client may have processed these: they are not redelivered while it leaves.
+    # The client may have processed these, so they are not sent again while it leaves.
     life.undelivered.discard_in_flight(session)
     life.answers.dismiss(session, now)
     life.undelivered.discard_in_flight(session)

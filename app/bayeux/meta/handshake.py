@@ -1,4 +1,4 @@
-"""`/meta/handshake`: turns a client into a session."""
+"""`/meta/handshake`: creates a session for a client."""
 
 from collections.abc import Awaitable, Callable
 
@@ -42,12 +42,12 @@ class Handshake:
         # Called when the reply is complete, unless `start` has completed it.
         self.fulfil: Callable[[float], None] | None = None
         self._next = 0
-        # What the client asks for by `ext.replay`, if anything: cursors, and their form.
+        # The start that the client requests by `ext.replay`, if any: cursors and their form.
         self._starts: Starts | None = None
         self._session = self._draft(exchange.now)
 
     def start(self, now: float) -> bool:
-        """Begin; return whether the reply is complete, otherwise `fulfil` is called later."""
+        """Start. Returns whether the reply is complete; if not, `fulfil` is called later."""
         try:
             self._check_connection_types()
             if self._message.get("ext"):
@@ -95,7 +95,7 @@ class Handshake:
         return self._accept(now)
 
     def _check_reply(self, extension: ServerExtension) -> None:
-        """Raise if the extension put something into the reply that clients cannot read."""
+        """Raise an exception if the extension made the reply unreadable for clients."""
         if has_no_number(self._reply):
             raise NoNumber(f"{type(extension).__name__} put NaN or infinity into the reply")
 
@@ -125,10 +125,10 @@ class Handshake:
         self._state.sessions.timers.drop(session)
         self._life.undelivered.discard_rest(session, Reason.SESSION_ENDED)
         if not isinstance(error, Refused):
-            # After a server fault the client is refused, but may try again.
+            # After a fault of the server, the client is refused but may try again.
             self._state.log.error("a handshake could not be handled", exc_info=error)
             error = later(self._state, ErrorReply.SERVER_FAULT)
-        # The agreements of extensions are void.
+        # Agreements of extensions are void.
         self._reply.pop("ext", None)
         error.fill(self._reply)
         advice = reconnect_advice(self._state.options, "none")
@@ -139,10 +139,10 @@ class Handshake:
             self._session.extensions += (extension,)
 
     def _accept(self, now: float) -> bool:
-        """Return whether the reply is complete; a promise of durability waits for the store."""
+        """Return whether the reply is complete. A promise of durability waits for the store."""
         exchange, draft = self._exchange, self._session
         if self._state.is_stopping or exchange.is_lost:
-            # A client whose connection is lost may have its session on a newer one already.
+            # A client whose connection is lost may already have its session on a newer one.
             raise busy(self._state)
         is_durable = self._life.is_to_be_durable(draft)
         if not _can_write_down(self._life, draft, is_durable=is_durable):
@@ -177,13 +177,13 @@ class Handshake:
         return not is_durable
 
     def _offer_replies(self, session: Session) -> None:
-        """Tell a client that wants replies the channel of its session, which may have kept one."""
+        """Tell a client that wants replies its session's reply channel, which may be a kept one."""
         asked = self._message.get("ext") or {}
         if asked.get(MODE) and session.reply_channel is not None:
             self._reply.setdefault("ext", {})["ret"] = session.reply_channel.name
 
     def _offer_cursors(self, session: Session) -> None:
-        """Tell Salesforce's clients that they may ask for replay; give cursors to one that asks."""
+        """Offer replay to Salesforce's clients; give cursors to a client that asks."""
         if self._state.keeps_history:
             self._reply.setdefault("ext", {})["replay"] = True
         session.cursors = None
@@ -191,7 +191,7 @@ class Handshake:
             give_cursors(self._state, session, self._starts)
 
     def _settle_in(self, draft: Session, now: float) -> Session:
-        """Turn the draft into a session, or into the client of an existing one."""
+        """Turn the draft into a session, or attach its client to an existing one."""
         terms = draft.terms
         self._state.budgets.spend_claim(draft, now)
         if terms is None or not terms.is_named:
@@ -217,8 +217,8 @@ def _can_write_down(life: SessionLife, draft: Session, *, is_durable: bool) -> b
 
 
 def check_capacity(state: ServerState, slots: SessionSlots, message: Json, now: float) -> None:
-    """Raise `Refused` before any work, while the server lacks session slots or admits nobody."""
-    # A client that takes over a session of its own needs no further slot.
+    """Raise `Refused` before any work if there is no session slot or no admission."""
+    # A client that takes over its session needs no further slot.
     has_room = slots.has_room or _asks_for_name(message)
     if state.is_stopping or not has_room or not state.admission.admit(now):
         raise busy(state)

@@ -1,7 +1,7 @@
-"""Reading of a message's `ext`, before the message has any effect.
+"""Reads a message's `ext` before the message takes effect.
 
-The ack beside an ignored verdict would count as consent. So an unreadable part refuses its
-message, and the error names the path of the part.
+If an unreadable verdict were ignored, the ack beside it would count as an OK. So an unreadable part
+refuses its message, and the error names the path of the part.
 """
 
 from collections.abc import Sequence
@@ -46,7 +46,7 @@ class ExtReader:
         message: Json,
         now: float,
     ) -> ClientVerdicts:
-        """Check the keys of the message's `ext`; return the verdicts in it. Raises `Refused`."""
+        """Check the keys of the message's `ext`. Returns the verdicts in it. Raises `Refused`."""
         self._installed.check(message)
         asked = message["ext"].get("delivery")
         if asked is None:
@@ -68,7 +68,7 @@ class ExtReader:
             raise Unreadable("delivery")
         client_verdicts = read_client_verdicts(asked, most_verdicts(self._options))
         if session.terms is None and (client_verdicts.verdicts or client_verdicts.pending):
-            # Without terms, it does not know the ids of entries.
+            # Without terms, the client does not know the ids of entries.
             raise Unreadable("verdicts" if client_verdicts.verdicts else "pending")
         self._budgets.spend_letters(session, client_verdicts.verdicts, now)
         name = message["channel"]
@@ -77,7 +77,7 @@ class ExtReader:
         elif channel.kind is Kind.META and name != "/meta/subscribe":
             refuse_others(asked, SAID_BY_RECEIVERS)
         elif client_verdicts.verdicts:
-            # Without verdicts, QoS is read when it is needed: nothing has had effect before.
+            # Without verdicts, QoS is read when needed: nothing has taken effect before.
             if channel.kind is Kind.META:
                 subscribe_qos(session, message)
             else:

@@ -1,4 +1,4 @@
-"""Requests and their replies, as clients send and get them."""
+"""Requests and their replies, as clients send and receive them."""
 
 from base64 import urlsafe_b64encode
 from collections.abc import Callable, Mapping
@@ -38,13 +38,13 @@ _FAULTS: Final = {
 
 
 class Publish(Protocol):
-    """Publishes a message; returns None if `done` is called with the outcome later."""
+    """Publishes a message. Returns None if `done` is called with the outcome later."""
 
     def __call__(self, *, done: Callable[[PersistOutcome], None]) -> PersistOutcome | None: ...
 
 
 class Asking:
-    """Asks on behalf of clients, and brings them replies."""
+    """Sends requests for clients, and delivers replies to them."""
 
     def __init__(
         self,
@@ -56,13 +56,14 @@ class Asking:
         self._encoded = encoded
         self._undelivered = undelivered
         self._requests = state.requests
-        # Requests end with their sessions, so they come before what tells requesters of it.
+        # Requests end with their sessions, so they are created before the parts that inform
+        # requesters.
         state.requests.notify, state.requests.save = self._notify, state.store.save_requests
 
     # Requests
 
     def give_channel(self, session: Session, resumes: str = "") -> ReplyChannel:
-        """Give the session a channel for replies, in place of the one that it has."""
+        """Give the session a reply channel, which replaces the current one."""
         secret = urlsafe_b64encode(bytes.fromhex(self._state.new_id())).decode().rstrip("=")
         session.reply_channel = ReplyChannel(secret, resumes=resumes)
         return session.reply_channel
@@ -70,10 +71,10 @@ class Asking:
     def request_of(
         self, session: Session, channel: Channel, ext: Mapping[str, Any], now: float
     ) -> Request[Session]:
-        """Return the request that a message makes with these keys. Raises `Refused`."""
+        """Return the request described by these keys of a message. Raises `Refused`."""
         reply_to, own = ext[REPLY_TO], session.reply_channel
         if own is None or not own.covers(reply_to):
-            # Else the client could let a responder write into somebody else's channel.
+            # Otherwise the client could make a responder write to another client's channel.
             raise Refused(ErrorReply.REPLY_DENIED, REPLY_TO)
         mode = _MODES[ext.get(MODE) or ReplyMode.FIRST.value]
         timeout_ms = whole(ext.get(TIMEOUT)) or self._state.options.reply_timeout_ms
@@ -84,7 +85,7 @@ class Asking:
     def call_of(
         self, session: Session, channel: Channel, call: tuple[str, str], now: float
     ) -> Request[Session]:
-        """Return the request that a remote call makes, by its channel and id. Raises `Refused`."""
+        """Return the request for a remote call, by its channel and id. Raises `Refused`."""
         own = session.reply_channel or self.give_channel(session)
         timeout_ms = self._state.options.reply_timeout_ms
         request = self._request(session, channel, own.next_call(), now, ReplyMode.FIRST, timeout_ms)
@@ -114,7 +115,7 @@ class Asking:
         )
 
     def _check_room(self, session: Session) -> None:
-        """Raise `Refused` if the session may not have one more request."""
+        """Raise `Refused` if the session may not have another request."""
         state, requests = self._state, self._requests
         if requests.count_of(session) >= state.options.max_outstanding:
             raise Refused(ErrorReply.REQUESTS_EXCEEDED, str(state.options.max_outstanding))
@@ -152,13 +153,13 @@ class Asking:
         self._settle(request, outcome)
         if not is_kept or outcome is not PersistOutcome.KEPT:
             return outcome
-        # The store does not have its message, but must have the request before it is accepted.
+        # The store does not have the message, but must have the request before it is accepted.
         self._requests.keep_by_itself(request)
         store.after(partial(done, outcome))
         return None
 
     def _settle(self, request: Request[Session], outcome: PersistOutcome) -> None:
-        """Drop a request that nobody will get."""
+        """Drop a request that no receiver will get."""
         if outcome in (PersistOutcome.REFUSED, PersistOutcome.REPEATED):
             self._requests.drop(request)
 
@@ -171,7 +172,7 @@ class Asking:
         event: Json,
         done: Callable[[PersistOutcome], None],
     ) -> PersistOutcome | None:
-        """Bring a reply to its requester. Raises `Refused`.
+        """Deliver a reply to its requester. Raises `Refused`.
 
         Returns None if `done` is called with the outcome later.
         """
@@ -188,7 +189,7 @@ class Asking:
             wire = self._wire(request, event, session)
             outcome = self._bring(request, channel, wire, session.name, step, done)
         except BaseException:
-            # The reply may be too large, for example.
+            # For example, the reply may be too large.
             self._requests.unanswered(request, session)
             raise
         if outcome is not None:
@@ -204,7 +205,7 @@ class Asking:
             self._requests.answered(request, session)
 
     def _wire(self, request: Request[Session], event: Json, sender: Session) -> bytes:
-        """Return the event of a reply as its requester gets it."""
+        """Return the event of a reply as its requester receives it."""
         if request.call is None:
             event["channel"] = request.reply_to
         else:
@@ -213,7 +214,7 @@ class Asking:
         return self._encoded(event, sender)
 
     def _bury(self, request: Request[Session], session: Session, event: Json) -> None:
-        """Make a dead letter of a reply that came too late."""
+        """Create a dead letter for a reply that came too late."""
         message = self._message(request, self._wire(request, event, session), session.name)
         self._state.counters.accepted += 1
         self._state.ledger.published(message, 1)
@@ -245,7 +246,7 @@ class Asking:
         )
 
     def _notify(self, request: Request[Session]) -> None:
-        """Tell the requester how its request ended, as soon as the store can keep the event."""
+        """Inform the requester how its request ended, once the store can keep the event."""
         if request.requester.is_durable and not self._state.store.takes_messages:
             self._requests.tell_later(request)
             return
@@ -288,7 +289,7 @@ def _error(request: Request[Session]) -> str:
 
 
 def _reason(request: Request[Session]) -> Json:
-    """Return what is known of the refusal that ended a request."""
+    """Return the known facts about the refusal that ended a request."""
     if request.end is not RequestEnd.REFUSED or request.refusal is None:
         return {}
     code, text = request.refusal

@@ -1,4 +1,4 @@
-"""Handles what clients publish: checks it, gives it to `publishing` or a service, and answers."""
+"""Handles clients' publishes: validates them, passes them on and answers."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -43,17 +43,17 @@ PROTOCOL_FIELDS: Final = frozenset(
         "x-messages",
     }
 )
-# Keys of `ext` in which the server says something to receivers.
+# Keys of `ext` in which the server informs receivers.
 _OF_SERVER: Final = frozenset({"ret", "status"})
 
-# Limit on publishes of one session that wait for the store.
+# How many publishes of one session may wait for the store.
 _MOST_PENDING: Final = 256
-# The longest id of a remote call, which is remembered with its request.
+# The longest id of a remote call, which is stored with its request.
 _LONGEST_CALL_ID: Final = 255
 
 
 class PublishHandler:
-    """Handles what clients publish."""
+    """Handles clients' publishes."""
 
     def __init__(
         self, state: ServerState, answers: Answers, publishing: Publishing, asking: Asking
@@ -66,9 +66,9 @@ class PublishHandler:
     def publish(
         self, exchange: Exchange, session: Session, channel: Channel, message: Json, reply: Json
     ) -> bool:
-        """Deliver the message; the reply only confirms that.
+        """Deliver the message. The reply only confirms that it was accepted.
 
-        Returns whether the reply is complete: durable messages are stored before.
+        Returns whether the reply is complete: durable messages are stored first.
         """
         state = self.state
         if channel.is_wild:
@@ -111,7 +111,7 @@ class PublishHandler:
     def _check_other_rights(
         self, session: Session, channel: Channel, message: Json, qos: Qos | None
     ) -> None:
-        """Check the rights that the message needs besides `publish`."""
+        """Check the rights that the message needs in addition to `publish`."""
         state = self.state
         if qos is not None and qos.destinations:
             state.rights.check_rules(Operation.PTP, session, channel)
@@ -123,7 +123,7 @@ class PublishHandler:
             state.rights.check_create(Operation.PUBLISH, session, channel, message)
 
     def _generated(self, session: Session, qos: Qos) -> Channel:
-        """Return a channel for this message alone; with a publish key, repeats get the same one."""
+        """Return a channel for this message; repeats with its publish key get the same one."""
         if qos.key is None:
             name = f"{self.state.node.name}-{self.state.node.stamp()}"
         else:
@@ -132,7 +132,7 @@ class PublishHandler:
         return self.state.channels.named(qos.channel)
 
     def event(self, channel: Channel, message: Json) -> Json:
-        """Return the event: the message without the fields that are only for the server."""
+        """Return the event: the message without the fields for the server."""
         event = message.copy()
         for name in PROTOCOL_FIELDS.intersection(message):
             del event[name]
@@ -158,10 +158,10 @@ class PublishHandler:
         event: Json,
         qos: Qos | None,
     ) -> Candidate | None:
-        """Ask the filters of the channel about an event before anything is done.
+        """Run the channel's filters on an event before anything else happens.
 
-        Raises `TurnOver`: a filter takes a microsecond, but some patterns with some texts take a
-        thousand.
+        Raises `TurnOver`: a filter usually takes a microsecond, but some patterns take a thousand
+        on some texts.
         """
         candidate = self.publishing.candidate(channel, event, session, qos)
         if candidate is None:
@@ -211,10 +211,10 @@ class _ClientPublish:
         self._reply = reply
         self._qos = qos
 
-    # The kinds of publish; each returns whether the reply is complete.
+    # The kinds of publish. Each returns whether the reply is complete.
 
     def broadcast(self) -> bool:
-        """Publish the message, with the request that it carries."""
+        """Publish the message, and the request that it may carry."""
         handler, exchange = self._handler, self._exchange
         event = handler.event(self._channel, self._message)
         if _asks(self._message):
@@ -223,7 +223,7 @@ class _ClientPublish:
         return self._publish(self._channel, event, self._qos, candidate)
 
     def answer(self) -> bool:
-        """Bring a reply to its requester; clients may publish on no other reserved channel."""
+        """Deliver a reply to its requester; clients may publish to no other reserved channel."""
         channel, handler = self._channel, self._handler
         if not channel.name.startswith(REPLIES):
             raise Refused(ErrorReply.PUBLISH_DENIED, BY_POLICY)
@@ -232,13 +232,13 @@ class _ClientPublish:
         event = handler.event(channel, self._message)
         status = (self._message.get("ext") or {}).get(STATUS)
         if status is not None and status != END:
-            # A responder may say that its reply is an error, but not that there are no others.
+            # A responder may mark its reply as an error, but may not declare that no others follow.
             event["ext"] = {**event.get("ext", {}), STATUS: status}
         asking = handler.asking
         return self._is_complete(asking.answer(self._session, channel, event, self._answered))
 
     def serve(self) -> bool:
-        """Call the service of the channel."""
+        """Call the channel's service."""
         channel, state = self._channel, self._handler.state
         self._reply["successful"] = True
         service = state.services.find(channel)
@@ -262,10 +262,11 @@ class _ClientPublish:
         return not call.is_kept
 
     def _call(self) -> bool:
-        """Ask the subscribers of `/name` for the caller of `/service/name`, as cometd.js does.
+        """Call the subscribers of `/name` for the caller of `/service/name`, as cometd.js expects.
 
-        Somebody must subscribe to exactly that channel: a message for a service is not meant for
-        clients that subscribe to everything. Only who may call learns whether anybody does.
+        There must be a subscription to exactly that channel: a message for a service is not meant
+        for clients that subscribe to everything. Only a client that may call learns whether there
+        is one.
         """
         state, message = self._handler.state, self._message
         target = state.channels.get("/" + self._channel.name.removeprefix(SERVICES))
@@ -275,7 +276,7 @@ class _ClientPublish:
             state.rights.check_publish(self._session, target, message)
             state.rights.check_rules(Operation.REQUEST, self._session, target)
         if target.name not in state.routes:
-            # Nobody serves this channel.
+            # No service handles this channel.
             return True
         id = str(message.get("id", ""))
         if len(id) > _LONGEST_CALL_ID:
@@ -287,23 +288,23 @@ class _ClientPublish:
         qos = Qos()
         qos.request = handler.asking.call_of(self._session, target, call, exchange.now)
         event["ext"] = _asked(qos.request)
-        # The reply does not mention the QoS, which the client has not asked for.
+        # The reply does not mention the QoS, because the client has not asked for it.
         return self._publish(target, event, qos, candidate)
 
     def _ask(self, ext: Mapping[str, Any], event: Json) -> None:
-        """Let the message ask for replies, and tell its receivers where to send them."""
+        """Turn the message into a request, and tell its receivers where to reply."""
         handler = self._handler
         if not handler.state.requests.is_offered:
-            # An extension of the operator's owns the keys.
+            # An operator's extension owns the keys.
             return
         self._qos = qos = self._qos or Qos()
         if qos.is_administrative:
             raise Refused(ErrorReply.DELIVERY_INVALID, "user.publish", "administrative")
         asking = handler.asking
         qos.request = asking.request_of(self._session, self._channel, ext, self._exchange.now)
-        # A request is a new one, whatever its data.
+        # Every request is new, whatever its data.
         qos.force_update = True
-        # At the end of the event, where `Request` finds the deadline again to update it.
+        # At the end of the event, where `Request` later updates the deadline.
         event["ext"] = {**event.pop("ext", {}), **_asked(qos.request)}
 
     def _publish(
@@ -323,7 +324,7 @@ class _ClientPublish:
     # The reply
 
     def _is_complete(self, outcome: PersistOutcome | None) -> bool:
-        """Complete the reply if the outcome is known; return whether it is."""
+        """Complete the reply if the outcome is known. Returns whether it is."""
         if outcome is None:
             self._fulfil = self._pending()
             self._session.pending_publishes += 1
@@ -373,12 +374,12 @@ def _asks(message: Json) -> bool:
 
 
 def _asked(request: Request[Session]) -> Json:
-    """Return the keys of `ext` that tell receivers where to reply, and within which time."""
+    """Return the keys of `ext` that tell receivers where to reply, and by when."""
     return {REPLY_TO: request.address, TIMEOUT: request.timeout_ms}
 
 
 def _addressed(message: Json, qos: Qos | None) -> tuple[Json, Qos]:
-    """Return the message and its QoS, which are in the data of a message to `/service/ptp`."""
+    """Return the message and its QoS, both taken from the data of a message to `/service/ptp`."""
     data = message["data"]
     known = {"destinations", "content"}
     if not isinstance(data, Mapping) or not known <= data.keys() <= known | {"channel"}:
@@ -410,13 +411,13 @@ def publish_qos(channel: Channel, message: Json) -> Qos | None:
 
 
 def _refuse_for_service(channel: Channel, qos: Qos) -> None:
-    """Refuse options that services do not have."""
+    """Refuse options that services do not support."""
     name = ""
     if qos.key is not None and channel.name != PTP:
-        # Only point-to-point messages recognise repeats.
+        # Only point-to-point messages detect repeats.
         name = "key"
     elif qos.destinations:
-        # The data of a message to `/service/ptp` has them.
+        # They are in the data of a message to `/service/ptp`.
         name = "destinations"
     elif qos.configures:
         name = "administrative" if qos.topic is None else "topic"

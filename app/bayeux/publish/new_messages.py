@@ -1,4 +1,4 @@
-"""Makes the message of each publish, with its id and its bytes, and gives it to the hub."""
+"""Creates the message of each publish, with its id and bytes, and passes it to the hub."""
 
 from collections.abc import Callable, Sequence
 from typing import cast
@@ -46,11 +46,11 @@ class Publishing:
         candidate: Candidate | None = None,
         done: Callable[[PersistOutcome], None] | None = None,
     ) -> PersistOutcome | None:
-        """Publish an event to the subscribers of a channel; a lazy one may be delayed.
+        """Publish an event to the subscribers of a channel. A lazy one may be delayed.
 
-        Extensions complete the event first. A candidate remembers what filters have said of it.
-        Returns the outcome, or None if the store must have the message first: then `done` is
-        called with it later. Raises `Refused`.
+        Extensions complete the event first. A candidate remembers the results of filters. Returns
+        the outcome, or None if the store must have the message first: then `done` is called with
+        the outcome later. Raises `Refused`.
         """
         state = self._state
         installed = state.installed
@@ -106,7 +106,7 @@ class Publishing:
         candidate: Candidate | None,
         leave_out: Session | None,
     ) -> Sequence[Session]:
-        """Return the receiver of a request to one of the channel's; nobody if none is live."""
+        """Return the receiver of a request for one reply; none if no receiver is live."""
         routes = self._state.routes
         receivers: Sequence[Session] = (
             routes.receivers(channel)
@@ -140,7 +140,7 @@ class Publishing:
         now: float,
         done: Callable[[PersistOutcome], None] | None,
     ) -> PersistOutcome | None:
-        """Publish the message to its destinations too. Raises `Refused` if none takes it."""
+        """Also publish the message to its destinations. Raises `Refused` if none accepts it."""
         state = self._state
         try:
             addressing = self._ptp.address(message, qos.destinations, sender, now)
@@ -173,7 +173,7 @@ class Publishing:
         persistent: bool | None,
         done: Callable[[PersistOutcome], None] | None,
     ) -> PersistOutcome | None:
-        """Add the message to a work queue. Raises `Refused` if that is full."""
+        """Add the message to a work queue. Raises `Refused` if it is full."""
         if qos is not None and qos.destinations:
             raise Refused(ErrorReply.DELIVERY_INVALID, "user.publish", "destinations")
         state = self._state
@@ -182,7 +182,7 @@ class Publishing:
         try:
             shared = state.work.accept(channel.name, message, accounts_of(sender))
         except OverQuota as over:
-            # Only sessions have a quota.
+            # Only sessions have quotas.
             raise state.quotas.too_much_waits(cast("Session", sender), over.quota, ()) from over
         except Undeliverable as full:
             error = ErrorReply.DESTINATION_FULL
@@ -208,7 +208,7 @@ class Publishing:
     def candidate(
         self, channel: Channel, event: Json, sender: Session | None, qos: Qos | None
     ) -> Candidate | None:
-        """Return what subscriptions select by; None if none of them selects messages."""
+        """Return what subscriptions select by, or None if none of them selects messages."""
         if not self._state.hub.routes.selecting:
             return None
         return Candidate(
@@ -220,7 +220,7 @@ class Publishing:
         )
 
     def encoded(self, event: Json, sender: Session | None) -> bytes:
-        """Return the bytes of an event. Raises `Refused` if there are too many."""
+        """Encode an event. Raises `Refused` if it is too large."""
         state = self._state
         is_touched = sender is None or state.installed.has_others or not state.rights.are_open
         wire = self._write(event, sender) if is_touched else to_json(event)
@@ -229,7 +229,7 @@ class Publishing:
         return wire
 
     def _write(self, event: Json, sender: Session | None) -> bytes:
-        """Encode the event; raises if an extension made it unfit for JSON."""
+        """Encode an event. Raises an exception if an extension made it unfit for JSON."""
         try:
             return to_strict_json(event)
         except NoNumber as error:
@@ -252,7 +252,7 @@ class Publishing:
         lazy_s: float | None,
         qos: Qos | None,
     ) -> None:
-        """Publish from within the server; with `lazy_s`, the message may be delayed that long."""
+        """Publish from within the server. With `lazy_s`, delivery may be delayed by that time."""
         found = self._state.channels.get(channel)
         if found is None or found.is_wild or found.kind is not Kind.BROADCAST:
             raise ValueError(f"{channel!r} is not a channel to publish on")
@@ -260,7 +260,7 @@ class Publishing:
         self.broadcast(found, event, now, lazy_s=lazy_s, qos=qos)
 
     def deliver_event(self, session: Session, event: Json, *, lazy_s: float | None = None) -> None:
-        """Deliver an event to one session only; with `lazy_s`, it may be delayed that long."""
+        """Deliver an event to a single session. With `lazy_s`, it may be delayed by that time."""
         if not session.is_gone:
             self._state.installed.complete(event)
             channel = str(event.get("channel", ""))

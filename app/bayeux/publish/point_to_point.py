@@ -1,4 +1,4 @@
-"""Point-to-point: messages that are addressed to subjects and sessions."""
+"""Point-to-point: messages addressed to subjects and sessions."""
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -25,21 +25,21 @@ from holdfast.delivery.waiting.subjects import DENIED, UNKNOWN
 if TYPE_CHECKING:
     from holdfast.delivery.queues.charged import ChargedQueue
 
-# Messages that are addressed only travel on this channel.
+# Messages without subscribers travel on this channel.
 PTP = "/service/ptp"
-# Each message may have a channel of its own below it.
+# Below it, each message may have a channel for itself.
 _BELOW = PTP + "/"
 _ERRORS = {
     UNKNOWN: ErrorReply.DESTINATION_UNKNOWN,
     DENIED: ErrorReply.DESTINATION_DENIED,
-    # Errors of sessions that the message would have made.
+    # Errors of sessions that the message would have created.
     CODES["user.configuration.maxSession"]: ErrorReply.SESSIONS_EXCEEDED,
     NO_CONNECTION: ErrorReply.STORE_UNAVAILABLE,
 }
 
 
 class SenderOverQuota(Exception):
-    """No destination takes the message, because its sender makes too much wait already."""
+    """No destination takes the message, because too many of its sender's messages wait."""
 
     def __init__(self, sender: Session, kind: str, outcomes: list[dict[str, Any]]) -> None:
         super().__init__()
@@ -50,7 +50,7 @@ class SenderOverQuota(Exception):
 
 
 class Addressing:
-    """The receivers of one addressed message, and what the reply says about its destinations."""
+    """The receivers of one addressed message, and the reply's report about its destinations."""
 
     __slots__ = (
         "_message",
@@ -75,13 +75,13 @@ class Addressing:
         self._senders = senders
         # The queues of subjects that get it.
         self._shared_queues: list[ChargedQueue] = []
-        # Sessions that get it for their subject, and are not durable yet.
+        # Sessions that get it for their subject and are not durable yet.
         self._passing: list[Session] = []
         # The sessions in whose queues room is reserved, each once.
         self._reserved: Sequence[Session] = ()
         self.receivers: list[Session] = []
         self.outcomes: list[dict[str, Any]] = []
-        # The destinations that take it.
+        # The destinations that accept it.
         self.keys: list[str] = []
 
     def add_session(self, destination: Destination, session: Session) -> None:
@@ -90,7 +90,7 @@ class Addressing:
         self._taken(destination, QUEUED if session.is_unclaimed else OK)
 
     def add_subject(self, destination: Destination) -> None:
-        """Address the message to a subject: to sessions, or its queue. Raises `Undeliverable`."""
+        """Address the message to a subject's sessions, or its queue. Raises `Undeliverable`."""
         takers = self._takers(destination)
         self._passing += [each for each in takers if not each.is_durable]
         self.receivers += takers
@@ -113,15 +113,15 @@ class Addressing:
         self.outcomes.append(outcome(destination, state))
 
     def reserve(self) -> None:
-        """Keep room for the message until the store has it."""
+        """Reserve room for the message until the store has it."""
         self._reserved = tuple(dict.fromkeys(self.receivers))
         for each in self._reserved:
             each.queue.reserve(self._size)
 
     def make_durable(self, store: StorePort) -> bool:
-        """Make the sessions durable that get it for their subject, unless the store is away.
+        """Make durable the sessions that get it for their subject. Returns whether they are.
 
-        Returns whether they are.
+        If the store is unavailable, they stay as they are.
         """
         if self._passing and not store.is_available:
             return False
@@ -129,7 +129,7 @@ class Addressing:
         return True
 
     def release(self, persisted: PersistOutcome) -> None:
-        """Give up the reserved room: the message is in its queues, or will not come."""
+        """Release the reserved room: the message is in its queues, or will not come."""
         if persisted is not PersistOutcome.KEPT:
             for queue in self._shared_queues:
                 queue.discharge(self._message)
@@ -152,10 +152,10 @@ class Addressing:
 
 
 class PointToPoint:
-    """Finds who gets addressed messages.
+    """Finds the receivers of addressed messages.
 
     Args:
-        open: Makes the session that a message of this size is to wait for, or raises
+        open: Creates the session in which a message of this size is to wait, or raises
             `Undeliverable`.
     """
 
@@ -205,7 +205,7 @@ class PointToPoint:
     def _session(
         self, destination: Destination, size: int, sender: Session | None, now: float
     ) -> Session:
-        """Find or make the session that a message is addressed to. Raises `Undeliverable`."""
+        """Find or create the session that a message is addressed to. Raises `Undeliverable`."""
         try:
             return self._subjects.session(destination.subject, destination.key, size)
         except Undeliverable as undeliverable:
@@ -215,14 +215,14 @@ class PointToPoint:
 
 
 def is_ptp(channel: str) -> bool:
-    """Return whether messages on the channel are for destinations only."""
+    """Return whether messages on the channel go to destinations only."""
     return channel == PTP or channel.startswith(_BELOW)
 
 
 def accounts_of(sender: Session | None) -> Sequence[str]:
-    """Return the accounts for messages that a session makes wait: its address and its subject.
+    """Return the accounts charged for a session's waiting messages: its address and subject.
 
-    As with other quotas, clients on this machine are not counted.
+    As with other quotas, clients on this machine are not charged.
     """
     if sender is None or not sender.caller.network:
         return ()
@@ -231,6 +231,6 @@ def accounts_of(sender: Session | None) -> Sequence[str]:
 
 
 def account_of(sender: Session | None) -> str:
-    """Return the account for a session's messages in histories: its subject, or its address."""
+    """Return the account for a session's messages in histories: its subject or address."""
     accounts = accounts_of(sender)
     return accounts[-1] if accounts else ""

@@ -44,27 +44,27 @@ class Qos:
     """The QoS of one message, and its confirmation to the publisher."""
 
     priority: int = ORDINARY_PRIORITY
-    # None leaves it to the channel and to the receivers.
+    # None means that the channel and the receivers decide.
     persistent: bool | None = None
     life_ms: int | None = None
     # Whether the message leaves every queue when its lifetime ends.
     force_destroy: bool = False
     properties: Mapping[str, Any] | None = None
-    # The publish key, by which a repeated publish is recognised.
+    # The publish key, which identifies a repeat.
     key: str | None = None
     # Whether to refuse the message instead of queueing it while its channel is held.
     refuse_held: bool = False
-    # Whom the message is addressed to.
+    # The destinations that the message is addressed to.
     destinations: tuple[Destination, ...] = ()
     # Whether an addressed message also goes to the subscribers of its channel.
     is_subscribable: bool = True
-    # The configuration of the topic, if the message is its first or administrative.
+    # The configuration of the topic, if this is its first message or an administrative publish.
     topic: TopicOptions | None = None
     # Whether the publish only configures the topic.
     is_administrative: bool = False
-    # Whether to deliver the message although the newest one of the channel has the same data.
+    # Whether to deliver the message even if the channel's newest message has the same data.
     force_update: bool = True
-    # Whether an addressed message gets a channel of its own, and its name.
+    # Whether an addressed message gets a channel for itself, and the name of that channel.
     generates_channel: bool = field(default=False, compare=False, repr=False)
     channel: str = field(default="", compare=False, repr=False)
     # The request that the message carries.
@@ -136,19 +136,19 @@ class Qos:
 
     @property
     def asks_one(self) -> bool:
-        """Whether only one receiver gets the message: it is a request for one reply."""
+        """Whether a single receiver gets the message: it is a request for one reply."""
         return self.request is not None and self.request.mode is ReplyMode.ONE
 
     @property
     def concerns_topic(self) -> bool:
-        """Whether the topic decides what becomes of the message."""
+        """Whether the topic decides what happens to the message."""
         return self.configures or not self.force_update
 
     def confirmation(self, node: str) -> Mapping[str, Any]:
-        """Return what the reply says: for a repeated publish, what its first reply said.
+        """Return the content of the reply. A repeat gets what the first reply said.
 
         Args:
-            node: The name of this server, with which ids of messages begin.
+            node: The name of this server, with which message ids begin.
         """
         message = self.message
         if message is None:
@@ -172,7 +172,7 @@ def _addresses(asked: Mapping[str, Any]) -> tuple[tuple[Destination, ...], bool]
         raise QosInvalid("subscribable")
     if asked.get("destinations") is None:
         if is_subscribable is False:
-            # Nobody would get it.
+            # No receiver would get it.
             raise QosInvalid("subscribable")
         return (), True
     try:
@@ -198,7 +198,7 @@ def _life(expiration: object) -> tuple[int | None, bool]:
 
 
 def key_of(session: Session, given: str) -> PublishKey:
-    """Return the publish key for the text that this session's client chose."""
+    """Return the publish key for a text that this session's client chose."""
     text = f"{_owner(session)}\n{given}".encode()
     return PublishKey(urlsafe_b64encode(blake2b(text, digest_size=_DIGEST_BYTES).digest()).decode())
 
@@ -206,8 +206,8 @@ def key_of(session: Session, given: str) -> PublishKey:
 def _owner(session: Session) -> str:
     """Return who may repeat the publish: a subject, from any of its sessions.
 
-    Without a subject, it is the browser: its secret cookie survives the reload of a page. Without
-    cookies, it is the session, because each session is given a new cookie.
+    Without a subject it is the browser, whose secret cookie survives a reload of the page. Without
+    cookies it is the session, because each session gets a new cookie.
     """
     if session.subject != NOBODY:
         return f"subject {session.subject}"

@@ -27,7 +27,7 @@ from holdfast.delivery.topics.states import TopicState
 
 
 class TopicPublishing:
-    """Finds the topic of each publish, and says what the topic makes of it."""
+    """Finds the topic of each publish, and applies the publish to it."""
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class TopicPublishing:
         qos: Qos | None,
         sender: Session | None,
     ) -> Topic | None:
-        """Return the topic that the publish is for, or a draft; None for ordinary channels.
+        """Return the topic of the publish, or a draft; None for ordinary channels.
 
         Raises `Refused`.
         """
@@ -77,14 +77,14 @@ class TopicPublishing:
         return draft
 
     def _check_room(self, channel: Channel, sender: Session | None) -> None:
-        """Refuse to make another topic for the sender if there are too many."""
+        """Refuse to create another topic for the sender if there are too many."""
         if self._topics.are_full:
             raise Refused(ErrorReply.TOPICS_USED_UP, "resource.exhaust", channel.name)
         if sender is not None and not self._topics.makers.may_add(accounts_of(sender), 0):
             raise self._quotas.too_many_topics(sender)
 
     def configure(self, rule: ChannelRule, draft: Topic) -> None:
-        """Reconfigure the topic; a history that is to keep less loses its oldest messages."""
+        """Reconfigure the topic. A history with a smaller limit loses its oldest messages."""
         topic = self._topics.configure(draft, anew=True)
         self._hub.histories.shorten(topic.name, depth_of(rule, topic.config))
 
@@ -103,7 +103,7 @@ class TopicPublishing:
         return newest
 
     def _check_readonly(self, topic: Topic) -> None:
-        """Refuse another message to a topic that has its only one, or is about to."""
+        """Refuse another message to a read-only topic that has one or is about to get one."""
         if topic.config.is_readonly and (topic.kept or self._hub.is_coming(topic.name)):
             raise Refused(ErrorReply.TOPIC_READONLY, "user.publish.readonly", topic.name)
 

@@ -18,19 +18,19 @@ from holdfast.delivery.messages.batch import NO_BATCH, Batch
 from holdfast.delivery.messages.message import Event, Message
 from holdfast.delivery.settling.settlement import Settlement
 
-# The most messages that one reply carries to a durable session: the store must have each hand-over
-# before the reply leaves. With extensions this takes some 8 ms.
+# How many messages one reply carries to a durable session: the store must have each hand-over
+# before the reply leaves. With extensions, this takes about 8 ms.
 _MOST_DURABLE = 300
 
-# The most messages in replies that wait for the store; further hand-overs wait until it has caught
-# up. A message in such a reply takes half a kilobyte until the store has its hand-over.
+# How many messages may be in replies that wait for the store. Further hand-overs wait until it has
+# caught up. A message in such a reply takes half a kilobyte until the store has its hand-over.
 _MOST_BEHIND = 5_000
 
-# The most messages that one reply carries with cursors: each of them gets an event of its own.
+# How many messages one reply carries with cursors, because each gets an event of its session's.
 _MOST_WITH_CURSORS = 1_000
 
-# The most messages that one reply carries if any of them went before: a client that never
-# acknowledges asks for its whole queue again and again.
+# How many messages one reply carries if any is a redelivery: a client that never acks asks for its
+# whole queue again and again.
 _MOST_AGAIN = 2_000
 
 
@@ -52,24 +52,24 @@ class Answers:
         self._undelivered = settlement.undelivered
         self._message_expiry = message_expiry
         self._journal, self._ledger = state.journal, state.ledger
-        # The messages in replies that wait for the store, and the sessions whose hand-overs wait
-        # until they are fewer, in order.
+        # The number of messages in replies that wait for the store, and the sessions whose
+        # hand-overs wait until there are fewer, in order.
         self._behind = 0
         self._queueing: dict[Session, None] = {}
-        # Whether the store is available; cached during a round.
+        # Whether the store is available, cached during a round.
         self._has_store: bool | None = None
 
     def begin_round(self) -> None:
-        """Begin a round of `send_news` for many sessions: the store is asked once for all."""
+        """Start a round of `send_news` for many sessions: the store is asked once for all."""
         self._has_store = self._store.is_available
 
     def end_round(self) -> None:
-        """End the round: the next question about the store is asked anew."""
+        """End the round: the next question asks the store again."""
         self._has_store = None
         self._journal.end_round()
 
     def send_news(self, session: Session, now: float) -> None:
-        """Send the session its waiting messages, if it can be reached and may get them now."""
+        """Send the session its waiting messages, if it is reachable and may get them now."""
         queue = session.queue
         if not (queue.count or session.has_shared_queue):
             return
@@ -104,14 +104,14 @@ class Answers:
                 undelivered = session.queue.ids() if session.queue.count else ()
                 session.cursors.add_to(reply, self._state.hub.complete_cursor(), undelivered)
             if session.extensions:
-                # Run first: messages that outgoing hooks deliver travel along.
+                # First, because messages that outgoing hooks deliver travel along.
                 run_outgoing(session, reply, ext or {}, now)
             exchange.replies.insert(slot, encode_reply(reply, session.extensions))
         client_id = exchange.client_id
         if session.is_away or (client_id is not None and client_id != session.client_id):
             # While it waited, the session was taken over or its client left.
             if exchange.waits_for_store:
-                # It has refusals that the replies confirm.
+                # The replies confirm its refusals.
                 self._state.when_kept(partial(self._answer_former, exchange, session))
             else:
                 self._answer_former(exchange, session, now)
@@ -135,7 +135,7 @@ class Answers:
             self._send(exchange, session, batch, now)
 
     def _answer_former(self, exchange: Exchange, session: Session, now: float) -> None:
-        """Send replies to a client that has lost or left its session; they carry no messages."""
+        """Send replies to a client that lost or left its session. They carry no messages."""
         exchange.carrier.answer(exchange, ())
         if session.is_gone:
             self._undelivered.discard_rest(session, Reason.SESSION_ENDED)
@@ -143,8 +143,8 @@ class Answers:
     def _must_be_kept(self, batch: Batch) -> bool:
         """Return whether the store must confirm this hand-over before the client may see it.
 
-        It must if a lost reply has to be counted, or if the store is silent: after a crash, nobody
-        would count a hand-over that the store has not recorded.
+        It must if a lost reply has to be counted, or if the store is silent: after a crash, a
+        hand-over that the store has not recorded would not be counted.
         """
         if not batch.messages:
             return False
@@ -158,7 +158,7 @@ class Answers:
         if session.held_connect is None:
             self._clock.await_return(session, now)
         if session.is_gone:
-            # A reply after the end carries no messages; the rest of the queue is discarded.
+            # A reply after the end carries no messages. The rest of the queue is discarded.
             self._undelivered.discard_rest(session, Reason.SESSION_ENDED)
         session.delayed_replies += 1
         self._behind += len(batch.messages)
@@ -174,15 +174,15 @@ class Answers:
                 session.queue.leave_late(batch, now)
                 self._send(exchange, session, batch, now)
             else:
-                # The session was held back, or may have lost rights to some of these; what is left
-                # is redelivered.
+                # The session was held back, or may have lost rights to some of these. The rest is
+                # redelivered.
                 self._send(exchange, session, NO_BATCH, now)
                 self._not_written(session, batch, now)
 
         self._state.when_kept(send)
 
     def _catch_up(self, count: int) -> None:
-        """Note that so many messages no longer wait for the store; let others follow."""
+        """Record that this many messages no longer wait for the store, and let others follow."""
         self._behind -= count
         if self._queueing and self._behind <= _MOST_BEHIND // 2:
             queueing, self._queueing = self._queueing, {}
@@ -193,7 +193,7 @@ class Answers:
     def _send_goodbye(self, exchange: Exchange, session: Session, now: float) -> None:
         """Send a delayed reply whose session has ended, with the server's goodbye if it waits."""
         queue = session.queue
-        # A session that leaves dead letters has nothing new but the server's goodbye.
+        # A session that leaves dead letters has nothing new except the server's goodbye.
         goodbye = queue.new if queue.count == len(queue.new) else ()
         if exchange.carrier.answer(exchange, goodbye) and goodbye:
             self._settle_new(session, now)
@@ -210,16 +210,16 @@ class Answers:
         self._after_reply(exchange, session, now)
 
     def _as_of_now(self, session: Session) -> Sequence[Message]:
-        """Return the messages that wait for a plain session, once expired ones are settled."""
+        """Return the messages that wait for a plain session, after settling expired ones."""
         if session.queue.expiring:
             self._undelivered.expire_waiting(session)
             self._update_deadlines(session.queue.new)
         return session.queue.new
 
     def _settle_new(self, session: Session, now: float) -> None:
-        """Settle the messages that were sent to a plain session straight from its queue.
+        """Settle messages sent to a plain session directly from its queue.
 
-        Most messages go this way. Without a batch they take the core half the time.
+        Most messages take this way. Without a batch, they cost the core half as much time.
         """
         session.lazy_due = 0.0
         if session.queue.count:
@@ -240,7 +240,7 @@ class Answers:
             self._clock.await_return(session, now)
 
     def _carries(self, exchange: Exchange, session: Session, now: float) -> bool:
-        """Return whether waiting messages may travel with a reply that is not to a connect."""
+        """Return whether messages may travel with the reply to anything other than a connect."""
         if exchange.is_handshake:
             return self.greets_with_messages(session, now)
         if session.dispatcher is not None and not session.flows(now):
@@ -252,9 +252,9 @@ class Answers:
         return exchange.carrier.connection_type is not ConnectionType.CALLBACK_POLLING
 
     def greets_with_messages(self, session: Session, now: float) -> bool:
-        """Return whether messages travel with the reply to a handshake: all that wait, or none.
+        """Return whether the reply to a handshake carries messages: all that wait, or none.
 
-        cometd.js connects only after as many as were announced.
+        cometd.js connects only after it got as many as were announced.
         """
         if (
             not self._state.options.allow_message_delivery_during_handshake
@@ -263,7 +263,8 @@ class Answers:
         ):
             return False
         if session.is_durable and not self._store.is_prompt:
-            # The reply would wait for the store, and its client might lose the session meanwhile.
+            # The reply would wait for the store, and its client might lose the session in the
+            # meantime.
             return False
         queue = session.queue
         if queue.expiring:
@@ -278,8 +279,8 @@ class Answers:
         )
 
     def _batch_for(self, session: Session, now: float) -> Batch:
-        """Hand over what may go now."""
-        # Only messages with a lifetime, and those handed over again, may carry requests.
+        """Hand over what can be handed over now."""
+        # Only messages with a lifetime, and redeliveries, may carry requests.
         may_carry_requests = bool(session.queue.expiring)
         if may_carry_requests:
             self._undelivered.expire_waiting(session)
@@ -299,9 +300,9 @@ class Answers:
         return batch
 
     def _events(self, session: Session, batch: Batch) -> Sequence[Event]:
-        """Return the batch as its receiver gets it.
+        """Return the batch's events as its receiver gets them.
 
-        Made only to be written: it takes more memory than all else that a hand-over leaves.
+        They exist only to be written: they take more memory than everything else in a hand-over.
         """
         events: Sequence[Event] = batch.messages
         if not events:
@@ -313,7 +314,7 @@ class Answers:
         return events
 
     def _update_deadlines(self, messages: Sequence[Message]) -> None:
-        """Let requests say what is left of their deadline."""
+        """Update the remaining time in requests."""
         now_ms = self._state.node.now_ms()
         for message in messages:
             if message.request is not None:
@@ -323,7 +324,7 @@ class Answers:
                     message.frame = message.event_start = None
 
     def _most_of_reply(self, session: Session) -> int:
-        """Return how many messages the next reply may carry; a negative number means all."""
+        """Return how many messages the next reply may carry. A negative number means all."""
         asked = -1 if session.terms is None else session.terms.max_entries
         if session.is_durable:
             most = _MOST_DURABLE
@@ -338,17 +339,17 @@ class Answers:
         return min(asked, most) if asked >= 0 else most
 
     def may_take(self, session: Session, now: float) -> bool:
-        """Return whether anything may be handed over now; durable queues wait for the store."""
+        """Return whether anything may be handed over now. Durable queues wait for the store."""
         return session.flows(now) and self.counts_batches(session)
 
     def counts_batches(self, session: Session) -> bool:
-        """Return whether a reply to a connect is a batch now, perhaps an empty one.
+        """Return whether a reply to a connect is a batch now, possibly an empty one.
 
-        Other replies carry nothing and have no number: the ack of a number that only a reply
+        Other replies carry nothing and have no number: an ack of a number that only a reply
         announced would settle the next batch, which may have been lost.
         """
         if session.unfinished or session.catching_up:
-            # The rest of its request may refuse what would be handed over; a reply goes first.
+            # The rest of its request may refuse what would be handed over. A reply goes first.
             return False
         if session.reauthorization is not None:
             # The session may lose its right to some of these messages.
@@ -375,7 +376,7 @@ class Answers:
             self._settlement.took(session, session.queue.settle(oneway), now)
 
     def _oneway(self, session: Session, qos: Mapping[str, SubscribeQos], batch: Batch) -> list[int]:
-        """Return the numbers of entries with a oneway subscription: being written settles them."""
+        """Return the numbers of oneway entries, which are settled when written."""
         handed = session.queue.in_flight()
         return [
             seq
@@ -388,7 +389,7 @@ class Answers:
         is_back = self._hand_overs.not_written(session, batch, now)
         self._message_expiry.watch(session)
         if is_back and session.held_connect is not None:
-            # Another connect has arrived meanwhile.
+            # Another connect has arrived in the meantime.
             self._state.hub.make_ready(session)
 
     def release(self, session: Session, exchange: Exchange, now: float) -> None:

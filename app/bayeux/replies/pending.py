@@ -1,4 +1,4 @@
-"""Pending replies, which keep their place among the others."""
+"""Pending replies, which keep their position among the others."""
 
 from holdfast.bayeux.extending.chain import run_outgoing
 from holdfast.bayeux.replies.answers import Answers
@@ -9,13 +9,13 @@ from holdfast.bayeux.wire.codec import Json, encode_reply
 
 
 def finish(answers: Answers, message: Json, exchange: Exchange, reply: Json, now: float) -> bytes:
-    """Encode the reply after the session's extensions have completed it."""
+    """Run the session's extensions on the reply, then encode it."""
     session = exchange.session
     if session is not None:
         if session.extensions:
             ext = message.get("ext")
             run_outgoing(session, reply, ext if isinstance(ext, dict) else {}, now)
-        # Another client may have taken the session over meanwhile.
+        # Another client may have taken over the session in the meantime.
         is_greeted = exchange.is_handshake and exchange.client_id == session.client_id
         if is_greeted and answers.greets_with_messages(session, now):
             reply["x-messages"] = session.queue.count
@@ -23,7 +23,7 @@ def finish(answers: Answers, message: Json, exchange: Exchange, reply: Json, now
 
 
 def begin_pending(answers: Answers, message: Json, exchange: Exchange, reply: Json) -> Step:
-    """Keep a place for a pending reply; call the result once, in a later turn, to complete it."""
+    """Reserve a pending reply's position. Call the result once, in a later turn, to complete it."""
     slot = len(exchange.replies)
     exchange.replies.append(b"")
     exchange.pending_replies += 1
@@ -40,9 +40,9 @@ def begin_pending(answers: Answers, message: Json, exchange: Exchange, reply: Js
 
 
 def finish_when_kept(state: ServerState, session: Session, fulfil: Step) -> None:
-    """Complete a pending reply when the store has all earlier changes.
+    """Complete a pending reply once the store has all earlier changes.
 
-    The reply to a disconnect waits for it: the client closes its connection then.
+    The reply to a disconnect waits for it, because the client then closes its connection.
     """
     session.delayed_replies += 1
 

@@ -1,4 +1,4 @@
-"""The scope of administrative commands: a running server and its process."""
+"""What administrative commands act on: a running server and its process."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,17 +14,17 @@ class Process:
     version: str
     started_ms: int
     hostname: str = ""
-    # None: the server does not listen on a port.
+    # None means that the server does not listen on a port.
     port: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class CommandScope:
-    """The running server that commands address."""
+    """The running server that commands act on."""
 
     life: SessionLife
     process: Process
-    # Monotonic seconds, as the server counts them.
+    # Returns monotonic seconds, as the server counts them.
     clock: Callable[[], float]
 
     @property

@@ -1,4 +1,4 @@
-"""Searches in the histories of channels."""
+"""Searches the histories of channels."""
 
 from holdfast.delivery.basics.channels import Channel
 from holdfast.delivery.messages.message import Message
@@ -6,16 +6,16 @@ from holdfast.delivery.routing.histories import MOST_LOOKS, Histories
 from holdfast.delivery.routing.selections import Candidate, Filter
 
 _MOST_BYTES = 1024 * 1024
-# The most messages that one filter tests.
+# How many messages one filter tests.
 _MOST_MESSAGES = 10_000
 
 
 class HistorySearch:
-    """Finds the newest messages of histories, over as many turns as it takes.
+    """Finds the newest messages of histories, over as many turns as necessary.
 
     Args:
-        count: How many of the newest messages of each channel it looks at; all if negative.
-        limit: How many messages it finds at most; their size is at most 1 MiB.
+        count: How many of the newest messages of each channel to look at; all if negative.
+        limit: How many messages to find; their total size is at most 1 MiB.
     """
 
     def __init__(
@@ -35,7 +35,7 @@ class HistorySearch:
         # How many messages it may still look at.
         self._left = limit if filter is None else _MOST_MESSAGES
         kept = sum([len(own) if count < 0 else min(count, len(own)) for own in covered])
-        # How many messages it looks at, at most.
+        # How many messages it looks at.
         self.asked = min(kept, self._left)
         # Whether nothing is left out.
         self.is_complete = looked <= MOST_LOOKS
@@ -43,7 +43,7 @@ class HistorySearch:
         self._size = 0
 
     def go_on(self, _: float) -> bool:
-        """Look at one message; return whether any is left."""
+        """Look at one message. Returns whether any is left."""
         message = next(self._kept, None)
         if message is None:
             return False
@@ -54,7 +54,7 @@ class HistorySearch:
         return False
 
     def _takes(self, message: Message) -> bool:
-        """Add the message if it passes; return whether there is room for it."""
+        """Add the message if it passes. Returns whether there was room for it."""
         if self._filter is not None and not Candidate.of(message).passes(self._filter):
             return True
         self._size += len(message.wire)

@@ -1,4 +1,4 @@
-"""`/service/presence`: clients ask who is on a channel, as far as their rights go."""
+"""`/service/presence`: clients ask who is on a channel, within their rights."""
 
 from collections.abc import Generator, Mapping
 from functools import partial
@@ -32,7 +32,7 @@ class PresenceService:
         self._budgets = budgets
 
     def serve(self, call: ServiceCall) -> None:
-        """Answer the call. Raises `Refused` if the client has not the right."""
+        """Answer the call. Raises `Refused` if the client lacks the right."""
         try:
             self._show(call)
         except CallInvalid as invalid:
@@ -69,7 +69,7 @@ class PresenceService:
                 members += [member_of(*each) for each in page[start : start + FEW]]
                 yield
             answer["members"] = members
-            # As text: JavaScript's numbers are not exact enough.
+            # As text, because JavaScript's numbers are not exact enough.
             answer["next"] = str(page[-1][1]) if len(found) > limit else None
         return answer
 
@@ -78,7 +78,7 @@ def _after(given: Mapping[str, Any]) -> int:
     after = given.get("after")
     if after is None:
         return 0
-    # Longer ones are no times.
+    # Longer ones are not timestamps.
     if not isinstance(after, str) or not after.isascii() or not after.isdigit() or len(after) > 20:
         raise CallInvalid(ILLEGAL, "after must be the `next` of an earlier answer")
     return int(after)

@@ -1,4 +1,4 @@
-"""`/service/topics`: clients ask about topics and erase them, as far as their rights go."""
+"""`/service/topics`: clients ask about topics and erase them, within their rights."""
 
 from collections.abc import Callable, Generator, Mapping
 from functools import partial
@@ -22,7 +22,7 @@ from holdfast.delivery.topics.configured import Topics
 TOPICS: Final = "/service/topics"
 UNKNOWN: Final = "user.oid.unknown"
 
-# Each action with the options that it has.
+# Each action with its options.
 ACTIONS: Final[Mapping[str, frozenset[str]]] = {
     "state": frozenset(),
     "list": frozenset(("after", "limit")),
@@ -31,7 +31,7 @@ ACTIONS: Final[Mapping[str, frozenset[str]]] = {
 }
 
 Options = Mapping[str, Any]
-# Work over several turns, which results in the data of the answer.
+# Work over several turns. Its result is the data of the answer.
 Steps = Generator[None, None, dict[str, Any]]
 
 
@@ -66,7 +66,7 @@ class TopicService:
         }
 
     def serve(self, call: ServiceCall) -> None:
-        """Carry out the call and answer it. Raises `Refused` if the client has not the right."""
+        """Carry out the call and answer it. Raises `Refused` if the client lacks the right."""
         try:
             self._carry_out(call)
         except CallInvalid as invalid:
@@ -126,7 +126,7 @@ class TopicService:
         self._budgets.spend_answer(call.session, items, call.exchange.now)
 
     def _get(self, call: ServiceCall, pattern: Channel, given: Options) -> None:
-        # Each turn anew: the client may have lost the right.
+        # In each turn, because the client may have lost the right.
         self._check_reading(call, pattern)
         self._rights.check_rules(Operation.HISTORY, call.session, pattern)
         count, limit, filter = _entries(given, 1), limit_of(given), _filter_of(given)
@@ -170,7 +170,7 @@ class TopicService:
             self._charge(call, len(names))
             erased += names
             yield
-        # An erasure that has begun ends, even if the session ends first.
+        # An erasure completes even if its session ends before.
         ended: list[bool] = []
         done = partial(ended.append, True)
         self._life.erase_all(erased, is_forced=is_forced, now=call.exchange.now, done=done)
@@ -179,7 +179,7 @@ class TopicService:
         return {"erased": erased, "next": page.next}
 
     def _empty(self, call: ServiceCall, pattern: Channel, given: Options) -> None:
-        """Empty histories only."""
+        """Remove histories, but not topics."""
         if _entries(given, 0) >= 0:
             raise CallInvalid(ILLEGAL, "history.numEntries must be -1: everything")
         call.answer(call.carry_out(partial(self._emptied, call, pattern, limit_of(given))))
@@ -212,7 +212,7 @@ def _filter_of(given: Options) -> Filter | None:
 
 
 def _entries(given: Options, usual: int) -> int:
-    """Return how many messages of each history are meant; a negative number means all."""
+    """Return how many messages to return from each history. A negative number means all."""
     history = given.get("history")
     if history is None:
         return usual

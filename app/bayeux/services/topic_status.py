@@ -1,4 +1,4 @@
-"""The status of topics, for whoever asks: clients by a service, operators by REST and commands."""
+"""The status of topics, for clients by a service and for operators by REST and commands."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -19,29 +19,30 @@ from holdfast.delivery.topics.configured import Topic, Topics
 from holdfast.delivery.topics.states import TopicState
 from holdfast.delivery.waiting.work_queues import WorkQueues
 
-# Names that are found, or looked at, between two checks whether the turn is over.
+# How many names are found or skipped between two checks of the turn budget.
 _FEW: Final = 50
 
 
 @dataclass(frozen=True, slots=True)
 class TopicStatus:
-    """One topic, with its configuration and what its state follows from."""
+    """One topic, with its configuration and the conditions that determine its state."""
 
     channel: str
     state: TopicState
-    # Milliseconds that it stays unreferenced; -1: until it is erased.
+    # How long it stays unreferenced, in ms; -1 means until it is erased.
     destroy_delay: int
     readonly: bool
-    # How many messages its history keeps at most.
+    # How many messages its history keeps.
     history: int
-    # Messages in its history, entries in queues, those in its work queue, and exact subscriptions.
+    # Messages in its history, entries in queues, messages in its work queue, and exact
+    # subscriptions.
     kept: int
     queued: int
     work: int
     subscribers: int
 
     def to_json(self) -> Json:
-        """Return the status as clients receive it."""
+        """Return the status in the form that clients receive."""
         return {
             "channel": self.channel,
             "state": self.state.value,
@@ -56,7 +57,7 @@ class TopicStatus:
 
 
 class TopicStatuses:
-    """Tells the status of topics."""
+    """Computes the status of topics."""
 
     def __init__(
         self,
@@ -96,7 +97,7 @@ class TopicStatuses:
 def page_of(
     looks: Iterable[Look], limit: int, most: int = MOST_LOOKS
 ) -> tuple[list[str], str | None]:
-    """Return the first names; if there may be more, also the name to go on from."""
+    """Return the first names; if there may be more, also the name to continue after."""
     names: list[str] = []
     last = ""
     for looked, (name, is_covered) in enumerate(looks):
@@ -112,19 +113,19 @@ class NamePage:
     """A page of the names that a pattern matches, found a few at a time.
 
     Args:
-        after: The name to go on from, or nothing.
-        limit: How many names it has at most.
+        after: The name to continue after, or an empty string.
+        limit: How many names the page may have.
     """
 
     def __init__(self, names: SortedNames, pattern: Channel, after: str, limit: int) -> None:
         self._names = names
         self._pattern = pattern
         self._left = limit
-        # The name to go on from; None if there are no more.
+        # The name to continue after; None if there are no more names.
         self.next: str | None = after
 
     def __iter__(self) -> Iterator[list[str]]:
-        """Yield some names; between two steps, names may be added and removed."""
+        """Yield some names. Between two steps, names may be added and removed."""
         looks = MOST_LOOKS
         while self.next is not None and self._left and looks > 0:
             few = min(_FEW, looks)
@@ -137,7 +138,7 @@ class NamePage:
 
 
 def event_of(node: str, message: Message) -> Json:
-    """Return a kept message as an event, with what receivers would learn of it."""
+    """Return a message from a history as the event that receivers would get."""
     event: Json = loads(message.wire)
     delivery = {
         "id": f"{node}-{message.id}",

@@ -17,7 +17,7 @@ TOO_MANY: Final = "resource.exhaust"
 
 
 class ChannelHolds:
-    """Holds channels back and releases them, and says so to all who must know."""
+    """Holds and releases channels, and informs the journal, the store and operators."""
 
     def __init__(
         self,
@@ -59,25 +59,25 @@ class ChannelHolds:
         self._alert("channel held back", name, reason)
 
     def release(self, name: str, by: str, reason: str) -> bool:
-        """Release a held channel; return False if it was not held."""
+        """Release a held channel. Returns False if it was not held."""
         if not self._guard.release(name):
             return False
         self._hub.store.release(name)
         self._journal.released(by, channel=name)
         self._notices.report(CHANNEL_FREE, name, reason)
-        # A former subscriber's entries of the channel go with its next connect.
+        # Entries of former subscribers go with their next connect.
         for session in self._hub.routes.receivers(self._channels.named(name)):
             if session.queue.count:
                 self._hub.flow_again(session)
         return True
 
     def release_by_server(self, name: str, by: str, reason: str) -> None:
-        """Release a channel without an operator's doing, and alert operators."""
+        """Release a channel without an operator's request, and alert operators."""
         if self.release(name, by, reason):
             self._alert("channel flows again", name, reason)
 
     def tick(self, wall_ms: int) -> None:
-        """Release the channels that were to be held until now."""
+        """Release the channels whose hold has run out."""
         if self._guard.held:
             for name in self._guard.ended_holds(wall_ms):
                 self.release_by_server(name, "until", "its hold has ended")

@@ -1,4 +1,4 @@
-"""Claims of session names at the handshake, and the sessions that end for them."""
+"""Claims of session names in handshakes, and the sessions that end because of them."""
 
 from holdfast.bayeux.limits.quotas import Quotas
 from holdfast.bayeux.rights import Rights
@@ -17,7 +17,7 @@ _TOO_MANY = CODES["user.configuration.maxSession"].text
 
 
 class Claims:
-    """Decides on claims, and ends the sessions that must end for them."""
+    """Decides on claims, and ends other sessions where a claim requires it."""
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class Claims:
         known = sessions.named(terms.key)
         others = [each for each in sessions.names.of_subject(draft.subject) if each is not known]
         ending = others if terms.clear_sessions else []
-        # The first client of an unclaimed session needs the room that it would need for a new one.
+        # The first client of an unclaimed session needs as much room as a new session would.
         is_first = known is None or known.is_unclaimed
         claimed = [each for each in others if not each.is_unclaimed]
         _check_operators(draft, ending if known is None else [known, *ending])
@@ -53,7 +53,7 @@ class Claims:
         if is_first and not self._rights.judges_handshakes:
             self._check_names(draft)
         for other in ending:
-            # A client that may not take a session over may not end it either.
+            # A client that may not take over a session may not end it either.
             number = 0 if other.terms is None else other.terms.number
             self._rights.check_name(draft, other.subject, number, handshake)
         if is_first and not ending:
@@ -65,7 +65,7 @@ class Claims:
         return known
 
     def _check_names(self, draft: Session) -> None:
-        """Limit names per browser and address, too: anybody may use any subject."""
+        """Also limit names per browser and address, because anyone may use any subject."""
         names, options = self._sessions.names, self._options
         browser, network = draft.identity.browser, draft.caller.network
         if browser is not None and names.of_browser[browser] >= options.max_names_per_browser:
@@ -75,6 +75,6 @@ class Claims:
 
 
 def _check_operators(draft: Session, wanted: list[Session]) -> None:
-    """Protect sessions of operators: their queues may contain system events."""
+    """Protect operators' sessions, whose queues may contain system events."""
     if not draft.identity.has_role and any(each.identity.has_role for each in wanted):
         raise Refused(ErrorReply.SESSION_NAME_DENIED, _NOT_AUTHORISED)

@@ -1,4 +1,4 @@
-"""Time-driven work on sessions: held connects, lazy messages, retries, lost contact, ends."""
+"""Handles the deadlines of sessions: held connects, lazy messages, retries, lost contact, ends."""
 
 from collections import deque
 from dataclasses import replace
@@ -39,7 +39,7 @@ class DueSessions:
             self._state.backlog.begin(self._handle_next, now)
 
     def _handle_next(self, now: float) -> bool:
-        """Handle the next one; returns whether any is left."""
+        """Handle the next one. Returns whether any is left."""
         session = self._due.popleft()
         try:
             self.handle(session, now)
@@ -50,9 +50,9 @@ class DueSessions:
         return bool(self._due)
 
     def handle(self, session: Session, now: float) -> None:
-        """Handle what is due for the session."""
+        """Handle the session's passed deadlines."""
         if session.is_gone:
-            # The work for another session has ended this one.
+            # Work for another session has ended this one.
             return
         self._handle_messages(session, now)
         if session.terms is not None or session.dispatcher is not None:
@@ -73,7 +73,7 @@ class DueSessions:
 
     def _handle_dispatcher(self, session: Session, now: float) -> None:
         if self._undelivered.is_congested:
-            # Dead letters cannot be stored now: retry with the next tick.
+            # Dead letters cannot be stored now. Retry in the next tick.
             return
         first_due = session.queue.first_due()
         if (
@@ -108,7 +108,7 @@ class DueSessions:
         self._state.waiting_places.move_on_to(session)
 
     def _try_again(self, session: Session, dispatcher: Dispatcher, now: float) -> None:
-        """Make the next attempt if it is due; without any left, the session ends."""
+        """Make the next attempt if it is due. Without attempts left, the session ends."""
         if dispatcher.deadline is None or now < dispatcher.deadline:
             return
         before = dispatcher.state
@@ -128,18 +128,18 @@ class DueSessions:
             if session.deadline <= now:
                 self._answers.release(session, session.held_connect, now)
         elif session.carrier is not None and session.carrier.is_draining():
-            # The session's timeout starts when the reply has left; look again shortly.
+            # The session's timeout starts when the reply has left. Check again soon.
             self._clock.await_return(session, now)
             self._clock.ring_soon(session, now)
         elif session.deadline <= now:
             if session.delayed_replies or session.pending_publishes:
-                # The client waits for this server.
+                # The client is waiting for this server.
                 self._clock.await_return(session, now)
             elif self._clock.is_silent_since(session, session.deadline):
                 self._lose(session, now)
 
     def _lose(self, session: Session, now: float) -> None:
-        """Treat the client as lost: its timeout has ended."""
+        """Treat the client as lost, because its timeout ended."""
         if session.terms is None and session.queue.settling is _WRITTEN:
             self._ends.end(session, SessionInput.EXPIRE)
             self._undelivered.discard_rest(session, Reason.SESSION_EXPIRED)
@@ -156,11 +156,11 @@ class DueSessions:
         self._state.presence.show(session, session.subscriptions)
         is_named = session.terms is not None and session.terms.is_named
         if session.takes_messages or not is_named:
-            # A stopped session may still be taken over by its name.
+            # A stopped session can still be taken over by its name.
             self._failures.react_to(session, _NO_CONTACT, now)
 
     def _is_missed_by_nobody(self, session: Session) -> bool:
-        """Return whether the session ends without dead letters: then no delivery has failed."""
+        """Return whether the session ends without dead letters: no delivery has failed."""
         terms, dispatcher = session.terms, session.dispatcher
         if session.is_durable or (terms is not None and terms.is_named):
             return False

@@ -1,4 +1,4 @@
-"""The end of a session, whoever ends it, and what becomes of its queue."""
+"""Ends sessions and settles their queues."""
 
 from functools import partial
 
@@ -29,7 +29,7 @@ _AUTHENTICATION = "user.security.authentication"
 
 
 class SessionEnds:
-    """Ends sessions, and says what becomes of their queues."""
+    """Ends sessions and settles their queues."""
 
     def __init__(
         self,
@@ -50,9 +50,9 @@ class SessionEnds:
     def end_by_server(self, session: Session, now: float, by: str = "the server") -> None:
         """End a session and inform its client.
 
-        The queue of a durable or named session becomes dead letters. Other queues leave with the
-        last reply, perhaps to the request that ends the session; what is left when the turn ends is
-        discarded.
+        The queue of a durable or named session becomes dead letters. Any other queue leaves with
+        the last reply, possibly to the request that ends the session; the rest is discarded when
+        the turn ends.
         """
         if session.is_gone:
             return
@@ -66,11 +66,11 @@ class SessionEnds:
             self._state.hub.deliver(session, goodbye)
             self._answers.dismiss(session, now)
         else:
-            # Only after the reply: cometd.js closes its socket when no connect is outstanding.
+            # After the reply, because cometd.js closes its socket when no connect is outstanding.
             self._answers.dismiss(session, now)
             pipe.push([goodbye])
             pipe.end()
-        # Publishes that the store has not confirmed yet go the same way as the queue.
+        # Publishes that the store has not confirmed are settled like the queue.
         self.end(session, SessionInput.END if keeps else SessionInput.DISCONNECT)
         if session.queue.count:
             self._state.backlog.at_turn_end(partial(self._discard_rest, session))
@@ -82,33 +82,33 @@ class SessionEnds:
 
     def _discard_rest(self, session: Session, now: float) -> None:
         if not (session.unfinished or session.pending_publishes or session.delayed_replies):
-            # Otherwise a reply is still to come, and discards what it does not take.
+            # Otherwise a reply is still to come, and discards what it does not carry.
             self._undelivered.discard_rest(session, Reason.SESSION_ENDED)
 
     def end_with_letters(
         self, session: Session, code: ErrorCode, text: str, now: float, by: str = ""
     ) -> None:
-        """End the session and dead-letter its queue; `by` names who ended it, if anybody did."""
+        """End the session and dead-letter its queue. `by` names who ended it, if known."""
         session.advance(SessionInput.STOP)
         self._undelivered.dead_letter_all(session, code, text, now)
         self.fail_session(session, code, by)
 
     def fail_session(self, session: Session, code: ErrorCode, by: str = "") -> None:
-        """End the session because of an error, or for `by`; the caller has settled its queue."""
+        """End the session because of an error, or for `by`. The caller has settled its queue."""
         if by:
             self._state.notices.report(ENDED, session.key, by)
         else:
             self._state.notices.report(SESSION_FAILED, session.key, code.text)
-        # A client without rights would only handshake again and continue to refuse.
+        # A client without rights would only handshake again and go on refusing.
         is_denied = code.is_type_of(_AUTHENTICATION)
         advice = reconnect_advice(self._state.options, "none" if is_denied else "handshake")
         self._answers.refuse_held(session, Refused(ErrorReply.SESSION_UNKNOWN, advice=advice))
         self.end(session, SessionInput.EXPEL if is_denied else SessionInput.FAIL)
-        # Messages that came while the last reply was made.
+        # Messages that arrived while the last reply was created.
         self._undelivered.discard_rest(session, Reason.SESSION_ENDED)
 
     def end(self, session: Session, seen: SessionInput) -> None:
-        """Mark the session as ended; the caller must deliver or discard its queue."""
+        """Mark the session as ended. The caller must deliver or discard its queue."""
         session.advance(seen)
         self._state.subjects.leave(session)
         self._state.waiting_places.take_back(session)

@@ -1,4 +1,4 @@
-"""The erasure of one topic: in one turn, or in as many as its receivers take."""
+"""The erasure of one topic, in one turn or over several."""
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -18,20 +18,20 @@ from holdfast.delivery.settling.undelivered import Undelivered
 from holdfast.delivery.topics.configured import Topic, Topics
 from holdfast.delivery.topics.states import TopicState
 
-# Sessions that are looked at between two checks whether the turn is over.
+# How many sessions are looked at between two checks of the turn budget.
 _MOST = 100
 
 
 class Erasure:
-    """Erases a topic: its subscriptions, its history and, if forced, messages that wait in queues.
+    """Erases a topic: its subscriptions, its history and, if forced, messages waiting in queues.
 
-    Until all exact subscriptions are gone, the topic lives on. The sessions that asked for it
-    are notified when it can bring them no more messages.
+    The topic exists until all exact subscriptions are gone. Sessions that asked for it are notified
+    when it can bring them no more messages.
 
     Args:
-        receivers: All receivers with queues, shared queues first, because these pass messages on to
-            sessions. A message that a session returns before it was searched is discarded when it
-            enters its shared queue.
+        receivers: All receivers with queues, shared queues first, because these dispatch
+            messages to sessions. A message that a session requeues before it was searched
+            is discarded when it enters its shared queue.
     """
 
     def __init__(
@@ -57,11 +57,11 @@ class Erasure:
         self._undelivered = undelivered
         self._topic = topic
         self._is_forced = is_forced
-        # The sessions to notify at its end, because patterns of theirs cover it.
+        # Sessions with matching patterns, which are notified when it ends.
         self._others: list[Session] = []
-        # The receivers whose queues have yet to be searched.
+        # The receivers whose queues have not been searched yet.
         self._left = receivers
-        # Does the next piece of the work; returns whether any is left.
+        # Does the next piece of work. Returns whether any is left.
         self._step: Callable[[float], bool] = self._unsubscribe
 
     def go_on(self, now: float) -> bool:
@@ -69,7 +69,7 @@ class Erasure:
         return self._step(now)
 
     def _unsubscribe(self, now: float) -> bool:
-        """Remove some exact subscriptions; with the last ones, erase the topic."""
+        """Remove some exact subscriptions. With the last ones, erase the topic."""
         name = self._topic.name
         subscribers, unsubscribed = self._hub.routes.subscribers(name), list[Session]()
         for session in subscribers[:_MOST]:
@@ -79,7 +79,7 @@ class Erasure:
             if is_notified:
                 is_covered = session.subscription(name) is not None
                 (self._others if is_covered else unsubscribed).append(session)
-        # In the same step as their records, which are without the subscription now.
+        # In the same step as their records, from which the subscription is already missing.
         self._notify(unsubscribed, {"subscription": name})
         if len(subscribers) > _MOST:
             return True
@@ -112,28 +112,28 @@ class Erasure:
         self._notify(self._others, {})
 
     def _notify(self, sessions: Sequence[Session], fields: dict[str, str]) -> None:
-        """Deliver the event that says that the topic is erased; who was away gets it later."""
+        """Deliver the event that the topic was erased. Absent sessions get it later."""
         living = [session for session in sessions if not session.is_gone]
         if not living:
             return
         delivery = {"state": "ERASED", **fields}
         event = {"channel": self._topic.name, "data": None, "ext": {"delivery": delivery}}
         message = Message(to_json(event), id=self._node.stamp(), channel=self._topic.name)
-        # The event is about a moment, and no subscription brings it any longer.
+        # The event is of momentary interest, and no subscription matches it any longer.
         message.leaves_no_letter = message.is_direct = True
         outcome = self._hub.publish(
             self._channels.named(self._topic.name),
             message,
             addressed=living,
             is_subscribable=False,
-            # Unlike `done`, it is also told what becomes of an event whose fate was unknown.
+            # Unlike `done`, it is also called when the outcome of an event was UNKNOWN at first.
             step=RequestStep(NO_FIELDS, partial(self._kept, living, message)),
         )
         if outcome is PersistOutcome.REFUSED:
             self._kept(living, message, outcome)
 
     def _kept(self, sessions: Sequence[Session], message: Message, outcome: PersistOutcome) -> None:
-        """Notify those who are there, if the store refuses the event."""
+        """If the store refuses the event, notify the sessions that are present."""
         if outcome is PersistOutcome.REFUSED:
             message.is_durable = False
             living = [session for session in sessions if not session.is_gone]

@@ -1,4 +1,4 @@
-"""Identification of clients: the client id names the session, the cookie proves it."""
+"""Identifies clients: the client id names the session, the cookie proves it."""
 
 from collections import OrderedDict
 from math import inf
@@ -10,9 +10,9 @@ from holdfast.bayeux.sessions.owner import SessionOwner
 from holdfast.bayeux.state.session_registry import Sessions
 from holdfast.bayeux.wire.options import Options
 
-# The number of remembered identities of sockets.
+# How many identities of sockets are remembered.
 _NEWCOMERS: Final = 10_000
-# The seconds within which a newcomer opens its socket, handshakes and uses the socket.
+# How many seconds a newcomer has to open its socket, handshake and use the socket.
 JOIN_S: Final = 5.0
 
 
@@ -20,7 +20,7 @@ class Identities:
     """Finds the session that a request may speak for.
 
     A browser sends its cookie with every request once it has one, so a browser's session always
-    needs it. A program may open sockets without cookies: a session whose client has never sent a
+    requires it. A program may open sockets without cookies: a session whose client has never sent a
     cookie is resumed by its id, over a socket without signs of a browser.
     """
 
@@ -31,13 +31,13 @@ class Identities:
         self._sessions = sessions
         self._rights = rights
         self._owner = owner
-        # Identities that were given to sockets, with the opening times; only the latest ones.
+        # Identities given to sockets, with the opening times. Only the latest ones.
         self._newcomers: OrderedDict[str, float] = OrderedDict()
 
     def find(self, client_id: object, exchange: Exchange) -> Session | None:
         """Return the session with this id, if the request comes from its client.
 
-        Notes in the identity what the request proves, and in the exchange the browser that counts.
+        Records in the identity what the request proves, and in the exchange which browser applies.
         """
         session = self.by_id(client_id)
         if session is None or session.is_away:
@@ -61,19 +61,19 @@ class Identities:
         return None
 
     def welcome(self, browser: str, opened_at: float) -> None:
-        """Remember the identity that was given to a socket without one."""
+        """Remember the identity given to a socket that had none."""
         self._newcomers[browser] = opened_at
         if len(self._newcomers) > _NEWCOMERS:
             self._newcomers.popitem(last=False)
 
     def is_missed_by(self, exchange: Exchange, client_id: object) -> bool:
-        """Return whether a newcomer's session is named by a newcomer that may not join it."""
+        """Return whether a newcomer refers to a newcomer's session that it may not join."""
         session = self.by_id(client_id)
         is_newcomers = session is not None and session.identity.newcomer_since > -inf
         return is_newcomers and exchange.browser in self._newcomers
 
     def by_id(self, client_id: object) -> Session | None:
-        """Return the session with this id, without proof; the id may be any JSON value."""
+        """Return the session with this id, without proof. The id may be any JSON value."""
         return self._sessions.of_client(client_id) if type(client_id) is str else None
 
     def _join(self, session: Session, exchange: Exchange) -> bool:
@@ -96,7 +96,7 @@ class Identities:
         return True
 
     def _require_cookie(self, session: Session, now: float) -> None:
-        """Require the cookie from now on, also after a restart."""
+        """Require the cookie from now on, and after a restart too."""
         session.identity.needs_cookie = True
         self._owner.note(session, now)
 

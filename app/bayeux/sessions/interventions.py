@@ -1,4 +1,4 @@
-"""Operators' changes to living sessions."""
+"""Changes that operators make to living sessions."""
 
 from collections import deque
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ def end(life: SessionLife, session: Session, who: str, now: float) -> None:
 
 
 def end_all(life: SessionLife, sessions: Sequence[Session], who: str, now: float) -> None:
-    """End sessions one by one, in as many turns as necessary."""
+    """End sessions one by one, over as many turns as necessary."""
     left = deque(sessions)
 
     def end_next(now: float) -> bool:
@@ -38,7 +38,7 @@ def end_all(life: SessionLife, sessions: Sequence[Session], who: str, now: float
 
 
 def send_away(life: SessionLife, session: Session, now: float) -> None:
-    """Make the client handshake again with the same session name; the queue is kept."""
+    """Make the client handshake again with the same session name. The queue is kept."""
     if session.terms is None or not session.terms.is_named:
         raise CommandRefused(ILLEGAL, "no client could come back to a session without a name")
     if not session.has_left:
@@ -68,7 +68,7 @@ def refresh(life: SessionLife, session: Session, now: float) -> None:
 
 
 def remove_first(life: SessionLife, session: Session, count: int) -> int:
-    """Discard up to `count` entries, the first in delivery order; return their number."""
+    """Discard up to `count` entries, the first in delivery order. Returns how many."""
     gone = session.queue.take_first(count)
     life.undelivered.clear_out(session, gone, Reason.CLEARED)
     life.state.hub.make_ready(session)

@@ -1,6 +1,6 @@
-"""The life of a session before its end: agreement, connections, queue holds.
+"""The life of a session before its end: terms, connections, queue holds.
 
-`session_ends` ends it, `due_sessions` when its time has come.
+`SessionEnds` ends it; `DueSessions` handles its deadlines.
 """
 
 from holdfast.bayeux.advice import session_advice
@@ -27,7 +27,7 @@ from holdfast.delivery.settling.settlement import Settlement
 
 
 class SessionLife:
-    """Changes sessions on behalf of clients, deadlines, operators and extensions."""
+    """Changes sessions for clients, deadlines, operators and extensions."""
 
     def __init__(self, state: ServerState) -> None:
         self.state = state
@@ -75,7 +75,7 @@ class SessionLife:
             self.login_events,
         )
         self.topics = TopicLife(state, self.owner, self.undelivered)
-        # What fills queues comes before what settles their entries, and calls it back.
+        # What fills queues is created before what settles their entries and calls back.
         self.owner.serve(self.ends)
         state.hub.turned_away = self.undelivered.turned_away
         state.hub.recheck = self.reauthorizations.recheck
@@ -84,7 +84,7 @@ class SessionLife:
         state.work.discard = state.subjects.discard = self.undelivered.discard
 
     def open(self, session: Session) -> None:
-        """Register a session that has begun."""
+        """Register a new session."""
         self.state.sessions.add(session)
         self.unconnected.add(session)
         self.state.journal.session(session, "opened")
@@ -102,14 +102,14 @@ class SessionLife:
                 return session.terms is not None or session.queue.settling is not SettledBy.WRITTEN
 
     def make_durable(self, session: Session, now: float) -> None:
-        """Make the session durable: the store gets its record when the turn ends."""
+        """Make the session durable. The store gets its record when the turn ends."""
         if not session.is_durable:
             session.is_durable = True
             self.state.hub.durables += 1
         self.note(session, now)
 
     def note(self, session: Session, now: float) -> None:
-        """Note that the session's record has changed."""
+        """Record that the session's stored record has changed."""
         self.owner.note(session, now)
 
     def bind(self, pipe: Pipe, session: Session, now: float) -> None:
@@ -119,7 +119,7 @@ class SessionLife:
             pipe.session = session
 
     def attach(self, pipe: Pipe, session: Session, now: float) -> None:
-        """Let messages for the session be pushed over this connection."""
+        """Allow messages for the session to be pushed over this connection."""
         self.bind(pipe, session, now)
         session.pipe = pipe
         # Lazy messages may have waited only for a connection.
@@ -127,7 +127,7 @@ class SessionLife:
         self.drained(pipe)
 
     def detach(self, pipe: Pipe, now: float) -> None:
-        """Detach a lost connection; its session waits for the client to return."""
+        """Detach a lost connection. Its session waits for the client to return."""
         session = pipe.session
         pipe.session = None
         if session is None:
@@ -139,7 +139,7 @@ class SessionLife:
             self.clock.await_return(session, now)
 
     def drained(self, pipe: Pipe) -> None:
-        """Continue to send on a connection that takes bytes again."""
+        """Resume sending on a connection that takes bytes again."""
         session = pipe.session
         if session is not None and session.queue.count and not session.deliver_only:
             self.state.hub.make_ready(session)
@@ -147,8 +147,8 @@ class SessionLife:
     def farewell_advice(self, session: Session) -> Json:
         """Advise the client to reconnect, at once if the next server will know its session.
 
-        Other clients must handshake again, so they come spread. No longer than necessary: clients
-        add the interval to each of their attempts.
+        Other clients must handshake again, so their return is spread out. The delay is as short as
+        possible, because clients add it to each of their attempts.
         """
         state = self.state
         newcomers = len(state.sessions) - state.hub.durables
@@ -180,7 +180,7 @@ class SessionLife:
     def hold_connect(
         self, session: Session, exchange: Exchange, timeout_s: float, now: float
     ) -> None:
-        """Hold the connect until a message comes or its timeout ends."""
+        """Hold the connect until a message arrives or its timeout ends."""
         self.state.sessions.hold_connect(session, exchange)
         session.deadline = now + timeout_s
         is_still = session.dispatcher is None or session.dispatcher.deadline is None
@@ -193,7 +193,7 @@ class SessionLife:
     def hold_back(
         self, session: Session, reason: str, who: str, now: float, until_ms: int | None = None
     ) -> None:
-        """Hold back the queue until it is resumed, or until `until_ms`."""
+        """Hold the queue back until it is resumed, or until `until_ms`."""
         dispatcher = self.failures.dispatcher(session, now)
         dispatcher.hold_back(QueueHold(reason, who, self.state.node.now_ms(), until_ms))
         self.state.notices.report(HELD, session.key, who)
@@ -204,7 +204,7 @@ class SessionLife:
     def resume(
         self, session: Session, now: float, by: str = "operator", who: str | None = None
     ) -> None:
-        """End a queue hold; `who` is the operator's name."""
+        """End a queue hold. `who` is the operator's name."""
         dispatcher = session.dispatcher
         if dispatcher is None or dispatcher.hold_record is None:
             return
@@ -217,14 +217,14 @@ class SessionLife:
         self.note(session, now)
 
     def clear(self, session: Session) -> int:
-        """Discard the session's queue; return the number of entries."""
+        """Discard the session's queue. Returns the number of entries."""
         messages = session.queue.messages()
         session.queue.clear()
         self.undelivered.clear_out(session, messages, Reason.CLEARED)
         return len(messages)
 
     def store_is_back(self) -> None:
-        """Look at durable queues when the turn ends: their entries may be handed over again."""
+        """Look at durable queues when the turn ends: their entries can be handed over again."""
         for session in self.state.sessions:
             if session.is_durable and session.queue.count:
                 self.state.hub.make_ready(session)

@@ -1,4 +1,4 @@
-"""`/sys/login` and `/sys/logout`: sessions begin and end, whatever their connections do."""
+"""`/sys/login` and `/sys/logout`: sessions begin and end, regardless of connections."""
 
 from collections import deque
 
@@ -15,7 +15,7 @@ LOGOUT = "/sys/logout"
 
 
 class LoginEvents:
-    """Reports which sessions begin and end; thousands that end at once, over some turns."""
+    """Reports which sessions begin and end. Many ends at once take several turns."""
 
     def __init__(
         self,
@@ -33,7 +33,7 @@ class LoginEvents:
         self._unpublished: deque[Json] = deque()
 
     def began(self, session: Session) -> None:
-        """Report a session's first client, but not those that take it over later."""
+        """Report a session's first client, but not clients that take it over later."""
         if self._routes.receivers(self._login):
             self._report(LOGIN, session, {})
 
@@ -62,7 +62,7 @@ class LoginEvents:
         self._unpublished.append(event)
 
     def _publish_next(self, now: float) -> bool:
-        """Publish one event; return whether any are left."""
+        """Publish one event. Returns whether any are left."""
         if self._unpublished:
             self._events.publish(self._unpublished.popleft())
         return bool(self._unpublished)

@@ -1,4 +1,4 @@
-"""The owner of sessions: answers the questions of the delivery core about them."""
+"""The owner of sessions: implements the delivery core's port to them."""
 
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -29,9 +29,9 @@ _DEFAULT = {choice.value: DefaultErrorHandler(choice) for choice in OnUserExcept
 
 
 class SessionOwner:
-    """The sessions' owner, for `Settlement`."""
+    """Implements the delivery core's port to the owner of receivers."""
 
-    # Set by `serve`: the ends of sessions need the settlement, which needs this owner.
+    # Set by `serve`, because the ends of sessions need the settlement, which needs this owner.
     _ends: SessionEnds
 
     def __init__(
@@ -47,12 +47,12 @@ class SessionOwner:
         # The channel of dead letters.
         self._channel = state.channels.named(CHANNEL)
         self._rules = state.rules
-        # Letters to report to subscribers, and the step that follows the last one.
+        # Letters to announce to subscribers, and the step after the last one.
         self._unannounced: deque[tuple[UnwrittenLetter, Callable[[], None] | None]] = deque()
         self._has_limits = any(rule.max_attempts is not None for rule in state.rules.all)
 
     def serve(self, ends: SessionEnds) -> None:
-        """Set what ends sessions."""
+        """Set the part that ends sessions."""
         self._ends = ends
 
     def fail_session(self, session: Session, code: ErrorCode) -> None:
@@ -70,7 +70,7 @@ class SessionOwner:
             self._state.backlog.add(self._announce_next)
 
     def _announce_next(self, now: float) -> bool:
-        """Report some letters; return whether any are left."""
+        """Announce some letters. Returns whether any are left."""
         if self._unannounced:
             dead, done = self._unannounced.popleft()
             try:
@@ -88,7 +88,7 @@ class SessionOwner:
     def reached(self, channel: str, now: float) -> Iterator[str]:
         found = self._state.channels.get(channel)
         for session in () if found is None else self._state.routes.receivers(found):
-            # Holds change nothing for sessions that do not flow, or that cannot refuse.
+            # Holds affect only sessions that flow and can refuse.
             if session.can_refuse and not session.has_left and session.flows(now):
                 yield session.person
 
@@ -131,12 +131,12 @@ class SessionOwner:
         is_plain = session.terms is None and session.queue.settling is SettledBy.WRITTEN
         if is_plain and not session.has_shared_queue:
             return False
-        # A service's answer is only for its caller, and only while it waits.
+        # A service's answer is useful only to its caller, and only while it waits.
         is_answer = channel.startswith(SERVICES) and not is_ptp(channel)
         return not is_answer and self._rules.named(channel).dead_letters
 
     def policy(self, session: Session) -> Mapping[str, Any] | None:
         if session.terms is None:
             return None
-        # Others read these terms, so the secret is left out.
+        # Other clients read these terms, so the secret is left out.
         return {k: v for k, v in session.terms.to_json().items() if k != "secret"}

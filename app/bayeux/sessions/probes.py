@@ -10,11 +10,11 @@ from holdfast.delivery.guard.probe import Probe
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.routing.hub import Hub
 
-# Searches begin at places that are spread evenly, wherever the next one is: receivers that refuse
-# everything may have subscribed one after another.
+# Searches start at evenly spread positions: receivers that refuse everything may have subscribed
+# one after another.
 _SPREAD = 0.618033988749895
-# Per tick: channels to probe, receivers to look at on each, messages in each queue, and messages
-# of all queues.
+# Per tick: channels to probe, receivers to look at on each, messages in each queue, and messages in
+# all queues.
 _TRIES = 10
 _LOOKS = 200
 _DEPTH = 500
@@ -30,7 +30,7 @@ class Probes:
         self._channels = channels
 
     def tick(self, now: float) -> None:
-        """Probe the channels whose time has come."""
+        """Probe the channels that are due."""
         probes = self._guard.probes
         if not probes:
             return
@@ -40,20 +40,20 @@ class Probes:
                 probe.give_up(now)
 
     def _try(self, name: str, probe: Probe, now: float) -> bool:
-        """Start a probe; return False if no receiver was found."""
+        """Start a probe. Returns False if no receiver was found."""
         found = self._find(name, probe, now)
         probe.searches += 1
         if found is None:
             return False
         session, message = found
         probe.begin(session, message, now)
-        # A late verdict counts, too.
+        # A late verdict counts too.
         self._guard.watch(now)
         self._hub.flow_again(session)
         return True
 
     def _find(self, name: str, probe: Probe, now: float) -> tuple[Session, Message] | None:
-        """Return a receiver and message, if possible of a publisher without a refusal."""
+        """Return a receiver and a message, preferably of a publisher without a refusal."""
         second_best, room = None, _MESSAGES
         for session in self._candidates(name, probe.searches, now):
             for message in islice(_waiting(session), min(room, _DEPTH)):
@@ -67,7 +67,7 @@ class Probes:
         return second_best
 
     def _candidates(self, name: str, searches: int, now: float) -> Iterator[Session]:
-        """Yield the receivers that may be given a message of the channel now."""
+        """Yield the receivers that can get a message of the channel now."""
         channel = self._channels.get(name)
         receivers = () if channel is None else self._hub.routes.receivers(channel)
         first = int(searches * _SPREAD % 1.0 * len(receivers))

@@ -15,7 +15,7 @@ _QUESTIONS = 16
 
 
 class Reauthorizations:
-    """Begins the reviews of sessions."""
+    """Starts the reviews of sessions."""
 
     def __init__(
         self, state: ServerState, owner: SessionOwner, undelivered: Undelivered[Session]
@@ -25,9 +25,9 @@ class Reauthorizations:
         self._undelivered = undelivered
 
     def reauthorize(self, session: Session) -> None:
-        """Ask again for the rights to all subscriptions and queued messages of the session.
+        """Review the session's rights to its subscriptions and queued messages.
 
-        The review runs from the end of the turn; until it ends, nothing is handed over.
+        The review starts when the turn ends. Until it is complete, nothing is handed over.
         """
         if session.is_gone:
             return
@@ -77,24 +77,24 @@ class Reauthorization(RightsReview):
         self._owner = owner
         self._undelivered = undelivered
         self._session = session
-        # The subscriptions, and channels of queued messages, that are still to be asked about.
+        # The subscriptions, and the channels of queued messages, still to be reviewed.
         self._patterns = list(patterns)
         self._channels: list[str] = []
         # The answers so far, by channel or pattern.
         self._answers: dict[str, bool] = {}
-        # Whether the session may have what they keep, by channel of queued messages.
+        # By channel of queued messages: whether the session may read the history.
         self._may_catch_up: dict[str, bool] = {}
         self._has_failed = False
 
     def begin_anew(self) -> None:
-        """Restart the review: the rights have changed again."""
+        """Restart the review, because the rights have changed again."""
         self._patterns = list(self._session.subscriptions)
         self._channels = []
         self._answers.clear()
         self._may_catch_up.clear()
 
     def go_on(self, now: float) -> bool:
-        """Ask some questions; return whether any are left."""
+        """Ask some questions. Returns whether any are left."""
         session = self._session
         if not session.is_gone:
             for _ in range(_QUESTIONS):
@@ -110,7 +110,7 @@ class Reauthorization(RightsReview):
         return False
 
     def _ask_next(self) -> bool:
-        """Ask the next question; return False if there is none."""
+        """Ask the next question. Returns False if there is none."""
         if self._patterns:
             pattern = self._patterns.pop()
             self._answers[pattern] = self._may_have(pattern)
@@ -118,7 +118,7 @@ class Reauthorization(RightsReview):
                 self._state.subscriptions.lose(self._session, pattern)
             return True
         if not self._channels:
-            # Messages on other channels may have come meanwhile.
+            # Messages on other channels may have arrived in the meantime.
             routed = self._session.queue.routed_channels(self._session.key)
             self._channels = list(routed.difference(self._may_catch_up))
         if not self._channels:
@@ -148,7 +148,7 @@ class Reauthorization(RightsReview):
         except Refused:
             return False
         except BaseException:
-            # A policy that fails grants nothing, as with a subscribe, and cannot end the server.
+            # A policy that fails grants nothing, as for a subscribe, and cannot end the server.
             if not self._has_failed:
                 self._state.log.exception("session %s could not be reauthorized", session.key)
             self._has_failed = True
@@ -156,7 +156,7 @@ class Reauthorization(RightsReview):
         return True
 
     def _withdraw(self) -> None:
-        """Remove messages from the queue that the session may no longer receive."""
+        """Remove messages that the session may no longer receive from its queue."""
         denied = _denied(self._answers)
         without_history = _denied(self._may_catch_up)
         if not (denied or without_history):

@@ -1,4 +1,4 @@
-"""Replay of dead letters into the queues of living sessions."""
+"""Replays dead letters into the queues of living sessions."""
 
 from collections.abc import Callable, Sequence
 from typing import TypeVar
@@ -13,7 +13,7 @@ from holdfast.delivery.messages.message import Message
 from holdfast.delivery.routing.hub import Hub
 from holdfast.delivery.waiting.work_queues import PREFIX, WorkQueues
 
-# The maximum age of the list of sessions without chosen names, if sessions were added since.
+# The maximum age of the list of unnamed sessions, if sessions were added since.
 _FRESH_S = 1.0
 
 # A session name and the id of a message.
@@ -24,7 +24,7 @@ class Replaying:
     """The receivers of a replay.
 
     Args:
-        clock: Monotonic seconds, as the server counts them.
+        clock: Returns monotonic seconds, as the server counts them.
     """
 
     def __init__(
@@ -43,26 +43,26 @@ class Replaying:
         self._notices = notices
         self._clock = clock
         # Client ids by session name. There may be a hundred thousand, with letters of sessions that
-        # ended long ago.
+        # ended long before.
         self._unnamed: dict[str, str] = {}
         self._created = 0
         self._listed_at = float("-inf")
 
     def is_durable(self, key: str) -> bool | None:
-        """Return whether the session is durable; None if there is no session of this name."""
+        """Return whether the session is durable, or None if it does not exist."""
         session = self._find(key)
         return None if session is None else session.is_durable
 
     def is_away(self, key: str) -> bool:
-        """Return whether messages for this session wait until its client comes back."""
+        """Return whether messages for this session wait until its client returns."""
         session = self._find(key)
         return session is not None and session.is_absent and not session.has_shared_queue
 
     def deliver(self, key: str, message: Message, letter: int) -> None:
-        """Queue the message of a dead letter; for a durable session, the store has it already."""
+        """Queue the message of a dead letter. For a durable session, the store has it already."""
         session = self._find(key)
         if session is not None:
-            # The store puts it in the place of its first publish, and the queue does the same.
+            # The store puts it in the position of its first publish, and so does the queue.
             message.is_late = session.queue.is_mixed = True
             if session.has_shared_queue:
                 # Receivers that refused it before may get it again.
@@ -81,7 +81,7 @@ class Replaying:
         return set() if session is None else set(session.queue.ids())
 
     def _dead_letter(self, key: str, message: Message, letter: int) -> None:
-        """Dead-letter the message again: the session ended during its replay."""
+        """Dead-letter the message again, because the session ended during its replay."""
         text = "the session ended before the replay reached it"
         another = DeadLetter.of(
             message,

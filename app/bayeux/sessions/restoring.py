@@ -1,4 +1,4 @@
-"""Restores sessions and their queues after a restart, from what `store/loading.py` read."""
+"""Restores sessions and their queues after a restart, from data that `store/loading.py` read."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -27,7 +27,7 @@ from holdfast.delivery.queues.queue import CallbackQueue
 from holdfast.delivery.requests.reply_channels import ReplyChannel
 
 _NS_PER_US = 1000
-# Of messages without marks: those of an ended session are gone before the last of very many
+# For messages without marks: the marks of an ended session are gone before the last of very many
 # messages has returned.
 _UNKNOWN = FormerAttempts(attempts=1, redelivered=1, trail=())
 
@@ -38,7 +38,7 @@ def restore(
     entries: list[tuple[Mark, Message]],
     now: float,
 ) -> Session:
-    """Restore the session with its queue and subscriptions; its deadlines start again."""
+    """Restore the session, its queue and its subscriptions. Its deadlines start again."""
     state = life.state
     queue = CallbackQueue(state.options.queue_limits, state.counters)
     session = state.sessions.draft(queue)
@@ -89,14 +89,14 @@ def _await_client(life: SessionLife, session: Session, record: SessionRecord, no
         session.transport = ConnectionType.LONG_POLLING.value
         life.clock.await_return(session, now)
     else:
-        # Only if the client had left: other records say when they were written last.
+        # Only if the client had left. Other records contain the time at which they were written.
         session.seen_ms = record.seen_ms
         session.advance(SessionInput.LEAVE)
         life.clock.detach(session, now)
 
 
 def _identify(session: Session, record: SessionRecord, rights: Rights) -> None:
-    """Restore who the session's client is."""
+    """Restore the identity of the session's client."""
     identity = session.identity
     identity.browser = record.browser
     identity.needs_cookie, identity.is_of_page = record.needs_cookie, record.is_of_page
@@ -125,7 +125,7 @@ def _subscribe(life: SessionLife, session: Session, record: SessionRecord) -> No
         try:
             qos = SubscribeQos.of(record.subscription_qos.get(name, {}), is_kept=True)
         except QosInvalid as invalid:
-            # Without its filter, the subscription would bring messages that nobody asked for.
+            # Without its filter, the subscription would deliver unwanted messages.
             state.log.warning("%s has lost its subscription to %s: %s", session.name, name, invalid)
             lost.append(name)
         else:
@@ -137,9 +137,10 @@ def _subscribe(life: SessionLife, session: Session, record: SessionRecord) -> No
 
 
 def restore_without_session(life: SessionLife, key: str, messages: Sequence[Message]) -> None:
-    """Restore a shared queue or the history of a channel; settle what ended sessions left.
+    """Restore a shared queue or a channel's history; settle the rest of ended sessions.
 
-    Messages to the subject of an ended session return to the queue of the subject, work to its own.
+    Messages to the subject of an ended session return to the subject's queue, work to its work
+    queue.
     """
     state = life.state
     if key.startswith("/"):
@@ -174,7 +175,7 @@ def _restore_history(life: SessionLife, name: str, messages: Sequence[Message]) 
 def _may_have(session: Session, channel: str) -> bool:
     """Return whether the session may receive the channel: system events need a valid warrant.
 
-    Presence is a matter of rights.
+    Presence channels depend on rights instead.
     """
     return (
         session.identity.has_role or not channel.startswith(SYSTEM) or channel.startswith(PRESENCE)
@@ -182,7 +183,7 @@ def _may_have(session: Session, channel: str) -> bool:
 
 
 def _withhold(life: SessionLife, session: Session, messages: list[Message]) -> None:
-    """Discard messages that the session may no longer receive, before anybody takes it over."""
+    """Discard messages that the session may no longer receive, before a client takes it over."""
     withheld = [message for message in messages if not _may_have(session, message.channel)]
     if withheld:
         life.state.counters.restored += len(withheld)
@@ -216,7 +217,7 @@ def _refill(
             continue
         queue.count += 1
         queue.size += len(message.wire)
-        # Older marks of returned entries have no last number: their position stands in for it.
+        # Older marks of returned entries have no last number. Their position replaces it.
         entry = Entry(message, abs(mark.seq) or mark.position, mark.batch)
         entry.place = mark.position
         entry.attempts, entry.redelivered = mark.attempts, mark.redelivered

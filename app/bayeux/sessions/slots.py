@@ -1,4 +1,4 @@
-"""Session slots: sessions without a client are evicted for new ones."""
+"""Session slots: sessions without a client are evicted to make room for new ones."""
 
 from holdfast.bayeux.advice import reconnect_advice
 from holdfast.bayeux.expiry.unconnected import UnconnectedSessions
@@ -11,14 +11,14 @@ from holdfast.delivery.settling.undelivered import Undelivered
 
 _USED_UP = CODES["resource.exhaust"]
 _WHY = "its client was away, and its session slot was needed"
-# One of this many slots is freed before it is needed.
+# One in this many slots is freed before it is needed.
 _SPARE = 16
 # For a handshake, only a session with at most this many entries is evicted.
 _FEW = 64
 
 
 class SessionSlots:
-    """Gives session slots, and evicts the idlest unconnected sessions when they run out."""
+    """Assigns session slots, and evicts the longest idle unconnected sessions when they run out."""
 
     def __init__(
         self,
@@ -34,7 +34,7 @@ class SessionSlots:
         options = self._state.options
         self._most = options.max_sessions
         self._spare = max(self._most // _SPARE, 1)
-        # The number of unconnected sessions that are never evicted.
+        # How many unconnected sessions are never evicted.
         self._left_alone = int(self._most * options.unconnected_share)
         self._is_clearing = False
         self.evicted = 0
@@ -63,7 +63,7 @@ class SessionSlots:
         return idlest
 
     def tick(self, now: float) -> None:
-        """Free slots before they are needed, in as many turns as necessary."""
+        """Free slots before they are needed, over as many turns as necessary."""
         if not self._is_clearing and self._should_clear():
             self._is_clearing = True
             self._state.backlog.begin(self._clear_one, now)
@@ -73,7 +73,7 @@ class SessionSlots:
         return is_short and self._idlest() is not None and not self._undelivered.is_congested
 
     def _clear_one(self, now: float) -> bool:
-        """Evict one session; return whether more must be evicted."""
+        """Evict one session. Returns whether more must be evicted."""
         idlest = self._idlest()
         try:
             if idlest is not None:
@@ -86,11 +86,11 @@ class SessionSlots:
         return self._is_clearing
 
     def free(self) -> int:
-        """Return how many sessions may be made before any is evicted."""
+        """Return how many sessions can be opened before one is evicted."""
         return self._most - len(self._state.sessions) - self._state.handshakes_pending
 
     def _idlest(self) -> Session | None:
-        """Return the session to evict next; None if all may stay."""
+        """Return the session to evict next, or None if all may stay."""
         if len(self._unconnected.handshaken) > self._spare:
             return next(iter(self._unconnected.handshaken))
         if len(self._unconnected.absent) > self._left_alone:
@@ -103,12 +103,12 @@ class SessionSlots:
 
 
 def busy(state: ServerState) -> Refused:
-    """Return the refusal for lack of slots or time."""
+    """Return the refusal of a handshake for lack of slots or time."""
     return later(state, ErrorReply.SERVER_BUSY)
 
 
 def later(state: ServerState, error: ErrorReply) -> Refused:
-    """Return a refusal whose advice lets each client retry at a random moment."""
+    """Return a refusal that advises each client to retry at a random moment."""
     admission = state.admission
     delay_s = admission.spread_s(len(state.sessions)) if state.is_stopping else admission.delay_s()
     return Refused(error, advice=reconnect_advice(state.options, "handshake", delay_s))

@@ -13,7 +13,7 @@ from holdfast.delivery.queues.queue import CallbackQueue, QueueLimits
 
 
 def find(sessions: Sessions, key: str) -> Session | None:
-    """Return the session of this name, whether its client or the server chose it."""
+    """Return the session of this name, whether the client or the server chose it."""
     named = sessions.named(key)
     if named is not None:
         return named
@@ -47,7 +47,7 @@ def wall_ms(node: Node, moment: float, now: float) -> int:
 def since_ms(
     node: Node, session: Session, state: dispatcher.DispatcherState, now: float
 ) -> int | None:
-    """Return since when the dispatcher has been in the state; None if it is in another."""
+    """Return when the dispatcher entered the state, or None if it is in another one."""
     if session.connection_state is not state:
         return None
     since = None if session.dispatcher is None else session.dispatcher.since
@@ -55,12 +55,12 @@ def since_ms(
 
 
 def is_stalled(session: Session) -> bool:
-    """Return whether the bytes sent last have not left yet."""
+    """Return whether the last bytes sent have not left yet."""
     return any(way is not None and way.is_draining() for way in (session.pipe, session.carrier))
 
 
 def expires_ms(options: Options, node: Node, session: Session, now: float) -> int | None:
-    """Return when the session ends unless its client returns; None if it does not expire."""
+    """Return when the session ends unless its client returns, or None if it does not expire."""
     if session.ends_at:
         return wall_ms(node, session.ends_at, now)
     if session.has_connection or session.is_absent:
@@ -96,7 +96,7 @@ def last_seen_ms(options: Options, node: Node, session: Session, now: float) -> 
 
 
 def first_entries(queue: CallbackQueue, count: int) -> Iterator[Entry]:
-    """Yield the first entries in delivery order; new ones have `seq` 0."""
+    """Yield the first entries in delivery order. New ones have `seq` 0."""
     count = max(count, 0)
     tried = queue.tried()[:count]
     yield from tried

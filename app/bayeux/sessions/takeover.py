@@ -1,4 +1,4 @@
-"""Gives a named session to a new client, or leaves it waiting for one; `claims` says who may."""
+"""Gives a named session to a new client, or leaves it waiting. `claims` decides who may have it."""
 
 from holdfast.bayeux.advice import reconnect_advice
 from holdfast.bayeux.session import Session
@@ -11,7 +11,7 @@ from holdfast.delivery.waiting.subjects import DENIED
 
 
 def take_over(life: SessionLife, session: Session, draft: Session, now: float) -> None:
-    """Make the client that handshook with `draft` the session's client."""
+    """Make the client of the handshake `draft` the session's client."""
     state = life.state
     before = None if session.dispatcher is None else session.dispatcher.state
     _dismiss_client(life, session)
@@ -27,7 +27,7 @@ def take_over(life: SessionLife, session: Session, draft: Session, now: float) -
         state.sessions.usages.claim(session)
         life.login_events.began(session)
     else:
-        # A restored session counts for no address yet.
+        # A restored session does not count for an address yet.
         state.sessions.usages.add(session)
     session.timeout_s = draft.timeout_s
     session.interval_s = session.rest_interval_s = draft.interval_s
@@ -44,7 +44,7 @@ def take_over(life: SessionLife, session: Session, draft: Session, now: float) -
         life.undelivered.dead_letter_all(session, DENIED, "", now)
     state.journal.session(session, "taken_over")
     if not state.rights.are_open:
-        # This client may have fewer rights than the one before.
+        # This client may have fewer rights than the previous one.
         life.reauthorizations.reauthorize(session)
     _take_dispatcher(life, session, draft, now)
     if was_away and session.dispatcher is not None:
@@ -57,14 +57,14 @@ def take_over(life: SessionLife, session: Session, draft: Session, now: float) -
 
 
 def _take_reply_channel(session: Session, draft: Session) -> None:
-    """Keep the channel of replies for a client that knows it; others must not get its replies."""
+    """Keep the reply channel for a client that knows it. Other clients must not get its replies."""
     old, new = session.reply_channel, draft.reply_channel
     if new is not None and (old is None or new.resumes != old.name):
         session.reply_channel = new
 
 
 def _take_queue(life: SessionLife, session: Session, draft: Session, now: float) -> None:
-    """Return the old client's entries in flight to the queue, on the new client's terms."""
+    """Return the old client's in-flight entries to the queue, under the new client's terms."""
     queue = session.queue
     life.hand_overs.change_hands(session, now)
     queue.take_terms(draft.queue)
@@ -86,11 +86,11 @@ def _take_dispatcher(life: SessionLife, session: Session, draft: Session, now: f
 
 
 def leave(life: SessionLife, session: Session, now: float, reconnect: str = "none") -> None:
-    """Let the client go; the session waits for it under its name."""
+    """Detach the client. The session waits for it under its name."""
     _dismiss_client(life, session, reconnect)
     life.hand_overs.change_hands(session, now)
     session.advance(SessionInput.LEAVE)
-    # Now it is known, and not from an earlier process.
+    # The time is known now, and not from an earlier process.
     session.seen_ms = 0
     life.state.work.relieve(session)
     life.state.journal.session(session, "left")
@@ -100,7 +100,7 @@ def leave(life: SessionLife, session: Session, now: float, reconnect: str = "non
 
 
 def log_out(life: SessionLife, session: Session, now: float) -> None:
-    """Remove the session's client, which may handshake again; a session without a name ends."""
+    """Detach the session's client, which may handshake again. An unnamed session ends."""
     if session.has_left:
         return
     if session.terms is not None and session.terms.is_named:
@@ -112,7 +112,7 @@ def log_out(life: SessionLife, session: Session, now: float) -> None:
 
 
 def _dismiss_client(life: SessionLife, session: Session, reconnect: str = "none") -> None:
-    """Remove the session's client."""
+    """Detach the session's client."""
     advice = reconnect_advice(life.state.options, reconnect)
     life.answers.refuse_held(session, Refused(ErrorReply.SESSION_UNKNOWN, advice=advice))
     pipe = session.pipe

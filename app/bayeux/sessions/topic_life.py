@@ -1,4 +1,4 @@
-"""The life of topics: the effects of their changes, their destroy timers, their erasure."""
+"""The life cycle of topics: the effects of changes, destroy timers, erasure."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
@@ -14,12 +14,12 @@ from holdfast.delivery.settling.undelivered import Undelivered
 from holdfast.delivery.topics.configured import ORDINARY_CONFIG, HistoryDepth, Topic, TopicRecord
 from holdfast.delivery.topics.states import TopicState
 
-# Topics that one tick ends, about 10 us each.
+# How many topics one tick ends, about 10 us each.
 _MOST = 1000
 
 
 class TopicLife:
-    """Ends topics that nothing refers to, and erases topics."""
+    """Ends topics without references, and erases topics."""
 
     def __init__(
         self, state: ServerState, owner: SessionOwner, undelivered: Undelivered[Session]
@@ -42,7 +42,7 @@ class TopicLife:
             if topic.state is TopicState.UNREFERENCED:
                 self._let_end(topic)
             if topic.state is TopicState.DEAD and topics.get(topic.name) is None:
-                # Messages from before the channel became a topic did not keep it alive.
+                # Messages published before the channel became a topic did not keep it alive.
                 self._state.hub.histories.forget(topic.name)
             record = topics.record(topic)
             if record != topic.stored:
@@ -64,20 +64,20 @@ class TopicLife:
             self._state.topics.time_out(topic)
 
     def expect(self, records: Mapping[str, TopicRecord]) -> None:
-        """Note the stored records of topics, before sessions and histories are restored."""
+        """Set the stored records of topics. Call it before sessions and histories are restored."""
         self._found = records
         own = [each.config for each in records.values() if each.config is not None]
         if any(config.depth is not None for config in own):
             self._state.keep_history()
 
     def depth(self, name: str, rule: ChannelRule) -> HistoryDepth | None:
-        """Return how much of its history a channel keeps over the start."""
+        """Return the depth of a channel's history that the start preserves."""
         record = self._found.get(name)
         own = None if record is None else record.config
         return depth_of(rule, own or ORDINARY_CONFIG)
 
     def restore(self) -> None:
-        """Restore topics, once sessions and histories are restored; their timers start again."""
+        """Restore topics, after sessions and histories. Their timers start again."""
         topics, records = self._state.topics, self._found
         self._found = {}
         if not (records or topics.are_used):
@@ -90,7 +90,7 @@ class TopicLife:
                 topic.keep()
         for receiver in (*self._state.sessions, *self._state.waiting_places.queues()):
             for message in receiver.queue.messages():
-                # Neither a replay nor the news of its end is a message of the topic.
+                # Neither a replay nor the event that announces its end is a message of the topic.
                 if message.is_routed:
                     message.topic = self._restored(known, message.channel, records)
                     receiver.queue.refer(message)
@@ -111,7 +111,7 @@ class TopicLife:
         return known[name]
 
     def save_again(self) -> None:
-        """Store all topics: the store has lost everything."""
+        """Store all topics again, because the store has lost everything."""
         topics = self._state.topics
         for topic in topics:
             topic.stored = topics.record(topic)
@@ -127,7 +127,7 @@ class TopicLife:
         now: float,
         done: Callable[[], None] | None = None,
     ) -> None:
-        """Erase the topic, now or, if many receivers are concerned, over several turns.
+        """Erase the topic, over several turns if there are many receivers.
 
         Then call `done`.
         """
@@ -135,7 +135,7 @@ class TopicLife:
         self._state.backlog.begin(work if done is None else Works([work], done).go_on, now)
 
     def when_kept(self, done: Callable[[], None]) -> bool:
-        """Call `done` when the store has all earlier changes, at once if the store is away.
+        """Call `done` when the store has all earlier changes; at once if the store is unavailable.
 
         Returns whether the store has them.
         """
@@ -171,6 +171,6 @@ class TopicLife:
         return erasure.go_on
 
     def _receivers(self) -> Iterator[Session]:
-        """Yield all who have queues, as they are when it comes to them."""
+        """Yield all sessions with queues, as they are at that moment."""
         yield from self._state.waiting_places.queues()
         yield from [*self._state.sessions]

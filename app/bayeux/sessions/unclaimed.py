@@ -18,7 +18,7 @@ from holdfast.delivery.waiting.subjects import UNKNOWN
 class UnclaimedSessions:
     """Creates these sessions as if a client had made a handshake with the name, and left.
 
-    Until a client comes, they take no messages of their subject.
+    Until a client comes, they take no messages to their subject.
     """
 
     def __init__(self, life: SessionLife, slots: SessionSlots) -> None:
@@ -27,7 +27,7 @@ class UnclaimedSessions:
     def open(
         self, destination: Destination, size: int, sender: Session | None, now: float
     ) -> Session:
-        """Create one for a message of this size. Raises `Undeliverable` before any change."""
+        """Create a session for a message of this size. Raises `Undeliverable` before any change."""
         life, state = self._life, self._life.state
         if not state.options.ptp_create_session:
             raise Undeliverable(UNKNOWN)

@@ -1,4 +1,4 @@
-"""Work that one turn of the event loop has no time for, continued in later turns."""
+"""Work that does not fit into one turn of the event loop and continues in later turns."""
 
 import logging
 from collections import Counter, deque
@@ -7,18 +7,18 @@ from typing import Final
 
 log = logging.getLogger(__name__)
 
-# Work that fails so often in succession is given up.
+# Work that fails this many times in a row is dropped.
 _MOST_FAILURES: Final = 1000
 
-# Does a piece of work at the given time; returns whether any is left. It turns to the next piece
+# Does a piece of work at the given time. Returns whether any is left. It advances to the next piece
 # before it does this one, so that a piece that fails is not done again.
 Work = Callable[[float], bool]
-# Runs later, with the time, for example once the store has answered.
+# Runs later with the time, for example once the store has answered.
 Step = Callable[[float], None]
 
 
 class Works:
-    """Works done one after another, each begun when the one before it has ended."""
+    """A queue of works. Each starts when the previous one has ended."""
 
     def __init__(self, works: Iterable[Work], done: Callable[[], None]) -> None:
         self._works = iter(works)
@@ -26,7 +26,7 @@ class Works:
         self._current: Work | None = None
 
     def go_on(self, now: float) -> bool:
-        """Do one piece of the present work, or what follows the last."""
+        """Do one piece of the current work, or start the next work."""
         work = self._current or next(self._works, None)
         if work is None:
             self._done()
@@ -38,11 +38,11 @@ class Works:
 
 
 class Backlog:
-    """Does one piece of each work in rotation until the turn's time is over.
+    """Does one piece of each work in rotation until the turn is over.
 
     Args:
-        wake: Asks for another turn.
-        is_turn_over: Returns whether the turn's time is over.
+        wake: Requests another turn.
+        is_turn_over: Returns whether the turn is over.
     """
 
     def __init__(self, wake: Callable[[], None], is_turn_over: Callable[[], bool]) -> None:
@@ -56,7 +56,7 @@ class Backlog:
         self.failures = 0
 
     def __bool__(self) -> bool:
-        """Whether anything is left."""
+        """Whether any work is left."""
         return bool(self._works) or bool(self._steps)
 
     def begin(self, work: Work, now: float) -> None:
@@ -70,12 +70,12 @@ class Backlog:
         self._wake()
 
     def at_turn_end(self, step: Step) -> None:
-        """Run the step at the end of the turn before other work: somebody waits for it."""
+        """Run the step at the end of the turn, before other work: a client waits for it."""
         self._steps.append(step)
         self._wake()
 
     def end_turn(self, now: float) -> None:
-        """Run the steps for the end of the turn that it has time for, at least one."""
+        """Run steps at the end of the turn until it is over, at least one."""
         steps = self._steps
         while steps:
             step = steps.popleft()
@@ -88,9 +88,9 @@ class Backlog:
                 return
 
     def go_on(self, now: float) -> None:
-        """Do the work that the turn has time for, at least one piece.
+        """Do work until the turn is over, at least one piece.
 
-        Asks for another turn if work or steps are left.
+        Requests another turn if work or steps are left.
         """
         works = self._works
         while works:
@@ -103,7 +103,7 @@ class Backlog:
             self._wake()
 
     def _do_piece(self, work: Work, now: float) -> bool:
-        """Do one piece; return whether any is left. Others must not suffer if it fails."""
+        """Do one piece. Returns whether any is left. A failure must not affect other work."""
         try:
             is_left = work(now)
         except BaseException:
@@ -113,7 +113,7 @@ class Backlog:
         return is_left
 
     def _goes_on_failing(self, work: Work) -> bool:
-        """Log the first failure in succession; return whether the work goes on."""
+        """Log the first failure in a row. Returns whether the work goes on."""
         self.failures += 1
         self._failing[work] += 1
         if self._failing[work] == 1:

@@ -7,7 +7,7 @@ from holdfast.delivery.messages.session_record import HoldRecord, SessionRecord
 
 
 class ChangedSession:
-    """A session that has changed in this turn, and may change again before the turn ends."""
+    """A session that changed in this turn, and may change again before the turn ends."""
 
     __slots__ = ("_node", "_session", "key")
 
@@ -21,7 +21,7 @@ class ChangedSession:
 
 
 def record_of(session: Session, now_ms: int) -> SessionRecord:
-    """Return the session's record for the store."""
+    """Return the record of the session to store."""
     terms, identity = session.terms, session.identity
     hold = None if session.dispatcher is None else session.dispatcher.hold_record
     return SessionRecord(

@@ -8,13 +8,13 @@ from holdfast.delivery.topics.configured import TopicConfig
 
 
 class ChannelRules:
-    """The rules of patterns; for each channel, that of the most specific pattern applies."""
+    """The rules of patterns. The rule of the most specific pattern applies to a channel."""
 
     def __init__(self, channels: Channels, rules: Mapping[str, ChannelRule]) -> None:
         self._channels = channels
         self._rules = rules
         self.all = rules.values()
-        # Patterns for some of whose channels a rule says that they keep nothing.
+        # Patterns that match some channels whose rule disables history.
         self._keep_partly = {
             pattern
             for name, rule in rules.items()
@@ -32,27 +32,27 @@ class ChannelRules:
         return ORDINARY_RULE
 
     def named(self, name: str) -> ChannelRule:
-        """Return the rule of the channel with this name, or the ordinary one if there is none."""
+        """Return the rule of the channel with this name, or the default rule."""
         channel = self._channels.get(name) if self._rules else None
         return ORDINARY_RULE if channel is None else self.of(channel)
 
     def is_guarded(self, name: str) -> bool:
-        """Return whether the rule of the channel with this name has it guarded."""
+        """Return whether the rule of this channel enables the guard."""
         return self.named(name).is_guarded
 
     def has_presence(self, channel: Channel) -> bool:
-        """Return whether the channel's rule asks for presence."""
+        """Return whether the channel's rule enables presence."""
         return self.of(channel).has_presence
 
     def topic(self, name: str) -> TopicConfig | None:
-        """Return the configuration of the channel if it is a topic by its rule."""
+        """Return the configuration of the channel if its rule makes it a topic."""
         channel = self._channels.get(name)
         if channel is None or channel.kind is not Kind.BROADCAST:
             return None
         return self.of(channel).topic
 
     def keeps_all(self, pattern: Channel) -> bool:
-        """Return whether all channels that the pattern can match keep messages by their rules."""
+        """Return whether all channels that the pattern matches keep messages by their rules."""
         if not pattern.is_wild:
             return self.of(pattern).history is not None
         rules = self._rules

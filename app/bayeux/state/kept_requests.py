@@ -1,4 +1,4 @@
-"""Outstanding requests of durable sessions, which go on after a restart."""
+"""Outstanding requests of durable sessions, which continue after a restart."""
 
 from collections.abc import Collection, Mapping
 
@@ -14,12 +14,12 @@ from holdfast.delivery.requests.outstanding import Requests
 from holdfast.delivery.requests.request import ReplyMode, Request
 from holdfast.delivery.requests.stored_fields import REPLIED, SILENT, refusal_of, responder_of
 
-# What a record that cannot be read raises.
+# What an unreadable record raises.
 _UNREADABLE = (LookupError, TypeError, ValueError)
 
 
 def reopen_all(state: ServerState, fields: Mapping[str, bytes], now: float) -> None:
-    """Continue the requests of an earlier process, whose sessions are restored already."""
+    """Continue the requests of an earlier process. Their sessions must be restored already."""
     said: dict[str, dict[str, bytes]] = {}
     for field, value in fields.items():
         address, responder = responder_of(field)
@@ -35,7 +35,7 @@ def reopen_all(state: ServerState, fields: Mapping[str, bytes], now: float) -> N
                 continue
         except _UNREADABLE as error:
             state.log.error("request %s is unreadable and ends: %r", address, error)
-        # Its requester has ended, or the process was killed before it could remove all fields.
+        # The requester has ended, or the process was killed before it could remove all fields.
         left |= dict.fromkeys((address, *(f"{address} {key}" for key in spoken)), b"")
     if left:
         state.store.save_requests(left)
@@ -44,7 +44,7 @@ def reopen_all(state: ServerState, fields: Mapping[str, bytes], now: float) -> N
 def _reopen(
     state: ServerState, session: Session, kept: Json, spoken: Mapping[str, bytes], now: float
 ) -> None:
-    """Continue a request of the session; `spoken` has what responders said, by their names."""
+    """Continue a request of the session. `spoken` is what responders said, by name."""
     deadline_ms, now_ms = kept["deadline_ms"], state.node.now_ms()
     request = Request(
         state.requests,
@@ -69,7 +69,7 @@ def _reopen(
 
 
 def _hear(request: Request[Session], key: str, said: bytes) -> None:
-    """Note what a responder has said to the earlier process."""
+    """Record what a responder said to the earlier process."""
     if said == REPLIED:
         request.spoken[key] = REPLIED
         request.replies += 1
@@ -81,7 +81,7 @@ def _hear(request: Request[Session], key: str, said: bytes) -> None:
 
 
 def fields_of(record: SessionRecord) -> RequestFields:
-    """Return the fields of requests that an earlier release kept in the record of a session."""
+    """Return the request fields that an earlier release stored in the record of a session."""
     fields: dict[str, bytes] = {}
     for kept in record.requests:
         address, refusal = kept["address"], kept.get("refusal")
@@ -93,7 +93,7 @@ def fields_of(record: SessionRecord) -> RequestFields:
 
 
 def rejoin(requests: Requests[Session], receivers: Collection[Session]) -> None:
-    """Let restored messages carry their requests again, which wait for these receivers only."""
+    """Attach restored messages to their requests again, which wait for these receivers only."""
     asked = requests.by_message()
     if not asked:
         return

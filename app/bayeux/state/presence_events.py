@@ -1,4 +1,4 @@
-"""`/sys/presence/<channel>`: who joins a channel, who leaves it, and the states of its members."""
+"""`/sys/presence/<channel>`: joins and leaves of a channel's members, and their states."""
 
 from enum import Enum
 from functools import partial
@@ -14,14 +14,14 @@ from holdfast.delivery.basics.node import NS_PER_MS
 from holdfast.delivery.routing.presence import Presence
 from holdfast.delivery.routing.routes import Routes
 
-# Sessions that one event names.
+# How many sessions one event names.
 _MOST_NAMED: Final = 100
-# Events are useless to watchers that return later: they ask who is there.
+# Events are useless to watchers that return later: they ask for the current members.
 _LIFE_MS: Final = 60_000
 
 
 class MemberState(Enum):
-    """Whether a member gets the messages of the channel now."""
+    """Whether a member receives the channel's messages now."""
 
     HERE = "here"
     # Its client has left, or was silent for too long.
@@ -31,7 +31,7 @@ class MemberState(Enum):
 
 
 class PresenceEvents:
-    """Tells watchers who has joined, left or changed: one event for all changes of a turn."""
+    """Informs watchers about joins, leaves and new states: one event for all changes of a turn."""
 
     def __init__(
         self,
@@ -44,8 +44,9 @@ class PresenceEvents:
         self._routes = routes
         self._backlog = backlog
         self._events = events
-        # By channel, the sessions that have changed, and whether they have joined or left. An event
-        # tells their states when it is made, so each is here once, however often it changes.
+        # By channel: the sessions that changed, and whether they joined or left. An event reports
+        # their states at the time it is created, so each session is here once, however often it
+        # changes.
         self._changes: dict[str, dict[Session, bool]] = {}
 
     def note(
@@ -62,7 +63,7 @@ class PresenceEvents:
         sessions[session] = has_moved or sessions.get(session, False)
 
     def _publish_next(self, presence: Presence[Session], now: float) -> bool:
-        """Publish one event; return whether any are left."""
+        """Publish one event. Returns whether any are left."""
         if not self._changes:
             # The last one failed.
             return False
@@ -96,7 +97,7 @@ def _event(presence: Presence[Session], name: str, sessions: dict[Session, bool]
 
 
 def member_of(session: Session, since: int) -> Json:
-    """Return what clients learn of a member."""
+    """Return what clients see of a member."""
     return {
         "subject": session.subject,
         "session": session.name,

@@ -51,7 +51,7 @@ def never() -> bool:
 
 
 class RunLater(Protocol):
-    """Awaits work outside the core, in limited time; calls back with its outcome and the time."""
+    """Awaits work outside the core, with a timeout; calls back with its outcome and the time."""
 
     def __call__(
         self, work: Awaitable[object], done: Callable[[Outcome, float], None], /
@@ -59,7 +59,7 @@ class RunLater(Protocol):
 
 
 class ServerState:
-    """Makes the parts that need no session life; ends no session and answers no request."""
+    """Creates the parts that need no session life. Ends no sessions and answers no requests."""
 
     def __init__(
         self,
@@ -83,13 +83,13 @@ class ServerState:
         # Returns whether divisible work should continue in a later turn.
         self.is_turn_over = is_turn_over
         self._on_ready = on_ready
-        # Whether the web layer knows already that the turn must end with a `flush`.
+        # Whether the web layer already knows that the turn must end with a `flush`.
         self.is_awake = False
         self.is_stopping = False
-        # The number of handshakes that wait for asynchronous extensions.
+        # How many handshakes wait for asynchronous extensions.
         self.handshakes_pending = 0
         self.node = node
-        # Marks the cursors of this store: another store has another epoch.
+        # Identifies the store in cursors: another store has another epoch.
         self.epoch = epoch
         self._plain_cursors = CursorForm(epoch, has_replay_ids=False)
         self._replay_ids = CursorForm(epoch, has_replay_ids=True)
@@ -174,7 +174,7 @@ class ServerState:
             self._on_ready()
 
     def _linger(self, session: Session, message: Message) -> None:
-        """Let `flush` limit the delay of a lazy message."""
+        """Limit, in `flush`, the delay of a lazy message."""
         self.lingering.append((session, message.linger_s or 0.0))
         self.wake()
 
@@ -183,11 +183,11 @@ class ServerState:
         self.store.after(partial(self.backlog.at_turn_end, step))
 
     def cursor_form(self, *, has_replay_ids: bool) -> CursorForm:
-        """Return the form in which sessions have their cursors."""
+        """Return the form in which sessions get cursors."""
         return self._replay_ids if has_replay_ids else self._plain_cursors
 
     def note_refused(self, message: Json, error: ErrorReply) -> None:
-        """Count a message that was refused, if it is a publish."""
+        """Count a refused message if it is a publish."""
         name = message.get("channel")
         channel = self.channels.get(name) if type(name) is str else None
         if channel is None:
@@ -196,13 +196,13 @@ class ServerState:
             self.refused_publishes.note(error.reason, channel.name)
 
     def log_fault(self, session: Session) -> None:
-        """Log that serving a session failed; call it in an `except` clause."""
-        # The failure of one session must not affect the sessions after it.
+        """Log that serving a session failed. Call it in an `except` clause."""
+        # A failure of one session must not affect the sessions after it.
         self.log.exception("session %s could not be served", session.key)
 
     def keep_history(self) -> None:
-        """Expect a channel to keep messages, though its rule does not say so.
+        """Let a channel keep messages although its rule does not say so.
 
-        From now on publishes may wait for the store even if nobody is subscribed.
+        From now on publishes may wait for the store even without subscribers.
         """
         self.keeps_history = self.hub.keeps_history = True

@@ -9,26 +9,26 @@ from holdfast.delivery.basics.channels import Channel, Channels
 from holdfast.delivery.basics.json_text import whole
 
 T = TypeVar("T")
-# Delivers an event to one session only.
+# Delivers an event to a single session.
 Deliver = Callable[[Session, dict[str, Any]], None]
 
 ILLEGAL: Final = "user.illegalArgument"
-# The number of items that one call lists or changes: the maximum, and the default.
+# How many items one call lists or changes: the maximum, and the default.
 _MOST: Final = 1000
 _USUAL: Final = 100
-# Items that take a few microseconds each, between two checks whether the turn is over.
+# How many items, of a few microseconds each, between two checks of the turn budget.
 FEW: Final = 25
 
 
 class CallInvalid(Exception):
-    """The call cannot be carried out; `code` is one of xmlBlaster's error codes."""
+    """The call cannot be carried out. `code` is one of xmlBlaster's error codes."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
         self.code = code
 
     def to_json(self) -> dict[str, Any]:
-        """Return what the caller is told."""
+        """Return the data for the caller."""
         return {"code": self.code, "message": str(self)}
 
 
@@ -52,8 +52,8 @@ class ServiceCall:
         channel: str,
         message: dict[str, Any],
     ) -> None:
-        # The request that carries the call, for the server's own services; and when its handling
-        # began or continued.
+        # The request that carries the call, for the server's own services, and when its handling
+        # started or continued.
         self.exchange = exchange
         self.now = exchange.now
         self.session = session
@@ -65,11 +65,11 @@ class ServiceCall:
         self._is_turn_over = is_turn_over
 
     def carry_out(self, begin: Callable[[], Generator[None, None, T]]) -> T:
-        """Take the steps of long work in as many turns as they take; return the work's result.
+        """Run the steps of long work over as many turns as necessary. Returns the work's result.
 
         Until then the client's next message waits, so a client has one such work at a time. Raises
-        `TurnOver`: the service is called again, with a new call, and checks again what the client
-        may do.
+        `TurnOver`: the service is called again, with a new call, and checks the client's rights
+        again.
         """
         steps: Generator[None, None, T] = self.exchange.take_progress() or begin()
         while True:
@@ -110,19 +110,19 @@ _Served = Callable[[ServiceCall], object]
 
 
 class Services:
-    """The functions that serve channels or patterns of channels."""
+    """The functions that serve channels, or patterns of channels."""
 
     def __init__(self, channels: Channels) -> None:
         self._channels = channels
         self._services: dict[str, _Served] = {}
 
     def add(self, pattern: str, service: Service) -> None:
-        """Let the service answer calls on channels of the pattern; it may raise `Refused`."""
+        """Let the service answer calls on matching channels. It may raise `Refused`."""
         check_hook(f"the service of {pattern}", service)
         self._services[self._channels.named(pattern).name] = service
 
     def find(self, channel: Channel) -> _Served | None:
-        """Return the service with the most exact pattern for the channel."""
+        """Return the service with the most specific pattern for the channel."""
         for name in channel.lookups:
             if name in self._services:
                 return self._services[name]

@@ -30,7 +30,7 @@ class Sessions:
         self._replaced: OrderedDict[str, None] = OrderedDict()
         # Held connects by browser.
         self.held_by_browser: dict[str, int] = {}
-        # Numbers name sessions in data that outlive this process, so they are never reused.
+        # Numbers name sessions in data that outlives this process, so they are never reused.
         self._drafted = first
         self.created = 0
         self.timers: Timers[Session] = Timers()
@@ -44,7 +44,7 @@ class Sessions:
         return iter(self._by_id.values())
 
     def draft(self, queue: CallbackQueue) -> Session:
-        """Make a session with an unguessable id; it does not exist until it is added."""
+        """Create a session with an unguessable id. It does not exist until it is added."""
         self._drafted += 1
         return Session(self._new_id(), self._drafted, queue)
 
@@ -59,11 +59,11 @@ class Sessions:
         return self.names.get(key)
 
     def of_subject(self, subject: str) -> Sequence[Session]:
-        """Return all sessions of the subject, with names of their own or not."""
+        """Return all sessions of the subject, named or not."""
         return self.usages.of_subject(subject)
 
     def of_client(self, client_id: str | None) -> Session | None:
-        """Return the session with a client id, whatever the browser; not for ids from clients."""
+        """Return the session with a client id, from any browser. Not for ids from clients."""
         return None if client_id is None else self._by_id.get(client_id)
 
     def name(self, session: Session, key: str) -> None:
@@ -72,7 +72,7 @@ class Sessions:
         self.names.add(session)
 
     def rename(self, session: Session, client_id: str) -> None:
-        """Give the session a new client id; the old client will be told not to return."""
+        """Give the session a new client id. The old client is advised not to return."""
         del self._by_id[session.client_id]
         self._replaced[session.client_id] = None
         if len(self._replaced) > _REPLACED:
@@ -81,7 +81,7 @@ class Sessions:
         self._by_id[client_id] = session
 
     def was_replaced(self, client_id: object) -> bool:
-        """Return whether another client has taken over the session of this one."""
+        """Return whether another client has taken over this client's session."""
         return type(client_id) is str and client_id in self._replaced
 
     def remove(self, session: Session, how: SessionInput) -> None:
@@ -93,7 +93,7 @@ class Sessions:
         self.ended[how.value] += 1
 
     def hold_connect(self, session: Session, exchange: Exchange) -> None:
-        """Note that the session holds this connect, and count it for its browser."""
+        """Record that the session holds this connect, and count it for its browser."""
         session.held_connect = exchange
         browser = exchange.browser
         if browser is not None and exchange.pipe is None:
@@ -101,7 +101,7 @@ class Sessions:
             held[browser] = held.get(browser, 0) + 1
 
     def release_connect(self, session: Session, exchange: Exchange) -> None:
-        """Note that the session no longer holds this connect."""
+        """Record that the session no longer holds this connect."""
         session.held_connect = None
         browser = exchange.browser
         if browser is not None and exchange.pipe is None:
@@ -111,7 +111,7 @@ class Sessions:
 
 
 class SharedQueueSessions(SharedQueueOwner[Session]):
-    """Makes and ends these sessions, and makes others durable that take from their queues."""
+    """Creates and ends these sessions, and makes sessions durable that take messages from them."""
 
     def __init__(self, hub: Hub[Session], sessions: Sessions, node: Node) -> None:
         self._hub = hub

@@ -1,4 +1,4 @@
-"""Adding and removing of subscriptions, for clients, operators and restarts."""
+"""Adds and removes subscriptions, for clients, operators and restarts."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -65,7 +65,7 @@ class Subscriptions:
         message: Json,
         qos: SubscribeQos,
     ) -> int:
-        """Check that the session may subscribe to the patterns; return how many are new to it.
+        """Check that the session may subscribe to the patterns. Returns how many are new to it.
 
         This does not include the right to create them. Raises `Refused`.
         """
@@ -86,7 +86,7 @@ class Subscriptions:
     def check_create(
         self, session: Session, patterns: Mapping[str, Channel], message: Json
     ) -> None:
-        """Check that the session may create those that nobody has subscribed to.
+        """Check that the session may create the channels that have no subscription.
 
         Raises `Refused`.
         """
@@ -120,7 +120,7 @@ class Subscriptions:
     def _check_filters(
         self, session: Session, filter: Filter, patterns: Mapping[str, Channel]
     ) -> None:
-        """Check that subscriptions to these patterns may have the filter; raises `Refused`."""
+        """Check that subscriptions to these patterns may have the filter. Raises `Refused`."""
         options, filters = self._options, self._routes.filters
         known = session.subscription_qos or {}
         others = sum(qos.filter is not None for name, qos in known.items() if name not in patterns)
@@ -131,13 +131,13 @@ class Subscriptions:
             raise Refused(ErrorReply.SUBSCRIPTIONS_USED_UP, "filter")
 
     def _refuse_choice(self, patterns: Iterable[str], option: str) -> None:
-        """Refuse an option by which a receiver would choose among the messages of a work queue."""
+        """Refuse an option that lets a receiver choose among the messages of a work queue."""
         for work in self._options.work_patterns:
             if any(overlaps(work, pattern) for pattern in patterns):
                 raise Refused(ErrorReply.DELIVERY_INVALID, "user.illegalArgument", option)
 
     def _check_room(self, session: Session, more: int) -> None:
-        """Check that the session may have this many more subscriptions; raises `Refused`."""
+        """Check that the session may have this many more subscriptions. Raises `Refused`."""
         options, wanted = self._options, len(session.subscriptions) + more
         if wanted > options.max_subscriptions:
             raise self.too_many()
@@ -149,13 +149,13 @@ class Subscriptions:
         self._quotas.check_subscriptions(session, more)
 
     def lose(self, session: Session, pattern: str) -> None:
-        """Remove a subscription without its client, which its next handshake tells."""
+        """Remove a subscription without the client's doing. Its next handshake reports it."""
         if pattern in session.subscriptions:
             self.note_lost(session, pattern)
         self.part(session, pattern)
 
     def note_lost(self, session: Session, pattern: str) -> None:
-        """Note that the session has lost the subscription; only a named one has a next client."""
+        """Record that the session lost the subscription, for the next client of a named session."""
         if session.terms is None or not session.terms.is_named:
             return
         if session.lost_subscriptions is None:
@@ -163,7 +163,7 @@ class Subscriptions:
         lost = session.lost_subscriptions
         lost[pattern] = False
         if len(lost) > self._options.max_subscriptions:
-            # Its client subscribed to more in between, so it is there, and knows of the first.
+            # Its client subscribed to more in between, so it was present and knows about the first.
             del lost[next(iter(lost))]
 
     def part(self, session: Session, pattern: str) -> None:

@@ -11,7 +11,7 @@ from holdfast.delivery.routing.selections import Candidate
 
 
 class SystemEvents:
-    """Publishes events of the server on their channels, if anybody listens."""
+    """Publishes events of the server if their channels have subscribers."""
 
     def __init__(self, channels: Channels, hub: Hub[Session], node: Node) -> None:
         self._channels = channels
@@ -19,7 +19,7 @@ class SystemEvents:
         self._node = node
 
     def publish(self, event: Json, life_ms: int | None = None) -> None:
-        """Publish the event; with `life_ms`, it expires after that time."""
+        """Publish the event. With `life_ms`, it expires after that time."""
         channel = self._channels.named(event["channel"])
         if not self._hub.routes.receivers(channel):
             return

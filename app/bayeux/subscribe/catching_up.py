@@ -1,4 +1,4 @@
-"""Catching up: new subscriptions get what their channels keep, ahead of newer messages."""
+"""Catching up: new subscriptions get the messages in their channels' histories first."""
 
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from typing import Any
@@ -15,16 +15,16 @@ from holdfast.delivery.messages.message import Message
 from holdfast.delivery.routing.histories import KeptMessages, cursor_of
 from holdfast.delivery.routing.selections import Candidate
 
-# The most messages of histories that one subscribe reads: it begins no further history then.
+# How many messages of histories one subscribe reads. Beyond that, it begins no further history.
 _MOST_MESSAGES = 10_000
-# The most messages of one history that it reads in one step.
+# How many messages of one history are read in one step.
 _STEP = 1_000
 
 
 class _Found:
-    """A kept message, with the subscription that brings it and where that begins."""
+    """A message from a history, with the subscription that matches it and its start."""
 
-    # A compiled class, because tuples with names take several times as long to make and read.
+    # A compiled class, because named tuples take several times as long to create and read.
     def __init__(self, message: Message, pattern: str, start: Start) -> None:
         self.message = message
         self.pattern = pattern
@@ -32,9 +32,9 @@ class _Found:
 
 
 class CatchUp:
-    """The messages that one subscribe gets from histories, and what is missing there.
+    """The messages that one subscribe gets from histories, and the gaps in them.
 
-    It reads the histories and asks the filter in as many turns as that takes.
+    Reading the histories and running the filter takes as many turns as necessary.
     """
 
     def __init__(
@@ -57,21 +57,21 @@ class CatchUp:
         self._now_ms = state.node.now_ms()
         # The part that is left to read.
         self._steps = self._read()
-        # The number of channels that it has looked at.
+        # The number of channels looked at.
         self._looked = 0
         # The channels that have starts of their own, each with the pattern that covers it.
         self._named: list[tuple[Channel, str, Start]] = []
-        # The arrival of the first message that enters a history meanwhile, and the cursor behind
-        # which all such messages are.
+        # The arrival of the first message that enters a history in the meantime, and the cursor
+        # before all such messages.
         self._arrival = self._histories.arrival
         self._begun = cursor_of(self._histories.newest)
         self._found: dict[int, _Found] = {}
-        # The messages that the filter has yet to be asked about; its answers, by id; whether it was
-        # asked in this turn.
+        # Messages that the filter has not been run on; its results by id; and whether it ran in
+        # this turn.
         self._unasked: list[Message] = []
         self._answers: dict[int, bool] = {}
         self._has_asked = False
-        # Whether anything depends on a cursor. By pattern, the cursors behind which anything may be
+        # Whether any start is a cursor. By pattern, the cursors after which messages may be
         # missing, and the ranges that are missing.
         self._has_cursor = False
         self._gaps: dict[str, int] = {}
@@ -81,8 +81,8 @@ class CatchUp:
     def gather(self, *, is_wanted: bool) -> None:
         """Find the messages, in order.
 
-        Raises `TurnOver` if there is no time; call it again then. Raises `Refused` if nobody waits
-        for the reply any more, or if the session has no right to the histories.
+        Raises `TurnOver` if there is no time; then call it again. Raises `Refused` if the reply is
+        no longer awaited, or if the session has no right to the histories.
         """
         if not is_wanted:
             raise Refused(ErrorReply.REQUEST_TIMEOUT)
@@ -103,13 +103,13 @@ class CatchUp:
         if self._starts.ordinary.newest_first:
             self.messages.reverse()
         if self._gaps:
-            # Not `complete_cursor`: only messages that a history keeps move that.
+            # Not `complete_cursor`, which only messages in a history advance.
             end = cursor_of(self._state.node.stamp())
             for name, cursor in self._gaps.items():
                 self._lose(name, cursor, end)
 
     def _check_rights(self) -> None:
-        """Check that the session may have all of it; its rights may change between two turns."""
+        """Check the session's right to all of it, which may change between two turns."""
         if self._session.identity.grants is None:
             return
         for pattern in self.patterns.values():
@@ -122,9 +122,9 @@ class CatchUp:
         self._state.rights.check_rules(self._starts.operation, self._session, channel)
 
     def _read(self) -> Iterator[None]:
-        """Read the histories in short steps; between two, some may be cut or erased."""
+        """Read the histories in short steps. Between two steps, histories may be cut or erased."""
         yield from self._find_named()
-        # A session without the rights must not cause that histories are read.
+        # A session without the rights must not make the server read histories.
         self._check_rights()
         self._state.subscriptions.check_create(self._session, self.patterns, self._message)
         for pattern in self.patterns.values():
@@ -136,7 +136,7 @@ class CatchUp:
             yield
 
     def _find_named(self) -> Iterator[None]:
-        """Find the channels that have starts of their own, if a pattern covers them."""
+        """Find the channels with starts of their own that a pattern covers."""
         for name, start in self._starts.named.items():
             if name in self.patterns or start.is_at_end:
                 continue
@@ -158,7 +158,7 @@ class CatchUp:
             yield
 
     def _read_named(self, channel: Channel, pattern: str, start: Start) -> Iterator[None]:
-        """Read the history of a channel below a pattern that has a start of its own."""
+        """Read the history of a channel that has another start than the pattern that covers it."""
         histories: list[KeptMessages] = []
         is_whole = True
         if self._starts.of_pattern(pattern).is_at_end:
@@ -181,7 +181,7 @@ class CatchUp:
     def _read_history(
         self, kept: KeptMessages, pattern: str, start: Start
     ) -> Generator[None, None, bool]:
-        """Read one history; return whether there was room for that."""
+        """Read one history. Returns whether there was room for it."""
         if len(self._found) >= _MOST_MESSAGES:
             return False
         if start.cursor is None:
@@ -204,7 +204,7 @@ class CatchUp:
                 self._unasked.append(message)
 
     def _look_for_gap(self, channel: Channel, pattern: str, start: Start) -> None:
-        """Note what may be missing of channels that keep nothing now."""
+        """Record possible gaps of channels that keep nothing now."""
         if start.cursor is not None:
             self._has_cursor = True
             if self._state.rules.keeps_all(channel) and not self._histories.misses(channel):
@@ -213,11 +213,11 @@ class CatchUp:
                 self._miss(pattern, start.cursor)
 
     def _miss(self, pattern: str, cursor: int) -> None:
-        """Note that anything behind the cursor may be missing, up to the end of the catch-up."""
+        """Record that messages after the cursor may be missing, up to the end of the catch-up."""
         self._gaps[pattern] = min(self._gaps.get(pattern, cursor), cursor)
 
     def _lose_kept(self, pattern: str, cursor: int, floor: int) -> None:
-        """Note messages that are no longer kept; those that came meanwhile were found in time."""
+        """Record messages that are no longer kept. Those that arrived since were found in time."""
         self._lose(pattern, cursor, min(floor, self._begun))
 
     def _lose(self, pattern: str, cursor: int, floor: int) -> None:
@@ -226,7 +226,7 @@ class CatchUp:
             self._lost[pattern] = (min(before[0], cursor), max(before[1], floor))
 
     def _read_newer(self) -> None:
-        """Find the messages that were published meanwhile."""
+        """Find the messages that were published in the meantime."""
         arrival = self._arrival
         while arrival.message is not None and arrival.next is not None:
             self._add_newer(arrival.message)
@@ -254,7 +254,7 @@ class CatchUp:
         return answers[message.id]
 
     def _fitting(self, found: Sequence[_Found]) -> list[Message]:
-        """Return the newest of these that fill half of the queue's room; the rest is for others."""
+        """Return the newest of these that fill half of the queue's room. The rest is for others."""
         queue = self._session.queue
         queued = set(queue.ids()) if queue.count else set()
         entries, size = queue.room_left()
@@ -277,7 +277,7 @@ class CatchUp:
         return fitting
 
     def deliver(self) -> None:
-        """Queue the messages found; include the session in publishes that wait for the store."""
+        """Queue the messages found, and add the session to publishes that wait for the store."""
         session, hub = self._session, self._state.hub
         copies = [message.initial() for message in self.messages]
         if self._starts.has_cursors:
@@ -289,7 +289,7 @@ class CatchUp:
                 hub.include(session, accepted)
 
     def answer(self) -> Json | None:
-        """Return what the reply says in `ext.replay`, if anything."""
+        """Return the content of the reply's `ext.replay`, if any."""
         if not (self._starts.has_cursors or self._lost):
             return None
         said: dict[str, Any] = {"epoch": self._state.epoch, "messages": len(self.messages)}
@@ -305,7 +305,7 @@ class CatchUp:
 def give_cursors(
     state: ServerState, session: Session, starts: Starts, coming: Sequence[Message] = ()
 ) -> None:
-    """Give the session cursors, none of which passes a message that it has yet to get."""
+    """Give the session cursors that pass no message it has not received yet."""
     ids = [message.id for message in coming]
     if session.cursors is None:
         ids += session.queue.ids()

@@ -21,7 +21,7 @@ from holdfast.delivery.basics.channels import REPLIES, Channel, Kind
 _META = frozenset(
     f"/meta/{name}" for name in ("handshake", "connect", "subscribe", "unsubscribe", "disconnect")
 )
-# Channel names handled between two checks of the turn budget.
+# How many channel names are handled between two checks of the turn budget.
 _NAMES = 64
 
 
@@ -39,7 +39,7 @@ def _progress(exchange: Exchange) -> _Progress:
 
 
 class SubscribeHandler:
-    """Handles the subscribes and unsubscribes of clients."""
+    """Handles clients' subscribes and unsubscribes."""
 
     def __init__(self, state: ServerState, answers: Answers) -> None:
         self._state = state
@@ -59,7 +59,8 @@ class SubscribeHandler:
             if starts is None:
                 state.subscriptions.join(session, patterns, message, qos)
             else:
-                # Before the histories are read: a session without the right must not cause that.
+                # Before the histories are read: a session without the right must not make the
+                # server read them.
                 state.subscriptions.check_join(session, patterns, message, qos)
                 catch_up = CatchUp(state, session, starts, qos, patterns, message)
                 progress.catch_up = catch_up
@@ -79,9 +80,9 @@ class SubscribeHandler:
         return self._confirm(exchange, session, message, reply)
 
     def unsubscribe(self, exchange: Exchange, session: Session, message: Json, reply: Json) -> bool:
-        """Remove subscriptions of the session; it must have all of them.
+        """Remove subscriptions of the session, which must have all of them.
 
-        Others have no influence on the reply. Returns whether the reply is complete.
+        Other sessions do not affect the reply. Returns whether the reply is complete.
         """
         state = self._state
         channels = self._channels(exchange, message, _progress(exchange))
@@ -103,7 +104,8 @@ class SubscribeHandler:
                 known = channel.name in _META
                 error = ErrorReply.SUBSCRIBE_DENIED if known else ErrorReply.CREATE_DENIED
                 raise Refused(error, BY_POLICY)
-        # Subscribing to a service succeeds without effect: services answer their caller anyway.
+        # Subscribing to a service succeeds without effect, because services answer their caller
+        # anyway.
         return {
             channel.name: channel
             for channel in channels
@@ -111,7 +113,7 @@ class SubscribeHandler:
         }
 
     def _check_replies(self, session: Session, channel: Channel) -> None:
-        """Refuse channels of replies, but for the session's own, which it gets anyway."""
+        """Refuse reply channels, except the session's own, which it receives anyway."""
         if not self._state.requests.is_offered:
             refuse_replies(channel)
         own = session.reply_channel
@@ -119,7 +121,7 @@ class SubscribeHandler:
             raise Refused(ErrorReply.SUBSCRIBE_DENIED, BY_POLICY)
 
     def _channels(self, exchange: Exchange, message: Json, progress: _Progress) -> list[Channel]:
-        """Return the channels that the message names, as a string or an array of strings."""
+        """Return the channels in the message, which is a string or an array of strings."""
         subscription = message.get("subscription")
         if subscription is None:
             raise Refused(ErrorReply.SUBSCRIPTION_MISSING)
@@ -140,7 +142,7 @@ class SubscribeHandler:
         return channels
 
     def _confirm(self, exchange: Exchange, session: Session, message: Json, reply: Json) -> bool:
-        """Confirm the message; return whether the reply is complete.
+        """Confirm the message. Returns whether the reply is complete.
 
         Durable subscriptions are stored first.
         """

@@ -15,7 +15,7 @@ _SPACE: Final = " \t"
 class Caller:
     """The sender of a request, from HTTP; over WebSocket, of the upgrade request."""
 
-    # The client's IP address: behind trusted proxies, the one that they forward. Empty if there is
+    # The client's IP address; behind trusted proxies, the one that they forward. Empty if there is
     # none, as over a Unix socket.
     address: str = ""
     # The key of limits per address: the address, or the /64 of an IPv6 one. Empty for callers
@@ -23,9 +23,9 @@ class Caller:
     network: str = ""
     # Names are case-insensitive. Values include secrets, so they are never printed.
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
-    # Whether a trusted proxy passed the request on: otherwise its headers prove nothing.
+    # Whether a trusted proxy forwarded the request. If not, its headers prove nothing.
     is_proxied: bool = False
-    # Whether the client speaks TLS, to this server or to a trusted proxy.
+    # Whether the client uses TLS, to this server or to a trusted proxy.
     is_secure: bool = False
     # The subject of the client certificate that this server verified: pairs such as
     # `("commonName", "ada")`.
@@ -54,22 +54,22 @@ def credentials_in(authorization: str, scheme: str) -> str | None:
     return credentials.strip() if found.lower() == scheme else None
 
 
-# For messages that did not come over HTTP, and for sessions without a request so far.
+# For messages that did not arrive over HTTP, and for sessions without a request so far.
 UNKNOWN: Final = Caller()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Speaker:
-    """The client and the browser that the head of an HTTP request names."""
+    """The client and the browser identified by the headers of an HTTP request."""
 
     caller: Caller = UNKNOWN
-    # The browser's identities: from its cookies, or given to its socket. Other hosts of the domain
-    # can set such cookies too: of several, the one that matches the session counts.
+    # The browser's identities, from its cookies or given to its socket. Other hosts of the domain
+    # can set such cookies too: the one that matches the session applies.
     browsers: tuple[str, ...] = ()
-    # Whether it is a program, not a browser, without any cookie.
+    # Whether it is a program, not a browser, and sends no cookie at all.
     is_cookieless: bool = False
     kind: SpeakerKind = SpeakerKind.PROGRAM
 
 
-# The speaker of requests that did not come over HTTP.
+# The speaker of requests that did not arrive over HTTP.
 NO_SPEAKER: Final = Speaker()

@@ -30,13 +30,13 @@ class RequestLimits:
     bytes: int = 4 * 1024 * 1024
     messages: int = 5000
     depth: int = 512
-    # The names of members count, too, and an array or an object as two. Reading the default number
-    # takes some 15 ms.
+    # Names of members count too, and an array or object counts twice. Reading the default number
+    # takes about 15 ms.
     values: int = 65_000
 
 
 def decode(body: bytes, limits: RequestLimits) -> list[Json]:
-    """Decode a request, a single message or an array; messages that are not valid are `Unfit`.
+    """Decode a request, a single message or an array. Invalid messages become `Unfit`.
 
     Integers beyond 64 bits become the nearest doubles, as in browsers. Raises `RequestRefused`.
     """
@@ -77,7 +77,7 @@ def _has_more_values(body: bytes, most: int) -> bool:
     """Return whether the bytes encode more than `most` values and names."""
     if len(body) <= most or _weigh(body) <= most:
         return False
-    # Structure inside strings does not count. Without escapes, strings are what is between quotes.
+    # Structure inside strings does not count. Without escapes, quotes delimit strings.
     if b"\\" in body:
         body = body.replace(b"\\\\", b"").replace(b'\\"', b"")
     bare = body.translate(None, _CONTENT)
@@ -91,10 +91,10 @@ def _weigh(body: bytes) -> int:
 
 
 def encode_reply(reply: Json, authors: Sequence[object] = ()) -> bytes:
-    """Encode a reply; one that an extension made unencodable is replaced.
+    """Encode a reply. A reply that an extension made unencodable is replaced.
 
     Args:
-        authors: The extensions that may have changed the reply; for the log.
+        authors: The extensions that may have changed the reply, for the log.
     """
     try:
         return to_strict_json(reply)

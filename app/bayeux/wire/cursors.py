@@ -1,4 +1,4 @@
-"""Cursors on events and connect replies, from which returning clients catch up."""
+"""Cursors in events and connect replies, from which returning clients catch up."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -12,14 +12,14 @@ from holdfast.delivery.messages.message import Event, Message
 from holdfast.delivery.routing.histories import cursor_of
 
 _CURSOR: Final = b'"replay":{"cursor":%d,"epoch":%b}'
-# A wire without this has no `ext`.
+# An event without this has no `ext`.
 _EXT: Final = b'"ext"'
-# The most events that are remembered for the next receivers.
+# How many events are cached for other receivers.
 _MOST: Final = 1000
 
 
 class CursorForm:
-    """Adds cursors to the events of all sessions that want them in the same form.
+    """Adds cursors to the events of all sessions that want the same form.
 
     Args:
         has_replay_ids: Whether they also stand in the data, where Salesforce's clients look.
@@ -32,7 +32,7 @@ class CursorForm:
         self._known: dict[int, Event] = {}
 
     def events(self, batch: Batch, events: Sequence[Event]) -> Sequence[Event]:
-        """Return the events of the batch; those of channels with a history have cursors."""
+        """Return the batch's events. Events of channels with a history get cursors."""
         return [
             event if message.depth is None else self._event(message, event)
             for message, event in zip(batch.messages, events, strict=True)
@@ -61,7 +61,7 @@ class CursorForm:
         return b'%b,"ext":{%b}}' % (wire[:-1], cursor)
 
     def _parsed(self, message: Message, wire: bytes) -> bytes:
-        """Return an event with a cursor among the fields that it has."""
+        """Add a cursor to an event by parsing it."""
         event: Json = orjson.loads(wire)
         cursor = cursor_of(message.id)
         event["ext"] = {**event.get("ext", {}), "replay": {"cursor": cursor, "epoch": self.epoch}}
@@ -80,11 +80,11 @@ class Cursors:
 
     def __init__(self, form: CursorForm, promised: int) -> None:
         self.form = form
-        # No message up to this cursor will come, if the client has what it was sent.
+        # The client will get no message up to this cursor, provided it has received what was sent.
         self.promised = promised
 
     def add_to(self, reply: Json, settled: int, undelivered: Sequence[int]) -> None:
-        """Add the cursor to a connect reply; it stays behind messages that are on their way."""
+        """Add the cursor to a connect reply. It stays below messages that are on their way."""
         if undelivered:
             settled = min(settled, cursor_of(min(undelivered)) - 1)
         self.promised = max(self.promised, settled)

@@ -1,4 +1,4 @@
-"""The destinations of a publish, and what became of it for each."""
+"""The destinations of a publish, and the outcome for each."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -7,7 +7,7 @@ from typing import Any, Self
 
 from holdfast.bayeux.wire.terms import SUBJECT, is_subject
 
-# The most destinations of one message.
+# How many destinations one message may have.
 _MOST = 100
 _OPTIONS = frozenset({"name", "forceQueuing", "ignoreSilently"})
 _NAME = re.compile(rf"(?:client/)?({SUBJECT.pattern})(?:/(?:session/)?(0|-?[1-9][0-9]{{0,18}}))?")
@@ -23,14 +23,14 @@ class DestinationInvalid(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """A session, or a subject with all its sessions (number 0), that a message is addressed to."""
+    """The address of a message: a session, or a subject with all its sessions (number 0)."""
 
     subject: str
     number: int = 0
-    # Whether the message waits for a subject without sessions, instead of being refused; by a
+    # Whether the message waits for a subject without sessions instead of being refused; with a
     # setting, also for a session that does not exist.
     forces_queuing: bool = False
-    # Whether it does not matter if the destination is unknown.
+    # Whether an unknown destination is no error.
     is_optional: bool = False
 
     @property
@@ -60,7 +60,7 @@ class Destination:
 
 
 def destinations_of(asked: object) -> tuple[Destination, ...]:
-    """Read a list of destinations; each counts once. Raises `DestinationInvalid`."""
+    """Read a list of destinations, without duplicates. Raises `DestinationInvalid`."""
     if not isinstance(asked, Sequence) or isinstance(asked, str) or not 1 <= len(asked) <= _MOST:
         raise DestinationInvalid
     by_key = {each.key: each for each in map(Destination.of, asked)}
@@ -68,6 +68,6 @@ def destinations_of(asked: object) -> tuple[Destination, ...]:
 
 
 def outcome(destination: Destination, state: str, code: str = "") -> dict[str, Any]:
-    """Return what the reply says about a destination."""
+    """Return the reply's report about a destination."""
     said = {"name": destination.name, "state": state}
     return {**said, "errorCode": code} if code else said

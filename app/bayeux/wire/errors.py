@@ -88,7 +88,7 @@ class ErrorReply(Enum):
 
 
 class Refused(Exception):
-    """Refuses one message: raise it to send an error reply, with further fields if given."""
+    """Refuses one message. Raise it to send an error reply, with further fields if given."""
 
     def __init__(
         self,
@@ -103,7 +103,7 @@ class Refused(Exception):
         self.ext = ext
 
     def fill(self, reply: dict[str, Any]) -> None:
-        """Put the error and the further fields into the reply."""
+        """Write the error and the further fields into the reply."""
         reply["successful"] = False
         reply["error"] = str(self)
         if self.advice:
@@ -113,13 +113,13 @@ class Refused(Exception):
 
 
 class RequestRefused(Exception):
-    """Refuses a whole request before any of its messages has an effect.
+    """Refuses a whole request before any of its messages takes effect.
 
-    Its arguments say what is wrong and where. They repeat nothing of the request.
+    Its arguments say what is wrong and where. They quote nothing from the request.
     """
 
     def __init__(self, error: ErrorReply, *args: str, wait_s: float = 0.0) -> None:
         super().__init__(error.wire(*args))
         self.error = error
-        # Seconds after which the client may try again, if known.
+        # How many seconds the client should wait before it tries again, if known.
         self.wait_s = wait_s

@@ -1,4 +1,4 @@
-"""Checks on the hooks of applications: they are called and never awaited, so none is async."""
+"""Checks the hooks of applications, which are called and never awaited, so none may be async."""
 
 import inspect
 from collections.abc import Sequence
@@ -9,12 +9,12 @@ class HookFailed(Exception):
 
 
 def is_own(extension: object) -> bool:
-    """Return whether the extension is one of the server's own, which always write JSON."""
+    """Return whether the extension is a built-in one, whose output is always JSON."""
     return type(extension).__module__.startswith("holdfast.extensions.")
 
 
 def names_of(extensions: Sequence[object]) -> str:
-    """Return the extensions' names for the log, without the server's own."""
+    """Return the extensions' names for the log, without built-in ones."""
     names = [type(each).__name__ for each in extensions if not is_own(each)]
     return " or ".join(dict.fromkeys(names))
 
@@ -29,10 +29,10 @@ def check_hook(name: str, hook: object) -> None:
 
 
 def check_outcome(name: str, outcome: object) -> None:
-    """Raise `TypeError` if a hook returned a coroutine, task or future: nobody would await it."""
+    """Raise `TypeError` if a hook returned a coroutine, task or future, which is not awaited."""
     if inspect.iscoroutine(outcome):
         outcome.close()
-    # Others go on: a task or future may have been there before the call.
+    # Tasks and futures keep running: they may have existed before the call.
     if inspect.isawaitable(outcome):
         raise TypeError(f"{name} returned a {type(outcome).__name__}, which nobody awaits")
 

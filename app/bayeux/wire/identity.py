@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from holdfast.bayeux.wire.caller import Caller, Speaker
 from holdfast.bayeux.wire.transports import SpeakerKind
 
-# The values of `Identity.role`: operators may change things, readers may not.
+# The values of `Identity.role`. Operators may change things, readers may not.
 OPERATOR: Final = "operator"
 READER: Final = "reader"
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Grants(Protocol):
-    """The rights of a session's login; changes of the rules take effect at once."""
+    """The rights of a session's login. Changes of the rules take effect at once."""
 
     def allows(self, operation: "Operation", channel: str, /) -> bool:
         """Return whether the operation is allowed on the channel, or on all of a pattern."""
@@ -24,7 +24,7 @@ class Grants(Protocol):
 
 
 class Identity:
-    """The client of a session. A client that takes the session over brings its own identity."""
+    """The client of a session. A client that takes over the session brings a new identity."""
 
     __slots__ = (
         "browser",
@@ -47,20 +47,21 @@ class Identity:
         self.needs_cookie = True
         # Whether a page with a known origin made the session.
         self.is_of_page = False
-        # When a new browser shook hands without a cookie, otherwise -inf. If it opens a socket at
-        # the same time, the socket gets an identity too, and the browser keeps the later one.
+        # When a new browser made its handshake without a cookie, otherwise -inf. If it opens a
+        # socket at the same time, the socket gets an identity too, and the browser keeps the later
+        # one.
         self.newcomer_since = -inf
         self.first_connect = inf
         self.browser_of_socket: str | None = None
-        # The login of the client, and its rights; None if nobody has to log in.
+        # The client's login and its rights; None if the server requires none.
         self.login: Login | None = None
         self.grants: Grants | None = None
-        # The sender of the last request that was found to be of this login, and what such requests
-        # showed: digests of credentials, each with the login that it proved.
+        # The sender of the last request proved to be of this login, and the proofs of such
+        # requests: digests of credentials, each with the login that it proved.
         self.proved_by: Caller | None = None
         self.proofs: tuple[tuple[bytes, Login], ...] = ()
-        # The administrative role, or none. If a token of the administration gave it, the warrant
-        # proves to a restarted server that the token was right; otherwise the login gives it.
+        # The administrative role, or none. If an administration token granted it, the warrant
+        # proves to a restarted server that the token was right; otherwise the login grants it.
         self.role = self.warrant = ""
 
     @property
@@ -69,7 +70,7 @@ class Identity:
         return self.role != ""
 
     def shakes_hands(self, speaker: Speaker, browser: str, *, is_new: bool, now: float) -> None:
-        """Note who sent the handshake; the browser is new if it had no cookie."""
+        """Record who sent the handshake. The browser is new if it had no cookie."""
         self.browser = browser
         self.newcomer_since = now if is_new else -inf
         self.needs_cookie = not speaker.is_cookieless

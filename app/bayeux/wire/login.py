@@ -10,7 +10,7 @@ from holdfast.bayeux.wire.operation import Operation
 
 
 class LoginMethod(Enum):
-    """The method by which a client logged in."""
+    """How a client logged in."""
 
     ANONYMOUS = "anonymous"
     TOKEN = "token"  # noqa: S105 - a name
@@ -21,14 +21,14 @@ class LoginMethod(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Right:
-    """Allows operations on channels, or denies them; `{subject}` in a channel is the client's."""
+    """Allows operations on channels, or denies them. `{subject}` in a channel is the client's."""
 
     operations: frozenset[Operation]
     channels: tuple[str, ...]
     denies: bool = False
 
     def to_json(self) -> dict[str, Any]:
-        """Return the right as the store keeps it."""
+        """Return the right in its stored form."""
         return {
             "operations": sorted(each.value for each in self.operations),
             "channels": list(self.channels),
@@ -47,21 +47,21 @@ class Right:
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """The subject of a session's client, as its credentials prove it; times are Unix seconds."""
+    """The subject of a client, as proved by its credentials. Times are Unix seconds."""
 
     subject: str
     method: LoginMethod
     groups: frozenset[str] = frozenset()
-    # Afterwards the client must have renewed its login.
+    # After this time, the client must have renewed its login.
     expires_s: float = inf
     issued_s: float = 0.0
-    # Empty if the credentials have no id to be revoked by.
+    # Empty if the credentials have no id by which they can be revoked.
     token_id: str = ""
-    # The rights in its token, in addition to the rules for everybody.
+    # The rights in its token, in addition to the rules for all clients.
     rights: tuple[Right, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """Return the login as the store keeps it; it holds no secret."""
+        """Return the login in its stored form, which contains no secret."""
         return {
             "subject": self.subject,
             "method": self.method.value,
@@ -83,6 +83,6 @@ class Login:
             expires_s=inf if expires is None else float(expires),
             issued_s=float(kept["issued"]),
             token_id=str(kept["id"]),
-            # Logins from before there were rights in tokens have none.
+            # Stored logins from before tokens had rights have none.
             rights=tuple(map(Right.of_json, kept.get("rights", ()))),
         )

@@ -1,4 +1,4 @@
-"""Operations that rights are about."""
+"""Operations that rights apply to."""
 
 from enum import Enum
 
@@ -12,13 +12,13 @@ class Operation(Enum):
     CREATE = "create"
     SUBSCRIBE = "subscribe"
     PUBLISH = "publish"
-    # Address a message that is published on the channel.
+    # Address a message that is published to the channel.
     PTP = "ptp"
     # Publish a message that asks for replies.
     REQUEST = "request"
-    # See what the channel keeps: the newest messages, with a subscribe or without.
+    # Read the channel's history, by a subscribe or otherwise.
     HISTORY = "history"
-    # Begin a subscription at any place in what the channel keeps.
+    # Start a subscription at any place in the history.
     REPLAY = "replay"
     # Erase the topic of the channel.
     ERASE = "erase"

@@ -1,4 +1,4 @@
-"""The protocol options of a server; times are in seconds, as the core counts them."""
+"""The protocol options of a server. Times are in seconds, as the core counts them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,19 +19,19 @@ class ChannelRule:
 
     lazy_timeout_s: float | None = None
     broadcast_to_publisher: bool = True
-    # Whether publishes are stored by default; None: if a receiver is durable.
+    # Whether publishes are stored by default; None means if a receiver is durable.
     durable: bool | None = None
     # Whether undelivered messages become dead letters.
     dead_letters: bool = True
-    # The number of hand-overs before a refused message is dead, and the pauses between them.
+    # How many hand-overs before a refused message is dead, and the pauses between them.
     attempts: int = 1
     backoff_s: float = 1.0
     longest_backoff_s: float = 60.0
-    # The number of hand-overs without an answer before a message is dead; None: no limit.
+    # How many hand-overs without an answer before a message is dead; None means no limit.
     max_attempts: int | None = None
-    # Its configuration if the channel is a topic by this rule.
+    # The configuration of the topic, if the rule makes its channels topics.
     topic: TopicConfig | None = None
-    # How much the channels keep for later subscribers; None: nothing.
+    # How much the channels keep for later subscribers; None means nothing.
     history: HistoryDepth | None = None
     # Whether each message goes to one receiver.
     is_work_queue: bool = False
@@ -45,7 +45,7 @@ ORDINARY_RULE = ChannelRule()
 
 
 class Durable(Enum):
-    """The sessions that are stored."""
+    """Which sessions are stored."""
 
     NONE = "none"
     NAMED = "named"
@@ -65,16 +65,16 @@ class BudgetRates:
 
 @dataclass(frozen=True, slots=True)
 class QuotaLimits:
-    """The shares of one address and of one subject; zero means no limit."""
+    """Quotas of one address and of one subject; zero means no limit."""
 
     sessions: int = 5_000
     subscriptions: int = 200_000
-    # Of messages that wait in the queues of their sessions.
+    # Messages that wait in the queues of their sessions.
     bytes: int = 512 * 1024 * 1024
-    # Messages that they have sent and that wait for subjects.
+    # Messages that they sent and that wait for subjects.
     addressed: int = 1_000
     addressed_bytes: int = 64 * 1024 * 1024
-    # Topics that their publishes have made.
+    # Topics that their publishes created.
     topics: int = 10_000
 
 
@@ -94,27 +94,27 @@ class Options:
     multi_session_interval_s: float = 2.0
     ws_require_handshake_per_connection: bool = False
     max_sessions: int = 100_000
-    # Named sessions of one subject; clients may ask for fewer.
+    # Named sessions of one subject. Clients may ask for a lower limit.
     max_sessions_per_subject: int = 10
     # Applies if no policy decides on subjects.
     max_names_per_browser: int = 100
     max_names_per_address: int = 1000
     # How long a session waits for a client that is lost or has left, unless a policy allows more.
     max_session_timeout_s: float = 24 * 3600.0
-    # The share of all session slots that unconnected sessions keep when slots run out.
+    # The share of session slots that unconnected sessions keep when slots run out.
     unconnected_share: float = 0.5
     # Whether messages to named sessions that do not exist may wait for them.
     ptp_create_session: bool = False
     max_subscriptions: int = 10_000
-    # Of all sessions together; beyond it, each session may have its equal share.
+    # For all sessions together. Beyond it, each session may have an equal share.
     max_total_subscriptions: int = 2_000_000
     # Filters of one session's subscriptions, and different filters of all sessions.
     max_session_filters: int = 100
     max_filters: int = 250
-    # Outstanding requests of one session, and of all, each counted once for each responder.
+    # Outstanding requests of one session, and of all sessions, counted once for each responder.
     max_outstanding: int = 256
     max_total_outstanding: int = 100_000
-    # The deadline of requests that have none of their own, and the longest.
+    # The default deadline of requests, and the longest.
     reply_timeout_ms: int = 10_000
     max_reply_timeout_ms: int = 300_000
     max_topics: int = 100_000

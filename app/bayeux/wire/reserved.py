@@ -1,6 +1,6 @@
-"""Names that the protocol reserves for features; they are refused without the feature.
+"""Names that the protocol reserves for features. Without the feature, they are refused.
 
-After a reply of success, clients would rely on a feature that does not exist.
+If the server accepted them, clients would rely on a feature that does not exist.
 """
 
 from holdfast.bayeux.wire.codec import Json
@@ -27,7 +27,7 @@ def refuse_service(channel: Channel) -> None:
 
 
 def refuse_replies(channel: Channel) -> None:
-    """Refuse to publish or subscribe on the channels of replies to requests."""
+    """Refuse to publish or subscribe to reply channels."""
     if channel.name.startswith(REPLIES):
         raise _not_supported(REPLIES)
 

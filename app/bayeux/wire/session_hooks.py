@@ -7,7 +7,7 @@ from holdfast.bayeux.wire.codec import Json
 
 
 class SessionHooks:
-    """An extension's part for one session; `SessionExtension` documents the hooks."""
+    """The part of an extension that belongs to one session. See `SessionExtension`."""
 
     # If an incoming hook raises, the message is refused unless the extension is optional.
     optional: ClassVar[bool] = False

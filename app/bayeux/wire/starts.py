@@ -1,4 +1,4 @@
-"""The places in histories at which subscriptions begin."""
+"""Where in their histories subscriptions start."""
 
 import re
 from collections.abc import Mapping
@@ -12,25 +12,25 @@ from holdfast.delivery.basics.json_text import whole
 from holdfast.delivery.routing.histories import cursor_of
 
 _US_PER_MS = 1000
-# The id of a message, as events have it, with the name of the server or without.
+# A message id as in events, with or without the name of the server.
 _MESSAGE_ID = re.compile(r"(?:[a-z0-9-]{1,32}-)?([0-9]{1,19})")
 _MOST_DIGITS = 2**63
 _NEW_ONLY, _ALL = -1, -2
-# The most channels that a catch-up reads, and that can be named with places of their own.
+# How many channels a catch-up reads, and how many may have starts of their own.
 MOST_CHANNELS = 1_000
 
 
 class Start(NamedTuple):
-    """The beginning of a subscription in a history: behind a cursor, or at the newest messages."""
+    """Where a subscription starts in a history: after a cursor, or at the newest messages."""
 
     cursor: int | None = None
-    # The number of newest messages; all if negative.
+    # How many of the newest messages; all if negative.
     entries: int = 0
     newest_first: bool = False
 
     @property
     def is_at_end(self) -> bool:
-        """Whether it needs nothing of the history."""
+        """Whether it needs nothing from the history."""
         return self.cursor is None and not self.entries
 
 
@@ -40,22 +40,22 @@ AT_THE_BEGINNING = Start(entries=-1)
 
 @dataclass(frozen=True, slots=True)
 class Starts:
-    """The starts of the subscriptions of one message."""
+    """The starts of the subscriptions in one message."""
 
     ordinary: Start
-    # Others, by channel or pattern.
+    # Other starts, by channel or pattern.
     named: Mapping[str, Start] = field(default_factory=dict)
-    # Whether it asks for cursors, and has them as Salesforce does.
+    # Whether it asks for cursors, and whether in Salesforce's form.
     has_cursors: bool = True
     has_replay_ids: bool = False
 
     @property
     def operation(self) -> Operation:
-        """Return the operation that a login must be allowed to do for this."""
+        """Return the operation that a login must be allowed to use this."""
         return Operation.REPLAY if self.has_cursors else Operation.HISTORY
 
     def of_pattern(self, pattern: str) -> Start:
-        """Return the start of a subscription; its channels may have others."""
+        """Return the start of a subscription. Some of its channels may have others."""
         return self.named.get(pattern, self.ordinary)
 
 
@@ -91,12 +91,12 @@ def _start_of(value: object, epoch: str) -> Start:
 
 def _start_of_object(value: Mapping[str, Any], epoch: str) -> Start:
     if value.keys() == {"time"}:
-        # Messages of this millisecond, too.
+        # Messages of this millisecond are included.
         return Start(max(_natural(value["time"]) * _US_PER_MS - 1, 0))
     if not {"cursor"} <= value.keys() <= {"cursor", "epoch"}:
         raise _invalid()
     cursor = _natural(value["cursor"])
-    # Cursors of another epoch say nothing here: all that there is may be new.
+    # Cursors of another epoch are meaningless here: all messages may be new.
     return Start(cursor if value.get("epoch", epoch) == epoch else 0)
 
 

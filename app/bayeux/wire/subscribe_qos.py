@@ -8,7 +8,7 @@ from holdfast.bayeux.wire.known_options import SAID_BY_RECEIVERS, QosInvalid, re
 from holdfast.delivery.routing.filter_language import FilterInvalid
 from holdfast.delivery.routing.selections import Filter, Selection
 
-# Of these, `starts` reads history and initialUpdate.
+# `starts` reads history and initialUpdate.
 _OPTIONS = SAID_BY_RECEIVERS | {
     "filter",
     "history",
@@ -24,23 +24,23 @@ _OPTIONS = SAID_BY_RECEIVERS | {
 
 @dataclass(frozen=True, slots=True)
 class SubscribeQos:
-    """The QoS of all subscriptions of one message."""
+    """The QoS of all subscriptions in one message."""
 
-    # Messages are settled when written.
+    # Whether messages are settled when written.
     oneway: bool = False
-    # Whether the session receives its own messages.
+    # Whether the session receives messages that it published.
     local: bool = True
     filter: Filter | None = None
     # Whether the session is notified when the topic is erased.
     notify: bool = True
-    # Of messages that were never handed over, only the newest of each channel is.
+    # Whether only the newest of each channel's undelivered messages is handed over.
     newest_only: bool = False
-    # Whether the session counts as a receiver of the requests that it gets.
+    # Whether the session counts as a responder to the requests that it gets.
     responds: bool = True
 
     @classmethod
     def of(cls, asked: object, *, is_kept: bool) -> Self:
-        """Read the requested QoS; `is_kept` says whether the session's subscriptions are stored.
+        """Read the requested QoS. `is_kept` says whether the session's subscriptions are stored.
 
         Raises `QosInvalid`.
         """
@@ -74,7 +74,7 @@ class SubscribeQos:
 
     @property
     def choice(self) -> str:
-        """The option by which the session chooses among the messages; empty if there is none."""
+        """The option by which the session chooses among messages; empty if there is none."""
         if self.filter is not None:
             return "filter"
         if not self.local:
@@ -82,11 +82,11 @@ class SubscribeQos:
         return "newestOnly" if self.newest_only else ""
 
     def selection(self, session: str) -> Selection:
-        """Return the selection for the session of this name."""
+        """Return the selection for the session with this name."""
         return Selection(self.filter, "" if self.local else session)
 
     def to_json(self) -> Mapping[str, Any]:
-        """Return the options as they are stored."""
+        """Return the options in their stored form."""
         text = None if self.filter is None else self.filter.text
         return {
             "oneway": self.oneway,

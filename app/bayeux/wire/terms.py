@@ -14,13 +14,13 @@ from holdfast.delivery.queues.dispatcher import Policy
 from holdfast.delivery.queues.receivers import NOBODY
 
 SUBJECT = re.compile(r"[A-Za-z0-9][A-Za-z0-9.@+~-]{1,62}")
-# Without the commas and colons that separate the parts of an error.
+# Without commas and colons, which separate the parts of an error.
 NAME_INVALID = (
     "session (a name has 2 to 63 letters or digits or .@+~- and may end with a number from 1 such "
     "as joe/1)"
 )
 _NAME = re.compile(rf"(?:client/)?({SUBJECT.pattern})(?:/(?:session/)?([1-9][0-9]{{0,8}}))?")
-# The options of a client. Verdicts may come with any message, so also with a handshake.
+# A client's options. Verdicts may come with any message, including a handshake.
 _OPTIONS = frozenset(
     [
         *("delay", "dispatcherActive", "maxEntries", "onUserException", "oneway", "ptp", "queue"),
@@ -38,16 +38,16 @@ _TIMEOUT_MS = 24 * 3600 * 1000
 
 
 class TermsInvalid(Exception):
-    """An option has a value that cannot be agreed on; the text names the option."""
+    """An option has a value that cannot be agreed on. The text names the option."""
 
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """The effective values; times are in ms, as on the wire."""
+    """The effective values. Times are in ms, as on the wire."""
 
     retries: int = 0
     delay: int = _DELAY_MS
-    # None: unchanged; a new session's dispatcher is active.
+    # None leaves it unchanged. A new session's dispatcher is active.
     dispatcher_active: bool | None = None
     oneway: bool = False
     response_timeout: int = _RESPONSE_TIMEOUT_MS
@@ -55,7 +55,7 @@ class Terms:
     on_user_exception: str = "continue"
     secret: str | None = None
     ptp: bool = True
-    # The subject and number of the session name; sessions with positive numbers can be resumed.
+    # The subject and number of the session name. Sessions with positive numbers can be resumed.
     subject: str | None = None
     number: int = 0
     timeout: int = _TIMEOUT_MS
@@ -126,7 +126,7 @@ class Terms:
         return replace(self, timeout=max(int(longest), 1))
 
     def to_json(self) -> Json:
-        """Return the terms that are stored, under their names on the wire."""
+        """Return the stored form of the terms, with their names on the wire."""
         stored: Json = {
             "retries": self.retries,
             "delay": self.delay,
@@ -150,7 +150,7 @@ class Terms:
 
 
 def is_subject(name: object) -> bool:
-    """Return whether the name may be a subject's. The subject of anonymous clients is nobody's."""
+    """Return whether the name may be a subject. The anonymous subject cannot be claimed."""
     return isinstance(name, str) and name != NOBODY and SUBJECT.fullmatch(name) is not None
 
 
@@ -161,9 +161,9 @@ def asks_for_terms(ext: Mapping[str, Any]) -> bool:
 
 
 def check_names(asked: object) -> None:
-    """Check that all options are known; raises `TermsInvalid`.
+    """Check that all options are known. Raises `TermsInvalid`.
 
-    Only for handshakes: stored terms may be from a later version.
+    Only for handshakes, because stored terms may be from a later version.
     """
     if not isinstance(asked, Mapping):
         return
@@ -180,7 +180,7 @@ def check_names(asked: object) -> None:
 def session_timeout_s(terms: Terms | None, longest_s: float) -> float:
     """Return how long a session waits for a client that is lost or has left; 0 means forever.
 
-    A session without terms waits only while it is held back, and not longer than the maximum.
+    A session without terms waits only while it is held back, and at most for the maximum.
     """
     return longest_s if terms is None else terms.timeout / 1000
 

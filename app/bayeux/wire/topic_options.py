@@ -1,4 +1,4 @@
-"""The configuration of a topic, as a publisher asks for it: `ext.delivery.topic`."""
+"""The configuration of a topic that a publisher asks for: `ext.delivery.topic`."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ _OPTIONS = {"destroyDelay", "history", "readonly"}
 
 @dataclass(frozen=True, slots=True)
 class TopicOptions:
-    """The options that a publisher sets for a topic; None leaves an option as it is."""
+    """The options that a publisher sets for a topic. None leaves an option unchanged."""
 
     destroy_delay_ms: int | None = None
     is_readonly: bool | None = None

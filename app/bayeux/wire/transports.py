@@ -1,4 +1,4 @@
-"""Transports of requests, and what is known about the pages behind them."""
+"""The transports of requests, and what is known about the pages that send them."""
 
 from enum import Enum, StrEnum
 
@@ -12,11 +12,11 @@ class ConnectionType(StrEnum):
 
 
 class SpeakerKind(Enum):
-    """Which page, if any, sent a request, as far as the server knows."""
+    """Which kind of page, if any, sent a request, as far as the server knows."""
 
     # A page with a known origin that may use this server.
     PAGE = "page"
-    # No page: browsers name the page's origin in POSTs and upgrades.
+    # Not a page: browsers name the page's origin in POSTs and upgrades.
     PROGRAM = "program"
-    # A GET, which any page may make a browser send.
+    # A GET, which any page can make a browser send.
     UNKNOWN = "unknown"

@@ -1,9 +1,9 @@
-"""Unfit messages: they are JSON but cannot be forwarded, and each is refused alone.
+"""Unfit messages: they are JSON but cannot be forwarded. Each is refused alone.
 
-orjson refuses a whole request for two kinds of values: a text that was cut within an emoji has
-half of a surrogate pair, which has no UTF-8 form, and a number like 1e400 is beyond the range of
-doubles, the only numbers in browsers. The third kind is nested too deep. The reply names the fault
-of its message, and the sender continues; a request that is refused as a whole is sent again.
+orjson refuses a whole request for two kinds of values: a text cut within an emoji contains half of
+a surrogate pair, which has no UTF-8 form, and a number like 1e400 is beyond the range of doubles,
+the only numbers in browsers. The third kind is nested too deeply. The reply names the fault of its
+message, and the sender continues; a request that is refused as a whole is sent again.
 """
 
 import json
@@ -49,7 +49,7 @@ def _is_plain(value: object) -> bool:
 
 
 class Salvage:
-    """The messages of a request that orjson does not read, found one by one.
+    """The messages of a request that orjson does not read, extracted one by one.
 
     Finding the end of a message, reading it, and finding its fault are separate steps. Each takes
     30 ms at most, whatever the limits allow, and other requests are handled between two steps.
@@ -62,7 +62,7 @@ class Salvage:
         self._steps = self._read(body)
 
     def go_on(self) -> bool:
-        """Take one step; return whether it was the last. Raises `RequestRefused`."""
+        """Take one step. Returns whether it was the last. Raises `RequestRefused`."""
         try:
             next(self._steps)
         except StopIteration:
@@ -100,12 +100,12 @@ class Salvage:
             at = _skip(text, at + 1)
         if at != len(text):
             raise json.JSONDecodeError("more than one value", text, at)
-        # Only now: what is not JSON at all is not called a wrong message.
+        # Not earlier, so that input that is not JSON at all is not called a wrong message.
         if first_other:
             raise malformed(no_object(first_other))
 
     def _read_message(self, said: str, found: dict[str, Any], depth: int) -> Iterator[None]:
-        """Read a message in two steps at most; a fit message needs only the first."""
+        """Read a message in at most two steps. A fit message needs only the first."""
         if said.count("[") + said.count("{") > depth and is_deeper(found, depth):
             self.messages.append(_unfit(found, ErrorReply.MESSAGE_TOO_DEEP))
             return
@@ -133,7 +133,7 @@ def _fault_of(said: str) -> ErrorReply:
 
 
 def _unfit(message: dict[str, Any], fault: ErrorReply) -> Unfit:
-    """Make the unfit message from the one found, whose numbers are bytes."""
+    """Create the unfit message from the one found, whose numbers are bytes."""
     said = message.get("id")
     if isinstance(said, bytes):
         number = float(said)
@@ -152,7 +152,7 @@ def _refuse(constant: str) -> NoReturn:
 
 
 def malformed(what: str) -> RequestRefused:
-    """Return the refusal of a request; `what` is wrong with it, in words without punctuation."""
+    """Return the refusal of a request. `what` says what is wrong, in words without punctuation."""
     return RequestRefused(ErrorReply.REQUEST_MALFORMED, what)
 
 
