@@ -7,7 +7,7 @@ from typing import Self
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 _PORT = 6379
-# The user of URLs that have only a password.
+# The user in URLs that contain only a password.
 _DEFAULT_USER = "default"
 
 _VERIFICATIONS = {
@@ -16,7 +16,7 @@ _VERIFICATIONS = {
     "required": ssl.CERT_REQUIRED,
 }
 _NO = {"0", "f", "false", "n", "no"}
-# The options of TLS, as redis-py has them: the pipeline gives it the same URL.
+# TLS options with redis-py's names, because the pipeline gets the same URL.
 _TLS_OPTIONS = {
     "ssl_ca_certs",
     "ssl_ca_data",
@@ -47,7 +47,7 @@ class Address:
 
     @classmethod
     def of(cls, url: str) -> Self:
-        """Parse a URL as redis-py has it; of its options only `db` and `ssl_...` are used."""
+        """Parse a redis-py URL. Of its options, only `db` and `ssl_...` are used."""
         parts = urlsplit(url)
         options = dict(parse_qsl(parts.query))
         is_socket = parts.scheme == "unix"
@@ -74,7 +74,7 @@ class Address:
 
 
 def _tls(options: Mapping[str, str]) -> ssl.SSLContext:
-    """Return what verifies the store's certificate, and what shows it ours."""
+    """Return the TLS context, which verifies the store's certificate and presents ours."""
     given = {name: value for name, value in options.items() if name.startswith("ssl_")}
     if unknown := given.keys() - _TLS_OPTIONS:
         raise ValueError(f"{min(unknown)}: this option does not exist")
@@ -89,7 +89,7 @@ def _tls(options: Mapping[str, str]) -> ssl.SSLContext:
         context.verify_flags |= flag
     for flag in _flags(given.get("ssl_exclude_verify_flags", "")):
         context.verify_flags &= ~flag
-    # A file of a certificate may have the key, too.
+    # A certificate file may also contain the key.
     if certificate := given.get("ssl_certfile") or given.get("ssl_keyfile"):
         context.load_cert_chain(certificate, given.get("ssl_keyfile"), given.get("ssl_password"))
     authorities = [given.get(f"ssl_ca_{kind}") for kind in ("certs", "path", "data")]

@@ -1,4 +1,4 @@
-"""The audit: what operators changed, or tried to change."""
+"""The audit: what operators changed or tried to change."""
 
 import logging
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ _MOST = 10_000
 
 @dataclass(frozen=True, slots=True)
 class AuditEntry:
-    """One change, or attempt, by an operator."""
+    """One change, or attempted change, by an operator."""
 
     id: str
     time: Ms
@@ -32,7 +32,7 @@ class AuditEntry:
 
 
 class Audit:
-    """Writes on the store link, in order with the changes; reads on the reader. Old entries go."""
+    """Writes on the store link, in order with the changes; reads on the reader. Drops old ones."""
 
     def __init__(self, link: StoreLink, reader: Reader, keys: RedisKeys) -> None:
         self._link = link
@@ -48,7 +48,7 @@ class Audit:
         outcome: str = "ok",
         detail: Mapping[str, Any] | None = None,
     ) -> None:
-        """Add an entry; it may appear twice if the store's answer is lost."""
+        """Add an entry. It may appear twice if the store's answer is lost."""
         fields = ("who", who, "action", action, "target", target, "outcome", outcome)
         encoded = orjson.dumps({} if detail is None else dict(detail))
         self._link.call(

@@ -1,4 +1,4 @@
-"""The most that one call may write, so that the store is busy for a short time only."""
+"""Limits of one call, so that the store is never busy for long."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import islice
@@ -7,7 +7,7 @@ from typing import Final, TypeVar
 K = TypeVar("K")
 T = TypeVar("T")
 
-# The most entries of one call, about 1 us each: the store serves nobody else meanwhile.
+# How many entries one call may have, about 1 us each. Meanwhile the store serves no other client.
 MOST: Final = 5000
 # The sizes of other items, in entries.
 SESSION: Final = 10
@@ -15,12 +15,12 @@ MARK: Final = 4
 MESSAGE: Final = 3
 KEY: Final = 5
 LETTER: Final = 20
-# So many bytes take as long as one entry.
+# This many bytes take as long as one entry.
 BYTES: Final = 1024
 
 
 def shares(entries: Mapping[K, T], costs: Iterable[int]) -> Iterator[Mapping[K, T]]:
-    """Divide a table into calls as `parts` does; usually one is enough."""
+    """Split a table into calls, as `parts` does. Usually one is enough."""
     known = list(costs)
     if sum(known) > MOST:
         yield from map(dict, parts(entries.items(), known))
@@ -29,7 +29,7 @@ def shares(entries: Mapping[K, T], costs: Iterable[int]) -> Iterator[Mapping[K, 
 
 
 def parts(items: Collection[T], costs: Iterable[int]) -> Iterator[list[T]]:
-    """Divide the items in order; each part fits into one call, or has one item."""
+    """Split the items in order. Each part fits into one call or has a single item."""
     part: list[T] = []
     total = 0
     for item, more in zip(items, islice(costs, len(items)), strict=True):

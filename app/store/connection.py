@@ -1,6 +1,6 @@
-"""The errors of a store that cannot be used."""
+"""Errors of an unusable store."""
 
-# What to do about an external store that is not there.
+# What to do about an unreachable external store.
 REMEDY = "start it, correct redis, or leave redis out, and the server runs its own Valkey"
 
 

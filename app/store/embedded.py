@@ -29,7 +29,7 @@ _START_LIMIT_S = 15.0
 _LOOK_S = 0.02
 _SHORTEST_PAUSE_S = 0.05
 _LONGEST_PAUSE_S = 10.0
-# A Valkey that ran for this long is restarted at once when it dies.
+# A Valkey that ran for this long is restarted without delay when it dies.
 _SOUND_S = 30.0
 _WRITING = re.compile(rb"aof_rewrite_(?:in_progress|scheduled):1")
 _DAMAGED = re.compile(
@@ -38,7 +38,7 @@ _DAMAGED = re.compile(
 
 
 class Durability(Enum):
-    """The time when data reach the disk: never, within a second or two, or before the answer."""
+    """When data reaches the disk: never, within a second or two, or before the answer."""
 
     MEMORY = "memory"
     EVERYSEC = "everysec"
@@ -55,7 +55,7 @@ _PERSISTENCE: dict[Durability, dict[str, str]] = {
 class EmbeddedValkey:
     """A Valkey that starts and stops with this server, and is restarted when it dies.
 
-    A server that is killed leaves it running; the next server takes it over.
+    A killed server leaves it running, and the next server adopts it.
     """
 
     def __init__(self, data: Path, durability: Durability) -> None:
@@ -80,7 +80,7 @@ class EmbeddedValkey:
         return self._home.is_there()
 
     async def open(self) -> str:
-        """Start a Valkey, or take one over; returns the URL of a store that answers."""
+        """Start a Valkey or adopt one. Returns the URL of a store that answers."""
         self._home.claim()
         try:
             if not await self._adopt():
@@ -95,7 +95,7 @@ class EmbeddedValkey:
         return self._home.url
 
     async def close(self) -> None:
-        """Stop Valkey; its data are kept as the durability says."""
+        """Stop Valkey. The durability setting determines whether its data is kept."""
         if self._supervisor is not None:
             self._supervisor.cancel()
             await asyncio.wait([self._supervisor])
@@ -106,10 +106,10 @@ class EmbeddedValkey:
             self._process = None
         self._home.release()
 
-    # Taking over
+    # Adoption
 
     async def _adopt(self) -> bool:
-        """Take over a Valkey that a killed server left running; returns whether there was one."""
+        """Adopt a Valkey that a killed server left running. Returns whether there was one."""
         try:
             wire = await self._left_running()
             if wire is None:
@@ -176,7 +176,7 @@ class EmbeddedValkey:
 
     async def _start(self) -> None:
         home = self._home
-        # Closes each file whatever fails: a lock left open here would block us for ever.
+        # Closes each file in any case: a lock left open here would block us forever.
         with ExitStack() as files:
             lock = home.lock()
             if lock is None:
@@ -193,7 +193,7 @@ class EmbeddedValkey:
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
-                # Valkey must survive the terminal's Ctrl-C and this process; it inherits the lock.
+                # Valkey must survive the terminal's Ctrl-C and this process. It inherits the lock.
                 start_new_session=True,
                 pass_fds=[lock],
             )
@@ -251,7 +251,7 @@ class EmbeddedValkey:
             last = words.strip().rpartition("\n")[2]
             return StoreUnavailable(f"the embedded Valkey ended at once: {last} (see {home.log})")
         file = home.directory / "appendonlydir" / damaged[1]
-        # The server's binary checks files too, if it is called by this name.
+        # The server binary checks files if it is called by this name.
         check = f"exec -a valkey-check-aof {shlex.join([str(server_binary()), '--fix', str(file)])}"
         return StoreUnavailable(
             f"{file} is damaged. Keep a copy of {home.directory}; then either cut off what follows "
@@ -284,7 +284,7 @@ class EmbeddedValkey:
 
 
 async def _until_written(wire: RespConnection) -> None:
-    """Wait for the first append-only file of a store that had none: it is written in parallel."""
+    """Wait for the first append-only file of a new store, which is written in parallel."""
     while True:
         async with asyncio.timeout(_TIMEOUT_S):
             (info,) = await wire.ask([["INFO", "persistence"]])

@@ -5,7 +5,7 @@ from holdfast.store.link import StoreLink
 
 
 async def refuse_eviction(link: StoreLink) -> None:
-    """Refuse a server that may evict our keys; none of them has an expiry."""
+    """Refuse a store that may evict our keys, none of which expire."""
     info = await link.ask("INFO", "memory")
     text = info.decode() if isinstance(info, bytes) else ""
     fields = dict(each.split(":", 1) for each in text.splitlines() if ":" in each)

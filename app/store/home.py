@@ -11,7 +11,7 @@ from holdfast.store.connection import StoreUnavailable
 
 # Valkey's directory within the data directory.
 STORE = "store"
-# The path of a socket may have 104 to 108 bytes, depending on the system.
+# A socket path may have 104 to 108 bytes, depending on the system.
 _LONGEST_PATH = 100
 _LONGEST_LOG = 1024**2
 _TAIL = 64 * 1024
@@ -21,8 +21,8 @@ _KEEPER = "keeper.lock"
 class Home:
     """DATA/store with Valkey's files, and DATA/store.sock.
 
-    The server that manages the store holds `keeper.lock`. Valkey inherits `valkey.lock` without
-    knowing it: while it lives, no second Valkey is started.
+    The server that manages the store holds `keeper.lock`. Valkey inherits `valkey.lock`
+    unknowingly: while it runs, no second Valkey is started.
     """
 
     def __init__(self, data: Path) -> None:
@@ -66,11 +66,11 @@ class Home:
         return os.path.samestat(found, os.fstat(self._claim))
 
     def lock(self) -> int | None:
-        """Return the lock for a new Valkey to inherit; None while another one lives."""
+        """Return the lock for a new Valkey to inherit, or None while another one runs."""
         return self._lock("valkey.lock")
 
     def is_held(self) -> bool:
-        """Return whether a Valkey, or its child that rewrites a file, is alive."""
+        """Return whether a Valkey, or its child that rewrites a file, is running."""
         lock = self.lock()
         if lock is not None:
             os.close(lock)
@@ -91,7 +91,7 @@ class Home:
 
     @property
     def socket(self) -> Path:
-        """The socket: DATA/store.sock, or the target of that link if its path is too long."""
+        """The socket: DATA/store.sock, or the target of that link if the path is too long."""
         if self._socket.is_symlink():
             return Path(os.readlink(self._socket))
         return self._socket
@@ -138,7 +138,7 @@ class Home:
         return log
 
     def last_words(self) -> str:
-        """Return the end of the newest Valkey's log."""
+        """Return the end of the newest Valkey log."""
         with self.log.open("rb") as log:
             log.seek(max(self._log_begin, self.log.stat().st_size - _TAIL))
             return log.read().decode("utf-8", "replace")

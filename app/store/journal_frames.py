@@ -1,4 +1,4 @@
-"""Reads the journal of one node for operators, page by page from a moment on."""
+"""Reads the journal of one node for operators, page by page from a given time."""
 
 import re
 from typing import NamedTuple
@@ -10,14 +10,14 @@ _ID = re.compile(rb"([0-9]+)-([0-9]+)")
 
 
 class UnreadFrames(NamedTuple):
-    """The tables that are furthest behind, and when the first frame was written that they lack."""
+    """The tables that are furthest behind, and when the first frame that they lack was written."""
 
     lake: str
     since: int
 
 
 class JournalFrames:
-    """Reads frames on the reader, as far as they are not trimmed."""
+    """Reads frames on the reader, unless they are trimmed."""
 
     def __init__(self, reader: Reader, keys: RedisKeys) -> None:
         self._reader = reader
@@ -26,16 +26,16 @@ class JournalFrames:
     async def since(
         self, node: str, ms: int, cursor: str | None, most: int
     ) -> list[tuple[str, bytes]]:
-        """Return frames since that time and after the cursor, each with a cursor of its own."""
+        """Return frames written since that time and after the cursor, each with its cursor."""
         journal = self._keys.journal(node)
         first = f"{ms}-0" if cursor is None else f"({cursor}"
         found = await self._reader.ask("XRANGE", journal, first, "+", "COUNT", most)
         return [(id.decode(), fields_of(each)[b"frame"]) for id, each in found]
 
     async def unread(self, node: str) -> UnreadFrames | None:
-        """Return what is unread; None if all tables have everything, or if there are none."""
+        """Return what is unread, or None if all tables have everything or there are none."""
         found = await self._reader.ask("HGETALL", self._keys.journal_read(node))
-        # A lake that was dropped meanwhile has no place.
+        # A lake that was dropped in the meantime has no place.
         places = {
             (int(place[1]), int(place[2])): lake.decode("utf-8", "replace")
             for lake, id in found.items()

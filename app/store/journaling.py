@@ -1,7 +1,7 @@
-"""Adds notes to calls, and makes the calls that write frames.
+"""Adds notes to calls, and creates the calls that write frames.
 
 `app/delivery/ports/journal_port.py` describes the path of an event. A frame costs as much as a
-hundred events, for its readers too, and most calls report only a few events: hence notes.
+hundred events, for its readers too, and most calls report only a few events; hence notes.
 """
 
 from collections.abc import Sequence
@@ -28,13 +28,13 @@ class Journaling:
         script, keys, args = call
         if script.with_note is None:
             raise ValueError(f"{script.name} takes no note")
-        # Appending in place is safe: this call owns the lists, which may be long.
+        # Appending in place is safe, because this call owns the lists. They may be long.
         keys.append(self._notes)
         args += (number, note)
         return ScriptCall(script.with_note, keys, args), number
 
     async def left_notes(self, link: StoreLink) -> dict[int, bytes]:
-        """Return the notes that a former process left, by number."""
+        """Return the notes that an earlier process left, by number."""
         found = cast("dict[bytes, bytes]", await link.ask("HGETALL", self._notes))
         return {int(number): note for number, note in found.items() if number.isdigit()}
 

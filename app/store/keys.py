@@ -2,19 +2,20 @@
 
 from holdfast.delivery.letters.dead import DeadLetter
 
-# Version of the layout below. It rises with every change that an older release would not keep.
+# Version of the layout below. It increases with every change that an older release would not
+# preserve.
 LAYOUT = 3
 # The oldest version that can still be read; all others are refused.
 OLDEST_LAYOUT = 2
 
 
 def is_history(receiver: str) -> bool:
-    """Return whether the receiver is the history of the channel of that name."""
+    """Return whether the receiver is a channel's history."""
     return receiver.startswith("/")
 
 
 class RedisKeys:
-    """The keys of one namespace, with a hash tag that keeps them in one slot of a cluster."""
+    """The keys of one namespace. A hash tag keeps them in one slot of a cluster."""
 
     def __init__(self, namespace: str) -> None:
         self.prefix = prefix = f"{{{namespace}}}:"
@@ -23,20 +24,20 @@ class RedisKeys:
         # and the journal -> digest of that frame; "trimmed" and the journal -> number of removed
         # frames; "heard" and the journal -> when its server trimmed it last, in ms since 1970.
         self.meta = prefix + "meta"
-        # Hash: id of a message in some queue -> its record.
+        # Hash: message id -> record of the message, while any queue or history has it.
         self.bodies = prefix + "bodies"
-        # Hash: publish key -> "id:time" of its message, the time by the store's clock;
-        # list: "id:key" of these, the oldest first.
+        # Hash: publish key -> "id:time" of its message, the time by the store's clock; list:
+        # "id:key" of these, oldest first.
         self.keyed = prefix + "keyed"
         self.keyed_order = prefix + "keyed:order"
-        # Hash: a session's `key` -> its record, and its last batch.
+        # Hash: a session's `key` -> its record and its last batch.
         self.sessions = prefix + "sessions"
         self.handed = prefix + "handed"
         # Hash: the fields of outstanding requests, see `delivery/requests/stored_fields.py`.
         self.requests = prefix + "requests"
         # Hash: name of a held channel -> since when and why.
         self.held = prefix + "held"
-        # Hash: name of a topic -> its own configuration, and whether it is erased.
+        # Hash: name of a topic -> its configuration, and whether it is erased.
         self.topics = prefix + "topics"
         # Hash: id of a dead letter -> its record; sorted set: fingerprint -> how many letters.
         self.dead = prefix + "dead"
@@ -53,11 +54,11 @@ class RedisKeys:
         self.all_dead = prefix + "dead:all"
 
     def receivers(self, id: int) -> str:
-        """Set: the sessions with a message in their queue, and its channel for the history."""
+        """Set: the sessions whose queue has the message, and the channel whose history has it."""
         return f"{self.prefix}to:{id}"
 
     def marks(self, receiver: str) -> str:
-        """Hash: id of a message -> the mark of its entry, if the batch does not say it all."""
+        """Hash: message id -> mark of its entry, unless the batch implies it."""
         return f"{self.prefix}marks:{receiver}"
 
     def replay(self, job: str) -> str:
@@ -81,11 +82,11 @@ class RedisKeys:
         return f"{self.prefix}pipeline:{name}"
 
     def letters_by(self, field: str, value: str) -> str:
-        """Sorted set: ids of letters by their channel, receiver, subject, code or print."""
+        """Sorted set: ids of letters by channel, receiver, subject, code or fingerprint."""
         return f"{self.prefix}dead:{field}:{value}"
 
     def indexes(self, letter: DeadLetter) -> tuple[str, ...]:
-        """Return the indexes that list a dead letter; the last is its fingerprint's."""
+        """Return the indexes that list a dead letter. The last one is its fingerprint's."""
         return (
             self.all_dead,
             self.letters_by("channel", letter.channel),

@@ -18,12 +18,12 @@ from holdfast.store.script import Script
 
 log = logging.getLogger(__name__)
 
-# Called with the reply, or with an exception as a value.
+# Called with the reply, or with an exception object.
 Answer = Callable[[object], None]
 
 _SHORTEST_PAUSE_S = 0.05
 _LONGEST_PAUSE_S = 1.0
-# A check this late means that this process was frozen: first read answers that have arrived.
+# A check this late means that this process was frozen: read answers that have arrived first.
 _LATE_S = 0.5
 
 
@@ -39,7 +39,7 @@ class LinkLimits:
 class _Call(NamedTuple):
     packed: bytes
     done: Answer
-    # False: a full or failing store is asked again until it accepts.
+    # If False, a full or failing store is asked again until it accepts.
     may_be_refused: bool
 
 
@@ -47,7 +47,7 @@ class StoreLink:
     """A connection to the store that is restored whenever it is lost.
 
     On a new connection the oldest unanswered call is sent alone: the reply shows whether the store
-    is usable, and nothing overtakes a call that it refuses.
+    is usable, and nothing overtakes a call that the store refuses.
     """
 
     def __init__(
@@ -69,10 +69,10 @@ class StoreLink:
         self._sent: deque[_Call] = deque()
         self._queued: list[_Call] = []
         self._bytes = 0
-        # Whether it exceeds its limits; cached, because it is read far more often than it changes.
+        # Whether it exceeds its limits. Cached, because it is read far more often than it changes.
         self.is_full = False
         self._wire: RespConnection | None = None
-        # Whether the store is usable, and whether its failure was reported.
+        # Whether the store is usable, and whether its failure was logged.
         self._is_up = False
         self._is_missed = False
         self._is_flush_due = False
@@ -81,7 +81,7 @@ class StoreLink:
         self._check_at = 0.0
         self._keeping: asyncio.Task[None] | None = None
         self._is_closed = False
-        # Why the store must not be used although it may be available; empty if it may.
+        # Why the store must not be used although it may be available; empty if it may be used.
         self._suspended = ""
 
     @property
@@ -102,7 +102,7 @@ class StoreLink:
 
     @property
     def silence_s(self) -> float:
-        """The time for which the store has left a call unanswered, in seconds."""
+        """How long the store has left a call unanswered, in seconds."""
         wire = self._wire
         return self._loop.time() - wire.heard_at if wire is not None and self._sent else 0.0
 
@@ -111,7 +111,7 @@ class StoreLink:
         return self._bytes > self._limits.bytes or self.unanswered > self._limits.calls
 
     async def open(self) -> None:
-        """Connect for the first time; waits for a store that is loading its data."""
+        """Connect for the first time. Waits for a store that is loading its data."""
         wire = await self._first()
         self._begin(wire)
         self._keeping = self._loop.create_task(self._keep_up(wire))
@@ -132,7 +132,7 @@ class StoreLink:
             await asyncio.sleep(_LONGEST_PAUSE_S)
 
     async def close(self) -> None:
-        """Close without waiting; unanswered calls fail."""
+        """Close without waiting. Unanswered calls fail."""
         self._is_closed = True
         if self._keeping is not None:
             self._keeping.cancel()
@@ -147,7 +147,7 @@ class StoreLink:
             self._report(call.done, LinkClosed())
 
     def suspend(self, why: str) -> None:
-        """Do not use the store until `resume`: it may lose what it confirms."""
+        """Stop using the store until `resume`, because it may lose what it confirms."""
         self._suspended = why
         self._leave(why)
 
@@ -158,7 +158,7 @@ class StoreLink:
     # Calls
 
     def call(self, parts: Sequence[Word], done: Answer) -> None:
-        """Queue a command, to be sent at the end of the turn; it is answered in a later one."""
+        """Queue a command, which is sent when the turn ends and answered in a later one."""
         self._queue(parts, done, may_be_refused=True)
         if not self._is_flush_due:
             self._is_flush_due = True
@@ -173,7 +173,7 @@ class StoreLink:
         *,
         may_be_refused: bool = False,
     ) -> None:
-        """Queue a script call, to be sent with the next `flush`.
+        """Queue a script call, which is sent with the next `flush`.
 
         Unless it may be refused, it is repeated until it succeeds.
         """
@@ -290,7 +290,7 @@ class StoreLink:
             self._rise()
 
     def _rise(self) -> None:
-        """Note that the store is usable; send the calls that wait, in order."""
+        """Record that the store is usable. Sends waiting calls in order."""
         self._is_up = True
         if self._is_missed:
             self._is_missed = False
@@ -298,7 +298,7 @@ class StoreLink:
         self.flush()
 
     def _leave(self, why: str) -> None:
-        """Close this connection; the next one repeats the unanswered calls."""
+        """Close this connection. The next one repeats the unanswered calls."""
         wire, self._wire = self._wire, None
         self._is_up = False
         if wire is not None:
@@ -339,10 +339,10 @@ class StoreLink:
 
 
 def set_answer(answer: asyncio.Future[object], reply: object) -> None:
-    """Set the answer, unless the waiter was cancelled."""
+    """Set the answer, unless the waiting task was cancelled."""
     if not answer.done():
         answer.set_result(reply)
 
 
 def ignore_answer(_: object) -> None:
-    """Ignore the answer: nobody waits for it."""
+    """Ignore the answer, for calls without a waiting caller."""

@@ -1,6 +1,6 @@
-"""Loads what an earlier process left in the store.
+"""Loads the data that an earlier process left in the store.
 
-`bayeux.sessions.restoring` makes sessions of it.
+`bayeux.sessions.restoring` creates sessions from it.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ from holdfast.units import counted
 
 log = logging.getLogger(__name__)
 
-# Entries requested at once.
+# How many entries are requested at once.
 _SESSIONS = 100
 _MESSAGES = 500
 _TOPICS = 1000
@@ -34,21 +34,21 @@ _REQUESTS = 1000
 class LoadedSession(NamedTuple):
     """A restored session.
 
-    Its entries are in order: first those returned or in flight, then waiting ones by priority and
+    Its entries are in order: first returned and in-flight ones, then waiting ones by priority and
     age.
     """
 
     record: SessionRecord
     entries: list[tuple[Mark, Message]]
-    # Ids of entries with marks of their own.
+    # Ids of entries that have individual marks.
     marked: Set[int]
 
 
-# What a record raises that is no JSON, or not of the expected shape: the others are still loaded.
+# What an unreadable record raises. Other records are still loaded.
 _UNREADABLE = (RecordUnreadable, AttributeError, LookupError, TypeError, ValueError)
 
-# Called with a receiver that is no session, and the messages stored for it: of a shared queue, of a
-# history, or of an ended session whose process was killed before it had settled them.
+# Called with a receiver that is not a session and the messages stored for it: a shared queue, a
+# history, or an ended session whose process was killed before it had settled them.
 WithoutSession = Callable[[str, Sequence[Message]], None]
 
 
@@ -60,7 +60,7 @@ class Loading:
         self._keys = keys
         self._loop = asyncio.get_running_loop()
         # The number of messages in no queue, entries of ended sessions, and marks without an entry.
-        # A killed process had no time to remove them; they are removed here.
+        # A killed process could not remove them, so they are removed here.
         self._dangling = 0
         self._messages: dict[int, Message] = {}
         self._unreadable: set[int] = set()
@@ -70,7 +70,7 @@ class Loading:
     async def sessions(
         self, marked: Callable[[str, Collection[int]], None], without_session: WithoutSession
     ) -> AsyncIterator[LoadedSession]:
-        """Yield all sessions, unordered; `marked` gets entries with marks of their own."""
+        """Yield all sessions, unordered. `marked` is called for entries with individual marks."""
         async for page in self._pages(self._keys.bodies, _MESSAGES):
             await self._read_messages({int(id): body for id, body in page.items()})
         seen: set[bytes] = set()
@@ -84,17 +84,17 @@ class Loading:
         for receiver in self._queues.keys() - seen:
             messages = [self._messages[id] for id in self._queues[receiver]]
             if receiver.endswith(b"/0"):
-                # Shared queues never have a session.
+                # Shared queues never have a session, ...
                 messages = await self._of_shared_queue(receiver.decode(), marked)
             elif not receiver.startswith(b"/"):
-                # Nor have the histories of channels.
+                # ... and neither do channels' histories.
                 self._dangling += len(messages)
             without_session(receiver.decode(), messages)
         if self._dangling:
             log.info("removed %s of a killed process", counted(self._dangling, "leftover"))
 
     async def gone(self, receivers: Collection[str]) -> list[str]:
-        """Return those of these sessions that do not exist."""
+        """Return which of these sessions do not exist."""
         found = await self._ask_all(
             [("HEXISTS", self._keys.sessions, receiver) for receiver in receivers]
         )
@@ -126,7 +126,7 @@ class Loading:
         return found
 
     async def requests(self) -> dict[str, bytes]:
-        """Return the stored fields of requests, whose names are text that the server made."""
+        """Return the stored fields of requests."""
         found: dict[str, bytes] = {}
         async for page in self._pages(self._keys.requests, _REQUESTS):
             found |= {name.decode(): value for name, value in page.items()}
@@ -161,9 +161,9 @@ class Loading:
         self, record: SessionRecord, marks: dict[bytes, bytes], batch: bytes | None
     ) -> LoadedSession:
         own = dict(_entries_of(marks, record.key))
-        # An entry's own mark is newer than the batch.
+        # An entry's individual mark is newer than the batch.
         known = {mark.id: (mark, 0) for mark in _marks_of(batch, record.key)} | own
-        # By id, which is almost the order by place.
+        # Sorted by id, which is almost the order by place.
         ids = sorted(self._queues.get(record.key.encode(), ()))
         entries = []
         for id in ids:
@@ -178,7 +178,7 @@ class Loading:
     async def _of_shared_queue(
         self, receiver: str, marked: Callable[[str, Collection[int]], None]
     ) -> list[Message]:
-        """Return the messages of a shared queue, with their attempts in queues of sessions."""
+        """Return the messages of a shared queue, with their attempts in sessions' queues."""
         marks = dict(_entries_of(await self._ask("HGETALL", self._keys.marks(receiver)), receiver))
         ids = self._queues[receiver.encode()]
         if marks:
@@ -214,7 +214,7 @@ class Loading:
         return answer
 
     def _ask_all(self, commands: Sequence[Sequence[Word]]) -> asyncio.Future[list[Any]]:
-        """Send commands; the answers come together, which takes less time than one by one."""
+        """Send commands and collect the answers together, which is faster than one by one."""
         answers: asyncio.Future[list[Any]] = self._loop.create_future()
         replies: list[object] = []
 

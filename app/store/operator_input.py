@@ -1,6 +1,6 @@
 """Types of operators' input, with their limits.
 
-Patterns are regular expressions of JavaScript as well: browsers check what operators fill in.
+Patterns must also be valid JavaScript regular expressions, because browsers check input with them.
 """
 
 from collections.abc import Collection, Iterable
@@ -12,19 +12,19 @@ from pydantic_core import core_schema
 
 from holdfast.delivery.letters.dead import LetterState
 
-# Names may have any characters except control characters.
+# Names may contain any characters except control characters.
 VISIBLE = r"^[^\x00-\x1f\x7f]+$"
-# The end of the year 9999: neither dates nor the store go much further.
+# The end of the year 9999. Neither dates nor the store support much more.
 _LATEST_MS = 253_402_300_799_999
 
 
 def one_of(words: Iterable[str]) -> WithJsonSchema:
-    """Say in the schema which words there are."""
+    """List the allowed words in the schema."""
     return WithJsonSchema({"type": "string", "enum": [*words]})
 
 
 def values_of(kind: type[Enum], *, without: Collection[Enum] = ()) -> GetPydanticSchema:
-    """Read and write members of an enum as their values; the schema lists these in place."""
+    """Read and write members of an enum as their values, which the schema lists."""
     words = core_schema.literal_schema([each.value for each in kind if each not in without])
     written = core_schema.plain_serializer_function_ser_schema(_value, return_schema=words)
     schema = core_schema.no_info_before_validator_function(

@@ -14,7 +14,7 @@ log = logging.getLogger(__name__)
 
 # After this time a publisher is answered UNKNOWN.
 _WAIT_LIMIT_S = 5.0
-# A timer this late means that this process was frozen: first read answers that have arrived.
+# A timer this late means that this process was frozen: read answers that have arrived first.
 _LATE_S = 0.5
 
 # Checks, by the messages' stored ids, whether they are as durable as configured.
@@ -24,21 +24,22 @@ Confirm = Callable[[Sequence[int | str], Callable[[bool], None]], None]
 class PendingPublishes:
     """Answers each publish once, and once more after UNKNOWN.
 
-    A message that is stored but not confirmed is UNKNOWN to its publisher, who was promised more,
-    and then at once KEPT: it is delivered rather than left in queues unseen until a restart.
+    A message that is stored but not confirmed is UNKNOWN to its publisher, because the server
+    promised more, and then at once KEPT: it is delivered instead of staying in queues unseen until
+    a restart.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, confirm: Confirm | None) -> None:
         self._loop = loop
         self._confirm = confirm
-        # Publishes without an answer in order of their calls, with the end of their wait limit.
+        # Unanswered publishes in order of their calls, with the end of their wait limit.
         self._calls: dict[int, tuple[float, Sequence[PendingPublish]]] = {}
         self._number = 0
         self._alarm: asyncio.TimerHandle | None = None
         self._alarm_at = 0.0
 
     def begin(self, messages: Sequence[PendingPublish]) -> Callable[[object], None]:
-        """Register publishes; returns the function to call with the answer."""
+        """Register publishes. Returns the function to call with the answer."""
         self._number = number = self._number + 1
         ends_at = self._loop.time() + _WAIT_LIMIT_S
         self._calls[number] = (ends_at, messages)
@@ -88,7 +89,7 @@ class PendingPublishes:
 
 
 def report(messages: Sequence[PendingPublish], kept: PersistOutcome) -> None:
-    """Report the outcome for each message; one caller's error does not affect the others."""
+    """Report the outcome for each message. One caller's error does not affect the others."""
     for pending in messages:
         try:
             pending.done(meaning(pending.message, kept))

@@ -12,7 +12,7 @@ log = logging.getLogger(__name__)
 _NO_FILE = "when it stops, everything since its last snapshot, or all data"
 _NO_SYNC = "when its machine stops, what was not written yet, often half a minute"
 _A_SECOND = "when its machine stops, the last second or two"
-# Losses by durability and by what the server lacks: the file, or its synchronisation.
+# What can be lost, by durability and by what the server lacks: the file, or its synchronisation.
 _LOSSES: dict[Durability, dict[str, str]] = {
     Durability.MEMORY: {},
     Durability.EVERYSEC: {"appendonly no": _NO_FILE, "appendfsync no": _NO_SYNC},
@@ -25,7 +25,7 @@ _LOSSES: dict[Durability, dict[str, str]] = {
 
 
 async def warn_if_weaker(link: StoreLink, address: Address, durability: Durability) -> None:
-    """Log what the server may lose; nothing if it hides its settings."""
+    """Log what the server may lose; log nothing if it hides its settings."""
     try:
         config = await link.ask("CONFIG", "GET", "append*")
     except ScriptFailed as error:

@@ -31,12 +31,12 @@ class StoreClock:
         return int(self._monotonic() - self._began_at)
 
     def go_on(self, stored: int) -> None:
-        """Continue from the time in the store, unless it was emptied meanwhile."""
+        """Continue from the time in the store, unless it was emptied in the meantime."""
         self._began_at = min(self._began_at, self._monotonic() - stored)
 
 
 class KeyLimits(NamedTuple):
-    """How many keys are remembered, and the time by which they age: that of the store's clock."""
+    """How many keys are remembered, and the time of the store's clock by which they age."""
 
     clock: int
     most: int
@@ -46,7 +46,7 @@ class PublishKeys:
     """The publish keys that this process knows.
 
     Args:
-        disown: Makes the store forget keys; calls back when everything before is answered.
+        disown: Makes the store forget keys. Calls back when all earlier calls are answered.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class PublishKeys:
                 key.meaning = PersistOutcome.REFUSED if was_refused else PersistOutcome.REPEATED
 
     def refuse(self, messages: Iterable[Message]) -> None:
-        """Forget the keys of refused messages: the next attempt counts as new.
+        """Forget the keys of refused messages, so that the next attempt counts as new.
 
         The messages may have been stored before the answer was lost.
         """
@@ -82,13 +82,13 @@ class PublishKeys:
 
 
 def meaning(message: Message, kept: PersistOutcome) -> PersistOutcome:
-    """Return the outcome for a message, given that of its call."""
+    """Return the outcome for a message, given the outcome of its call."""
     if kept is PersistOutcome.KEPT and message.key is not None:
         return message.key.meaning
     return kept
 
 
 def stored_id(message: Message) -> int | str:
-    """Return under which id the store has the message, or the one that it repeats."""
+    """Return the id under which the store has the message, or the message that it repeats."""
     key = message.key
     return message.id if key is None else f"{key.digest}:{key.first or message.id}"

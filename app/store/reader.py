@@ -1,4 +1,4 @@
-"""The second connection to the store: operators' reads, which must not delay writes."""
+"""The second connection to the store, for operators' reads, which must not delay writes."""
 
 import asyncio
 from collections.abc import Sequence
@@ -13,9 +13,9 @@ _TIMEOUT_S = 5.0
 
 
 class Reader:
-    """Asks one question after the other; all methods raise `StoreUnavailable`.
+    """Runs one query after the other. All methods raise `StoreUnavailable`.
 
-    It connects for its first question, and for the next one after a failure.
+    It connects for its first query, and for the next one after a failure.
     """
 
     def __init__(self, address: Address) -> None:
@@ -33,7 +33,7 @@ class Reader:
         return await self.ask(*evaluation(script, keys, args))
 
     async def ask_all(self, *commands: Sequence[Word]) -> list[Any]:
-        """Run commands, sent at once, and return their answers."""
+        """Run commands, sent together, and return their answers."""
         try:
             async with asyncio.timeout(_TIMEOUT_S), self._turn:
                 return await self._answers(commands)
@@ -48,21 +48,21 @@ class Reader:
         try:
             return await self._wire.ask(commands)
         except BaseException:
-            # The next question would take the answers that are still due for its own.
+            # The next query would take answers that are still due for its own.
             self.close()
             raise
 
     def close(self) -> None:
-        """Close the connection; the answers that are due never come."""
+        """Close the connection. Answers that are still due are lost."""
         if self._wire is not None:
             self._wire.abort("closed")
 
 
 def evaluation(script: Script, keys: Sequence[Word], args: Sequence[Word]) -> Sequence[Word]:
-    """Return the command that runs a script which the store need not have loaded."""
+    """Return the command that runs a script even if the store has not loaded it."""
     return ("EVAL", script.source, len(keys), *keys, *args)
 
 
 def fields_of(found: Sequence[bytes]) -> dict[bytes, bytes]:
-    """Return the fields of an entry of a stream, which come as names and values in turn."""
+    """Return the fields of a stream entry, which arrive as names and values in turn."""
     return dict(zip(found[::2], found[1::2], strict=True))

@@ -1,4 +1,4 @@
-"""The stored form of messages, entries, dead letters and channel holds; each has a version."""
+"""The stored form of messages, entries, dead letters and channel holds. Each has a version."""
 
 import re
 from sys import intern
@@ -24,7 +24,7 @@ LETTER_VERSION = 2
 
 
 def pack_message(message: Message) -> bytes:
-    """Return the record of a message; its generation is in its entries."""
+    """Return the record of a message. Its generation is in its entries."""
     head: dict[str, Any] = {"v": VERSION, "c": message.channel}
     if message.sender:
         head["s"] = message.sender
@@ -62,23 +62,23 @@ def unpack_message(id: int, record: bytes) -> Message:
     message.is_direct = head.get("o", False)
     message.addressed = head.get("a", ())
     if "q" in head:
-        # After a restart, receivers that had refused it may be asked again.
+        # After a restart, receivers that refused it may get it again.
         message.refusals = ()
     message.is_durable = True
     return message
 
 
 def replayed(message: Message, generation: int) -> Message:
-    """Return the message for receivers to whom it was replayed."""
+    """Return the message for receivers that it was replayed to."""
     copy = unpack_message(message.id, pack_message(message))
     copy.generation = generation
-    # The lifetime was the first delivery's.
+    # The lifetime applied to the first delivery.
     copy.life_ms, copy.expires_ms = None, 0
     return copy
 
 
 def message_of(letter: DeadLetter) -> Message:
-    """Return the message of a dead letter, to be delivered again."""
+    """Return the message of a dead letter, for another delivery."""
     message = unpack_message(letter.message, message_head(letter) + letter.wire)
     message.is_durable = letter.is_durable
     message.generation = letter.generation + 1
@@ -103,13 +103,13 @@ def message_head(letter: DeadLetter) -> bytes:
 FROM_HISTORY: Final = -1
 _TRAIL_VERSION = 1
 _ENTRY = re.compile(rb"(?:(\d+ -?\d+ \d+ \d+ \d+)(?: t(\d+)(\[.*\]))?)?(?:g(\d+))?", re.DOTALL)
-# Longest stored trail, in bytes; the reason of a dead letter has a limit of its own.
+# Longest stored trail, in bytes. The reason of a dead letter has another limit.
 _MOST_OF_ENTRY = 200
 _MOST_OF_LETTER = 300
 
 
 def pack_mark(mark: Mark, trails: dict[int, bytes]) -> bytes:
-    """Return the record of an entry; trails that entries share are packed once.
+    """Return the record of an entry. Trails shared by several entries are packed once.
 
     Args:
         trails: Cache of packed trails of one call, by identity.
@@ -135,12 +135,12 @@ def pack_generation(generation: int) -> bytes:
 
 
 def pack_origin(message: Message) -> bytes:
-    """Return the record of a new entry with the message: most have none."""
+    """Return the record of a new entry with the message. Most have none."""
     return b"g0" if message.is_initial else pack_generation(message.generation)
 
 
 def pack_waiting(message: Message, trails: dict[int, bytes]) -> bytes:
-    """Return the record of an entry that waits, with the attempts that its message brings along."""
+    """Return the record of a waiting entry, with the attempts that its message brings."""
     generation = pack_origin(message)
     if message.former is None:
         return generation
@@ -193,7 +193,7 @@ def pack_letter(letter: DeadLetter, parts: dict[int, orjson.Fragment]) -> bytes:
 
 
 def unpack_letter(record: bytes) -> DeadLetter:
-    """Undo `pack_letter`; the wire is empty if the record ends after its head."""
+    """Undo `pack_letter`. The wire is empty if the record ends after its head."""
     status, _, rest = record.partition(b"\n")
     line, _, wire = rest.partition(b"\n")
     state, replays, job = status.decode().split(" ")
@@ -207,7 +207,7 @@ def unpack_letter(record: bytes) -> DeadLetter:
 
 
 def _letter_head(letter: DeadLetter, parts: dict[int, orjson.Fragment]) -> dict[str, Any]:
-    """Return the head of the record; omits what the receiver's name implies."""
+    """Return the head of the record. Omits what the receiver's name implies."""
     head: dict[str, Any] = {
         "v": LETTER_VERSION,
         "i": letter.id,
@@ -286,7 +286,7 @@ def pack_held(held: ChannelHold) -> bytes:
 def unpack_held(record: bytes) -> ChannelHold:
     """Undo `pack_held`."""
     head = _head(record, "held channel")
-    # Earlier versions wrote only holds of the guard.
+    # Earlier versions stored only holds of the guard.
     return ChannelHold(head["since"], head["reason"], head.get("who", GUARD), head.get("until"))
 
 

@@ -14,7 +14,7 @@ from holdfast.store.reader import Reader
 from holdfast.store.store import Store
 
 VERSION = 1
-# Limit on remarks; beyond it the one unchanged for longest is removed.
+# How many remarks there may be. Beyond that, the one unchanged for longest is removed.
 MOST = 1000
 
 
@@ -29,7 +29,7 @@ class Remark:
 
 
 class Remarks:
-    """Changes remarks, which outlive the letters, on the store link; reads them on the reader."""
+    """Writes remarks, which outlive the letters, on the store link; reads them on the reader."""
 
     def __init__(self, store: Store, reader: Reader, now_ns: Callable[[], int]) -> None:
         self._store = store
@@ -38,7 +38,7 @@ class Remarks:
         self._now_ns = now_ns
 
     async def put(self, fingerprint: str, assignee: str, note: str, who: str) -> Remark:
-        """Store a remark; an empty one is removed."""
+        """Store a remark. An empty one is removed."""
         remark = Remark(assignee, note, who, self._now_ns() // NS_PER_MS)
         record = orjson.dumps({"v": VERSION, **asdict(remark)}) if assignee or note else b""
         await self._store.run(

@@ -11,21 +11,21 @@ from holdfast.store.scripts import CONFIRM
 
 log = logging.getLogger(__name__)
 
-# A replica answers a first question at once, often before its file is written, and otherwise once
-# a second: asked again a little later, it has the data.
+# A replica answers the first query at once, often before its file is written, and after that once a
+# second. Asked again slightly later, it has the data.
 _ASKED_BEFORE_MS = (5, 20)
-# A publish may wait for the question in progress and then for its own: twice this time is less
+# A publish may wait for the query in progress and then for its query: twice this time is shorter
 # than a publisher's wait limit.
 _TIMEOUT_MS = 1900
 _LIMIT_S = 2.4
 
 
 class Replicas:
-    """Asks about all messages stored meanwhile at once, on a connection of its own.
+    """Asks about all messages stored in the meantime at once, on a separate connection.
 
     A connection that waits for replicas serves nothing else: on the store link, marks and
-    settlements would wait too, and be lost with this process. WAITAOF covers what its own
-    connection wrote, so this one writes something first, after the messages.
+    settlements would wait too, and be lost with this process. WAITAOF covers what its connection
+    wrote, so this one writes something first, after the messages.
 
     Args:
         reader: A connection for this purpose only; closed by `close`.
@@ -36,8 +36,8 @@ class Replicas:
         self._reader = reader
         self._keys = keys
         self._count = count
-        # Whether the primary's own file must have it too: if the primary restarted without data
-        # that its replicas have, they would drop these.
+        # Whether the primary's file must have it too: if the primary restarted without data that
+        # its replicas have, they would drop that data.
         self._local = 1
         self._waiting: list[tuple[Sequence[int | str], Callable[[bool], None]]] = []
         self._asking: asyncio.Task[None] | None = None
@@ -62,7 +62,7 @@ class Replicas:
             )
 
     async def close(self) -> None:
-        """Close; waiting publishes get no answer."""
+        """Close. Waiting publishes get no answer."""
         if self._asking is not None:
             self._asking.cancel()
             await asyncio.wait([self._asking])
@@ -110,7 +110,7 @@ class Replicas:
         return are_here, reached
 
     def _say(self, why: str) -> None:
-        """Log a change, rather than every message."""
+        """Log a change instead of every message."""
         if why and not self._are_missed:
             log.error("too few replicas confirm messages; publishers get `unknown`: %s", why)
         elif self._are_missed and not why:

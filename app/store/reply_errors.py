@@ -1,11 +1,11 @@
-"""The errors of the store, and which of them an error reply means."""
+"""The errors of the store, and which error replies they represent."""
 
 from hiredis import ReplyError
 
-# The store cannot take any call now: they wait for another connection. A store without our scripts
-# gets them with the next greeting.
+# The store cannot take any call now, so calls wait for another connection. A store without our
+# scripts gets them with the next greeting.
 _NOT_NOW = frozenset({"BUSY", "CLUSTERDOWN", "LOADING", "MASTERDOWN", "NOSCRIPT", "READONLY"})
-# The store refused this call: it is full, cannot write or has too few replicas.
+# The store refused this call: it is full, cannot write, or has too few replicas.
 _REFUSED = frozenset({"MISCONF", "NOREPLICAS", "OOM"})
 
 
@@ -14,11 +14,11 @@ class StoreBusy(Exception):
 
 
 class StoreRefused(Exception):
-    """The store did not carry out the call; the text begins with OOM, MISCONF or NOREPLICAS."""
+    """The store did not carry out the call. The text begins with OOM, MISCONF or NOREPLICAS."""
 
 
 class ScriptFailed(Exception):
-    """A script or command failed; `code` is the first word of the error."""
+    """A script or command failed. `code` is the first word of the error."""
 
     def __init__(self, code: str, text: str) -> None:
         super().__init__(text)
@@ -26,14 +26,14 @@ class ScriptFailed(Exception):
 
 
 class LinkClosed(Exception):
-    """The link was closed before the answer arrived: the outcome is unknown."""
+    """The link was closed before the answer arrived, so the outcome is unknown."""
 
     def __init__(self) -> None:
         super().__init__("the store link was closed")
 
 
 def error_of(reply: ReplyError) -> StoreBusy | StoreRefused | ScriptFailed:
-    """Return the error that the reply means."""
+    """Return the error that the reply represents."""
     text = str(reply)
     code = text.partition(" ")[0]
     if code in _NOT_NOW:

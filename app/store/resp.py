@@ -14,7 +14,7 @@ Word = bytes | str | int | float
 # The oldest major version whose scripts are atomic.
 _OLDEST = 7
 _MORE = object()
-# Time in one turn of the event loop for passing on replies.
+# How long one turn of the event loop passes on replies.
 _TURN_S = 0.005
 
 
@@ -25,11 +25,11 @@ def pack(command: Sequence[Word]) -> bytes:
 
 
 class Unusable(Exception):
-    """The connection cannot be used, now or ever; the text says why."""
+    """The connection cannot be used, now or ever. The text says why."""
 
     def __init__(self, why: str, *, is_passing: bool = False) -> None:
         super().__init__(why)
-        # Whether the problem may pass by itself.
+        # Whether the problem may be temporary.
         self.is_passing = is_passing
 
 
@@ -46,7 +46,7 @@ class RespConnection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._listener: Callable[[object], None] | None = None
         self.heard_at = 0.0
-        # Whether more replies wait to be passed on in a later turn.
+        # Whether more replies are waiting for a later turn.
         self._is_going_on = False
         self.lost: asyncio.Future[str] = self._loop.create_future()
 
@@ -78,7 +78,7 @@ class RespConnection(asyncio.Protocol):
         return wire
 
     async def _greet(self, address: Address, name: str, sources: Sequence[str]) -> None:
-        """Authenticate and load the scripts; refuse a store that is not suitable."""
+        """Authenticate and load the scripts. Refuses an unsuitable store."""
         hello: list[Word] = ["HELLO", 3]
         if address.password is not None:
             hello += ["AUTH", address.username, address.password]
@@ -92,7 +92,7 @@ class RespConnection(asyncio.Protocol):
         _check(greeting)
 
     async def ask(self, commands: Sequence[Sequence[Word]]) -> list[object]:
-        """Run commands before there is a listener; none may fail."""
+        """Run commands before there is a listener. None may fail."""
         replies: list[object] = []
         complete = self._loop.create_future()
 
@@ -146,7 +146,7 @@ class RespConnection(asyncio.Protocol):
             self._read_some()
 
     def _read_some(self) -> None:
-        """Pass on replies, bounded in time: handling one may take long."""
+        """Pass on replies for a limited time, because handling one may take long."""
         self._is_going_on = False
         # Unread replies are not silence.
         self.heard_at = self._loop.time()

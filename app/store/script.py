@@ -14,5 +14,5 @@ class Script:
         self.name = name
         self.source = source
         self.with_note = with_note
-        # The store's name for the script; not used for security.
+        # The store's name for the script. Not used for security.
         self.sha = hashlib.sha1(source.encode(), usedforsecurity=False).hexdigest()

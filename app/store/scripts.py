@@ -1,4 +1,4 @@
-"""The Lua scripts, with a typed function for each that makes its calls."""
+"""The Lua scripts, and a typed function for each that creates its calls."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from importlib.resources import files
@@ -24,7 +24,7 @@ _ID = "%019d"
 
 
 def _source(name: str, *preludes: str) -> str:
-    """Return the script: its first line, then the files that it builds upon, then the rest."""
+    """Return the script: its first line, then the files that it depends on, then the rest."""
     first, _, rest = (_FOLDER / f"{name}.lua").read_text().partition("\n")
     parts = [(_FOLDER / f"{prelude}.lua").read_text() for prelude in preludes]
     return "\n".join((first, *parts, rest))
@@ -41,7 +41,7 @@ def _script(name: str, *preludes: str, with_note: Script | None = None) -> Scrip
 
 
 def _journalled(name: str, *preludes: str) -> Script:
-    """Return a script that stores its call's journal note, if there is one, in the same step."""
+    """Return a script that also stores its call's journal note, if there is one."""
     with_note = Script(f"{name} with a note", _source(name, "fence", "note", *preludes))
     SCRIPTS.append(with_note)
     return _script(name, "fence", "no_note", *preludes, with_note=with_note)
@@ -83,23 +83,23 @@ class ScriptCall(NamedTuple):
 
 
 class Take(NamedTuple):
-    """A dead letter that a replay job makes a message again."""
+    """A dead letter that a replay job turns into a message again."""
 
     letter: DeadLetter
-    # The session whose queue it goes to.
+    # The session whose queue gets it.
     receiver: str
     is_durable: bool
 
 
 class _Positions:
-    """The Redis keys of a call, each once; arguments refer to them by position."""
+    """The Redis keys of a call, each once. Arguments refer to them by position."""
 
     def __init__(self, *fixed: str) -> None:
         self.keys = list(fixed)
         self._known: dict[str, int] = {}
 
     def of(self, key: str) -> int:
-        """Return the position, counted from one as in Lua."""
+        """Return the position, counted from 1 as in Lua."""
         found = self._known.get(key)
         if found is None:
             self.keys.append(key)
@@ -144,7 +144,7 @@ def keep_keyed(
     clock: int,
     most: int,
 ) -> ScriptCall:
-    """Store messages with publish keys unless they are repeats; limits the number of keys."""
+    """Store messages with publish keys, unless they are repeats. Limits the number of keys."""
     positions = _Positions(keys.meta, keys.bodies, keys.keyed, keys.keyed_order)
     args: list[Word] = [epoch, _newest(messages), clock, KEY_LIFE_S, most]
     for message, receivers in messages:
@@ -154,12 +154,12 @@ def keep_keyed(
 
 
 def advance_clock(keys: RedisKeys, epoch: str, clock: int) -> ScriptCall:
-    """Advance the store's clock; succeeds if a message would be stored."""
+    """Advance the store's clock. Succeeds if a message would be stored."""
     return ScriptCall(ADVANCE_CLOCK, [keys.meta], [epoch, clock])
 
 
 def disown(keys: RedisKeys, epoch: str, keyed: Iterable[tuple[str, int]]) -> ScriptCall:
-    """Forget publish keys, if they belong to these messages."""
+    """Forget publish keys if they belong to these messages."""
     args: list[Word] = [epoch]
     for key, id in keyed:
         args += (key, id)
@@ -173,7 +173,7 @@ def _newest(messages: Sequence[tuple[Message, Sequence[str]]]) -> str:
 def _entering(
     keys: RedisKeys, positions: _Positions, message: Message, receivers: Sequence[str]
 ) -> list[Word]:
-    """Return a message on its way into queues."""
+    """Return the arguments for a message that enters queues."""
     receivers_at = positions.of(keys.receivers(message.id))
     generation = records.pack_origin(message)
     body = records.pack_message(message)
@@ -184,7 +184,7 @@ def _entering(
 
 
 def move(keys: RedisKeys, epoch: str, moves: Sequence[Move]) -> ScriptCall:
-    """Move messages between queues, with the attempts that they bring along."""
+    """Move messages between queues, with the attempts that they bring."""
     positions = _Positions(keys.meta, keys.handed)
     args: list[Word] = [epoch]
     trails: dict[int, bytes] = {}
@@ -223,7 +223,7 @@ def mark(keys: RedisKeys, epoch: str, marks: Mapping[str, Mapping[int, Mark]]) -
 
 
 def settle(keys: RedisKeys, epoch: str, entries: Mapping[int, Sequence[str]]) -> ScriptCall:
-    """Remove entries: of each message those of some sessions."""
+    """Remove entries: each message from the queues of these sessions."""
     names = [keys.meta, keys.bodies]
     args: list[Word] = [epoch]
     for id, receivers in entries.items():
@@ -245,7 +245,7 @@ def unmark(keys: RedisKeys, epoch: str, entries: Mapping[str, Collection[int]]) 
 def dead_letter(
     keys: RedisKeys, epoch: str, letters: Sequence[tuple[DeadLetter, str | None]]
 ) -> ScriptCall:
-    """Make entries dead letters; without a receiver there is no entry to remove."""
+    """Dead-letter entries. Without a receiver there is no entry to remove."""
     positions = _Positions(keys.meta, keys.bodies, keys.dead, keys.prints)
     args: list[Word] = [epoch, max(letter.id for letter, _ in letters)]
     parts: dict[int, orjson.Fragment] = {}
@@ -262,7 +262,7 @@ def dead_letter(
 
 
 def forget(keys: RedisKeys, epoch: str, sessions: Iterable[str]) -> ScriptCall:
-    """Remove sessions; the caller settles the rest of their queues afterwards."""
+    """Remove sessions. The caller then settles their queues."""
     names = list(sessions)
     marks = [keys.marks(receiver) for receiver in names]
     return ScriptCall(FORGET, [keys.meta, keys.sessions, keys.handed, *marks], [epoch, *names])
@@ -285,7 +285,7 @@ def frame(
 def trim(
     keys: RedisKeys, epoch: str, node: str, *, read_ms: int, oldest_ms: int, size: int, now_ms: int
 ) -> ScriptCall:
-    """Remove the beginning of a journal, and note the time; a frame's id gives its age."""
+    """Remove the beginning of a journal, and record the time. A frame's id gives its age."""
     names = [keys.meta, keys.journal(node), keys.journal_read(node)]
     return ScriptCall(TRIM, names, [epoch, f"{read_ms}-0", f"{oldest_ms}-0", size, now_ms])
 
@@ -303,7 +303,7 @@ def save_channel_holds(
 def save_topics(
     keys: RedisKeys, epoch: str, topics: Mapping[str, TopicRecord | None]
 ) -> ScriptCall:
-    """Save topics, and remove those without a record."""
+    """Save topics, and remove topics without a record."""
     args: list[Word] = [epoch]
     for name, record in topics.items():
         args += (name, b"" if record is None else records.pack_topic(record))
@@ -311,7 +311,7 @@ def save_topics(
 
 
 def save_requests(keys: RedisKeys, epoch: str, fields: Iterable[tuple[str, bytes]]) -> ScriptCall:
-    """Save fields of requests, and remove those that are empty."""
+    """Save fields of requests. Empty values remove fields."""
     args: list[Word] = [epoch]
     for field in fields:
         args += field
@@ -319,7 +319,7 @@ def save_requests(keys: RedisKeys, epoch: str, fields: Iterable[tuple[str, bytes
 
 
 def letters_remove(keys: RedisKeys, epoch: str, letters: Iterable[DeadLetter]) -> ScriptCall:
-    """Remove dead letters for good."""
+    """Remove dead letters permanently."""
     positions = _Positions(keys.meta, keys.dead, keys.prints)
     args: list[Word] = [epoch]
     for letter in letters:
@@ -331,13 +331,13 @@ def letters_remove(keys: RedisKeys, epoch: str, letters: Iterable[DeadLetter]) -
 def remark(
     keys: RedisKeys, epoch: str, fingerprint: str, record: bytes, *, at: int, most: int
 ) -> ScriptCall:
-    """Store the remark on a group; remove an empty one."""
+    """Store the remark on a group. An empty one is removed."""
     names = [keys.meta, keys.remarks, keys.remarked]
     return ScriptCall(REMARK, names, [epoch, fingerprint, record, at, most])
 
 
 def replay_take(keys: RedisKeys, epoch: str, job: str, takes: Iterable[Take]) -> ScriptCall:
-    """Make dead letters messages again, for a job."""
+    """Turn dead letters into messages again, for a job."""
     positions = _Positions(keys.meta, keys.bodies, keys.dead, keys.sessions, keys.replay(job))
     args: list[Word] = [epoch, job]
     for letter, receiver, is_durable in takes:
@@ -352,7 +352,7 @@ def replay_take(keys: RedisKeys, epoch: str, job: str, takes: Iterable[Take]) ->
 
 
 def _head_or_all(letter: DeadLetter, job: str) -> bytes:
-    """Return what the script cannot copy from the letter's record: all of a new message."""
+    """Return what the script cannot copy from the letter's record: the whole of a new message."""
     head = records.message_head(letter)
     return head + letter.wire if str(letter.message) == job else head
 

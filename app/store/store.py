@@ -44,13 +44,13 @@ from holdfast.units import counted
 log = logging.getLogger(__name__)
 
 _TIMEOUT_S = 5.0
-# A store that has not answered a call for this long may be about to fail.
+# A store that has left a call unanswered for this long may be about to fail.
 _PROMPT_S = 0.05
-# How much the store's clock may lack after a kill; an idle server writes no more often.
+# How far the store's clock may lag behind after a kill. An idle server writes no more often.
 _CLOCK_STEP_S = 10
-# The most publish keys that are remembered.
+# How many publish keys are remembered.
 _MOST_KEYS = 1_000_000
-# The most writes that may wait while a store that lost its state is opened again.
+# How many writes may wait while a store that lost its state is reopened.
 _MAX_WAITING = 100_000
 
 
@@ -58,13 +58,13 @@ class Store:
     """Stores everything that must survive this process, over one link; a `StorePort`.
 
     Args:
-        link: An open link with `scripts.SCRIPTS`, for this store alone.
-        node: The name of this node, for people who look into the store.
+        link: An open link with `scripts.SCRIPTS`, used by this store only.
+        node: The name of this node, for people who inspect the store.
         seed: Returns random text, for an empty store.
         on_emptied: Called when the store was emptied in use: save and keep everything again.
         on_fenced: Called when another process has opened the store: stop, nothing is stored now.
-        confirm: Reports whether replicas have the stored messages; None if they need not.
-        most_keys: The most publish keys; beyond them the oldest are removed.
+        confirm: Reports whether replicas have the stored messages; None if that is not required.
+        most_keys: How many publish keys to keep. Beyond that, the oldest are removed.
         letter_quota: The quota of the dead letters in this store.
         monotonic: The clock of this process; by default the event loop's.
     """
@@ -120,7 +120,7 @@ class Store:
         self._is_probing = False
 
     async def open(self) -> int:
-        """Become the only writer; return the id of the newest message ever stored, or 0."""
+        """Become the only writer. Returns the id of the newest message ever stored, or 0."""
         await refuse_eviction(self.link)
         newest = await self._right.open()
         self._writer.send_all()
@@ -130,12 +130,12 @@ class Store:
         """Yield all sessions with their entries, unordered. Call once, before anything else.
 
         Args:
-            without_session: Settles what is stored for sessions that have ended.
+            without_session: Settles data stored for sessions that have ended.
         """
         return Loading(self.link, self.keys).sessions(self._turns.marked, without_session)
 
     def marked(self, receiver: str, ids: Collection[int]) -> None:
-        """Note that a script put these entries back into a session's queue, with marks."""
+        """Record that a script returned these entries to a session's queue, with marks."""
         self._turns.marked(receiver, ids)
 
     async def held_channels(self) -> dict[str, ChannelHold]:
@@ -151,13 +151,13 @@ class Store:
         return await Loading(self.link, self.keys).requests()
 
     async def answered(self) -> None:
-        """Wait until everything so far has been answered."""
+        """Wait until all calls so far are answered."""
         is_answered = asyncio.Event()
         self.after(is_answered.set)
         await is_answered.wait()
 
     async def close(self, timeout_s: float) -> None:
-        """Wait some time for answers to open calls, then end the wait limits, but not the link."""
+        """Wait a limited time for open calls, then end the wait limits but not the link."""
         if self._right.is_open:
             # The next process continues from here.
             self._advance_clock(self._clock(), ignore_answer)
@@ -180,7 +180,7 @@ class Store:
 
     @property
     def complaint(self) -> str | None:
-        """Return why no message can be stored now; None if messages can."""
+        """Return why no message can be stored now, or None."""
         if not self.is_available:
             return "the store cannot be reached"
         reason = self._refusing.reason
@@ -225,7 +225,7 @@ class Store:
 
     def _note_hand_over(self) -> None:
         if self.is_prompt:
-            # Otherwise the core lets the reply wait for the answer.
+            # Otherwise the core makes the reply wait for the answer.
             self._turns.let_replies_leave()
         self._writer.flush_soon()
 
@@ -283,9 +283,9 @@ class Store:
     async def run(
         self, call: Callable[[str], ScriptCall], *, timeout_s: float | None = _TIMEOUT_S
     ) -> object:
-        """Make a call for the present epoch, after all earlier ones; return its answer.
+        """Make a call for the current epoch, after all earlier ones. Returns its answer.
 
-        Raises `StoreUnavailable`; after the timeout, the change may still take effect.
+        Raises `StoreUnavailable`. After the timeout, the change may still take effect.
         """
         await self._writer.sent()
         self._writer.send_all()
@@ -318,11 +318,11 @@ class Store:
         self._calls.journal = journal
 
     async def left_notes(self) -> dict[int, bytes]:
-        """Return the notes that the former process left, by number."""
+        """Return the notes that an earlier process left, by number."""
         return await self._journaling.left_notes(self.link)
 
     async def remove_reported(self, left: Mapping[str, Collection[int]]) -> None:
-        """Remove what these ended sessions left; the journal reports it afterwards."""
+        """Remove the data of ended sessions. The journal reports it afterwards."""
         for receiver in await Loading(self.link, self.keys).gone(left):
             self._turns.remove_with_session(receiver, left[receiver])
         self._writer.send_all()
@@ -330,13 +330,13 @@ class Store:
     def replay_take(
         self, epoch: str, job: str, takes: Sequence[Take]
     ) -> tuple[ScriptCall, int | None]:
-        """Return the call that makes letters messages, and the number of its note, if any."""
+        """Return the call that turns letters into messages, and the number of its note, if any."""
         call = scripts.replay_take(self.keys, epoch, job, takes)
         note = self._calls.journal.note_replayed([(take.letter, take.receiver) for take in takes])
         return self._journaling.annotate(call, note) if note else (call, None)
 
     def skip_notes(self, notes: Iterable[int]) -> None:
-        """Skip these notes in the journal; their events were reported live."""
+        """Skip these notes in the journal, because their events were reported live."""
         for number in notes:
             self._calls.journal.skip_note(number)
 
@@ -344,7 +344,7 @@ class Store:
         self, frame: bytes, notes: Sequence[int] = (), refused: Callable[[], None] | None = None
     ) -> None:
         """Write a frame of the journal, which replaces these notes; call `refused` if it was."""
-        # A frame must not report calls that are not made yet.
+        # A frame must not report calls that have not been made yet.
         self._writer.send_behind(partial(self._write_frame, frame, notes, refused))
 
     def _write_frame(
@@ -372,13 +372,13 @@ class Store:
         if note:
             call, number = self._journaling.annotate(call, note)
             if is_reported:
-                # All frames that report these events follow this call.
+                # All frames that report these events come after this call.
                 self._calls.journal.skip_note(number)
                 number = 0
         self._calls.make(call, done, note=number, may_be_refused=bool(kept))
 
     def _open_if_lost(self) -> None:
-        """Reopen a lost store once all earlier calls are answered: see `WriteRight.open_again`."""
+        """Reopen a lost store once all earlier calls are answered; see `WriteRight.open_again`."""
         is_lost = self._right.state is StoreState.LOST
         if is_lost and not (self._calls or self._writer.is_sending):
             self._right.open_again()

@@ -1,4 +1,4 @@
-"""The stored form of trails: short, because an attempt omits what it shares with the one before."""
+"""The stored form of trails. An attempt omits what it shares with the previous one."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -35,7 +35,7 @@ def _pack(trail: Trail) -> bytes:
             attempt.node,
         ]
         if attempt.receiver or len(before) > len(end):
-            # Most attempts name none, and older records have no place for one.
+            # Most attempts name no receiver, and older records have no field for one.
             end.append(attempt.receiver)
         own = len(end)
         while own and len(before) == len(end) and end[own - 1] == before[own - 1]:

@@ -10,18 +10,18 @@ _GRACE_MS = 3_600_000
 
 
 class TrimmedFrames(NamedTuple):
-    """Numbers of removed frames."""
+    """How many frames were removed."""
 
-    # Every reader has them.
+    # Frames that every reader has.
     read: int
-    # Too old or too many; some reader had not read them, or there is none.
+    # Too old or too many. Some reader had not read them, or there is none.
     unread: int
     # The number of readers.
     readers: int
 
 
 async def trim(store: Store, node: str, *, now_ms: int, age_ms: int, size: int) -> TrimmedFrames:
-    """Remove frames that all have read, frames over age, and the oldest beyond the size."""
+    """Remove frames that all readers have, frames over age, and the oldest beyond the size."""
     numbers = cast(
         "list[int]",
         await store.run(

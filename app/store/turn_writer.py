@@ -14,20 +14,20 @@ from holdfast.store.turn_writes import PendingCall, TurnBuffer, TurnWrites
 from holdfast.store.unanswered_calls import UnansweredCalls
 from holdfast.store.write_right import StoreState, WriteRight
 
-# The longest time for making calls in one turn of the event loop.
+# How long calls may be made in one turn of the event loop.
 _TURN_S = 0.005
 # How long acks wait for others before they are sent.
 _LAZY_S = 0.05
 
 
 class TurnWriter:
-    """Decides when writes leave: urgent ones when their turn ends, acks a little later.
+    """Decides when writes are sent: urgent ones when their turn ends, acks slightly later.
 
-    A very large turn leaves in parts, in several turns of the event loop; what follows waits.
+    A very large turn is sent in parts, over several turns of the event loop. Later writes wait.
 
     Args:
-        buffer: The writes that are to be sent.
-        calls_of: Returns the calls that the writes of a turn take.
+        buffer: The writes to send.
+        calls_of: Returns the calls for the writes of a turn.
         send: Sends one of these calls.
         on_sent: Called when everything has been sent.
     """
@@ -59,14 +59,14 @@ class TurnWriter:
         # The rest of a very large turn, which later turns send, and the callbacks that wait for it.
         self._rest: Iterator[PendingCall] | None = None
         self._rest_afters: list[Callable[[], None]] = []
-        # Makes calls that must follow those of the rest.
+        # Make calls that must follow the calls of the rest.
         self._rest_followed_by: list[Callable[[], None]] = []
         # Set once the rest is sent.
         self._rest_gone: asyncio.Event | None = None
 
     @property
     def is_sending(self) -> bool:
-        """Whether a part of a large turn has yet to be sent."""
+        """Whether a part of a large turn has not been sent yet."""
         return self._rest is not None
 
     def flush_by(self, end_turn_soon: Callable[[], None]) -> None:
@@ -80,12 +80,12 @@ class TurnWriter:
             self._end_turn_soon()
 
     def send_lazily(self) -> None:
-        """Send writes that are not urgent a little later: acks of several turns are combined."""
+        """Send non-urgent writes slightly later, so that acks of several turns are combined."""
         if self._lazy is None:
             self._lazy = self._loop.call_later(_LAZY_S, self._send_lazy)
 
     def after(self, done: Callable[[], None]) -> None:
-        """Call back when everything before has been sent and answered."""
+        """Call back when all earlier calls have been sent and answered."""
         self._afters.append(done)
         self.flush_soon()
 
@@ -96,13 +96,13 @@ class TurnWriter:
             self._send_turns(everything=bool(self._afters))
 
     def send_all(self) -> None:
-        """Send all writes so far at once, including acks that wait for others."""
+        """Send all writes at once, including acks that wait for others."""
         self._send_some(inf)
         self._send_turns(everything=True)
         self._send_some(inf)
 
     async def sent(self) -> None:
-        """Wait until a large turn has been sent: sending it now would keep others waiting."""
+        """Wait until a large turn has been sent. Sending it at once would delay other work."""
         if self._rest is not None:
             self._rest_gone = self._rest_gone or asyncio.Event()
             await self._rest_gone.wait()
@@ -117,11 +117,11 @@ class TurnWriter:
             self._rest_followed_by.append(send)
 
     def refuse_messages(self) -> None:
-        """Tell publishers that the store will not have the messages collected so far."""
+        """Inform publishers that the store will not have the messages collected so far."""
         self._loop.call_soon(report, self._buffer.drop_messages(), PersistOutcome.REFUSED)
 
     def _send_lazy(self) -> None:
-        """Send the acks, which have waited long enough; the rest of a large turn goes first."""
+        """Send the acks that have waited long enough. The rest of a large turn goes first."""
         if self._rest is None:
             self._send_turns(everything=True)
         else:
@@ -140,7 +140,7 @@ class TurnWriter:
             self.refuse_messages()
         turns = self._buffer.take() if everything else self._buffer.take_urgent()
         while any(turn.hands_over for turn in turns[1:]):
-            # The replies of a later one are about to leave, so nothing before it can wait.
+            # The replies of a later turn are about to leave, so nothing before it can wait.
             for outgoing in self._calls_of(turns.pop(0)):
                 self._send(outgoing)
         self._rest = chain.from_iterable(map(self._calls_of, turns))
@@ -148,7 +148,7 @@ class TurnWriter:
         self._send_some(_TURN_S)
 
     def _send_some(self, limit_s: float) -> None:
-        """Send the rest, or as much as this turn of the event loop has time for.
+        """Send the rest, as much as this turn of the event loop has time for.
 
         Later changes must not overtake it.
         """
@@ -159,7 +159,8 @@ class TurnWriter:
         for outgoing in rest:
             if has_sent and outgoing.may_wait and perf_counter() > ends_at:
                 self._rest = chain((outgoing,), rest)
-                # Two turns later, so that requests read meanwhile are answered between two calls.
+                # Two turns later, so that requests read in the meantime are answered between two
+                # calls.
                 self._loop.call_soon(self._loop.call_soon, self._send_some, _TURN_S)
                 self._link.flush()
                 return
@@ -180,5 +181,5 @@ class TurnWriter:
             self._unanswered.follow(done)
         self._link.flush()
         self._on_sent()
-        # Sends the writes that came meanwhile.
+        # Sends the writes that arrived in the meantime.
         self.flush()

@@ -56,7 +56,7 @@ class PendingCall(NamedTuple):
     note: bytes = b""
     # Whether the call may be sent later: no hand-over depends on it.
     may_wait: bool = False
-    # Whether the core reports the note's events live: then it only matters after a kill.
+    # Whether the core reports the note's events live. If so, the note only matters after a kill.
     is_reported: bool = False
 
 
@@ -65,7 +65,7 @@ class TurnWrites:
 
     def __init__(self) -> None:
         self.disowned: list[KeyedMessage] = []
-        # Fields of requests, and the names of those that change together with messages.
+        # Fields of requests, and the names of fields that change together with messages.
         self.requests: dict[str, bytes] = {}
         self.with_messages: set[str] = set()
         self.sessions: dict[str, Recorded] = {}
@@ -82,7 +82,7 @@ class TurnWrites:
         self.settled: dict[Outcome, dict[int, list[str]]] = {}
         self.acking: set[str] = set()
         self.unmarked: dict[str, list[int]] = {}
-        # Their letters are made with the calls.
+        # Their letters are created together with the calls.
         self.dead: list[tuple[UnwrittenLetter, str | None]] = []
         # Ended sessions with the rest of their queues, and the same by message.
         self.forgotten: dict[str, Sequence[int]] = {}
@@ -116,8 +116,8 @@ class TurnWrites:
     def may_leave_acks(self) -> bool:
         """Return whether acks may follow later.
 
-        A new batch replaces the one before. So the store must first learn what the receiver of a
-        new batch has acknowledged; otherwise that would be delivered again as new.
+        A new batch replaces the previous one. So the store must first get the acks of the receiver
+        of a new batch; otherwise the acked messages would be delivered again as new.
         """
         others = self.moves or self.marks or self.dead or self.forgotten or self.left
         return not others and self.acking.isdisjoint(self.batches)
@@ -167,7 +167,7 @@ class TurnWrites:
             pairs = [(pending.message, pending.receivers) for pending in messages]
             call = scripts.keep(keys, epoch, pairs, _fields_of(messages))
             yield PendingCall(call, kept=messages, note=journal.note_kept(_for_queues(pairs)))
-        # A repeat leaves no note, so with a journal each message has a call of its own.
+        # A repeat leaves no note, so with a journal each message gets a separate call.
         more = MOST if journal.is_writing else KEY
         for messages in parts(self.keyed, [more + _cost_of_message(each) for each in self.keyed]):
             pairs = [(pending.message, pending.receivers) for pending in messages]
@@ -217,27 +217,27 @@ class TurnWrites:
     def _forgotten(
         self, keys: RedisKeys, epoch: str, journal: DeliveryJournal
     ) -> Iterator[PendingCall]:
-        # The note lists what the sessions leave.
+        # The note lists the messages left in the sessions' queues.
         costs = [SESSION + len(ids) for ids in self.forgotten.values()]
         for forgotten in shares(self.forgotten, costs):
             call = scripts.forget(keys, epoch, forgotten)
             note = journal.note_left(forgotten)
             yield PendingCall(call, note=note, may_wait=True, is_reported=True)
-        # These entries are reported with their session; after a kill, the next process to load the
-        # store removes the rest.
+        # These entries are reported with their session. After a kill, the next process that loads
+        # the store removes the rest.
         for left in shares(self.left, _costs_of_leaving(self.left)):
             yield PendingCall(scripts.settle(keys, epoch, left), may_wait=True)
 
     def _outdated(self, keys: RedisKeys, epoch: str) -> Iterator[PendingCall]:
-        # A history is nobody's queue: there is nothing to report.
+        # A history is not a queue, so there is nothing to report.
         for outdated in shares(self.outdated, _costs_of_leaving(self.outdated)):
             yield PendingCall(scripts.settle(keys, epoch, outdated), may_wait=True)
 
 
 class TurnBuffer:
-    """Collects writes in the order of events, and returns them in the order of turns.
+    """Collects writes in the order in which they are made, and groups them into turns.
 
-    A write that must follow another one that its turn would send later begins a new turn.
+    A write that must follow another write which its turn would send later starts a new turn.
     """
 
     def __init__(self) -> None:
@@ -249,16 +249,16 @@ class TurnBuffer:
     def clear(self) -> None:
         """Forget all writes."""
         self._turns = [TurnWrites()]
-        # Entries that have marks of their own in the store, or will have.
+        # Entries that have individual marks in the store, or will have.
         self._marked: dict[str, set[int]] = {}
 
     def take(self) -> list[TurnWrites]:
-        """Return all writes, and begin anew."""
+        """Return all writes and start over."""
         turns, self._turns = self._turns, [TurnWrites()]
         return turns
 
     def take_urgent(self) -> list[TurnWrites]:
-        """Return all writes but for acks that may wait for others, and begin anew."""
+        """Return all writes except acks that may wait for others, and start over."""
         turns = self.take()
         if len(turns) == 1 and turns[0].may_leave_acks:
             turn, rest = turns[0], self._turns[0]
@@ -277,14 +277,14 @@ class TurnBuffer:
         return taken
 
     def save(self, session: "Recorded") -> None:
-        """Save a session; its last record wins."""
+        """Save a session. Its last record applies."""
         turn = self._turns[-1]
         if session.key in turn.forgotten:
             turn = self._next()
         turn.sessions[session.key] = session
 
     def save_requests(self, fields: RequestFields) -> None:
-        """Change fields of requests, which may have come with messages before."""
+        """Change fields of requests, which may have been stored together with messages before."""
         turn = self._turns[-1]
         if not turn.with_messages.isdisjoint(fields):
             turn = self._next()
@@ -328,7 +328,7 @@ class TurnBuffer:
         self._turns[-1].disowned += keyed
 
     def mark_batch(self, receiver: str, batch: BatchMark) -> None:
-        """Add a batch; the last one of a session counts, except for entries that have marks."""
+        """Add a batch. A session's last one applies, except for entries that have marks."""
         if receiver in self._marked or len(batch.ids) > _MOST_OF_BATCH:
             self.mark(receiver, batch.marks())
             return
@@ -339,7 +339,7 @@ class TurnBuffer:
         turn.batches[receiver] = batch
 
     def mark(self, receiver: str, marked: Collection[Marked]) -> None:
-        """Mark entries: one mark each, made when sent; the journal reports each hand-over."""
+        """Mark entries: one mark each, created when sent. The journal reports each hand-over."""
         turn = self._turns[-1]
         entries = turn.marks.setdefault(receiver, {})
         for entry in marked:
@@ -353,7 +353,7 @@ class TurnBuffer:
         self._turns[-1].replies_leave = True
 
     def marked(self, receiver: str, ids: Collection[int]) -> None:
-        """Note that these entries have marks in the store."""
+        """Record that these entries have marks in the store."""
         if ids:
             self._marked.setdefault(receiver, set()).update(ids)
 
@@ -373,7 +373,7 @@ class TurnBuffer:
             turn.unmarked.setdefault(receiver, []).extend(self._unmark(receiver, ids))
 
     def _unmark(self, receiver: str, ids: Iterable[int]) -> Collection[int]:
-        """Note that these entries are gone; return those that had marks."""
+        """Record that these entries are gone. Returns the ones that had marks."""
         marked = self._marked[receiver]
         found = marked.intersection(ids)
         marked -= found
@@ -382,7 +382,7 @@ class TurnBuffer:
         return found
 
     def dead_letter(self, dead: Sequence[UnwrittenLetter], receiver: str | None) -> None:
-        """Dead-letter entries; their marks are removed too."""
+        """Dead-letter entries and remove their marks."""
         turn = self._turns[-1]
         ids = [each.message for each in dead]
         turn.dead += [(each, receiver) for each in dead]
@@ -391,7 +391,7 @@ class TurnBuffer:
             self._unmark(receiver, ids)
 
     def forget(self, receiver: str, ids: Sequence[int]) -> None:
-        """Remove a session; its marks are removed too."""
+        """Remove a session and its marks."""
         turn = self._turns[-1]
         turn.sessions.pop(receiver, None)
         turn.forgotten[receiver] = ids
@@ -415,7 +415,7 @@ class TurnBuffer:
 
 
 def _fields_of(messages: Iterable[PendingPublish]) -> RequestFields:
-    """Return all fields of requests that change with these messages; the last value counts."""
+    """Return all fields of requests that change with these messages. The last value applies."""
     fields: dict[str, bytes] = {}
     for pending in messages:
         fields.update(pending.fields)
@@ -444,7 +444,7 @@ def _for_queues(
 
 
 def _has_first(hand_overs: Mapping[int, HandOver]) -> bool:
-    """Return whether any is a first hand-over; repeats wait until they are stored."""
+    """Return whether any is a first hand-over. Repeats wait until they are stored."""
     return any(attempt <= 1 for _, attempt in hand_overs.values())
 
 
@@ -475,9 +475,9 @@ def _costs_of_leaving(entries: Mapping[int, Sequence[str]]) -> list[int]:
 def _shares_of_marks(
     marked: Mapping[str, Mapping[int, Marked]],
 ) -> Iterator[Mapping[str, Mapping[int, Mark]]]:
-    """Divide the marks into calls; one session may have more than a call has room for.
+    """Split the marks into calls. One session may have more than one call has room for.
 
-    Marks are made call by call: ten thousand at once would keep others waiting.
+    Marks are created call by call: ten thousand at once would delay other work.
     """
     waiting = [
         (receiver, entry) for receiver, entries in marked.items() for entry in entries.values()

@@ -1,4 +1,4 @@
-"""The calls that the store has not answered yet."""
+"""Calls that the store has not answered yet."""
 
 import asyncio
 import logging
@@ -14,11 +14,11 @@ log = logging.getLogger(__name__)
 
 
 class UnansweredCalls:
-    """Makes calls over the link, and passes each answer on to who waits for it.
+    """Makes calls over the link, and passes each answer to its callback.
 
     Args:
-        on_refused: Called when the store refuses this process as a writer; the text says why.
-        on_answered: Called behind every answer.
+        on_refused: Called when the store refuses this process as a writer. The text says why.
+        on_answered: Called after every answer.
     """
 
     def __init__(
@@ -28,13 +28,14 @@ class UnansweredCalls:
         on_refused: Callable[[str], None],
         on_answered: Callable[[], None],
     ) -> None:
-        # Learns whether the note of a call is in the store.
+        # Informed whether the note of a call is in the store.
         self.journal: DeliveryJournal = NO_JOURNAL
         self._link = link
         self._on_refused = on_refused
         self._on_answered = on_answered
         self._loop = asyncio.get_running_loop()
-        # What each answer is for, and the number of the call's note, in the order of the answers.
+        # The callback of each answer, and the number of the call's note, in the order of the
+        # answers.
         self._sent: deque[tuple[Answer, int]] = deque()
         self._answers = 0
         # Callbacks, each with the number of answers that it waits for.
@@ -46,7 +47,7 @@ class UnansweredCalls:
     def make(
         self, call: ScriptCall, done: Answer, *, note: int = 0, may_be_refused: bool = False
     ) -> None:
-        """Make a call; `note` is the number of its journal note, if it has one."""
+        """Make a call. `note` is the number of its journal note, if it has one."""
         self._sent.append((done, note))
         script, keys, args = call
         self._link.script(script, keys, args, self._answered, may_be_refused=may_be_refused)

@@ -10,7 +10,7 @@ from holdfast.store.home import Home
 
 log = logging.getLogger(__name__)
 
-# Time for writing and syncing its data, and the number of requests to stop.
+# How long it may write and sync its data, and how often it is asked to stop.
 _GOODBYE_S = 1.0
 _REQUESTS = 10
 # How often to check whether an orphan is still alive.
@@ -26,7 +26,7 @@ class ValkeyProcess(Protocol):
     def is_gone(self) -> bool: ...
 
     async def gone(self) -> str:
-        """Wait for its end; returns how it ended."""
+        """Wait for its end. Returns how it ended."""
 
     def signal(self, number: int) -> None: ...
 
@@ -52,7 +52,7 @@ class ChildProcess:
 
 
 class OrphanProcess:
-    """A Valkey whose parent has ended; its lock shows whether it lives."""
+    """A Valkey whose parent has ended. Its lock shows whether it is alive."""
 
     def __init__(self, pid: int, home: Home) -> None:
         self.pid = pid
@@ -63,7 +63,7 @@ class OrphanProcess:
         return not self._home.is_held()
 
     async def gone(self) -> str:
-        while not self.is_gone:  # noqa: ASYNC110 - nobody tells about a stranger's end
+        while not self.is_gone:  # noqa: ASYNC110 - no signal announces an orphan's end
             await asyncio.sleep(_LOOK_S)
         return "no longer running"
 
@@ -73,7 +73,7 @@ class OrphanProcess:
 
 
 async def stop(process: ValkeyProcess) -> None:
-    """Stop the process after it has written its data; kill it if it does not respond."""
+    """Stop the process after it has written its data. Kills it if it does not respond."""
     # Valkey refuses to stop before its first append-only file is complete.
     for _ in range(_REQUESTS):
         if await _ends(process, signal.SIGTERM):

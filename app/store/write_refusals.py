@@ -1,4 +1,4 @@
-"""A store that is available but takes no new messages, mostly for lack of memory."""
+"""A store that is available but takes no new messages, usually for lack of memory."""
 
 import logging
 from collections.abc import Callable
@@ -12,7 +12,7 @@ class WriteRefusals:
     """Tracks whether the store refuses messages, and logs it once a minute.
 
     Args:
-        time: Seconds of a monotonic clock.
+        time: Returns seconds of a monotonic clock.
     """
 
     def __init__(self, time: Callable[[], float]) -> None:
@@ -24,7 +24,7 @@ class WriteRefusals:
         self._log_at = 0.0
 
     def hear(self, reason: str, messages: int) -> None:
-        """Note that the store has refused this many messages; zero for a probe."""
+        """Record that the store refused this many messages; zero for a probe."""
         self._count += messages
         now = self._time()
         if not self.reason or now >= self._log_at:
@@ -33,7 +33,7 @@ class WriteRefusals:
         self.reason = reason
 
     def end(self) -> None:
-        """Note that the store has taken a message, or would."""
+        """Record that the store took a message, or would take one."""
         if self.reason:
             log.warning("the store accepts messages again; it had refused %d more", self._count)
             self.reason, self._count = "", 0

@@ -30,10 +30,10 @@ class StoreState(Enum):
 
 
 class WriteRight:
-    """Opens the store for this process, and opens it again if it was emptied in use.
+    """Opens the store for this process, and reopens it if it was emptied in use.
 
     Args:
-        node: The name of this node, for people who look into the store.
+        node: The name of this node, for people who inspect the store.
         seed: Returns random text, for an empty store.
         clock: Continues from the time in the store.
         on_lost: Called when the store refuses this process, which may not write now.
@@ -68,7 +68,7 @@ class WriteRight:
         self.epoch = ""
 
     async def open(self) -> int:
-        """Become the only writer; return the id of the newest message ever stored, or 0."""
+        """Become the only writer. Returns the id of the newest message ever stored, or 0."""
         answer: asyncio.Future[object] = self._loop.create_future()
         self._ask(partial(set_answer, answer))
         reply = await answer
@@ -90,7 +90,7 @@ class WriteRight:
         return int(reply[1] or 0)
 
     def lose(self, text: str) -> None:
-        """Note that the store refuses this process; the text says why."""
+        """Record that the store refuses this process. The text says why."""
         if not self.is_open:
             return
         is_gone = text.endswith("gone")
@@ -104,8 +104,8 @@ class WriteRight:
     def open_again(self) -> None:
         """Open a store that was emptied.
 
-        All calls must have been answered: refusals of the old epoch, if they came later, would say
-        that another process has the store.
+        All calls must have been answered. Otherwise refusals of the old epoch would suggest that
+        another process has the store.
         """
         log.error("the store has lost everything: the server writes what it knows again")
         self._ask(self._opened_again)

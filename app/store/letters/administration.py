@@ -22,14 +22,14 @@ from holdfast.store.store import Store
 _REFUSALS = 20
 _IMPORT = 100
 _IMPORT_BYTES = 1024**2
-# Letters removed in one call to enforce the quota.
+# How many letters one call removes to enforce the quota.
 _MOST_AT_ONCE = 200
 _BYTES_AT_ONCE = 4 * 1024**2
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A line that was not imported."""
+    """A line that was not imported, and why."""
 
     line: Annotated[int, Field(ge=1)]
     text: str
@@ -55,13 +55,13 @@ class Letters:
         self.remarks = Remarks(store, reader, now_ns)
         self._now_ns = now_ns
         self._room = store.letter_quota
-        # Whether letters came or went during a survey.
+        # Whether letters were added or removed during a survey.
         self._is_disturbed = False
 
     async def purge(
         self, which: LetterFilter, progress: Callable[[int], None] = lambda removed: None
     ) -> int:
-        """Remove matching letters for good, oldest first; later deaths are not included."""
+        """Remove matching letters permanently, oldest first. Later deaths are not included."""
         removed = 0
         newest = letter_id(self._now_ns())
         async for step, last in self.search.scan(which):
@@ -93,13 +93,13 @@ class Letters:
             which = LetterFilter(channel=excess.channel, subject=excess.subject)
             leaving = _as_many_as_needed(await self.search.oldest(which, _step(excess)), excess)
             if not leaving:
-                # Something else is changing the store.
+                # Another client is changing the store.
                 self._room.forget()
                 return
             self._room.removed[excess.why] += await self._remove(leaving)
 
     async def _survey(self) -> None:
-        """Count all letters in the store, along with those that arrive meanwhile."""
+        """Count all letters in the store, including letters that arrive during the count."""
         await self._store.answered()
         self._room.begin()
         self._is_disturbed = False
@@ -118,7 +118,7 @@ class Letters:
                 lambda epoch: scripts.letters_remove(self._keys, epoch, letters)
             )
         except StoreUnavailable:
-            # It is unknown whether they are removed.
+            # It is unknown whether they were removed.
             self._room.forget()
             raise
         removed = cast("int", reply)
@@ -140,7 +140,7 @@ class Letters:
                         yield lines_of_json.write(letter)
 
     async def import_(self, lines: AsyncIterator[bytes]) -> Import:
-        """Store the letters of these lines; existing letters stay as they are."""
+        """Store the letters in these lines. Existing letters are not changed."""
         read = repeated = refused = number = 0
         refusals: list[Refusal] = []
         letters: list[DeadLetter] = []
@@ -161,7 +161,7 @@ class Letters:
         return Import(read - repeated, repeated, refused, refusals)
 
     async def _add(self, letters: list[DeadLetter]) -> int:
-        """Add letters; returns how many existed already."""
+        """Add letters. Returns how many existed already."""
         if not letters:
             return 0
         buried = [(letter, None) for letter in letters]

@@ -1,6 +1,6 @@
 """The letter filter, shared by REST and console, command line, replays and the store.
 
-Its conditions in SQL, for letters in the tables, are in `pipeline.replay`.
+`pipeline.replay` has its conditions in SQL, for letters in the tables.
 """
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -22,7 +22,7 @@ _LATEST = 10**19 - 1
 
 
 class LetterFilter(BaseModel):
-    """Conditions on dead letters, all of which must hold; without any, all letters match."""
+    """Conditions on dead letters, all of which must hold. Without any, all letters match."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
@@ -47,7 +47,7 @@ class LetterFilter(BaseModel):
     )
 
     def matches(self, letter: DeadLetter) -> bool:
-        """Return whether the letter meets all conditions except those on id and time."""
+        """Return whether the letter meets all conditions except conditions on id and time."""
         pairs = (
             (self.channel, letter.channel),
             (self.receiver, letter.key),

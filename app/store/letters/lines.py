@@ -29,11 +29,11 @@ _Count = Annotated[int, Field(ge=0, lt=2**31)]
 
 
 class LineUnfit(Exception):
-    """A line that is not a dead letter; the text says why."""
+    """A line is not a dead letter. The text says why."""
 
 
 class _Line(BaseModel):
-    """The fields of a line that are read; null stands for a field that is missing."""
+    """The fields of a line that are read. null stands for a missing field."""
 
     model_config = ConfigDict(strict=True, defer_build=True)
 
@@ -84,7 +84,8 @@ class _Letter(_Line):
     event: dict[str, Any]
 
 
-# All but `text`, which is for the journal only: the reason includes it, the store does not keep it.
+# All except `text`, which is for the journal only: the reason includes it, the store does not keep
+# it.
 _FIELDS = [name for name in DeadLetter._fields if name != "text"]
 # Fields that have another name in lines.
 _NAMES = {
@@ -96,7 +97,7 @@ _NAMES = {
 
 
 def write(letter: DeadLetter) -> bytes:
-    """Return the letter as a line without line break."""
+    """Return the letter as a line without a line break."""
     fields = {_NAMES.get(name, name): getattr(letter, name) for name in _FIELDS}
     made = {
         "message": str(letter.message),
@@ -109,7 +110,7 @@ def write(letter: DeadLetter) -> bytes:
 
 
 def read(line: bytes, now_ns: int) -> DeadLetter:
-    """Parse a letter. Derived fields are derived again."""
+    """Parse a letter. Derived fields are computed again."""
     given = _parse(line)
     if "data" not in given.event:
         raise LineUnfit("event has no data")

@@ -11,16 +11,17 @@ from holdfast.store.keys import RedisKeys
 from holdfast.store.letters.filter import LetterFilter, letter_id
 from holdfast.store.reader import Reader
 
-# Letters examined in one step, and steps of one query; whole letters may be large.
+# How many letters one step examines, and how many steps one query takes. Whole letters may be
+# large.
 _STEP = 200
 _STEPS = 20
 WHOLE = 10
-# Letters of each group that are sampled for receivers.
+# How many letters of each group are sampled for receivers.
 _SAMPLES = 100
 _NS_PER_HOUR = 3_600_000_000_000
 _HOURS = 24
 _DAYS = 30
-# The conditions that have an index each, and its name. The order of all indexes is that of time.
+# Conditions with an index, and the name of that index. All indexes are sorted by time.
 _INDEXES = {
     "channel": "channel",
     "receiver": "receiver",
@@ -35,13 +36,13 @@ class LetterPage(NamedTuple):
     """A page of letters, newest first, without their events."""
 
     letters: list[DeadLetter]
-    # The cursor of the next page; None at the end. A page may be shorter than requested.
+    # The cursor of the next page, or None at the end. A page may be shorter than requested.
     cursor: str | None
 
 
 @dataclass(frozen=True, slots=True)
 class LetterGroup:
-    """Letters with the same fingerprint; times in ms since 1970."""
+    """Letters with the same fingerprint. Times are in ms since 1970."""
 
     sample: DeadLetter
     count: int
@@ -49,9 +50,9 @@ class LetterGroup:
     receivers: int
     first: int
     last: int
-    # Letters per hour of the last 24 hours, the present one last.
+    # Letters per hour of the last 24 hours, the current one last.
     hours: tuple[int, ...]
-    # Letters per day of the last 30 days, which end with the present hour.
+    # Letters per day of the last 30 days, ending with the current hour.
     days: tuple[int, ...]
 
 
@@ -60,12 +61,12 @@ class GroupPage(NamedTuple):
 
     groups: list[LetterGroup]
     total: int
-    # The place at which the next page starts; None at the end.
+    # The position at which the next page starts, or None at the end.
     following: int | None
 
 
 class LetterStatistics(NamedTuple):
-    """The number of letters, those of the last hour, and when the oldest died (ms)."""
+    """The number of letters, letters of the last hour, and when the oldest died (ms)."""
 
     letters: int | None = None
     letters_lately: int | None = None
@@ -81,17 +82,17 @@ class LetterSearch:
         self._now_ns = now_ns
 
     async def get(self, id: str) -> DeadLetter | None:
-        """Return one complete letter; None if it is gone."""
+        """Return one complete letter, or None if it is gone."""
         [letter] = await self.whole([id])
         return letter
 
     async def whole(self, ids: Iterable[str]) -> list[DeadLetter | None]:
-        """Return these letters with their events; None for each that is gone."""
+        """Return these letters with their events, and None for each that is gone."""
         found = await self._reader.ask("HMGET", self._keys.dead, *ids)
         return [None if record is None else records.unpack_letter(record) for record in found]
 
     async def query(self, which: LetterFilter, cursor: str | None, limit: int) -> LetterPage:
-        """Return a page of letters; it examines a bounded number, so a page may be empty."""
+        """Return a page of letters. It examines a bounded number, so a page may be empty."""
         found: list[DeadLetter] = []
         steps = 0
         async for step, last in self._steps(which, cursor, is_reverse=True):
@@ -108,7 +109,7 @@ class LetterSearch:
     async def scan(
         self, which: LetterFilter, after: str | None = None
     ) -> AsyncIterator[tuple[list[DeadLetter], str]]:
-        """Yield matching letters, oldest first, in steps; each with the last id examined."""
+        """Yield matching letters in steps, oldest first, each with the last id examined."""
         async for step, last in self._steps(which, after, is_reverse=False):
             yield [letter for letter in step if which.matches(letter)], last
 
@@ -128,9 +129,9 @@ class LetterSearch:
         return sum([len(step) async for step, _ in self.scan(which)])
 
     async def groups(self, fingerprint: str | None, limit: int, *, start: int = 0) -> GroupPage:
-        """Return the largest groups of letters, or the one with this fingerprint.
+        """Return the largest groups of letters, or the group with this fingerprint.
 
-        Skips the first `start` of them.
+        Skips the first `start` groups.
         """
         prints = await self._prints(fingerprint, start, limit + 1)
         groups = [await self._group(name, count) for name, count in prints[:limit]]
@@ -181,7 +182,7 @@ class LetterSearch:
         return int(await self._reader.ask("ZCARD", self._keys.all_dead))
 
     async def statistics(self) -> LetterStatistics:
-        """Return the statistics of all letters, at little cost."""
+        """Return the statistics of all letters. This is cheap."""
         index = self._keys.all_dead
         an_hour_ago = letter_id(self._now_ns() - _NS_PER_HOUR)
         total, lately, oldest = await self._reader.ask_all(

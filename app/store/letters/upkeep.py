@@ -48,7 +48,7 @@ class LetterUpkeep:
                 log.info("cannot remove old dead letters now: %s", error)
                 await asyncio.sleep(_PAUSE_S)
             except Exception:
-                # For example an unreadable letter: the quota must be enforced all the same.
+                # For example an unreadable letter. The quota must be enforced nevertheless.
                 log.exception("checking the quota of dead letters failed")
                 await asyncio.sleep(_RETIRE_EVERY_S)
             if not self._room.is_known:
@@ -65,7 +65,7 @@ class LetterUpkeep:
             pass
 
     def _log_removals(self) -> None:
-        """Log the removals since the last time."""
+        """Log the removals since the last call."""
         for why, removed in self._room.removed.items():
             count = removed - self._logged[why]
             if count:

@@ -1,4 +1,4 @@
-"""Replay jobs: started, listed, cancelled, and continued after a restart."""
+"""Replay jobs: starts, lists and cancels them, and continues them after a restart."""
 
 import asyncio
 import logging
@@ -20,7 +20,7 @@ from holdfast.store.store import Store
 
 log = logging.getLogger(__name__)
 
-# Limit on stored jobs.
+# How many jobs are stored.
 _MOST = 100
 _GOODBYE_S = 1.0
 
@@ -33,7 +33,7 @@ class Replays:
     """All replays of this process.
 
     Args:
-        new_id: Nanoseconds since 1970 with 19 digits, each returned once.
+        new_id: Returns nanoseconds since 1970 with 19 digits, each value once.
     """
 
     def __init__(
@@ -56,13 +56,13 @@ class Replays:
         self._runs: dict[str, tuple[Run, asyncio.Task[None]]] = {}
 
     async def plan(self, which: LetterFilter, options: ReplayOptions, who: str) -> Job:
-        """Return a dry run: what a replay would do; it is not stored."""
+        """Return a dry run: what a replay would do. It is not stored."""
         job = self._make(which, options, who, JobState.PLANNED)
         await survey(job, self._search, self._receivers)
         return job
 
     async def start(self, which: LetterFilter, options: ReplayOptions, who: str) -> Job:
-        """Start a replay; return its job once the store has it."""
+        """Start a replay. Returns its job once the store has it."""
         job = self._make(which, options, who, JobState.CANARY)
         if options.canary == 0:
             job.state = JobState.RUNNING
@@ -75,14 +75,14 @@ class Replays:
         return job
 
     async def resume(self) -> int:
-        """Continue replays that an earlier process left unfinished; returns their number."""
+        """Continue replays that an earlier process left unfinished. Returns how many."""
         jobs = [job for job in await self.latest() if job.is_under_way]
         for job in jobs:
             self._begin(job)
         return len(jobs)
 
     async def get(self, id: str) -> Job | None:
-        """Return the job with this id; None if it is not stored."""
+        """Return the job with this id, or None if it is not stored."""
         if id in self._runs:
             return self._runs[id][0].job
         fields = await self._reader.ask("HGETALL", self._keys.replay(id))
@@ -95,7 +95,7 @@ class Replays:
         return [job for job in jobs if job is not None]
 
     async def cancel(self, id: str, who: str) -> Job | None:
-        """Cancel a replay; messages that were sent stay sent."""
+        """Cancel a replay. Messages that were sent stay sent."""
         if id not in self._runs:
             if await self.get(id) is None:
                 return None
@@ -106,7 +106,7 @@ class Replays:
         return run.job
 
     async def close(self) -> None:
-        """Stop running; another process continues."""
+        """Stop running. Another process continues the jobs."""
         tasks = [task for _, task in self._runs.values()]
         for run, _ in self._runs.values():
             run.interrupt()
@@ -157,7 +157,7 @@ class Replays:
 
 
 def _described(which: LetterFilter, options: ReplayOptions) -> dict[str, Any]:
-    """Return the job's options for the audit, because jobs are not stored for ever."""
+    """Return the job's options for the audit, because jobs are removed eventually."""
     details: dict[str, Any] = {} if options.to is None else {"to": options.to}
     if options.data is not None:
         details |= {"edited": which.ids[0], "bytes": len(options.data.encode())}

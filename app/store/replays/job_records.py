@@ -14,7 +14,7 @@ from holdfast.store.replays.parameters import Edit, ReplayOptions
 from holdfast.store.resp import Word
 
 VERSION = 1
-# Client property of a message made from a dead letter with other data: the letter's id.
+# Client property of a message created from a dead letter with other data: the letter's id.
 EDITED = "__deadMessageId"
 
 
@@ -23,14 +23,14 @@ class JobState(Enum):
 
     # A dry run: letters were only counted.
     PLANNED = "planned"
-    # The canary is sent; the rest waits for its outcome.
+    # The canary is sent, and the rest waits for its outcome.
     CANARY = "canary"
     RUNNING = "running"
     DONE = "done"
     # Too many messages died again.
     STOPPED = "stopped"
     CANCELLED = "cancelled"
-    # A server fault.
+    # A fault of the server.
     FAILED = "failed"
 
 
@@ -43,14 +43,14 @@ class SkipReason(Enum):
     RECEIVER = "receiver"
     REPLAYED = "replayed"
     GENERATION = "generation"
-    # In the queue of its receiver.
+    # In its receiver's queue.
     WAITING = "waiting"
-    # Its message already goes to the target session because of another letter.
+    # Its message is already being sent to the target session because of another letter.
     REPEATED = "repeated"
     GONE = "gone"
 
 
-# How people read them, behind the number of letters.
+# The words that people read after the number of letters.
 SKIP_WORDS = {
     "receiver": "without a receiver",
     "replayed": "replayed already",
@@ -70,9 +70,9 @@ class Sent(NamedTuple):
 
 @dataclass(slots=True)
 class Job:
-    """One replay; times in ms since 1970."""
+    """One replay. Times are in ms since 1970."""
 
-    # Nanoseconds since 1970: later deaths are not included.
+    # Nanoseconds since 1970. Later deaths are not included.
     id: str
     who: str
     which: LetterFilter
@@ -83,7 +83,7 @@ class Job:
     total: int = 0
     channels: dict[str, int] = field(default_factory=dict)
     receivers: dict[str, int] = field(default_factory=dict)
-    # Of a plan: letters that receivers would get when they come back.
+    # In a plan: letters whose receivers are away.
     away: dict[str, int] = field(default_factory=dict)
     sent: int = 0
     acked: int = 0
@@ -101,12 +101,12 @@ class Job:
 
     @property
     def is_over(self) -> bool:
-        """Whether it has ended, for whatever reason."""
+        """Whether it has ended, for any reason."""
         return not (self.is_under_way or self.state is JobState.PLANNED)
 
     @property
     def reached_message(self) -> int:
-        """The message of the last letter that was examined; 0 if none was."""
+        """The message of the last letter examined; 0 if there was none."""
         return int(self.reached.partition(" ")[0] or 0)
 
     def message(self, letter: DeadLetter) -> DeadLetter:
@@ -128,12 +128,12 @@ class Job:
         self.skipped[why.value] = self.skipped.get(why.value, 0) + count
 
 
-# The script that takes letters counts them in this field; the rest is one record.
+# The script that takes letters counts them in this field. Everything else is one record.
 _SENT = "replayed"
 # Fields that are in no record.
 _UNRECORDED = ("sent", "away")
 _RECORD = "record"
-# Options that the record calls otherwise.
+# Options with another name in the record.
 _RECORDED = {"stop_at": "stop_ratio", "max_replays": "max_generation", "to": "target"}
 
 
@@ -152,8 +152,8 @@ def unpack_job(fields: Mapping[bytes, bytes]) -> Job:
     """Undo `pack_job`."""
     record: dict[str, Any] = orjson.loads(fields[_RECORD.encode()])
     del record["v"]
-    # Fields of older servers. What they meant is now derived from the letters; their position was
-    # in order of death.
+    # Fields of older servers. Their content is now derived from the letters; their position was in
+    # the order of death.
     record.pop("canaries", None)
     record.pop("cursor", None)
     record["which"] = LetterFilter(**record["which"])

@@ -1,4 +1,4 @@
-"""Runs one replay: in order, at a rate, canary first; stops when too many messages die again."""
+"""Runs one replay: in order, at a rate, canary first. Stops when too many messages die again."""
 
 import asyncio
 from collections import Counter
@@ -22,18 +22,18 @@ _AWAY_S = 1.0
 _TIMEOUT_S = 5.0
 # How long after the last letter outcomes are still counted.
 _LATE_S = 60.0
-# Limit on unsettled messages; beyond it the replay waits for receivers.
+# How many messages may be unsettled. Beyond that, the replay waits for receivers.
 _WINDOW = 10_000
-# Letters and bytes of one step; steps per second, for an even rate.
+# Letters and bytes of one step, and steps per second for an even rate.
 _STEP = 100
 _STEP_BYTES = 2 * 1024**2
 _STEPS_PER_S = 10
-# Settled messages needed before failures stop a replay that has passed its canary.
+# How many messages must be settled before failures stop a replay that has passed its canary.
 _MEANINGFUL = 10
 
 
 class RunInterrupted(Exception):
-    """The run ends here; the job's state says why, or that it will be continued."""
+    """The run ends here. The job's state says why, or that it will be continued."""
 
 
 class Run:
@@ -52,18 +52,18 @@ class Run:
         self._out: set[Sent] = set()
         self._seen = job.id
         self._counted_at = self._loop.time()
-        # The message of the last letter that was sent or is being sent.
+        # The message of the last letter sent or being sent.
         self._message = 0
-        # An earlier process sent some; their outcome is not known here.
+        # An earlier process sent some, whose outcome is not known here.
         self._is_taken_over = job.sent > 0
 
     def interrupt(self, cancelled_by: str = "") -> None:
-        """End between two steps: for good if cancelled, otherwise to be continued later."""
+        """End between two steps: permanently if cancelled, otherwise to be continued later."""
         self.cancelled_by = cancelled_by
         self._interrupted.set()
 
     async def drive(self) -> None:
-        """Replay the letters that are left; raises `RunInterrupted` if the run ends before."""
+        """Replay the remaining letters. Raises `RunInterrupted` if the run ends earlier."""
         while True:
             try:
                 order = await survey(self.job, self._search, self._receivers)
@@ -159,7 +159,7 @@ class Run:
         return skipped
 
     async def _take(self, letters: list[DeadLetter]) -> Counter[SkipReason]:
-        """Make letters messages; repeated until it succeeds, because taken letters must be sent."""
+        """Turn letters into messages; repeat until it succeeds, as taken letters must be sent."""
         job = self.job
         skipped: Counter[SkipReason] = Counter()
         takes = []
@@ -222,7 +222,7 @@ class Run:
             await self._pause(_COUNT_S if self._out else 0)
 
     async def _count_settled(self) -> None:
-        """Count settled messages; stop if too many died again."""
+        """Count settled messages. Stops if too many died again."""
         self._counted_at = self._loop.time()
         if not self._out:
             return

@@ -12,7 +12,7 @@ from holdfast.store.letters.filter import letter_id
 from holdfast.store.letters.search import LetterSearch
 from holdfast.store.replays.job_records import Job, JobState, Sent, SkipReason
 
-# Channels and receivers to list.
+# How many channels and receivers are listed.
 _LARGEST = 20
 # The numbers that a position takes in an array.
 _NUMBERS = 3
@@ -33,15 +33,15 @@ class ReplayPosition(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The position as text, as a job stores it; sorts like positions."""
+        """The position as text, as a job stores it. It sorts like positions."""
         return f"{self.message:019d} {self.id}"
 
 
 class Order:
     """Letters by the age of their messages, starting after a position.
 
-    There may be as many as the quota allows, each of which takes three numbers here. Letters that
-    died in order form a run; runs are merged during the replay, so no large sort blocks the server.
+    There may be as many as the quota allows; each takes three numbers here. Letters that died in
+    order form a run. Runs are merged during the replay, so that no large sort blocks the server.
     """
 
     def __init__(self, behind: str = "") -> None:
@@ -82,17 +82,15 @@ class Receivers(Protocol):
     """The sessions of this process."""
 
     def is_durable(self, receiver: str) -> bool | None:
-        """Return whether the session is durable; None if it does not exist."""
+        """Return whether the session is durable, or None if it does not exist."""
         ...
 
     def is_away(self, receiver: str) -> bool:
-        """Return whether messages for this session wait until its client comes back."""
+        """Return whether messages for this session wait until its client returns."""
         ...
 
     def deliver(self, receiver: str, message: Message, letter: int) -> None:
-        """Put the message of a dead letter into the session's queue. If the session is durable, the
-        store has the entry already.
-        """
+        """Queue the message of a dead letter. For a durable session, the store has it already."""
         ...
 
     def queued(self, sent: Sequence[Sent]) -> Sequence[Sent]:
@@ -112,14 +110,14 @@ def unfit(job: Job, letter: DeadLetter, receivers: Receivers) -> SkipReason | No
 
 
 async def survey(job: Job, search: LetterSearch, receivers: Receivers) -> Order:
-    """Examine all matching letters without effects: count them and order what is left."""
+    """Examine all matching letters, without effects: count them and sort the rest."""
     channels: Counter[str] = Counter()
     by_receiver: Counter[str] = Counter()
     away: Counter[str] = Counter()
     messages: set[int] = set()
     order = Order(job.reached)
     async for step, last in search.scan(job.which):
-        # Only letters from before the job: not those of messages that it replays.
+        # Only letters from before the job, and no letters of messages that it replays.
         meant = [letter for letter in step if letter.id < job.id]
         order.add(meant)
         channels.update(letter.channel for letter in meant)
@@ -137,7 +135,7 @@ async def survey(job: Job, search: LetterSearch, receivers: Receivers) -> Order:
         if last >= job.id:
             break
     if not job.total:
-        # Letters that an earlier process sent may not match any more.
+        # Letters that an earlier process sent may no longer match.
         job.total = channels.total()
         job.channels = dict(channels.most_common(_LARGEST))
         job.receivers = dict(by_receiver.most_common(_LARGEST))
