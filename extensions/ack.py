@@ -1,9 +1,9 @@
 """Acknowledged messages: batches that a client does not acknowledge are sent again.
 
-A client asks for them at handshake with `ext.ack: true` (or "true", as Jetty documents it). From
-then on the server sends messages only with connect replies. Each reply is a numbered batch, and
-each connect carries the number of the last batch received. Any other value in a handshake asks for
-nothing, as with CometD; beside `ext.delivery`, which CometD does not know, it is an error.
+A client asks for them in the handshake with `ext.ack: true` (or "true", as Jetty documents it).
+From then on the server sends messages only with connect replies. Each reply is a numbered batch,
+and each connect carries the number of the last batch received. Any other value in a handshake is
+ignored, as in CometD; together with `ext.delivery`, which CometD does not know, it is an error.
 """
 
 from collections.abc import Mapping

@@ -21,7 +21,7 @@ PRIVATE = "/service/chat/private"
 UNKNOWN = "user.ptp.unknownDestination"
 
 _LONGEST_TEXT = 4000
-# Rooms of a session that it is told of.
+# How many rooms the session is informed about.
 _MOST_ROOMS = 50
 
 

@@ -32,7 +32,7 @@ _HANDSHAKE = "/meta/handshake"
 # An event is what all receivers share (its start), then what differs. `_LIFE` is in few events.
 _EVENT = b'%b"seq":%d,"queue":{"index":%d,"size":%d}%b}}}'
 _LIFE = b',"expiration":{"lifeTime":%d,"remainingLife":%d}'
-# A wire without this has no `ext`.
+# An event without this has no `ext`.
 _EXT = b'"ext"'
 _START = (
     b'%b,"ext":{"delivery":{"id":%b-%d","state":"OK","sender":%b,"rcvTimestamp":"%d","priority":%d,'
@@ -70,7 +70,7 @@ class DeliveryWire(ServerExtension):
         except (TermsInvalid, Unreadable) as invalid:
             error = ErrorReply.DELIVERY_INVALID
             raise Refused(error, "user.illegalArgument", str(invalid)) from invalid
-        # The session is new: nothing is in flight.
+        # The session is new, so nothing is in flight.
         self._server.ignore_verdicts(len(said.verdicts))
         most = self._server.options.max_sessions_per_subject
         terms = replace(terms, max_sessions=min(terms.max_sessions, most))
@@ -104,7 +104,7 @@ class DeliveryWire(ServerExtension):
 
 
 class _DeliveryWireOfSession(SessionExtension):
-    """Tells a new client the terms; the core applies verdicts, before all extensions."""
+    """Sends a new client its terms. The core applies verdicts, before all extensions."""
 
     def outgoing(self, session: Session, reply: Json, asked: Mapping[str, Any], now: float) -> None:
         if reply.get("channel") == _HANDSHAKE and session.terms is not None:
@@ -153,7 +153,7 @@ class DeliveryDecorator:
         return own
 
     def _rarely(self, session: Session, message: Message, redelivered: int) -> bytes:
-        """Return those of the receiver's fields that few events have."""
+        """Return the receiver's fields that few events have."""
         own = b',"redelivered":%d' % redelivered if redelivered else b""
         if session.terms is not None and session.terms.secret is not None:
             own += b',"cbSessionId":' + orjson.dumps(session.terms.secret)
@@ -179,7 +179,7 @@ class DeliveryDecorator:
         return _START % (*fields, message.priority)
 
     def _parsed_start(self, message: Message) -> bytes:
-        """Return the start of an event that may have an `ext` already."""
+        """Return the start of an event that may already have an `ext`."""
         event = orjson.loads(message.wire)
         ext = event.pop("ext", {})
         # The server's own events may have another state.

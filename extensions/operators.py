@@ -75,7 +75,7 @@ class Operators(ServerExtension):
     def negotiate(self, session: Session, handshake: Json, reply: Json, now: float) -> None:
         shown = (handshake.get("ext") or {}).get("authentication")
         if not isinstance(shown, Mapping) or "token" not in shown:
-            # Another extension handles credentials of other kinds.
+            # Another extension handles other kinds of credentials.
             return
         token = shown["token"]
         role = self._role_of(token) if isinstance(token, str) else None
@@ -95,7 +95,7 @@ class Operators(ServerExtension):
         self._server.notice(WRONG_TOKEN, address or "this machine", "a handshake")
         wait_s = self._guess(address, now)
         if wait_s:
-            # Only clients with wrong tokens get here: they never lock out valid ones.
+            # Only clients with wrong tokens get here. They never lock out valid ones.
             advice = reconnect_advice(self._server.options, "handshake", wait_s)
             raise Refused(ErrorReply.SERVER_BUSY, advice=advice)
         raise Refused(ErrorReply.HANDSHAKE_DENIED)
@@ -122,7 +122,7 @@ class Operators(ServerExtension):
 
         def go_on(now: float) -> None:
             self._waiting -= 1
-            # Entries taken out of a queue for a client that has left would be lost.
+            # Entries removed from a queue for a client that has left would be lost.
             if not call.session.has_left:
                 self._answer(call, command)
 
@@ -138,7 +138,7 @@ class Operators(ServerExtension):
             _fail(call, refused)
             return
         if command.changes and self._server.is_store_available:
-            # The answer promises that the change is stored; it travels with the reply if possible.
+            # The answer promises that the change is stored. It travels with the reply if possible.
             call.is_kept = True
             self._server.when_kept(lambda _: call.answer(_answer_of(reply)))
         else:

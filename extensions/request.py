@@ -1,8 +1,8 @@
 """Requests: publishes whose receivers may answer.
 
-A client that asks for `ext.request: true` at handshake is told its channel for replies in
-`ext.ret`. A publish with `ext.replyTo` below that channel is a request; its receivers publish their
-replies to the `replyTo` that they see. docs/requests.md describes the rest.
+A client that asks for `ext.request: true` in the handshake gets its reply channel in `ext.ret`. A
+publish with `ext.replyTo` below that channel is a request; its receivers publish their replies to
+the `replyTo` that they see. docs/requests.md describes the rest.
 """
 
 import re
@@ -22,12 +22,12 @@ from holdfast.delivery.requests.request import ReplyMode
 
 _HANDSHAKE = "/meta/handshake"
 _MODES = frozenset(mode.value for mode in ReplyMode)
-# A channel that a session had; nothing longer is remembered.
+# The reply channel that a session had. Nothing longer is stored.
 _KEPT = re.compile(rf"{REPLIES}[A-Za-z0-9_-]{{22}}")
 
 
 class Request(ServerExtension):
-    """Gives clients a channel for replies."""
+    """Gives clients reply channels."""
 
     owns: ClassVar[frozenset[str]] = frozenset({MODE, REPLY_TO, TIMEOUT})
 

@@ -11,9 +11,10 @@ from holdfast.web.connection_limit import ConnectionLimit
 
 log = logging.getLogger(__name__)
 
-# Connections accepted from one socket before others are served.
+# How many connections are accepted from one socket before other work runs.
 _TURN = 64
-# The same at the limit, where each evicts another: descriptors are freed some turns later.
+# The same at the limit, where each connection evicts another: descriptors are freed some turns
+# later.
 _CROWD = 8
 # How long to stop accepting after the system has run out of resources for connections.
 _PAUSE_S = 0.1
@@ -24,8 +25,8 @@ _Making = asyncio.Task[tuple[asyncio.Transport, asyncio.Protocol]]
 class Acceptor:
     """Accepts the connections of one listener, within its connection limit.
 
-    asyncio's own server has no limit: a connection in its TLS handshake holds a descriptor before
-    the protocol knows of it.
+    asyncio's server has no limit: a connection in its TLS handshake holds a descriptor before the
+    protocol knows about it.
     """
 
     def __init__(
@@ -51,7 +52,7 @@ class Acceptor:
             self._listen(each)
 
     def close(self) -> None:
-        """Stop accepting; connections that are open stay."""
+        """Stop accepting. Open connections stay."""
         if not self._is_closed:
             self._is_closed = True
             for each in self._sockets:
@@ -72,7 +73,7 @@ class Acceptor:
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
                 return
             except OSError as error:
-                # They stay in the backlog: the loop would report the socket again and again.
+                # They stay in the backlog, so the loop would report the socket again and again.
                 log.warning("cannot accept connections: %s", error.strerror)
                 self._loop.remove_reader(listening)
                 self._loop.call_later(_PAUSE_S, self._listen, listening)
@@ -104,7 +105,7 @@ class Acceptor:
         error = None if making.cancelled() else making.exception()
         if error is None and not making.cancelled():
             return
-        # The TLS handshake failed or timed out, the client is gone, or it was evicted.
+        # The TLS handshake failed or timed out, the client left, or it was evicted.
         self._room.leave(guest)
         connection.close()
         if error is not None and not isinstance(error, OSError):
@@ -120,9 +121,10 @@ def _send_away(guest: asyncio.Protocol, making: _Making) -> None:
 
 
 def _transport_of(guest: asyncio.Protocol) -> asyncio.WriteTransport | None:
-    """Return the transport that a guest has been given.
+    """Return the transport that a guest already has.
 
-    Such a guest may have begun to answer. To cancel its making would close the transport under it,
-    and uvloop would not even say so: it neither calls `connection_lost` nor is `is_closing` true.
+    Such a guest may have begun to answer. Cancelling its task would close the transport under it,
+    and uvloop would not even report that: it neither calls `connection_lost` nor is `is_closing`
+    true.
     """
     return getattr(guest, "transport", None)

@@ -114,10 +114,10 @@ def _check_free(path: Path) -> None:
         try:
             client.connect(str(path))
         except BlockingIOError:
-            # The backlog is full, so somebody listens.
+            # The backlog is full, so another process listens.
             pass
         except OSError:
-            # Nobody listens, or there is no socket; other errors appear when it is created.
+            # No process listens, or there is no socket. Other errors appear when it is created.
             return
     raise OSError(errno.EADDRINUSE, os.strerror(errno.EADDRINUSE))
 
@@ -135,5 +135,5 @@ class SocketFile:
             if self._path.stat().st_ino == self._number:
                 self._path.unlink()
         except OSError:
-            # It is gone, or may not be removed: the next server to start here can handle both.
+            # It is gone or may not be removed. The next server to start here can handle both.
             return

@@ -18,7 +18,7 @@ from holdfast.web.publish_requests import PublishRequests
 from holdfast.web.static_files import StaticFiles
 from holdfast.web.websocket import WebSocketFrontEnd
 
-# Returns what keeps the server from doing its work, or None if it is ready.
+# Returns what prevents the server from working, or None if it is ready.
 Readiness = Callable[[], Awaitable[str | None]]
 
 
@@ -54,7 +54,7 @@ def make_administration_apart(
     admin: web.Application,
     hosts: Hosts,
 ) -> web.Application:
-    """Return the administration alone, for a listener of its own."""
+    """Return the administration alone, for a separate listener."""
     application = _with_probes(endpoint, readiness, hosts)
     add_console(application, files)
     application.add_subapp("/admin", admin)
@@ -67,7 +67,7 @@ def _bayeux_handler(
     async def bayeux(request: web.Request) -> web.StreamResponse:
         response = await dispatch(request)
         if endpoint.bayeux.state.is_stopping:
-            # The client's next request must find another server.
+            # The client's next request must reach another server.
             response.force_close()
         return response
 
@@ -89,7 +89,7 @@ def _bayeux_handler(
 
 def _preflight(request: web.Request, endpoint: Endpoint) -> web.Response:
     if endpoint.options.origins.trust_of(request.headers) is OriginTrust.FOREIGN:
-        # Its browser will not send the request.
+        # The browser will not send the request.
         endpoint.report_foreign(request.headers)
     origin, host = only_value(request.headers, "Origin"), request.headers.get("Host")
     headers = FIXED_HEADERS | endpoint.options.origins.preflight_headers(origin, host)
@@ -128,7 +128,7 @@ def _with_probes(endpoint: Endpoint, readiness: Readiness, hosts: Hosts) -> web.
 
 
 def _in_turn(endpoint: Endpoint) -> Callable[..., Awaitable[web.StreamResponse]]:
-    """Return the middleware that lets each request wait until a turn has time for it."""
+    """Return the middleware that makes each request wait until a turn has time for it."""
 
     @web.middleware
     async def wait(

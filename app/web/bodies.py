@@ -16,7 +16,7 @@ from holdfast.web.intake import Intake
 _FORM = "application/x-www-form-urlencoded"
 _MAX_FIELDS = 1000
 # A body may inflate to the first limit, or to this multiple of its size if that is more. A batch of
-# similar messages compresses 50-fold; 1000-fold is a decompression bomb, which costs its sender few
+# similar messages compresses 50-fold. 1000-fold is a decompression bomb, which costs its sender few
 # bytes and the server much time.
 _MOST_INFLATED = 512 * 1024
 _MOST_RATIO = 100
@@ -26,7 +26,7 @@ _CODECS = frozenset(
     + [f"iso8859_{part}" for part in range(2, 17) if part != 12]
     + [f"cp125{page}" for page in range(9)]
 )
-# An allow list: for any other name Python searches the disk, and caches the result for ever.
+# An allow list: for any other name Python searches the disk, and caches the result forever.
 _CHARSETS = {name: name for name in _CODECS} | {
     alias: name for alias, name in aliases.items() if name in _CODECS
 }
@@ -36,7 +36,7 @@ for _codec in _CODECS:
 
 
 async def read_messages(request: web.Request, endpoint: Endpoint, network: str) -> bytes:
-    """Return the request's messages, also those of a form, as UTF-8; raises `RequestRefused`."""
+    """Return the request's messages, also from a form, as UTF-8. Raises `RequestRefused`."""
     body = await read_body(request, endpoint, network)
     return _messages_of_form(body) if request.content_type == _FORM else body
 
@@ -74,7 +74,7 @@ def _decoder_of(request: web.Request) -> Decoder | None:
 async def _read(
     request: web.Request, decoder: Decoder | None, limit: int, intake: Intake, network: str
 ) -> bytes:
-    """Read and decode the body; stop as soon as it is too large, so no bomb is inflated."""
+    """Read and decode the body. Stops as soon as it is too large, so no bomb is inflated."""
     held = size = 0
     parts, pieces = [], []
     try:
@@ -86,7 +86,7 @@ async def _read(
             parts.append(part)
         if decoder is None:
             return b"".join(parts)
-        # Checked only once all of it is here: an unfinished body holds no more than was sent.
+        # Checked only once the body is complete: an unfinished body holds no more than was sent.
         limit = min(limit, max(_MOST_INFLATED, _MOST_RATIO * held))
         for part in parts:
             for piece in decoder.pieces(part):

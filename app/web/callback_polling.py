@@ -52,7 +52,7 @@ def _speaker_kind(request: web.Request, endpoint: Endpoint) -> SpeakerKind:
     if ConnectionType.CALLBACK_POLLING not in endpoint.options.transports:
         raise RequestRefused(ErrorReply.TRANSPORT_UNKNOWN)
     is_known = endpoint.check_origin(request.headers) is not OriginTrust.UNKNOWN
-    # Anyone can put an image or a link into a page: such requests do not speak for the page.
+    # Any page can contain an image or a link, so such requests do not speak for the page.
     is_script = only_value(request.headers, "Sec-Fetch-Dest") in _SCRIPTS
     return SpeakerKind.PAGE if is_known and is_script else SpeakerKind.UNKNOWN
 

@@ -15,7 +15,7 @@ from holdfast.delivery.waiting.places import WaitingPlaces
 # Messages examined in each queue while channels are held.
 _DEPTH = 20
 _COUNTED = (SessionState.HANDSHAKEN, SessionState.CONNECTED, SessionState.AWAY)
-# Of stopped sessions, statistics say only where their clients are.
+# For stopped sessions, statistics show only whether their clients are present.
 _COUNTED_AS = {
     SessionState.STOPPED: SessionState.CONNECTED,
     SessionState.STOPPED_AWAY: SessionState.AWAY,
@@ -28,10 +28,10 @@ class Census:
 
     waiting: int = 0
     in_flight: int = 0
-    # Of those waiting, the ones that wait for subjects, and in work queues.
+    # How many of the waiting entries wait for subjects, and how many in work queues.
     waiting_for_subjects: int = 0
     waiting_in_work_queues: int = 0
-    # Accepted and restored entries, less settled, waiting and in flight; must be 0.
+    # Accepted and restored entries, minus settled, waiting and in-flight ones. Must be 0.
     unaccounted: int = 0
     connects_held: int = 0
     held_back: int = 0
@@ -62,7 +62,7 @@ class Census:
 
     def count(self, session: Session, held: Collection[str]) -> None:
         queue, dispatcher = session.queue, session.dispatcher
-        # Counted this way because asking for the entries in flight would materialise them.
+        # Counted this way because asking for the entries in flight would create them.
         waiting = len(queue.new) + len(queue.returned)
         self.waiting += waiting
         self.in_flight += queue.count - waiting
@@ -82,7 +82,7 @@ class Census:
             self.note_first(session, held)
 
     def note_first(self, session: Session, held: Collection[str]) -> None:
-        """Note how long the first message of a queue has waited."""
+        """Record how long the first message of a queue has waited."""
         first = first_free(session.queue.new, held, _DEPTH)
         if first is not None and (not self.oldest or first.id < self.oldest):
             self.oldest = first.id

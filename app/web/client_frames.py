@@ -75,15 +75,16 @@ class ClientFrames:
         # Payload of the message that has begun: of all its frames, and of the complete ones.
         self._size = 0
         self._begun = 0
-        # Bytes of complete messages that are still in the reader; small messages are not counted.
+        # Bytes of complete messages that are still in the reader. Small messages are not counted.
         self._unheard = 0
-        # Complete messages in the reader, the small ones too; and all that were there so far.
+        # Complete messages in the reader, including small ones, and the total of all messages so
+        # far.
         self._waiting = self.finished = 0
         # Bytes taken from the intake.
         self._taken = 0
         self.has_unmasked = False
-        # Handles a message that arrived alone, or returns False: then the reader gets it. It is set
-        # while somebody waits for the reader, which has nothing.
+        # Handles a message that arrived alone, or returns False to leave it to the reader. Set
+        # while a task waits for the reader, which is empty.
         self.taker: Callable[[bytes], bool] | None = None
         self._is_refused = False
         # Bytes still to come of a frame that is being dropped.
@@ -100,7 +101,7 @@ class ClientFrames:
         return self._feed(self._read_closes(data) if self._is_refused else self._read(data))
 
     def feed_eof(self) -> None:
-        """The connection is lost: give back what its messages hold of the intake."""
+        """The connection is lost: give back the room that its messages take in the intake."""
         self._intake.give_back(self._taken, self._network)
         self._taken = self._unheard = 0
         self._reader.feed_eof()
@@ -112,15 +113,15 @@ class ClientFrames:
 
     @property
     def is_unfinished(self) -> bool:
-        """Whether a frame or a message has begun, and may still become whole."""
+        """Whether a frame or a message has begun and may still be completed."""
         return bool(self._held or self._size) and not self._is_refused
 
     def time_out(self) -> None:
-        """Refuse the unfinished message: the rest of it took too long."""
+        """Refuse the unfinished message, because the rest of it took too long."""
         self._feed(self._refuse(TIMED_OUT, bytes(self._held)))
 
     def heard(self, size: int) -> None:
-        """A message of this size was read from the reader."""
+        """Record that a message of this size was read from the reader."""
         self._waiting -= 1
         if size > SMALL and self._unheard:
             self._unheard -= size
@@ -136,7 +137,7 @@ class ClientFrames:
         return fed
 
     def _read(self, data: bytes) -> bytes:
-        """The bytes that the reader may have now; room is taken for their messages."""
+        """Return the bytes that the reader may have now. Their messages take room in the intake."""
         unheard, passed = self._unheard, b""
         if self._held:
             self._held += data
@@ -191,7 +192,7 @@ class ClientFrames:
             self._size = self._begun = 0
 
     def _has_room(self) -> bool:
-        """Take room for what is unfinished, or complete but not read; False if there is none."""
+        """Take room for unfinished messages and unread complete ones; False if there is none."""
         more = self._begun + len(self._held) + self._unheard - self._taken
         if more > 0:
             try:
@@ -229,7 +230,7 @@ class ClientFrames:
 
 
 def text_of(data: bytes, most: int) -> bytes | None:
-    """Return the text, shorter than `most`, if this is one frame with a small message; or None."""
+    """Return the text, shorter than `most`, if this is one frame with a small message, or None."""
     head, payload = measure(data, 0)
     if head <= 0 or head + payload != len(data) or data[0] != _TEXT:
         return None
@@ -246,7 +247,7 @@ def unmasked(payload: bytes, mask: bytes) -> bytes:
 
 
 def measure(data: bytes, begins: int) -> tuple[int, int]:
-    """Sizes of head and payload of a masked frame; head is 0 if unknown, -1 if there is no mask."""
+    """Return the sizes of a masked frame's head and payload; head is 0 if unknown, -1 unmasked."""
     known = len(data) - begins
     if known < 2:
         return 0, 0

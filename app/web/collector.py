@@ -1,20 +1,21 @@
 """Schedules Python's garbage collector so that no collection keeps clients waiting.
 
-Sessions and messages are freed without it: it only finds cycles that extensions and libraries
-leave behind. Three kinds of collections look for them:
+Sessions and messages are freed without it: it only finds cycles that extensions and libraries leave
+behind. There are three kinds of collections:
 
-- Python looks at new objects by itself, which takes about a millisecond, or five if each has a
-  hundred entries.
-- In a quiet second, after some of these, or when many entries have been queued, everything is
-  collected that is not exempt.
+- Python looks at new objects without our doing, which takes about a millisecond, or five if each
+  has a hundred entries.
+- In a quiet second, after some of these, or when many entries have been queued, everything that is
+  not exempt is collected.
 - In a quiet minute, or after very many new objects, nothing is exempt. This takes 125 ms with ten
   million waiting entries. It bounds the memory of cycles that were exempt when they were left.
 
-The objects made at start are exempt, and so are all survivors of a collection that took long or
-followed many entries. In a burst, when the server works most of the time, what is no longer new
-becomes exempt at once: a collection would keep many waiting. So the next collection is short,
-however many sessions there are, and however much waits for them. Python counts only new objects,
-but also looks at each entry of a new queue, and a thousand new queues soon hold ten million.
+Objects created at start are exempt, and so are all survivors of a collection that took long or
+followed many entries. In a burst, when the server works most of the time, objects that are no
+longer new become exempt at once: a collection would keep many clients waiting. So the next
+collection is short, however many sessions there are and however many entries wait for them. Python
+counts only new objects, but also looks at each entry of a new queue, and a thousand new queues soon
+hold ten million.
 """
 
 import gc
@@ -23,19 +24,20 @@ from time import thread_time
 
 # Python collects new objects when there are this many more than were freed.
 _YOUNG = 2_500
-# Python never starts any other collection by itself.
+# Python never starts any other collection without our doing.
 _NEVER = 2**31 - 1
 # The server is quiet after this many beats in a row with less work (in seconds) than this.
 _LITTLE_S = 0.005
 _QUIET_SECOND, _QUIET_MINUTE = 10, 600
 # After this many new objects, the next collection cannot wait for a quiet second or minute. The
-# second number is that of several busy minutes, since the pause is long.
+# second number takes several busy minutes, because the pause is long.
 _MANY, _VERY_MANY = 12 * _YOUNG, 20_000 * _YOUNG
 # A beat with more work (in seconds) than this is part of a burst.
 _MUCH_S = 0.05
 # In seconds. The survivors of a collection that takes longer become exempt.
 _LONG_S = 0.015
-# So do queues with this many new entries in all, which a collection takes 6 ms to look at.
+# Queues with this many new entries in total become exempt too; a collection takes 6 ms to look at
+# them.
 _MANY_ENTRIES = 500_000
 
 
@@ -50,7 +52,7 @@ class Collector:
         self._worked_s = worked_s
         self._seen_s = 0.0
         self._quiet_beats = 0
-        # New objects that Python had not collected by itself before a collection of this class.
+        # New objects that Python had not collected before a collection of this class.
         self._uncollected = 0
         # How many new objects there had been at the last collection, ...
         self._collected_at = self._made()
@@ -74,7 +76,7 @@ class Collector:
         gc.freeze()
 
     def beat(self, queued: int) -> None:
-        """Called ten times a second; runs a collection if one is due.
+        """Run a collection if one is due. Call ten times a second.
 
         Args:
             queued: How many entries have been added to queues since the start.
@@ -107,7 +109,7 @@ class Collector:
         began_s = self._worked_s()
         self._count_uncollected()
         gc.collect()
-        # Its own work does not count as the server's.
+        # Its work does not count as the server's.
         self._seen_s = self._worked_s()
         self._collected_at = self._made()
         if self._seen_s - began_s > _LONG_S or self._has_many(queued):

@@ -12,9 +12,9 @@ def _ignore() -> None:
 class ConnectionLimit:
     """A bounded set of connections.
 
-    At the limit, a new connection evicts the oldest that has no claim to its place; if there is
-    none, the new connection is turned away. A request is a claim; `for_operators`, only a valid
-    token is.
+    At the limit, a new connection evicts the oldest one without a claim to its place. If there is
+    none, the new connection is turned away. A request is a claim; with `for_operators`, only a
+    valid token is.
     """
 
     def __init__(
@@ -38,11 +38,11 @@ class ConnectionLimit:
 
     @property
     def free(self) -> int:
-        """The number of connections that may be added without an eviction."""
+        """How many connections may be added without an eviction."""
         return self._limit - len(self._present)
 
     def has_place(self) -> bool:
-        """Make room for one more connection, evicting one if necessary; False if there is none."""
+        """Make room for a connection, by an eviction if need be. Returns False if there is none."""
         if self.free > 0:
             return True
         self.turned_away += 1
@@ -60,12 +60,12 @@ class ConnectionLimit:
         self._evictable[guest] = send_away
 
     def hear(self, guest: Hashable) -> None:
-        """The connection has sent a request."""
+        """Record that the connection has sent a request."""
         if not self._for_operators:
             self.keep(guest)
 
     def keep(self, guest: Hashable) -> None:
-        """The connection has a claim to its place, such as a valid token: never evict it."""
+        """Never evict this connection: it has a claim to its place, such as a valid token."""
         self._evictable.pop(guest, None)
 
     def leave(self, guest: Hashable) -> None:
@@ -81,4 +81,4 @@ class NoConnectionLimit(ConnectionLimit):
         super().__init__(limit=_ENDLESS)
 
     def enter(self, guest: Hashable, send_away: Callable[[], None]) -> None:
-        """Not tracked: `leave` may never be called for it."""
+        """Do nothing: `leave` may never be called for it."""

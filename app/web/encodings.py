@@ -10,7 +10,7 @@ from typing import Protocol
 
 from multidict import CIMultiDictProxy
 
-# Others are served between pieces, and decoding stops when a body is too large.
+# Other work runs between pieces, and decoding stops when a body is too large.
 _PIECE = 64 * 1024
 # A gzip body may have several members. Each costs time, and an empty one adds no bytes.
 _MOST_MEMBERS = 1000

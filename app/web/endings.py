@@ -1,4 +1,4 @@
-"""Ends what has lasted too long, a few at a time."""
+"""Ends connections, requests and sockets that time out, a few at a time."""
 
 import asyncio
 import logging
@@ -8,15 +8,16 @@ from contextlib import asynccontextmanager, suppress
 
 log = logging.getLogger(__name__)
 
-# The most that one turn of the event loop ends: one may take a third of a millisecond.
+# How many one turn of the event loop ends: each may take a third of a millisecond.
 _MOST_IN_TURN = 16
 
 
 class Endings:
-    """Calls what ends a connection, a request or a socket, in order, over several turns.
+    """Calls functions that end a connection, a request or a socket, in order, over several turns.
 
-    The event loop calls all timers that are due in one turn, and ten thousand connections that were
-    opened together time out together. What ends one must check whether it is still to be ended.
+    The event loop calls all timers that are due in one turn, and ten thousand connections opened
+    together time out together. An `end` function must check whether its connection still has to
+    end.
     """
 
     def __init__(self) -> None:
@@ -30,7 +31,7 @@ class Endings:
 
     @asynccontextmanager
     async def timeout_at(self, due: float) -> AsyncIterator[None]:
-        """Raise `TimeoutError` if the block lasts longer than until this time of the event loop."""
+        """Raise `TimeoutError` if the block takes longer than until this time of the event loop."""
         async with asyncio.timeout(None) as limit:
             loop = asyncio.get_running_loop()
             timer = loop.call_at(due, self.add, lambda: _expire(limit))
@@ -41,7 +42,7 @@ class Endings:
 
     def _go_on_soon(self) -> None:
         loop = asyncio.get_running_loop()
-        # Two callbacks later, so that what was read meanwhile is handled in between.
+        # Two callbacks later, so that data read in the meantime is handled in between.
         loop.call_soon(loop.call_soon, self._go_on)
 
     def _go_on(self) -> None:
@@ -56,6 +57,6 @@ class Endings:
 
 
 def _expire(limit: asyncio.Timeout) -> None:
-    # It may have ended meanwhile.
+    # It may have ended in the meantime.
     with suppress(RuntimeError):
         limit.reschedule(0.0)

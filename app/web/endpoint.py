@@ -1,4 +1,4 @@
-"""The common part of all transports: callers, budgets, origins, statuses and headers."""
+"""What all transports have in common: callers, budgets, origins, statuses and headers."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -37,7 +37,7 @@ FIXED_HEADERS = {
     "Server": "Holdfast",
 }
 JSON_TYPE = "application/json;charset=UTF-8"
-# The setting with the pages that may use the server.
+# The setting that lists the pages which may use the server.
 _ALLOWED = "allow_origin"
 # Where scripts publish without a session.
 PUBLISH_PATH = "/publish"
@@ -90,7 +90,7 @@ class Endpoint:
         self.bayeux.life.clock.unread_since = scheduler.unread_since
 
     def check_origin(self, headers: "Headers") -> OriginTrust:
-        """Return how far the page behind a request is trusted.
+        """Return how far the page that sent a request is trusted.
 
         Raises `RequestRefused` if the page may not use this server.
         """
@@ -157,7 +157,7 @@ def retry_headers(wait_s: float) -> dict[str, str]:
 
 
 def origin_denied() -> RequestRefused:
-    """Return the refusal of a foreign page; it names the setting that would allow the page."""
+    """Return the refusal of a foreign page. It names the setting that would allow the page."""
     return RequestRefused(ErrorReply.ORIGIN_DENIED, _ALLOWED)
 
 

@@ -1,13 +1,13 @@
 """The fast lane: plain POSTs are answered inside `data_received`, without a task or a Request.
 
-This is the one module that uses private parts of aiohttp. `is_supported` checks that the installed
-version has them; if not, all requests take the aiohttp front end.
+This is the only module that uses private parts of aiohttp. `is_supported` checks that the installed
+version has them. If not, all requests use the aiohttp front end.
 
 A connection is in one of three states. *Free*: bytes go to aiohttp's parser, and a complete plain
-POST to a Bayeux path is answered at once or held. *Ordinary*: aiohttp's own machinery handles
-what the parser returned, and the bytes of an unfinished body go on to the parser. *Taken*: a
-complete request waits for its response, or earlier responses are still being written; further
-bytes are set aside unparsed. Reading never stops, so the end of the stream is always seen.
+POST to a Bayeux path is answered at once or held. *Ordinary*: aiohttp handles what the parser
+returned, and the bytes of an unfinished body go on to the parser. *Taken*: a complete request waits
+for its response, or earlier responses are still being written; further bytes are set aside
+unparsed. Reading never stops, so the end of the stream is always seen.
 """
 
 import asyncio
@@ -58,12 +58,12 @@ _PARTS = (
     *("_waiter", "finish_response", "handle_error", "set_parser"),
 )
 _ErrInfo: Any = getattr(web_protocol, "_ErrInfo", None)
-# Limit on bytes that arrive while a request is held; only clients that pipeline send more.
+# How many bytes may arrive while a request is held. Only clients that pipeline send more.
 _MAX_SET_ASIDE = 64 * 1024
 # Memory that each piece takes besides its bytes.
 _PIECE = 64
-# Bytes from a WebSocket that are parsed in one turn of the event loop: a frame may be as short as
-# six bytes, and tens of thousands of frames take long.
+# How many bytes of a WebSocket are parsed in one turn of the event loop. A frame may have only six
+# bytes, and tens of thousands of frames take long.
 _SOCKET_PIECE = 16 * 1024
 _NO_CORS: Mapping[str, str] = {}
 _SUFFIXES = ("", "/", "/handshake", "/connect", "/subscribe", "/publish", "/disconnect")
@@ -94,14 +94,14 @@ def is_supported() -> bool:
 
 
 def _checked(message: Any) -> Any:
-    """Return the message, or the parser's error for one with an odd head."""
+    """Return the message, or the parser's error if its head is odd."""
     if type(message) is _ErrInfo or not is_odd(message):
         return message
     return _ErrInfo(status=400, exc=BadHttpMessage("an odd head"), message="an odd head")
 
 
 class FastLane(RequestHandler):
-    """aiohttp's connection handler with a shortcut; also the carrier of its own exchanges."""
+    """aiohttp's connection handler with a shortcut; also the carrier of its exchanges."""
 
     __slots__ = (
         "_body",
@@ -139,7 +139,7 @@ class FastLane(RequestHandler):
         self._room = lane.room
         # The exchange that has not been answered yet.
         self._exchange: Exchange | None = None
-        # Requests that aiohttp's machinery has not answered yet, and the body of the last of them.
+        # Requests that aiohttp has not answered yet, and the body of the last of them.
         self._ordinary = 0
         # The WebSocket's frame reader, after an upgrade.
         self.frames: ClientFrames | None = None
@@ -148,7 +148,7 @@ class FastLane(RequestHandler):
         # The number of its whole messages when the unfinished one began.
         self._finished = 0
         self._body: StreamReader = EMPTY_PAYLOAD
-        # Bytes set aside, in the pieces in which they arrived: how aiohttp reads what follows a
+        # Bytes set aside, in the pieces in which they arrived: how aiohttp reads the bytes after a
         # refused upgrade depends on the pieces.
         self._set_aside: deque[bytes] | None = None
         self._size_aside = 0
@@ -158,7 +158,7 @@ class FastLane(RequestHandler):
         self.began_at: float | None = None
         self._deadline: asyncio.TimerHandle | None = None
         self._stall: asyncio.TimerHandle | None = None
-        # What the last head says, and the last two heads, to recognise if they repeat.
+        # The content of the last head, and the last two heads, to recognise repeats.
         self._speaker = NO_SPEAKER
         self._cors = _NO_CORS
         self._known: KnownHead | None = None
@@ -181,7 +181,7 @@ class FastLane(RequestHandler):
             else:
                 self._receive(body)
         elif self._set_aside and not self._is_taken():
-            # This may be the rest of what has been put off.
+            # This may be the rest of deferred data.
             self._take_up()
             self.data_received(data, may_wait=False)
         elif self.frames is not None:
@@ -284,12 +284,12 @@ class FastLane(RequestHandler):
         return "Expect" not in headers and "Content-Encoding" not in headers
 
     def _hear_speaker(self, headers: Any) -> bool:
-        """Note whom a head names; returns whether its page may use this server."""
+        """Record the speaker in a head. Returns whether its page may use this server."""
         endpoint = self._endpoint
         trust = endpoint.options.origins.trust_of(headers)
         caller = endpoint.options.peers.caller(headers, self.transport)
         self._speaker = endpoint.speaker(headers, caller, speaker_kind_of(trust))
-        # Pages of other origins alone need these headers.
+        # Only pages of other origins need these headers.
         self._cors = endpoint.cors(headers) if trust is OriginTrust.ALLOWED else _NO_CORS
         if trust is OriginTrust.FOREIGN:
             endpoint.report_foreign(headers)
@@ -297,7 +297,7 @@ class FastLane(RequestHandler):
         return True
 
     def _remember(self, head: KnownHead | None) -> None:
-        """Store a head; the parser is now right behind its request."""
+        """Store a head. The parser is now right after its request."""
         if head is not None:
             self._is_between = True
             self._known, self._known_before = head, self._known
@@ -378,7 +378,7 @@ class FastLane(RequestHandler):
             self._loop.call_soon(self._hear_more)
 
     def keep_place(self) -> None:
-        """Do not evict this connection: its client is an operator."""
+        """Never evict this connection: its client is an operator."""
         self._room.keep(self)
 
     def _go_ordinary(self, messages: Sequence[Any], upgraded: bool, tail: bytes) -> None:
@@ -404,7 +404,7 @@ class FastLane(RequestHandler):
         # A connection that closes after this response never becomes free again.
         self._ordinary = len(self._messages) + (not answered.keep_alive)
         if self._messages:
-            # Requests behind a refused upgrade have not been seen here before.
+            # Requests after a refused upgrade have not been seen here before.
             self._body = self._messages[-1][1]
         if self._set_aside:
             self._loop.call_soon(self._take_up)
@@ -417,7 +417,7 @@ class FastLane(RequestHandler):
         exc: BaseException | None = None,
         message: str | None = None,
     ) -> Any:
-        """Answer what is not HTTP as a malformed request; the response repeats nothing of it."""
+        """Answer malformed HTTP with an error. The response quotes nothing from it."""
         response = super().handle_error(request, status, exc, message)
         if status != ErrorReply.REQUEST_MALFORMED.code:
             return response
@@ -432,13 +432,13 @@ class FastLane(RequestHandler):
         if self._upgraded:
             super()._pause_reading_for_buffer()
         else:
-            # The parser stops by itself; the transport keeps reading, so that its end is seen.
+            # The parser stops by itself. The transport keeps reading, so that its end is seen.
             self._buffer_paused = True
 
     # Timeouts
 
     def _start_reading(self) -> None:
-        """A request has begun: start its timeout."""
+        """Start the timeout of a request that has begun."""
         if self.began_at is None:
             self.began_at = self._loop.time()
             due = self.began_at + self._endpoint.options.request_timeout_s
@@ -456,12 +456,12 @@ class FastLane(RequestHandler):
 
     def _end_reading(self) -> None:
         if self._deadline is not None or self.began_at is None:
-            # Meanwhile the request was complete, or the connection was lost.
+            # In the meantime the request was completed, or the connection was lost.
             return
         if self.frames is not None:
             self._time_out_frames(self.frames)
         elif not self._ordinary:
-            # The headers are incomplete. The timeout of a body is its reader's task.
+            # The headers are incomplete. The reader of a body handles its timeout.
             if self._body.is_eof():
                 self._refuse(RequestRefused(ErrorReply.REQUEST_TIMEOUT))
             self.force_close()
@@ -479,7 +479,7 @@ class FastLane(RequestHandler):
         limit_s = min(self._keepalive_timeout, self._endpoint.options.request_timeout_s)
         self._next_keepalive_close_time = due = self._loop.time() + limit_s
         if self._keepalive_handle is not None:
-            # The first request must come within the time that every request has.
+            # The first request must arrive within the time that every request has.
             self._keepalive_handle.cancel()
             self._keepalive_handle = self._loop.call_at(due, self._process_keepalive)
 
@@ -489,7 +489,7 @@ class FastLane(RequestHandler):
 
     def _end_silence(self) -> None:
         if self._keepalive_handle is not None:
-            # aiohttp has started the time anew.
+            # aiohttp has restarted the time.
             return
         if self._exchange is None and self.began_at is None:
             super()._process_keepalive()
@@ -539,7 +539,7 @@ class FastLane(RequestHandler):
 
     def has_unread(self) -> bool:
         if self.is_lost():
-            # Nobody reads what is left.
+            # The rest will not be read.
             return False
         if self.frames is None:
             return bool(self._set_aside)
@@ -558,7 +558,7 @@ class FastLane(RequestHandler):
             self._take_up()
 
     def force_close(self) -> None:
-        """Write everything that is pending first."""
+        """Write everything that is pending, then close."""
         self._endpoint.coalescer.send()
         super().force_close()
 

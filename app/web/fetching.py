@@ -11,7 +11,7 @@ _OK = 200
 
 
 class FetchFailed(OSError):
-    """The document is unavailable; the text says why."""
+    """The document is unavailable. The text says why."""
 
 
 def open_fetcher(stack: AsyncExitStack) -> Callable[[str], Awaitable[bytes]]:

@@ -9,7 +9,7 @@ from holdfast.web.endpoint import FIXED_HEADERS, JSON_TYPE, hsts_headers
 
 
 class Heads:
-    """Builds everything of a response up to the value of Content-Length, which comes last."""
+    """Builds response heads up to the value of Content-Length, which comes last."""
 
     def __init__(self, hsts_s: int | None = None) -> None:
         self._fields = {"Content-Type": JSON_TYPE, **FIXED_HEADERS, **hsts_headers(hsts_s)}
@@ -26,7 +26,7 @@ class Heads:
         self.ok = self.build(200, {})
 
     def end_connections(self) -> None:
-        """Let connections end with their next response: the server stops."""
+        """End connections with their next response, because the server is stopping."""
         self.are_last = True
         self._fields["Connection"] = "close"
         self.refresh()

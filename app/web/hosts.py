@@ -1,8 +1,8 @@
 """The host names that this server answers to.
 
-Whoever owns a name can point it at this machine after a browser has loaded a page from it (DNS
-rebinding). The browser then treats that page, and its requests, as this server's own. Addresses
-need no name, and `localhost` cannot be owned.
+The owner of a name can point it at this machine after a browser has loaded a page from it (DNS
+rebinding). The browser then treats that page, and its requests, as this server's. Addresses need no
+name, and `localhost` has no owner.
 """
 
 import ipaddress
@@ -31,7 +31,7 @@ class Hosts:
         self._is_known = lru_cache(maxsize=_REMEMBERED)(self._look_up)
 
     def are_ours(self, host: str | None) -> bool:
-        """Return whether a request with this `Host` is for us; browsers always send one."""
+        """Return whether a request with this `Host` is for us. Browsers always send one."""
         if self._any or host is None:
             return True
         return len(host) <= _LONGEST and self._is_known(host)

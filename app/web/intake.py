@@ -1,7 +1,7 @@
 """Limits the bytes of all requests that are still arriving or wait to be handled.
 
-Each request has a limit of its own, but a thousand clients that never finish theirs would use a
-thousand times that. One network may use at most half, so that it alone cannot lock others out.
+Each request has a limit, but a thousand clients that never finish their requests would use a
+thousand times that. One network may use at most half, so that it cannot lock others out.
 """
 
 from typing import Final
@@ -37,7 +37,7 @@ class Intake:
         self.used += size
 
     def give_back(self, size: int, network: str = "") -> None:
-        """The request is complete, or was aborted."""
+        """Give room back: the request is complete or was aborted."""
         self.used -= size
         if network and size:
             held = self._held_by[network] - size

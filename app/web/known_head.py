@@ -12,12 +12,12 @@ from holdfast.bayeux.wire.caller import Speaker
 
 _LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*([0-9]{1,9})(?=\r\n)", re.IGNORECASE)
 _END = b"\r\n\r\n"
-# Longer heads are rare, and each takes memory for as long as its connection lives.
+# Longer heads are rare, and each takes memory as long as its connection is open.
 _LONGEST = 2048
 
 
 class KnownHead:
-    """A head in two parts, before and after the length of the body, and what it says.
+    """A head in two parts, before and after the length of the body, and its content.
 
     Args:
         cors: The headers of responses that follow from its origin.
@@ -44,7 +44,7 @@ class KnownHead:
         """Return the body, if the data are exactly this head and a complete body; else None."""
         if len(data) == self._size_of_last:
             return data[-self._length :] if data.startswith(self._whole) else None
-        # The data's size determines the length: what is left without its digits.
+        # The data's size determines the length: what remains without its digits.
         rest = len(data) - self._size
         digits = len(str(rest - len(str(rest)) + 1))
         length = rest - digits
@@ -58,9 +58,10 @@ class KnownHead:
 
 
 def learn(data: bytes, body: bytes, speaker: Speaker, cors: Mapping[str, str]) -> KnownHead | None:
-    """Learn the head of a request that the parser found in these data, with this body.
+    """Learn the head of a request that the parser found in this data, with this body.
 
-    None if the data have more than that request: the parser has then begun another one.
+    Returns None if the data contains more than that request, because the parser has begun another
+    one.
     """
     size = len(data) - len(body)
     if size > _LONGEST or data.find(_END) != size - len(_END):

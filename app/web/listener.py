@@ -33,9 +33,9 @@ _OF_CLIENTS = (
 
 
 class _ServerFaults(logging.Filter):
-    """Drops log records about faults of clients: they are answered, and may contain cookies.
+    """Drops log records about faults of clients, which are answered and may contain cookies.
 
-    A client that leaves before its response is no fault either.
+    A client that leaves before its response is not at fault either.
     """
 
     def filter(self, record: logging.LogRecord) -> bool:
@@ -97,7 +97,7 @@ class Listener:
         return address.url(sockets[0])
 
     def stop_accepting(self) -> None:
-        """Accept no new connections; open ones stay."""
+        """Stop accepting connections. Open ones stay."""
         if self._place is not None:
             self._place.give_up()
             self._place = None

@@ -41,7 +41,7 @@ class Waiting:
         return transport is not None and self._request.protocol.writing_paused
 
     def has_unread(self) -> bool:
-        # A request behind this one belongs to anybody.
+        # A later request on the connection may come from any client.
         return False
 
     def fail(self, refused: RequestRefused | None) -> None:
@@ -50,7 +50,7 @@ class Waiting:
             self._answer.set_exception(refused)
 
     def is_lost(self) -> bool:
-        # Where every request has a connection of its own, the end of this one means nothing.
+        # If every request has a separate connection, the end of this one means nothing.
         transport = self._request.transport
         return self._request.keep_alive and (transport is None or transport.is_closing())
 
@@ -65,7 +65,7 @@ async def exchange_over_http(
     connection_type: ConnectionType,
     body: bytes,
 ) -> tuple[Exchange, bytes]:
-    """Run one exchange; returns when it is answered, however long that takes."""
+    """Run one exchange. Returns when it is answered, however long that takes."""
     endpoint.admit_body(speaker.caller, body)
     carrier = Waiting(request, connection_type)
     exchange = Exchange(carrier, speaker)
@@ -107,7 +107,7 @@ async def long_poll(request: web.Request, endpoint: Endpoint) -> web.Response:
 
 
 def refusal(request: web.Request, refused: RequestRefused, endpoint: Endpoint) -> web.Response:
-    """The response to a request that is refused as a whole."""
+    """Return the response to a request that is refused as a whole."""
     cors = endpoint.cors(request.headers)
     headers = {"Content-Type": JSON_TYPE, **FIXED_HEADERS, **cors, **retry_headers(refused.wait_s)}
     response = web.Response(status=refused.error.code, body=error_body(refused), headers=headers)

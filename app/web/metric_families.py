@@ -190,7 +190,7 @@ class BayeuxCollector(Collector):
         yield logins
 
     def _obstacles(self) -> Iterator[Metric]:
-        """Metrics of whatever blocks delivery."""
+        """Yield metrics of everything that blocks delivery."""
         yield GaugeMetricFamily(
             "holdfast_channels_held_back",
             "Held channels.",

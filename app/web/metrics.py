@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from holdfast.web.metric_families import MetricFamilies
 
 # After reading the metrics, the server pauses for this many times as long: with many sessions,
-# reading takes a tenth of a second, and anybody may ask.
+# reading takes a tenth of a second, and any client may ask.
 _PAUSES = 10
 
 
@@ -29,7 +29,7 @@ class Metrics:
         self._families: MetricFamilies | None = None
         self._turn = asyncio.Lock()
         self._text = b""
-        # When the text was read, and when the next one may be.
+        # When the text was read, and when it may be read next.
         self._read_at = self._free_at = -math.inf
 
     async def text(self) -> tuple[bytes, str]:
@@ -51,7 +51,7 @@ class Metrics:
             return self._text, self._families.content_type
 
     def _load(self) -> "MetricFamilies":
-        # Servers that nobody measures need not load Prometheus' client.
+        # Servers without monitoring need not load Prometheus' client.
         from holdfast.web.metric_families import MetricFamilies
 
         return MetricFamilies(self._bayeux, self._limits, self._alerts)

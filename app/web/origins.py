@@ -1,4 +1,4 @@
-"""The pages that may use this server: its own, and those of allowed origins."""
+"""The pages that may use this server: its own, and pages of allowed origins."""
 
 import re
 from enum import Enum
@@ -18,23 +18,23 @@ _ANY = "*"
 _NO_PAGE = ("none", None)
 # Browsers send each of these headers once, so a repeated header counts as foreign.
 _SEVERAL = "several"
-# Browsers send this as `Origin` of pages that have none to show.
+# Browsers send this as `Origin` of pages that hide theirs.
 _HIDDEN = "null"
 _PRINTABLE = re.compile(r"[!-~]+")
 
 
 class OriginTrust(Enum):
-    """The relation of the page that sent a request to this server."""
+    """How the page that sent a request relates to this server."""
 
     OWN = "own"
     ALLOWED = "allowed"
     FOREIGN = "foreign"
-    # No header names a page; for a POST or an upgrade this means that there is no page.
+    # No header names a page. For a POST or an upgrade, this means that there is no page.
     UNKNOWN = "unknown"
 
 
 def speaker_kind_of(trust: OriginTrust) -> SpeakerKind:
-    """Return who sent an accepted POST or upgrade; browsers name the page's origin in these."""
+    """Return who sent an accepted POST or upgrade. Browsers name the page's origin in these."""
     return SpeakerKind.PROGRAM if trust is OriginTrust.UNKNOWN else SpeakerKind.PAGE
 
 
@@ -93,7 +93,7 @@ class Origins:
 
 
 def shown_origin(headers: "Headers") -> str:
-    """Return the origin of the page that sent a request, as far as its browser shows it."""
+    """Return the origin of the page that sent a request, if its browser shows it."""
     origin = only_value(headers, "Origin")
     if origin is None and (referer := only_value(headers, "Referer")):
         origin = _origin_of(referer)

@@ -1,4 +1,4 @@
-"""Identifies the client: the connection's peer, or whom trusted proxies name."""
+"""Identifies the client: the connection's peer, or the client that trusted proxies name."""
 
 from asyncio import BaseTransport
 from collections.abc import Iterator
@@ -17,12 +17,12 @@ from multidict import CIMultiDictProxy
 
 from holdfast.bayeux.wire.caller import UNKNOWN, Caller
 
-# In the list of trusted proxies: whatever connects to the server's Unix socket.
+# In the list of trusted proxies: every process that connects to the server's Unix socket.
 UNIX = "unix"
 X_FORWARDED_FOR = "X-Forwarded-For"
 # Providers assign customers at least a /64, so its addresses count as one client.
 _IPV6_PREFIX = 64
-# The number of addresses that are looked up once.
+# How many addresses are cached.
 _REMEMBERED = 4096
 
 Address = IPv4Address | IPv6Address
@@ -31,14 +31,14 @@ Headers = CIMultiDictProxy[str]
 
 
 class _ForwardedHop(NamedTuple):
-    """A proxy's report about its own client."""
+    """A proxy's report about its client."""
 
     address: str
     scheme: str
 
 
 class _Peer(NamedTuple):
-    """What follows from an address; it is the same for all requests from there."""
+    """What follows from an address. It is the same for all requests from there."""
 
     address: str
     # The key of its limits.
@@ -50,9 +50,9 @@ class _Peer(NamedTuple):
 class Peers:
     """Finds out who sent a request.
 
-    Only trusted proxies are believed about their clients, and only in the header that is
-    configured: any other would arrive as the client wrote it. Each proxy appends its client's
-    address, so the list is read from its end, up to the first address that is not a trusted proxy.
+    Only trusted proxies are believed about their clients, and only in the configured header: any
+    other header would arrive as the client wrote it. Each proxy appends its client's address, so
+    the list is read from its end, up to the first address that is not a trusted proxy.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class Peers:
         *,
         shows_headers: bool = True,
     ) -> None:
-        """Without `shows_headers`, callers carry no headers: they take 1.4 KB per connection."""
+        """Without `shows_headers`, callers carry no headers, which take 1.4 KB per connection."""
         self._shows_headers = shows_headers
         self._networks = [ip_network(each) for each in trusted if each != UNIX]
         self._header = header
@@ -91,7 +91,7 @@ class Peers:
         for hop in self._hops(headers):
             found = self._find(hop.address)
             if found is None:
-                # The proxy does not name its client; what precedes it may be forged.
+                # The proxy does not name its client, and anything before it may be forged.
                 break
             if hop.scheme:
                 is_secure = hop.scheme == "https"
@@ -114,8 +114,8 @@ class Peers:
         return _Peer(str(address), network(address), address.is_loopback, is_trusted)
 
     def _hops(self, headers: Headers) -> Iterator[_ForwardedHop]:
-        """Return the proxies' reports, those of the nearest first."""
-        # Split at commas even within quotes: a quote that the client opened must not swallow what a
+        """Return the proxies' reports, the nearest first."""
+        # Split at commas even within quotes: a quote that the client opened must not hide what a
         # proxy appended.
         lines = reversed(headers.getall(self._header, []))
         values = (value for line in lines for value in reversed(line.split(",")))

@@ -1,7 +1,7 @@
 """`POST /publish`: publishing by scripts that keep no session.
 
-Such a request is handled as a client would do the same: a handshake, publishes, a disconnect. So
-its login, rights, budgets, quotas and extensions are those of any client.
+Such a request is handled like the same actions of a client: a handshake, publishes, a disconnect.
+So its login, rights, budgets, quotas and extensions are the same as any client's.
 """
 
 import asyncio
@@ -39,7 +39,7 @@ class PublishRequests:
         state = endpoint.bayeux.state
         self._channels, self._new_id = state.channels, state.new_id
         self._limits = state.options.request_limits
-        # Large bodies are decoded one after the other, each in a turn of its own.
+        # Large bodies are decoded one after the other, each in a separate turn.
         self._decoding = asyncio.Lock()
 
     async def answer(self, request: web.Request) -> web.Response:
@@ -51,7 +51,7 @@ class PublishRequests:
                 raise RequestRefused(ErrorReply.TRANSPORT_UNKNOWN)
             caller = endpoint.caller(request)
             messages = await self._messages(request, caller)
-            # An identity of its own, whatever cookies the request has: the session is not shared.
+            # A new identity, whatever cookies the request has: the session is not shared.
             speaker = Speaker(caller, (self._new_id(),), kind=kind)
             results = await self._publish(request, speaker, messages)
         except RequestRefused as refused:
@@ -61,12 +61,12 @@ class PublishRequests:
     async def _messages(self, request: web.Request, caller: Caller) -> list[Json]:
         """Read and decode the body. Raises `RequestRefused`."""
         endpoint = self._endpoint
-        # Not as a form: that is what curl calls any data.
+        # Not as a form, because curl labels any data as one.
         body = await read_body(request, endpoint, caller.network)
         count = None
         if request.content_type == LINES:
             lines = [line for line in map(bytes.strip, body.split(b"\n")) if line]
-            # With its end, which no string may contain.
+            # With its line end, which no string may contain.
             body, count = b"[" + b"\n,".join(lines) + b"]", len(lines)
         if len(body) <= SMALL:
             return self._decoded(body, count)
@@ -88,7 +88,7 @@ class PublishRequests:
     async def _publish(
         self, request: web.Request, speaker: Speaker, messages: list[Json]
     ) -> list[Json]:
-        """Publish in a session for this request alone; returns the results in order."""
+        """Publish in a session for this request only. Returns the results in order."""
         endpoint = self._endpoint
         handshake, answer = await exchange_over_http(
             request, endpoint, speaker, _LONG_POLLING, to_json(_handshake(request))
@@ -117,12 +117,12 @@ class PublishRequests:
             _, answer = await exchange_over_http(
                 request, self._endpoint, speaker, _LONG_POLLING, to_json(publishes)
             )
-        # Events to the session, such as those of services, have no such field.
+        # Events to the session, such as a service's, have no such field.
         replies = (each for each in orjson.loads(answer) if "successful" in each)
         return [refused or next(replies) for refused in refusals]
 
     def _disconnect(self, request: web.Request, speaker: Speaker, session: Session) -> None:
-        """End the session; nobody waits for the reply."""
+        """End the session without waiting for the reply."""
         message = {"channel": "/meta/disconnect", "clientId": session.client_id}
         exchange = Exchange(Waiting(request, _LONG_POLLING), speaker)
         self._endpoint.scheduler.receive(to_json(message), exchange)
@@ -138,19 +138,19 @@ class PublishRequests:
         }
         status = 200
         if not any(result["successful"] for result in results):
-            # So `curl --fail` notices, and what a retry repeats was not published.
+            # For `curl --fail`: a retry then repeats only what was not published.
             status = _status(results[0])
             headers |= retry_headers(results[0].get("advice", {}).get("interval", 0) / 1000)
         return web.Response(status=status, body=body, headers=headers)
 
 
 def _handshake(request: web.Request) -> Json:
-    """Return the handshake of a session that takes no messages: its subject's are for others."""
+    """Return the handshake of a session that takes none of its subject's messages."""
     ext: Json = {"delivery": {"ptp": False}}
     token = credentials_in(request.headers.get("Authorization", ""), "bearer")
     if token is not None:
-        # Where clients have it: without a login, a wrong one is noticed only here. JSON cannot
-        # hold all that a header can.
+        # Where clients send it: without a login, a wrong one is detected only here. JSON cannot
+        # contain everything that a header can.
         ext["authentication"] = {"token": token.encode(errors="replace").decode()}
     return {
         "channel": "/meta/handshake",
@@ -161,7 +161,7 @@ def _handshake(request: web.Request) -> Json:
 
 
 def _refusal(channels: Channels, message: Json) -> Json | None:
-    """Return the result of a message that is no publish and would change the session."""
+    """Return the result of a message that is not a publish and would change the session."""
     if isinstance(message, Unfit):
         refused = Refused(message.fault)
     elif _is_meta(channels, message.get("channel")):

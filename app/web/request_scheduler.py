@@ -1,11 +1,11 @@
 """Schedules requests over several turns of the event loop.
 
 Decoding a request cannot be interrupted, and many may arrive in one turn. When the turn budget is
-spent, requests wait as bytes for a later turn, one of each connection. Small ones wait only for
-the first steps of each other: they go ahead of requests that go on from earlier turns.
+spent, requests wait as bytes for a later turn, one per connection. Small ones wait only for the
+first steps of each other: they overtake requests that continue from earlier turns.
 
-After a long turn, others get as much time before the next large request continues: large requests
-take at most half of the time.
+After a long turn, other requests get as much time before the next large one continues: large
+requests take at most half of the time.
 """
 
 import asyncio
@@ -27,15 +27,15 @@ from holdfast.web.turn_budget import Turn
 
 log = logging.getLogger(__name__)
 
-# What goes on from earlier turns has this part of each turn; and this much is handled early, while
-# others are not read yet.
+# Requests from earlier turns get this share of each turn. This much is handled early, while other
+# connections are not read yet.
 _SHARE_S, _EARLY_S = 0.003, 0.001
 # A step that takes longer than this has overrun its turn.
 _LONG_S = 0.007
-# The most requests of the aiohttp front end that begin together: each is a task that runs later.
+# How many requests of the aiohttp front end begin together. Each is a task that runs later.
 _MOST_BEGINNING = 8
 _CONNECT = re.compile(rb'"channel"\s*:\s*"/meta/connect"')
-# Decoded requests take many times the memory of their bytes; this limits large ones.
+# Decoded requests take many times the memory of their bytes. This limits large ones.
 _MOST_LARGE = 16
 
 # Called when a request has been handled, with the refusal if it failed.
@@ -61,18 +61,18 @@ class UnfinishedRequest:
 
     @property
     def is_read(self) -> bool:
-        """Whether it is known whose request it is."""
+        """Whether it is known which session the request belongs to."""
         return self.rest is not None and self.rest.is_read
 
 
 class RequestScheduler:
-    """Handles requests at once if there is time, else in later turns in order of arrival.
+    """Handles requests at once if there is time, otherwise in later turns in order of arrival.
 
-    Small requests of one browser keep this order even if there is time again: a client may send
-    what it publishes over several connections.
+    Small requests of one browser keep this order even if there is time again: a client may publish
+    over several connections.
 
-    A connection gives it one request at a time, and the next when that is done: the limit of
-    connections limits how many wait.
+    A connection passes one request at a time, and the next when that is done, so the limit of
+    connections also limits how many wait.
     """
 
     def __init__(
@@ -86,33 +86,34 @@ class RequestScheduler:
         self._clock = clock
         self._intake = intake
         self._turn = turn
-        # What the core does with a body; tests let it fail here.
+        # The core's handling of a body. Tests replace it.
         self.handle = receive
         # Requests that are not decoded: small ones, and large ones.
         self._small: deque[UnfinishedRequest] = deque()
-        # Small ones with a connect alone, which may bring much with its reply, and can wait.
+        # Small requests with only a connect. They may bring much with their replies, and can wait.
         self._connects: deque[UnfinishedRequest] = deque()
         self._waiting: deque[UnfinishedRequest] = deque()
-        # Connections whose bytes came too late in a turn to be read, each with the time.
+        # Connections whose bytes arrived too late in a turn to be read, each with the time.
         self._unheard: deque[tuple[float, Callable[[], None]]] = deque()
         # How many small requests of each browser wait.
         self._browsers: Counter[str] = Counter()
-        # Requests of the aiohttp front end whose turn is to come; and how many of them have not
-        # begun, although it may have come.
+        # Requests of the aiohttp front end that wait for their turn, and how many of them have not
+        # begun although it may have come.
         self._beginning: deque[asyncio.Future[None]] = deque()
         self._waiting_to_begin = 0
         # Decoded requests, handled in rotation.
         self._going: deque[UnfinishedRequest] = deque()
-        # When the requests came that nobody has read yet, the oldest first.
+        # When the unread requests arrived, oldest first.
         self._unread: OrderedDict[Exchange, float] = OrderedDict()
         self._large = 0
         self._is_due = False
-        # Others are compensated for a long step; until it fires, no large request continues.
+        # Other requests are compensated for a long step. Until it fires, no large request
+        # continues.
         self._pause: asyncio.TimerHandle | None = None
 
     async def wait_for_turn(self) -> None:
-        """Wait until there is time for a request of the aiohttp front end, whatever it is about."""
-        # Always ask: the first who asks in a turn starts the budget.
+        """Wait until there is time for a request of the aiohttp front end."""
+        # Always ask, because the first call in a turn starts the budget.
         if not self._bayeux.state.is_turn_over() and not self._waiting_to_begin:
             return
         turn = asyncio.get_running_loop().create_future()
@@ -125,13 +126,14 @@ class RequestScheduler:
             self._waiting_to_begin -= 1
 
     def receive(self, body: bytes, exchange: Exchange) -> UnfinishedRequest | None:
-        """Handle a request; returns it if it is unfinished, and then continues by itself.
+        """Handle a request. Returns it if it is unfinished; it then continues by itself.
 
-        Raises `RequestRefused`, without effects, if the body is not messages or there is no room.
+        Raises `RequestRefused`, without effects, if the body does not contain messages or there is
+        no room.
         """
         if len(body) > SMALL:
             return self._receive_large(body, exchange)
-        # Always call it: the first call of a turn starts the budget.
+        # Always call it, because the first call in a turn starts the budget.
         is_late = self._turn.is_late()
         if is_late and self._turn.is_overdue():
             self._answer_early()
@@ -143,15 +145,16 @@ class RequestScheduler:
         return None if rest is None else self._go_on_with(UnfinishedRequest(exchange, 0, rest=rest))
 
     def _answer_early(self) -> None:
-        """Answer before everything is read: that takes long if thousands send at the same time.
+        """Answer before everything is read, which takes long if thousands send at the same time.
 
-        All else waits for the end of the turn: it would keep those waiting who are not read yet.
+        All other work waits for the end of the turn, so that connections not read yet do not wait
+        for it.
         """
         self._turn.begin_anew(_EARLY_S)
         self._turn.is_spent()
         self._begin_small(connects=False)
         self._turn.send()
-        # What else is read in this turn waits as before.
+        # Other data read in this turn waits as before.
         self._turn.begin_late()
 
     def _let_wait(self, body: bytes, exchange: Exchange, *, is_connect: bool) -> UnfinishedRequest:
@@ -166,7 +169,7 @@ class RequestScheduler:
     def _receive_large(self, body: bytes, exchange: Exchange) -> UnfinishedRequest | None:
         request = UnfinishedRequest(exchange, len(body), body)
         self._intake.take(request.size, exchange.speaker.caller.network)
-        # Always call it: the first call of a turn starts the budget.
+        # Always call it, because the first call in a turn starts the budget.
         is_turn_over = self._bayeux.state.is_turn_over() or self._pause is not None
         if is_turn_over or self._waiting or self._large == _MOST_LARGE:
             self._unread[exchange] = self._clock()
@@ -185,18 +188,18 @@ class RequestScheduler:
     def can_wait(self, data: bytes) -> bool:
         """Return whether bytes of a connection may be read in a later turn, if this one is behind.
 
-        When thousands of clients come back, reading them all takes longer than others may wait.
-        Connects can wait, and bring most of the work.
+        When thousands of clients return, reading all of them takes longer than other clients may
+        wait. Connects can wait, and cause most of the work.
         """
         return len(data) <= SMALL and _is_connect(data)
 
     def read_later(self, read: Callable[[], None]) -> None:
-        """Let a connection read in a later turn what it has put aside."""
+        """Let a connection read in a later turn the data that it deferred."""
         self._unheard.append((self._clock(), read))
         self._go_on_soon()
 
     def unread_since(self) -> float:
-        """Return when the oldest request came that nobody has read yet."""
+        """Return when the oldest unread request arrived."""
         unread = next(iter(self._unread.values()), inf)
         return min(unread, self._unheard[0][0]) if self._unheard else unread
 
@@ -225,29 +228,29 @@ class RequestScheduler:
         if not self._is_due:
             self._is_due = True
             loop = asyncio.get_running_loop()
-            # What is read in this turn is answered at its end, one callback behind the next.
+            # Data read in this turn is answered at its end, one callback after the next.
             loop.call_soon(loop.call_soon, self._go_on)
 
     def _go_on(self) -> None:
         """Handle small requests, then steps of others in rotation, until the budget is spent.
 
-        At least one of each, so that neither kind waits for ever.
+        It handles at least one of each, so that neither kind waits forever.
         """
         self._is_due = False
         self._turn.begin_anew(_SHARE_S)
-        # The time of a turn begins when it is asked for.
+        # The time of a turn starts with the first question.
         self._turn.is_spent()
         self._let_begin()
         begun = len(self._going) + len(self._waiting)
         self._begin_small(connects=True)
         has_next = self._handle_until_over(self._next, begun)
-        # Those who are read next must not suffer for these.
+        # Connections that are read next must not suffer for these.
         self._turn.begin_anew()
         if self._has_small() or self._beginning or (has_next and (self._going or self._waiting)):
             self._go_on_soon()
 
     def _begin_small(self, *, connects: bool) -> None:
-        """Handle the first steps of small requests; what is left takes turns with others."""
+        """Handle the first steps of small requests. The rest takes turns with others."""
         self._turn.is_hurried = True
         try:
             for kind in (self._small, self._connects) if connects else (self._small,):
@@ -258,7 +261,7 @@ class RequestScheduler:
             self._turn.is_hurried = False
 
     def _let_read(self) -> None:
-        """Let connections read what came too late in an earlier turn; at least one of them."""
+        """Let connections read data that arrived too late in an earlier turn; at least one."""
         for _ in range(len(self._unheard)):
             _, read = self._unheard.popleft()
             read()
@@ -269,11 +272,11 @@ class RequestScheduler:
         for _ in range(min(_MOST_BEGINNING, len(self._beginning))):
             turn = self._beginning.popleft()
             if not turn.done():
-                # Otherwise its client has gone.
+                # Otherwise its client has left.
                 turn.set_result(None)
 
     def _handle_until_over(self, take: Callable[[], UnfinishedRequest | None], most: int) -> bool:
-        """Handle steps of up to `most` requests; returns whether there were as many to take."""
+        """Handle steps of up to `most` requests. Returns whether there were that many."""
         for _ in range(most):
             request = take()
             if request is None:
@@ -299,7 +302,7 @@ class RequestScheduler:
         return request
 
     def _next(self) -> UnfinishedRequest | None:
-        """Return the next request; during a pause, no large one."""
+        """Return the next request; during a pause, not a large one."""
         if self._pause is None:
             if self._waiting and self._large < _MOST_LARGE:
                 self._going.append(self._waiting.popleft())
@@ -322,7 +325,7 @@ class RequestScheduler:
         self._go_on_soon()
 
     def _handle_some(self, request: UnfinishedRequest) -> bool:
-        """Handle a step; returns whether the request is done."""
+        """Handle a step. Returns whether the request is done."""
         failed = None
         try:
             if not self._is_over(request):
@@ -362,5 +365,5 @@ class RequestScheduler:
 
 
 def _is_connect(data: bytes) -> bool:
-    """Return whether a request is a connect, without a message whose order counts."""
+    """Return whether a request is a connect, without messages whose order matters."""
     return data.count(b'"channel"') == 1 and _CONNECT.search(data) is not None

@@ -1,7 +1,7 @@
 """Serves the files of the pages from memory.
 
-A response that is read from an open file would hold a descriptor until a slow client has received
-all of it.
+A response read from an open file would hold a descriptor until a slow client has received all of
+it.
 """
 
 import asyncio
@@ -74,7 +74,7 @@ def read_files(pages: Path) -> StaticFiles:
 
 
 def _served(folder: Path) -> Iterator[Path]:
-    """Return the content of the folder; nothing if it is a file."""
+    """Return the content of the folder; empty if it is a file."""
     if folder.is_dir():
         for place in folder.iterdir():
             if place.name != _NOT_SERVED and not place.name.startswith("."):
@@ -82,7 +82,7 @@ def _served(folder: Path) -> Iterator[Path]:
 
 
 def add_files(application: web.Application, files: StaticFiles) -> None:
-    """Serve these files below `/static/`, and nothing else there."""
+    """Serve these files below `/static/`, and no others there."""
 
     async def serve(request: web.Request) -> web.StreamResponse:
         name = request.match_info["name"]
@@ -94,7 +94,7 @@ def add_files(application: web.Application, files: StaticFiles) -> None:
             headers["Vary"] = "Accept-Encoding"
             if "gzip" in request.headers.get("Accept-Encoding", "").lower():
                 file, headers["Content-Encoding"] = packed, "gzip"
-        # In a thread, because asking for the time of the last change may wait for the disk.
+        # In a thread, because reading the modification time may wait for the disk.
         content = await asyncio.to_thread(file.content)
         response = web.Response(body=content.body, headers=headers)
         if _has(request, content.tag):

@@ -1,6 +1,6 @@
 """What waits and is in flight, by receiver and channel: counted in steps, over several turns.
 
-Nothing is kept up to date for this: messages cost nothing more, and a tally walks the queues.
+No counts are kept for this, so messages cost nothing more: a tally walks the queues.
 """
 
 from collections import Counter
@@ -23,9 +23,9 @@ from holdfast.delivery.waiting.work_queues import PREFIX
 
 Item = TypeVar("Item")
 
-# All channels for replies count as this one.
+# All reply channels count as this one.
 ALL_REPLIES = f"{REPLIES}*"
-# The most messages counted in one step, and channels that are told apart.
+# How many messages one step counts, and how many channels are distinguished.
 _STEP = 2000
 _MOST_CHANNELS = 10_000
 # The states of sessions that get nothing now.
@@ -36,7 +36,7 @@ _id_of = attrgetter("id")
 
 
 class Largest(Generic[Item]):
-    """The largest items of many, and how many there are beyond them."""
+    """The largest of many items, and how many others there are."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -59,7 +59,7 @@ class Largest(Generic[Item]):
 
 @dataclass(slots=True)
 class QueueTally:
-    """What is in one queue; `oldest` leaves out copies from histories, and replays."""
+    """The content of one queue. `oldest` ignores copies from histories, and replays."""
 
     receiver: Session
     waiting: int = 0
@@ -75,12 +75,12 @@ class QueueTally:
 
 @dataclass(slots=True)
 class ChannelTally:
-    """What is in the queues of all receivers of one channel."""
+    """The content of all receivers' queues on one channel."""
 
     channel: str
     waiting: int = 0
     in_flight: int = 0
-    # Queues with at least one entry of it.
+    # Queues with at least one entry of the channel.
     receivers: int = 0
 
     @property
@@ -95,8 +95,8 @@ class WorkerTally:
     receiver: str
     waiting: int = 0
     in_work: int = 0
-    # When its oldest waiting work was published (ns), and when it was handed the first of the
-    # work that it has now (running time).
+    # When its oldest waiting work was published (ns), and when the first of its current work was
+    # handed over (running time).
     oldest: int | None = None
     since: float | None = None
 
@@ -108,7 +108,7 @@ class WorkTally:
     channel: str
     workers: Largest[WorkerTally]
     total: WorkerTally = field(default_factory=lambda: WorkerTally(""))
-    # Of what waits, the part that no worker has yet.
+    # How much of the waiting work has no worker yet.
     unassigned: int = 0
 
 
@@ -119,15 +119,15 @@ class _Walk:
     found: QueueTally
     seen: set[str] = field(default_factory=set)
     work: dict[str, WorkerTally] = field(default_factory=dict)
-    # Whether the rest of a sorted queue has nothing older.
+    # Whether the rest of a sorted queue contains nothing older.
     has_oldest: bool = False
 
 
 class Tally:
-    """Walks all queues in steps; what changes meanwhile counts as it was, or as it is.
+    """Walks all queues in steps. Changes in the meantime may or may not be counted.
 
     Args:
-        most: The most items of each list.
+        most: How many items each list has.
     """
 
     def __init__(
@@ -138,20 +138,20 @@ class Tally:
         self._most = most
         self.waiting = self.in_flight = 0
         self.oldest: Largest[QueueTally] = Largest(most)
-        # The queues with the oldest entry: of those who ought to take it now, and of others.
+        # The queues with the oldest entry: of receivers that should take it now, and of others.
         self.oldest_here: QueueTally | None = None
         self.oldest_absent: QueueTally | None = None
         self.fullest: Largest[QueueTally] = Largest(most)
         self.held_back: Largest[QueueTally] = Largest(most)
         self.out_of_reach: Largest[QueueTally] = Largest(most)
         self._channels: dict[str, ChannelTally] = {}
-        # Channels that are no longer told apart.
+        # Channels that are no longer distinguished.
         self._others = 0
         self._work: dict[str, WorkTally] = {}
         self._other_work = 0
 
     def steps(self) -> Iterator[None]:
-        """Count; between two steps there may be other turns."""
+        """Count. Other turns may run between two steps."""
         for receiver in self._receivers:
             if receiver.is_gone:
                 continue
@@ -200,7 +200,7 @@ class Tally:
         queue, walk = found.receiver.queue, _Walk(found)
         found.bytes = queue.size
         is_sorted = not queue.is_mixed
-        # Taken together, so that an entry which moves on meanwhile counts once.
+        # Read together, so that an entry which moves in the meantime counts once.
         tried, returned, new = queue.glance(), [*queue.returned.values()], _steps(queue.new)
         if isinstance(tried, Batch):
             for step in _steps(tried.messages):
@@ -228,7 +228,7 @@ class Tally:
         *,
         is_sorted: bool = False,
     ) -> None:
-        """Note messages that wait or, if there are times, are in flight."""
+        """Record messages that wait or, if there are times, are in flight."""
         found = walk.found
         is_waiting = handed_at is None
         self._count_channels(Counter(map(_channel_of, messages)), walk.seen, is_waiting=is_waiting)
@@ -283,9 +283,10 @@ class Tally:
 
 
 def _note_oldest(found: QueueTally, messages: Sequence[Message], *, is_in_flight: bool) -> bool:
-    """Note the oldest of these messages; return False if none has an age.
+    """Record the oldest of these messages. Returns False if none has an age.
 
-    Nobody knows how long copies from histories and replays have waited: their ids are older.
+    It is unknown how long copies from histories and replays have waited, because their ids are
+    older.
     """
     first: Message | None = min(messages, key=_id_of)
     if first is not None and not _has_age(first):
@@ -298,7 +299,7 @@ def _note_oldest(found: QueueTally, messages: Sequence[Message], *, is_in_flight
 
 
 def _is_absent(receiver: Session) -> bool:
-    """Return whether a client would have to come first; work waits for any receiver."""
+    """Return whether a client would have to come first. Work waits for any receiver."""
     is_away = receiver.is_absent or receiver.is_away
     return is_away and not receiver.subject.startswith(PREFIX)
 
@@ -316,7 +317,7 @@ def _has_age(message: Message) -> bool:
 def _note_work(
     work: dict[str, WorkerTally], messages: Sequence[Message], handed_at: Sequence[float] | None
 ) -> None:
-    """Note those messages that are of work queues."""
+    """Record which of the messages belong to work queues."""
     for place, message in enumerate(messages):
         if message.refusals is None:
             continue
@@ -329,12 +330,12 @@ def _note_work(
         else:
             tally.in_work += 1
             time = handed_at[place]
-            # After a restart nobody knows when it was handed over.
+            # After a restart, it is unknown when it was handed over.
             tally.since = min(tally.since or time, time) or None
 
 
 def _steps(items: Sequence[Item]) -> Iterator[list[Item]]:
-    """Cut what is there now; an iterator of a list survives what happens to it meanwhile."""
+    """Cut the list into pieces. An iterator of a list survives changes made in the meantime."""
     rest = iter(items)
     steps = (len(items) + _STEP - 1) // _STEP
     return filter(None, ([*islice(rest, _STEP)] for _ in range(steps)))

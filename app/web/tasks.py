@@ -1,4 +1,4 @@
-"""Runs slow work for the core, which never waits, and ends tasks."""
+"""Runs slow work for the core, which never waits, and cancels tasks."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -27,8 +27,8 @@ class Tasks:
         except BaseException as error:
             if self._is_ending(error):
                 raise
-            # Report the end even if the work is cancelled, cancels its own task, or exits: somebody
-            # waits for it.
+            # Report the end even if the work is cancelled, cancels its task, or exits, because a
+            # caller waits for it.
             outcome = error
         done(outcome, self._clock())
 
@@ -46,7 +46,8 @@ class Tasks:
 
 async def cancel(task: asyncio.Task[None]) -> None:
     """Cancel the task and wait for its end."""
-    # Repeated, because a library may swallow a cancellation, for example by making it a timeout.
+    # Repeated, because a library may swallow a cancellation, for example by turning it into a
+    # timeout.
     while not task.done():
         task.cancel()
         await asyncio.wait([task], timeout=0.1)

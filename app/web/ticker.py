@@ -12,8 +12,8 @@ from holdfast.web.write_coalescer import WriteCoalescer
 
 _BEAT_S = 0.1
 _BEATS_PER_SECOND = 10
-# A loop this late means overload: new clients are told to come back later. Only its own work makes
-# it late: no client has to come back because other programs keep the machine busy.
+# A loop this late is overloaded: new clients are asked to return later. Only the server's work
+# makes it late: no client has to return because other programs keep the machine busy.
 _LAGGING_S = 1.0
 
 
@@ -45,7 +45,7 @@ class Ticker:
         """Start ticking."""
         self._bayeux = bayeux
         self._schedule(self._loop.time() + _BEAT_S)
-        # Extensions may have sent something while the store was loaded.
+        # Extensions may have sent something while the store was loading.
         self.end_turn_soon()
 
     def stop(self) -> None:
@@ -68,10 +68,10 @@ class Ticker:
         if self._bayeux is not None:
             worked_s = self._worked_s - before_s
             self._bayeux.state.admission.is_lagging = min(late_s, worked_s) > _LAGGING_S
-            # After a gap, first read what clients sent meanwhile: no timeout may end before.
+            # After a gap, first read what clients sent in the meantime: no timeout may end before.
             if not is_after_gap:
                 self._bayeux.tick(running)
-            # Two callbacks later, when what has arrived meanwhile has been read.
+            # Two callbacks later, when data that arrived in the meantime has been read.
             self._loop.call_soon(self._loop.call_soon, self._collect, self._bayeux)
 
     def _collect(self, bayeux: Bayeux) -> None:
@@ -83,7 +83,7 @@ class Ticker:
             self._bayeux.state.store.flush()
 
     def _end_turn(self) -> None:
-        # True after a fault too: nobody knows what it left.
+        # True after a fault too, because it is unknown what it left.
         has_more = self._bayeux is not None
         self.turn_budget.begin_anew()
         try:
@@ -92,7 +92,7 @@ class Ticker:
         finally:
             self._is_turn_ending = False
             self.coalescer.send()
-            # Those who are read next must not suffer for this.
+            # Connections that are read next must not suffer for this.
             self.turn_budget.begin_anew()
             if has_more:
                 self.end_turn_soon()

@@ -31,13 +31,13 @@ if TYPE_CHECKING:
     from holdfast.bayeux.session import Session
 
 log = logging.getLogger(__name__)
-# aiohttp warns about subprotocols that clients offer in vain; operators need not know.
+# aiohttp warns about subprotocols that clients offer without success. Operators need not know.
 logging.getLogger("aiohttp.websocket").setLevel(logging.ERROR)
 
 _TEXT = 0x81
 # How long a client may take to close its socket after its session has ended.
 _GOODBYE_S = 1.0
-# Frames of one socket that are read before others are served, if nobody waits already.
+# How many frames of one socket are read before others are served, if none wait already.
 _TURN = 16
 # The only version (RFC 6455).
 _VERSION = "13"
@@ -117,17 +117,17 @@ class Socket:
         self.speaker = speaker
         self.session: Session | None = None
         self._clock, self._scheduler = endpoint.clock, endpoint.scheduler
-        # When it was opened, or last heard a message of a living session.
+        # When it was opened, or last received a message of a living session.
         self.heard = self._clock()
-        # Python asks the kernel for its process whenever it looks for the running loop.
+        # Python asks the kernel for its process id whenever it looks up the running loop.
         self._loop = asyncio.get_running_loop()
         # Needed for every message, and two attribute lookups away in the request.
         self._protocol = request.protocol
-        # Connections that aiohttp reads alone do not know.
+        # Connections that only aiohttp reads do not know.
         self._has_unread: Callable[[], bool] = getattr(self._protocol, "has_unread", _knows_none)
         self._bayeux, self._coalescer = endpoint.bayeux, endpoint.coalescer
         self._messages_per_frame = endpoint.options.ws_messages_per_frame
-        # Whether a close frame was sent, behind which nothing may follow.
+        # Whether a close frame was sent, after which nothing may follow.
         self._is_closed = False
         self._flush = flush
         self._hang_up = hang_up
@@ -137,13 +137,13 @@ class Socket:
         self._unfinished: asyncio.Future[RequestRefused | None] | None = None
         self._draining: asyncio.Task[None] | None = None
         self._ending: asyncio.Task[None] | None = None
-        # Closes it if it names no session in time.
+        # Closes the socket if it names no session in time.
         self.expecting: asyncio.TimerHandle | None = None
 
     def take(self, body: bytes) -> bool:
-        """Handle a message at once; if it is not done then, returns False, and `handle` must go on.
+        """Handle a message at once. If it is unfinished, returns False, and `handle` must continue.
 
-        Call it only while nobody handles another message.
+        Call it only while no other message is being handled.
         """
         if self.is_draining():
             return False
@@ -187,7 +187,7 @@ class Socket:
             self.heard = self._clock()
 
     def is_busy(self) -> bool:
-        """Return whether the client has sent what is not handled yet."""
+        """Return whether the client has sent data that is not handled yet."""
         outcome = self._unfinished
         return (outcome is not None and not outcome.done()) or self.has_unread()
 
@@ -197,7 +197,7 @@ class Socket:
 
     def answer(self, exchange: Exchange, messages: Sequence[Event]) -> bool:
         if exchange.is_superseded:
-            # Nobody waits for this reply: the client has sent another connect since.
+            # The client no longer waits for this reply: it has sent another connect since.
             return False
         replies = frame(b"[" + b",".join(exchange.replies) + b"]")
         if not messages:
@@ -224,7 +224,7 @@ class Socket:
         return self._is_closed or transport is None or transport.is_closing()
 
     async def drained(self) -> None:
-        """Wait until the client has read enough, or is gone."""
+        """Wait until the client has read enough or is gone."""
         if self._draining is not None:
             await self._draining
 
@@ -234,7 +234,7 @@ class Socket:
         self._bayeux.state.notices.report(CLOSED, key, f"{code:d}: {reason}")
 
     def end(self) -> None:
-        # A cometd.js whose first connect crossed this close would keep its socket for ever.
+        # A cometd.js whose first connect crossed this close would keep its socket forever.
         if self.session is None:
             return
         if self._ending is not None:
@@ -247,7 +247,7 @@ class Socket:
         self._is_closed = True
 
     def leave(self) -> None:
-        """The connection is lost: wait for nothing more."""
+        """Stop waiting, because the connection is lost."""
         for waiting in (self._draining, self._ending, self.expecting):
             if waiting is not None:
                 waiting.cancel()
@@ -302,7 +302,7 @@ class _Response(web.WebSocketResponse[Literal[False]]):
             decode_text=False,
             # Compressed frames could not be shared by receivers.
             compress=False,
-            # `hear` answers pings, and lets others run in between.
+            # `hear` answers pings, and lets other tasks run in between.
             autoping=False,
             # `_answer_close` replies, because aiohttp does not check all codes.
             autoclose=False,
@@ -310,7 +310,7 @@ class _Response(web.WebSocketResponse[Literal[False]]):
         )
         self._coalescer, self._scheduler = endpoint.coalescer, endpoint.scheduler
         self.socket: Socket | None = None
-        # None if the connection is not the fast lane's.
+        # None if the connection does not belong to the fast lane.
         self._frames: ClientFrames | None = None
         self._frames_heard = 0
 
@@ -328,7 +328,7 @@ class _Response(web.WebSocketResponse[Literal[False]]):
         while True:
             self._frames_heard += 1
             if self._frames_heard % _TURN == 0 or self._scheduler.is_busy:
-                # Reading what has arrived does not yield, and there may be a lot of it.
+                # Reading data that has arrived does not yield, and there may be much of it.
                 await asyncio.sleep(0)
             self._let_take(socket.take)
             try:
@@ -336,7 +336,7 @@ class _Response(web.WebSocketResponse[Literal[False]]):
             finally:
                 self._let_take(None)
             if socket.is_draining():
-                # Nothing more is handled until the client reads.
+                # No more messages are handled until the client reads.
                 await socket.drained()
             if received.type is WSMsgType.PING and bytes(received.data) not in _REFUSALS:
                 # If the client is gone, the next read reports it.
@@ -432,7 +432,7 @@ class WebSocketFrontEnd:
         return response
 
     def _welcome(self, request: web.Request) -> str:
-        """Make an identity for a browser that has shown none."""
+        """Create an identity for a browser that has none."""
         browser = self._endpoint.bayeux.state.new_id()
         # Requests have no order within a turn of the loop, but connections have.
         opened_at = getattr(request.protocol, "unused_since", None) or self._endpoint.clock()
@@ -481,7 +481,7 @@ class WebSocketFrontEnd:
         return self._open.values()
 
     async def close_drained(self) -> None:
-        """Close each socket when everything pending has left; its client returns meanwhile."""
+        """Close each socket when everything pending has been sent; its client returns meanwhile."""
         if self._watch is not None:
             self._watch.cancel()
         if self._open:
@@ -518,7 +518,7 @@ class WebSocketFrontEnd:
 async def _end(
     response: _Response, socket: Socket, received: "WSMessage | WSMessageTextBytes"
 ) -> None:
-    """Handle what is not a message: the socket is closed or must be."""
+    """Handle a socket event other than a message: the socket is closed or must be."""
     if received.type is WSMsgType.BINARY:
         await _close(response, socket, WSCloseCode.UNSUPPORTED_DATA, "text frames only")
     elif received.type is WSMsgType.PING:

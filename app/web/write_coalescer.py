@@ -1,6 +1,6 @@
 """Collects small writes and makes them at the end of the turn of the event loop.
 
-A write wakes its reader through the kernel. Writing all responses in one go, without other work in
+A write wakes its reader through the kernel. Writing all responses together, without other work in
 between, saves up to a third of a turn.
 """
 
@@ -8,14 +8,14 @@ import asyncio
 from collections.abc import Callable
 from typing import Final
 
-# Larger data are written at once: only small writes can be collected without flow control.
+# Larger data is written at once, because only small writes can be collected without flow control.
 _SMALL: Final = 16 * 1024
 # Write early at this number, so that the first need not wait for thousands.
 _MOST: Final = 64
 
 
 class WriteCoalescer:
-    """Collects small writes until the turn ends; calls `on_first` when there is something to write.
+    """Collects small writes until the turn ends. Calls `on_first` for the first one.
 
     `ahead` is called before anything is written.
     """

@@ -1,4 +1,4 @@
-"""The alerts, and their limits: the keys of the file that the setting `alerts` names."""
+"""The alerts and their limits, which the file named by the setting `alerts` may change."""
 
 from enum import StrEnum
 from typing import Annotated
@@ -12,7 +12,7 @@ _Number = Annotated[int, Field(ge=0)]
 
 
 class Alert(StrEnum):
-    """What operators are alerted of; the only labels of the metrics."""
+    """What operators are alerted to. The metrics have exactly these labels."""
 
     OLDEST = "oldest"
     ABSENT = "absent"

@@ -1,4 +1,4 @@
-"""Measures what operators are alerted of, and alerts them: on `/sys/alert` and in the log."""
+"""Measures what alerts depend on, and alerts operators on `/sys/alert` and in the log."""
 
 import asyncio
 import logging
@@ -25,19 +25,19 @@ from holdfast.web.admin.now import LiveNow
 log = logging.getLogger(__name__)
 
 EVERY_S = 10.0
-# At most this part of the processor is spent on counting, with millions of entries too.
+# Counting takes at most this share of the processor, even with millions of entries.
 _SHARE = 0.01
-# What the pipeline writes changes seldom.
+# Pipeline results change rarely.
 _PIPELINE_EVERY_S = 60.0
 
 _Found = Iterator[tuple[Alert, Measured]]
 
 
 class AlertWatch:
-    """Looks every ten seconds; the pipeline's results once a minute.
+    """Looks every ten seconds, and at the pipeline's results once a minute.
 
     Args:
-        limits: Returns the limits that are in force.
+        limits: Returns the limits in force.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class AlertWatch:
                 log.exception("the alerts could not be checked")
 
     async def look(self) -> float:
-        """Measure everything that is due; return the processor time of counting."""
+        """Measure everything that is due. Returns the processor time of counting."""
         limits, spent_s = self._limits(), 0.0
         self._judge(self._of_counters(limits), limits)
         if self._needs_tally(limits):
@@ -82,7 +82,7 @@ class AlertWatch:
             try:
                 found = await self._of_pipeline()
             except StoreUnavailable:
-                # Nobody knows: what is raised stays so.
+                # The value is unknown, so a raised alert stays raised.
                 return spent_s
             self._judge(iter(found), limits)
         return spent_s

@@ -1,4 +1,4 @@
-"""Which alerts are raised. Each is raised once and cleared once, however its value moves."""
+"""Decides which alerts are raised. Each is raised and cleared once, however its value moves."""
 
 from collections import Counter
 from dataclasses import dataclass, replace
@@ -36,11 +36,11 @@ class Alerts:
 
     def __init__(self) -> None:
         self._raised: dict[Alert, RaisedAlert] = {}
-        # Since when the value of a raised alert has been low enough, by the running time.
+        # Since when the value of a raised alert has been low enough, in running time.
         self._low_since: dict[Alert, float] = {}
         # How often each was raised.
         self.times: Counter[Alert] = Counter()
-        # What was measured last.
+        # The latest measured values.
         self.values = dict.fromkeys(Alert, 0.0)
 
     def raised(self) -> list[RaisedAlert]:
@@ -50,7 +50,7 @@ class Alerts:
     def judge(
         self, alert: Alert, measured: Measured, limits: AlertLimits, now: float, now_ms: int
     ) -> RaisedAlert | None:
-        """Note a value; return the alert if this raises or clears it."""
+        """Record a value. Returns the alert if this raises or clears it."""
         self.values[alert] = measured.value
         limit, before = limits.of(alert), self._raised.get(alert)
         if limit and measured.value >= limit:
@@ -73,7 +73,7 @@ class Alerts:
     def _is_over(self, alert: Alert, value: float, limits: AlertLimits, now: float) -> bool:
         limit = limits.of(alert)
         if not limit:
-            # It was switched off meanwhile.
+            # It was switched off in the meantime.
             return True
         if value > limit * _CLEAR_SHARE:
             self._low_since.pop(alert, None)

@@ -48,7 +48,7 @@ _HEADERS = {
     "X-Frame-Options": "DENY",
 }
 _SIGN_IN = {"WWW-Authenticate": 'Bearer realm="holdfast"'}
-# Whoever has a token works in bursts.
+# A client with a token works in bursts.
 _SIGNED_IN = Rate(burst=200, per_s=50)
 
 _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -61,24 +61,24 @@ class Person:
 
     role: Role
     who: str
-    # The token that the request shows; empty if it proves another login.
+    # The token in the request; empty if another login identifies the caller.
     token: str = field(default="", repr=False)
 
 
 class OpenRequests:
-    """The requests that may take long: reading ones, and those that come or are answered in lines.
+    """Requests that may take long: waiting reads, and requests with a body or an answer in lines.
 
-    When their token is replaced, their connections end, as if their clients had gone.
+    When their token is replaced, their connections end, as if their clients had left.
     """
 
     def __init__(self, tokens: Tokens) -> None:
         self._tokens = tokens
-        # By identity: requests are tables, and have no hash.
+        # By identity, because requests are mappings and have no hash.
         self._open: dict[int, tuple[web.Request, str, Role | None]] = {}
 
     @contextmanager
     def keep(self, request: web.Request, token: str) -> Iterator[None]:
-        """Keep the request in mind while it is being handled."""
+        """Track the request while it is being handled."""
         if not token or (request.method != "GET" and request.content_type != LINES):
             yield
             return
@@ -89,7 +89,7 @@ class OpenRequests:
             del self._open[id(request)]
 
     def end_invalid(self) -> None:
-        """End requests whose token is no longer valid, or is another role's now."""
+        """End requests whose token is no longer valid, or now belongs to another role."""
         for request, token, role in list(self._open.values()):
             if self._tokens.role(token) is not role and request.transport is not None:
                 request.transport.abort()
@@ -110,12 +110,11 @@ def make_admin(
     by_login: ByLogin | None = None,
     open_requests: OpenRequests | None = None,
 ) -> web.Application:
-    """Return the application to be mounted at /admin; the clock counts seconds.
+    """Return the application to mount at /admin. The clock counts seconds.
 
-    The resources have, between them, a method for each route.
-
-    With an endpoint it has the console's way to the Bayeux server: long-polling for whoever shows
-    a token with each request.
+    Together, the resources have a method for each route. With an endpoint, the application includes
+    the console's way to the Bayeux server: long-polling for clients that send a token with each
+    request.
     """
     notices = Notices() if feed is None else feed.notices
     peers = Peers() if feed is None else feed.options.peers
@@ -187,7 +186,7 @@ class _AccessControl:
         elif role is None and "Authorization" in request.headers:
             self._notices.report(WRONG_TOKEN, address or "this machine", "the administration")
         throttle = self._strangers if role is None else self._signed_in[role]
-        # A right token is never kept out by wrong ones from the same address, such as a proxy's.
+        # A valid token is never locked out by wrong ones from the same address, such as a proxy's.
         wait_s = throttle.take(address, self._clock())
         if wait_s > 0.0:
             headers = {"Retry-After": str(math.ceil(wait_s))}
@@ -207,7 +206,7 @@ class _AccessControl:
         return Person(role, _who(request, role), token)
 
     def _token(self, request: web.Request) -> str:
-        """Return the token that the request shows, or an empty text, which no role has."""
+        """Return the token in the request, or an empty text, which has no role."""
         presented = request.headers.getall("Authorization", [])
         if len(presented) != 1:
             return ""
@@ -303,7 +302,7 @@ def _checked(validate: Callable[[], _Model]) -> _Model:
 
 
 def _of_http(error: web.HTTPException) -> web.Response:
-    """Return the answer for an error that aiohttp has found."""
+    """Return the answer for an error that aiohttp detected."""
     if isinstance(error, web.HTTPMethodNotAllowed):
         headers: Mapping[str, str] = {"Allow": ", ".join(sorted(error.allowed_methods))}
         return faults.failure(

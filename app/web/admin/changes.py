@@ -1,4 +1,4 @@
-"""The common part of all changes: they are audited, and answered when the store has them."""
+"""What all changes have in common: they are audited, and answered once the store has them."""
 
 import asyncio
 import re
@@ -44,7 +44,7 @@ class RunningServer:
     ) -> AsyncIterator[dict[str, Any]]:
         """Audit a change, and wait until the store has it.
 
-        While the store is away the change is in effect, and is written down on its return.
+        While the store is unavailable, the change is in effect, and is stored when it is back.
         """
         with change(self.audit, who, action, target, **detail) as detail_of_change:
             yield detail_of_change
@@ -63,7 +63,7 @@ class RunningServer:
 def change(
     audit: Audit, who: str, action: str, target: str, **detail: object
 ) -> Iterator[dict[str, Any]]:
-    """Audit a change, whatever its outcome; the block may add to the detail."""
+    """Audit a change, with its outcome. The block may add to the detail."""
     with audited(audit.note, who, action, target, detail):
         try:
             yield detail

@@ -1,4 +1,4 @@
-"""How much counters have risen lately."""
+"""How much counters have risen recently."""
 
 from collections import deque
 from typing import NamedTuple
@@ -12,7 +12,7 @@ _MOST = 40
 
 
 class Counts(NamedTuple):
-    """What the counters say at a moment, or by how much they rose within some seconds."""
+    """The counters at one moment, or by how much they rose within some seconds."""
 
     time: float
     dead: int
@@ -21,7 +21,7 @@ class Counts(NamedTuple):
 
 
 class CountWindow:
-    """Notes the counters from time to time."""
+    """Records the counters from time to time."""
 
     def __init__(self, counters: Counters, now: float) -> None:
         self._counters = counters
@@ -31,7 +31,7 @@ class CountWindow:
         self._noted.append(self._read(now))
 
     def risen(self, seconds: float) -> Counts:
-        """Return by how much they rose within this time, or a little more, and in how long."""
+        """Return by how much they rose within this time or slightly longer, and in how long."""
         last = self._noted[-1]
         first = next(
             (each for each in reversed(self._noted) if last.time - each.time >= seconds),

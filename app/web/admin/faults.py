@@ -17,7 +17,7 @@ UNKNOWN = "user.oid.unknown"
 CONFLICT = "user.wrongApiUsage"
 TOO_LARGE = "user.maxSizeExceed"
 STORE_UNAVAILABLE = "resource.db.unavailable"
-# No code of xmlBlaster's is exactly about HTTP.
+# None of xmlBlaster's codes is about HTTP.
 WRONG_USE = CONFLICT
 NOT_SIGNED_IN = "user.security.authentication.accessDenied"
 TOO_OFTEN = "resource.exhaust"

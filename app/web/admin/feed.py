@@ -36,7 +36,7 @@ class Feed:
         self._node = node
         self._channel = channels.named(CHANNEL)
         self._published: Figures | None = None
-        # Numbers of sessions that were waiting for a reading when there was one.
+        # Numbers of the sessions that were waiting at the last reading.
         self._waiting: set[int] = set()
 
     async def run(self) -> None:
@@ -48,7 +48,7 @@ class Feed:
                 log.exception("live figures could not be published")
 
     async def publish(self) -> None:
-        """Publish a reading, unless it is the last one again."""
+        """Publish a reading, unless it is the same as the last one."""
         self._figures.watch(is_watched=bool(self._subscribers()))
         if not self._subscribers():
             return
@@ -70,8 +70,9 @@ class Feed:
     def _wants(self, session: Session) -> bool:
         """Return whether a client can use a reading now.
 
-        A client that waited for the readings before, and does not now, is between two connects or
-        gone. A client that only polls now and then gets the oldest reading that is still valid.
+        A client that waited for the previous readings and is not waiting now is between two
+        connects, or gone. A client that polls now and then gets the oldest reading that is still
+        valid.
         """
         if session.is_reachable:
             self._waiting.add(session.number)

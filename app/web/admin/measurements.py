@@ -1,4 +1,4 @@
-"""Makes of what the server and the pipeline know the values of alerts, in words."""
+"""Derives the values of alerts, in words, from what the server and the pipeline know."""
 
 from collections.abc import Callable, Mapping
 from typing import Any

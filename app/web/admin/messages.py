@@ -21,7 +21,7 @@ from holdfast.web.admin.message_views import Trace, TraceQueue, TraceStep, step_
 from holdfast.web.admin.route import route
 from holdfast.web.admin.table_reader import TableReader
 
-# Entries looked at before others may go on.
+# How many entries are looked at before other tasks run.
 _STRETCH = 20_000
 _MOST_QUEUES = 1000
 _MOST_LETTERS = 100
@@ -85,9 +85,9 @@ class MessageResource:
         return await self._tables.steps(node, int(number), here)
 
     async def _queues(self, ns: int) -> list[TraceQueue]:
-        """Return the queues that have the message, at most one more than are shown.
+        """Return the queues that contain the message, at most one more than are shown.
 
-        A queue is searched at one moment, all of them are not.
+        Each queue is searched at one moment, but not all at the same one.
         """
         found: list[TraceQueue] = []
         looked_at = 0

@@ -1,4 +1,4 @@
-"""Takes readings of what is stuck now: in steps, so that nobody waits for them."""
+"""Takes readings of what is stuck now, in steps, so that no client waits for them."""
 
 import asyncio
 import time
@@ -39,7 +39,7 @@ View = TypeVar("View")
 MOST = 100
 # A reading is good for this long, ...
 _FRESH_S = 0.9
-# ... and at most this part of the processor is spent on readings, with millions of entries too.
+# ... and readings take at most this share of the processor, even with millions of entries.
 _SHARE = 0.1
 _HOUR_MS = 3_600_000
 # The letters that are looked at for the codes that are counted.
@@ -58,7 +58,7 @@ class LiveNow:
         self._alerts = alerts
         self._latest: views.Now | None = None
         self._good_until = 0.0
-        # Whoever comes while a reading is taken waits for that one.
+        # A caller that arrives while a reading is taken waits for that reading.
         self._taking = asyncio.Lock()
 
     async def read(self, limit: int = MOST) -> views.Now:
@@ -69,7 +69,7 @@ class LiveNow:
             return _first_of(self._latest, limit)
 
     async def count(self) -> tuple[Tally, float]:
-        """Count what waits; return the processor time that this took, too."""
+        """Count what waits. Also returns the processor time that this took."""
         async with self._taking:
             return await self._count()
 

@@ -22,7 +22,7 @@ def clock_time(ms: int, now_ms: int) -> str:
 
 
 def sentence(now: Now, write_time: Callable[[int, int], str] = clock_time) -> str:
-    """Say what is stuck; of several things the one for which most messages wait."""
+    """Say what is stuck; of several problems, the one that makes most messages wait."""
     if now.store in _STORES:
         return _STORES[now.store]
 

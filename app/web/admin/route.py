@@ -37,10 +37,10 @@ class Route:
 
     method: str
     path: str
-    # The resource's method, which is the operation for generated clients, too.
+    # The resource's method. Generated clients use its name as the operation.
     handler: str
     summary: str
-    # What stands in the path and in the query.
+    # The parameters in the path and in the query.
     params: type[BaseModel]
     body: type[BaseModel] | type[Lines] | None
     # A type that pydantic knows, `Lines`, or None for no content.
@@ -55,11 +55,11 @@ class Route:
 
     @property
     def role(self) -> Role:
-        """The reader's token is enough for what only reads."""
+        """A reader's token is enough for requests that only read."""
         return Role.READER if self.method == "GET" else Role.OPERATOR
 
     def build(self) -> None:
-        """Build the models, as the first request would; no two threads may do it at once."""
+        """Build the models, as the first request would. No two threads may do it at once."""
         for model in (self.params, self.body):
             if isinstance(model, type) and issubclass(model, BaseModel):
                 model.model_rebuild()

@@ -33,7 +33,7 @@ from holdfast.web.admin.views import Page
 
 log = logging.getLogger(__name__)
 
-# Sessions to look at before other tasks run.
+# How many sessions are looked at before other tasks run.
 _STRETCH = 2000
 _SESSION = "/sessions/{subject}/{number}"
 

@@ -21,7 +21,7 @@ _FAILED = "the program that reads the tables failed"
 
 
 class TableReader:
-    """Lets a process of its own read tables, one at a time: the server loads no pipeline."""
+    """Reads tables in a separate process, one at a time: the server does not load the pipeline."""
 
     def __init__(self, program: Sequence[str] = _PROGRAM, timeout_s: float = _TIMEOUT_S) -> None:
         self._program = program
@@ -48,7 +48,7 @@ class TableReader:
         return [TraceStep(**step) for step in answer]
 
     async def _answer(self, *words: str) -> bytes:
-        # A Ctrl-C in the server's terminal is not for it; it is ended with the request.
+        # A Ctrl-C in the server's terminal does not reach it. It ends with the request.
         process = await asyncio.create_subprocess_exec(
             *self._program,
             *words,

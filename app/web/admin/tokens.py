@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 OPERATOR_FILE = "admin-token"
 READER_FILE = "reader-token"
-# A name that an operator goes by; it stands in the audit behind the role.
+# A name that an operator chooses. The audit shows it after the role.
 OPERATOR_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._@+-]{0,63}")
-# Nobody can guess the server's tokens; an operator's own token must be as long.
+# The server's tokens cannot be guessed, so tokens that operators choose must be as long.
 _TOKEN = re.compile(r"[!-~]{32,256}")
 _LONGEST_FILE = 1024
 _WARRANT = b"the role of a session"
@@ -44,12 +44,12 @@ class Role(IntEnum):
 
 
 FILES = {Role.OPERATOR: OPERATOR_FILE, Role.READER: READER_FILE}
-# Whose token was replaced has two for a while: the former one and its end are in this file.
+# A role whose token was replaced has two for a while. This file has the former one and its end.
 FORMER = {role: f"{name}.former" for role, name in FILES.items()}
 
 
 class FormerToken(NamedTuple):
-    """The token before the present one, which stays valid until a time in seconds since 1970."""
+    """The previous token, which stays valid until a time in seconds since 1970."""
 
     token: str
     until_s: float
@@ -57,11 +57,11 @@ class FormerToken(NamedTuple):
 
 @dataclass(slots=True)
 class Tokens:
-    """The tokens that are valid now; files may replace them while the server runs."""
+    """The tokens that are valid now. Files may replace them while the server runs."""
 
     operator: str = field(repr=False)
     reader: str = field(repr=False)
-    # The operator's file, if this start made it.
+    # The operator's file, if this start created it.
     made: Path | None = None
     former: dict[Role, FormerToken] = field(default_factory=dict, repr=False)
     wall_s: Callable[[], float] = time.time
@@ -73,7 +73,7 @@ class Tokens:
         return max(found, default=None)
 
     def warrant(self, token: str) -> str:
-        """Return the warrant of whoever has shown this token: it is valid as long as the token."""
+        """Return the warrant of a client with this token: it is valid as long as the token."""
         return _warrant(token.encode("utf-8", "surrogateescape"))
 
     def role_by_warrant(self, warrant: str) -> Role | None:
@@ -97,7 +97,7 @@ class Tokens:
         return self.operator if role is Role.OPERATOR else self.reader
 
     def replace(self, new: Mapping[Role, tuple[str, FormerToken | None]]) -> None:
-        """Let these tokens be the roles'; those before are invalid, or valid for a while only.
+        """Set the roles' tokens. Previous ones become invalid, or stay valid for a limited time.
 
         Raises `TokensUnusable`, and then replaces none.
         """
@@ -145,13 +145,13 @@ def read_former(directory: Path, role: Role) -> FormerToken | None:
 
 
 def rotate(directory: Path, role: Role, overlap_s: float) -> None:
-    """Replace the role's token by a new one; the old one stays valid for this time, if any."""
+    """Replace the role's token by a new one. The old one stays valid for this time, if any."""
     path, former = directory / FILES[role], directory / FORMER[role]
     token = token_in(path, read_token_file(path))
     former.unlink(missing_ok=True)
     if overlap_s > 0:
         _write(former, f"{token}\n{time.time() + overlap_s:.3f}\n", like=path)
-    # A server that sees the new one finds the former one already.
+    # A server that sees the new token finds the former one already stored.
     new = path.with_name(f"{path.name}.new")
     new.unlink(missing_ok=True)
     _write(new, secrets.token_urlsafe(32) + "\n", like=path)
@@ -174,12 +174,12 @@ def _make(path: Path) -> str:
 
 
 def _write(path: Path, text: str, *, like: Path | None = None) -> None:
-    """Make a file that only its owner can read; it has the owner of the file `like`."""
+    """Create a file that only its owner can read; it has the owner of the file `like`."""
     number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     with os.fdopen(number, "w") as file:
         owner = os.fstat(number) if like is None else like.stat()
         if owner.st_uid != os.fstat(number).st_uid:
-            # The server must be able to read what root has written.
+            # The server must be able to read a file that root wrote.
             os.fchown(number, owner.st_uid, owner.st_gid)
         file.write(text)
         file.flush()
@@ -187,7 +187,7 @@ def _write(path: Path, text: str, *, like: Path | None = None) -> None:
 
 
 def read_token_file(path: Path) -> bytes:
-    """Return what is in the file, but not more than a token may have."""
+    """Return the content of the file, but not more than a token may have."""
     try:
         with path.open("rb") as file:
             return file.read(_LONGEST_FILE)
@@ -196,7 +196,7 @@ def read_token_file(path: Path) -> bytes:
 
 
 def token_in(path: Path, text: bytes) -> str:
-    """Return the token in a file with this text, which others must not be able to read."""
+    """Return the token in a file with this text. Other users must not be able to read the file."""
     _check_mode(path)
     token = text[:_LONGEST_FILE].decode("ascii", "replace").strip()
     if _TOKEN.fullmatch(token) is None:

@@ -90,12 +90,12 @@ class TopicResource:
 
 
 def _end() -> tuple[asyncio.Future[None], Callable[[], None]]:
-    """Return the future end of work over several turns, and what the work calls then."""
+    """Return a future for the end of work over several turns, and the callback that ends it."""
     ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def end() -> None:
         if not ended.done():
-            # Otherwise nobody waits for it any more.
+            # Otherwise the caller no longer waits for it.
             ended.set_result(None)
 
     return ended, end

@@ -1,7 +1,7 @@
-"""Parts of lists and whole lists of views.
+"""Pages and lists of views.
 
 A view is what the administration shows of something: the answer in JSON, and the source of its
-schema. Times are milliseconds since 1970, sizes bytes. What is unknown is null, never left out.
+schema. Times are milliseconds since 1970, sizes bytes. An unknown value is null, never omitted.
 """
 
 from collections.abc import Iterable
@@ -45,7 +45,7 @@ class TableColumn:
 def first_names(
     names: Iterable[str], after: str | None, limit: int
 ) -> tuple[list[str], str | None]:
-    """Return the first names after this one; if there are more, also the cursor to go on from."""
+    """Return the first names after this one; if there are more, also the cursor to continue."""
     found = nsmallest(limit + 1, (name for name in names if name > (after or "")))
     return found[:limit], found[limit - 1] if len(found) > limit else None
 
