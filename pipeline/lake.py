@@ -97,7 +97,7 @@ class Lake:
         """Hold the lock for upkeep of existing tables.
 
         Raises:
-            PipelineFailed: There are none, or those of another version, or another process holds
+            PipelineFailed: There are none, they have another version, or another process holds
                 the lock.
         """
         # Do not create a folder where there are no tables.
@@ -152,7 +152,7 @@ class Lake:
         """Return the number of the newest state; there must be one.
 
         Raises:
-            PipelineFailed: There are no tables, or those of another version.
+            PipelineFailed: There are no tables, or they have another version.
         """
         self._check_tables(VERSION)
         number = self.state()
@@ -287,7 +287,7 @@ class Lake:
 
         Args:
             offset: How far the journal was read.
-            anew: The tables that have no other files.
+            anew: The tables whose other files are left out.
         """
         last = self.state()
         number = 0 if last is None else last + 1
@@ -303,8 +303,8 @@ class Lake:
     def files(self, table: str, since: date | None = None, *, at: int | None = None) -> list[Path]:
         """Return the files of a table, which are as they were written.
 
-        Every reader gets them here, or checks what is `listed`. The files of events are those of
-        the days from `since` on.
+        Every reader gets them here, or checks what is `listed`. Files of events start at the day
+        `since`.
 
         Args:
             at: The number of the state; default: the newest.

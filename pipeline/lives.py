@@ -153,7 +153,7 @@ def _parts_of_open(carried: pa.Table) -> pa.Table:
 def _turns(parts: pa.Table) -> dict[str, pa.Array]:
     """Return the generation and the stay of each event.
 
-    It has those of the latest entry, replay or open life before it.
+    It takes them from the latest entry, replay or open life before it.
 
     Few messages are replayed or moved, so only their events are sorted.
     """

@@ -1,6 +1,6 @@
 """The digests of a table's log, which says which files belong to the table.
 
-Each change of the table records those of the commits and checkpoints that it wrote, beside the log.
+Each change of the table records the digests of its commits and checkpoints, beside the log.
 """
 
 import json

@@ -1,6 +1,6 @@
 """Converts events of an older version: their folders, and their moves.
 
-The other tables are then rebuilt; until then, the tables count as those of the older version.
+The other tables are then rebuilt; until then, the tables count as of the older version.
 """
 
 import json
@@ -84,7 +84,7 @@ def take_back(lake: Lake) -> None:
         check(paths_of(files))
         if _is_done(files):
             return
-        # Those of a day fit into memory. Messages of removed days stay as they are.
+        # The messages of a day fit into memory. Messages of removed days stay as they are.
         days = sorted({file.day for file in files if file.day is not None})
         made = (_taken_back(files, date.fromisoformat(day)) for day in days)
         receipts = write_events((rows for rows in made if len(rows)), lake.root / EVENTS)

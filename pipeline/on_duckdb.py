@@ -50,7 +50,7 @@ _FUNCTIONS = (
 
 
 class DuckTables:
-    """Tables of a DuckDB of its own; those of a lake have a state.
+    """Tables in a separate DuckDB. Tables of a lake have a state.
 
     Args:
         scratch: A folder for files that are not on this machine.

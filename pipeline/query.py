@@ -1,7 +1,7 @@
 """The query of an ingest: Spark's Structured Streaming plans ranges, a function takes each batch.
 
-The position belongs to the tables. So the query begins where they are, and its checkpoint is made
-anew each time: whatever is in the folder, or not, says nothing about the tables.
+The position belongs to the tables. So the query begins where they are, and its checkpoint is
+created each time: whatever is in the folder, or not, says nothing about the tables.
 """
 
 import shutil
@@ -38,8 +38,8 @@ class IngestQuery:
     """A query that is run once; `take` gets the ranges of each batch.
 
     Args:
-        options: Those of the data source.
-        checkpoint: A folder that nobody else uses.
+        options: Options of the data source.
+        checkpoint: A folder for this query only.
         told: Called some time after each batch.
         idle: Called now and then while there is nothing to take.
     """

@@ -66,7 +66,7 @@ def plan(
     """Make the table `plan`: the matching letters that were not replayed yet.
 
     Args:
-        conditions: Fields of the server's filter, each with its value: those of CONDITIONS.
+        conditions: Fields of the server's filter, each with its value; see CONDITIONS.
         without_poison: Leave out messages that are dead letters of most of their receivers.
         to: The name of a session that gets all letters, but no message that it already has or
             that already became a dead letter for it.

@@ -69,6 +69,6 @@ def _pieces(
 
 
 def _in_order(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> pa.Table:
-    """Return the rows as one piece, sorted by message like those of a new file of events."""
+    """Return the rows as one piece, sorted by message as in a new file of events."""
     rows = pa.Table.from_batches(batches).unify_dictionaries().combine_chunks().cast(schema)
     return rows.take(pc.sort_indices(rows["msg"])) if "msg" in schema.names else rows

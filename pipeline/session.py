@@ -83,7 +83,7 @@ class Engine:
 
     Args:
         quick: Prefer a fast start to high speed, for short work.
-        settings: Further settings of Spark; they override those of this module.
+        settings: Further settings of Spark; they override this module's.
     """
 
     master: str = LOCAL
@@ -190,7 +190,7 @@ def _silence(context: "SparkContext") -> None:
 
 @contextmanager
 def _later_ctrl_c() -> Iterator[None]:
-    """Delay Ctrl-C: if the start of Java is interrupted, its process would run for ever."""
+    """Delay Ctrl-C: if the start of Java is interrupted, its process would run forever."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -26,7 +26,7 @@ Rows = list[tuple[Any, ...]]
 
 
 class Tasks(Protocol):
-    """Runs work on shares, each in a task of its own; a task that fails fails the whole."""
+    """Runs work on shares, each in a separate task. If one task fails, the whole work fails."""
 
     @property
     def cores(self) -> int:

@@ -26,8 +26,8 @@ from holdfast.pipeline.table_files import File, paths_of
 _TIMES = {EVENTS: "d", "life": "ended_ts", "latency": "hour", "lost": "found_ts"}
 # The most merges in a commit: many commits are slow to read, and of a killed process one is lost.
 _TOGETHER = 50
-# An ingest merges this many small files, and cleans up after this many batches: those of an hour,
-# at a batch a minute.
+# An ingest merges this many small files, and cleans up after this many batches: an hour, at a batch
+# a minute.
 _MANY = 60
 # Hours that files of carried tables stay, which each batch replaces; others stay for days.
 _CARRIED_H = 1
@@ -177,7 +177,7 @@ def _of_older_days(lake: Lake, before: date) -> list[File]:
 
 
 def forget(lake: Lake, cuts: Sequence[Cut]) -> None:
-    """Remove these rows, first those of events, which the other tables derive from.
+    """Remove these rows, first from events, which the other tables derive from.
 
     Readers that have begun still find the files that they know.
     """

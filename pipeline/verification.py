@@ -49,7 +49,7 @@ def verify(lake: Lake, report: Callable[[int, int], None]) -> FoundFlaws:
 
 
 def add_digests(lake: Lake) -> int:
-    """Give files without a digest that of what they contain now; return their number."""
+    """Add digests of the present content to files without one. Returns how many."""
     added = 0
     with lake.changing():
         number = lake.newest()

@@ -65,11 +65,10 @@ def bench(
 ) -> None:
     """Put a load on a running server; report rates, latencies and losses.
 
-    One client publishes to all subscribers, in this process. Latencies are from the publish to
-    the subscriber's callback; at a rate that this machine cannot sustain, they say how long
-    messages wait in queues. Processor times are those of this process, and of the server if it
-    shows its metrics. The exit code is 1 if a message was refused, lost or
-    repeated.
+    One client publishes to all subscribers, in this process. Latencies are from the publish to the
+    subscriber's callback; at a rate that this machine cannot sustain, they say how long messages
+    wait in queues. It shows the processor time of this process, and of the server if its metrics
+    are shown. The exit code is 1 if a message was refused, lost or repeated.
 
     Example: holdfast bench --clients 100 --rate 500 --transport long-polling
     """
@@ -82,12 +81,12 @@ def bench(
 
 
 class Load:
-    """Publishes to subscribers of its own, and measures."""
+    """Publishes to its subscribers, and measures."""
 
     def __init__(self, login: ClientLogin, transport: str, channels: int, size: int) -> None:
         self._login = login
         self._transport = transport
-        # Nobody else listens to these.
+        # No other client listens to these.
         name = secrets.token_hex(8)
         self._channels = [f"/bench/{name}/{number}" for number in range(channels)]
         self._padding = "x" * size

@@ -72,7 +72,7 @@ class ClientLogin:
         waits: bool = False,
         **options: Any,  # noqa: ANN401
     ) -> Client:
-        """Return a client for these channels; those of operators need their token.
+        """Return a client for these channels; operators' channels need their token.
 
         If no server is there, it tries again for a while if it `waits`. Raises `RemoteFailed`.
         """

@@ -214,7 +214,7 @@ def _ago(ms: int | None) -> str:
 AGE, FOR = Cell("AGE", "SINCE"), Cell("FOR", "SINCE")
 
 Column = tuple[str | Cell, Callable[[Json], object]]
-# A column is a field of the items, or has a head of its own and a function that makes its cells.
+# A column is a field of the items, or has a heading and a function that makes its cells.
 Columns = Sequence[str | Column]
 
 
@@ -280,7 +280,7 @@ class _Task:
 
 
 class _Tasks:
-    """Stands for a progress bar where nobody would see it: it only knows how far the work is."""
+    """Replaces a progress bar that would be invisible: it only knows how far the work is."""
 
     def __init__(self) -> None:
         self.tasks: list[_Task] = []

@@ -122,7 +122,7 @@ def ingest(
         from holdfast.pipeline.ingest import Source, go_on, take_what_is_there
 
         source = Source(url, journal.namespace, max_events, accept_loss, every)
-        # Whoever asks for a cluster wants answers from there, too, if it can read the tables.
+        # With a cluster, answers come from there too, if it can read the tables.
         is_asked = work.spark.are_of_a_cluster and lake.is_on_disk
         asked = cast("SparkSession", engine) if is_asked else None
         if not once:

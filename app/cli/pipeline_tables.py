@@ -1,4 +1,4 @@
-"""Tables of the pipeline: the columns are those of `holdfast.pipeline.reports.columns`."""
+"""Tables of the pipeline, with the columns of `holdfast.pipeline.reports.columns`."""
 
 from typing import TYPE_CHECKING
 

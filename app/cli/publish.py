@@ -48,7 +48,7 @@ def publish(
     Data and keys may have the placeholders ${counter} (1, 2, 3 and so on), ${timestamp} (in
     nanoseconds since 1970) and ${date}; quote them for your shell. The command fills these in, then
     publishes data that is JSON as JSON, and other data as a text. It prints the id of each message;
-    on a terminal, only that of a single message.
+    on a terminal, only the id of a single message.
 
     Example: holdfast publish /orders '{"n": ${counter}}' --count 100
     """

@@ -1,4 +1,4 @@
-"""`holdfast request`: asks whoever responds on a channel, and prints the replies."""
+"""`holdfast request`: asks the responders on a channel, and prints the replies."""
 
 from collections.abc import Sequence
 from enum import Enum
@@ -46,7 +46,7 @@ def request(
     destinations: Destinations = None,
     login: AsClient,
 ) -> None:
-    """Ask whoever responds on a channel; print the reply.
+    """Ask the responders on a channel; print the reply.
 
     A reply is one line of JSON: its data, or with --json an object with data and sender. The exit
     code is 1 if there is no reply; the error says why.

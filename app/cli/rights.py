@@ -52,9 +52,9 @@ def explain(
     """Say whether a subject may do something, and which rule of the file or the claim decides.
 
     It also says whether the subject has the other rights that the server asks for: with `request`,
-    for example, `publish`; and on a channel that nobody has subscribed to, `create`. The exit code
-    is 0 if the operation is allowed whether or not anybody has subscribed, otherwise 1. Without a
-    file, only the claim gives rights; without either, everything is allowed.
+    for example, `publish`; and on a channel without subscribers, `create`. The exit code is 0 if
+    the operation is allowed whether or not there are subscribers, otherwise 1. Without a file, only
+    the claim gives rights; without either, everything is allowed.
 
     Example: holdfast rights explain joe publish /orders/7 --file rights.toml
     """

@@ -122,7 +122,7 @@ def _data_directory(path: Path) -> Check:
     except DirectoryTaken:
         return Check("data directory", None, f"{path} belongs to a running server")
     except CannotStart as error:
-        # The name of the setting is also that of the check.
+        # The check has the name of the setting.
         return Check("data directory", False, str(error).removeprefix("data "))
 
 

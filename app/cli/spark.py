@@ -135,7 +135,7 @@ def answerer(
 
 
 def _bytes(size: str) -> int:
-    """Return the number of bytes; units are those of DuckDB, where a GB has 1000 MB."""
+    """Return the number of bytes, in DuckDB's units, where a GB has 1000 MB."""
     found = _SIZE.fullmatch(size)
     if found is None:
         raise typer.BadParameter(f"{size!r} is not a size of memory: write 512MiB or 8GiB")

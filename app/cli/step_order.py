@@ -1,4 +1,4 @@
-"""The order of a message's steps: that of their times, but effects follow their causes.
+"""The order of a message's steps: by time, except that effects follow their causes.
 
 The journal has two sources, which read the clock at different moments of the same turn. The console
 has the same rules in `static/console/order.js`.

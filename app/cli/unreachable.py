@@ -37,7 +37,7 @@ def reason(error: Exception) -> str:
 
 
 def is_nobody_there(error: Exception) -> bool:
-    """Return whether no connection was made: nothing listens there, or nobody knows the address."""
+    """Return whether no connection was made: nothing listens there, or the address is unknown."""
     # Commands that talk to no server need not wait until it is loaded.
     from aiohttp import ClientConnectorError
 

@@ -396,7 +396,7 @@ class Client:
     ) -> Sequence[Message]:
         """Publish a request; return the replies of all receivers that answer within the timeout.
 
-        Takes the arguments of `request`, and raises `RequestFailed` if nobody replies.
+        Takes the arguments of `request`, and raises `RequestFailed` if there is no reply.
         """
         ext = publish_ext(mime=mime, destinations=destinations, qos=qos)
         return await self._requests.ask(channel, data, ext, timeout_s, mode="all", collects=True)

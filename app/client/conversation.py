@@ -115,7 +115,7 @@ class Conversation:
         """Shake hands. Raises `NotConnected`, and `ReplyError` if the server denies it."""
         self._move(ClientInput.OPEN)
         self._life = asyncio.create_task(self._live())
-        # If it ends before there is a session, whoever opens it gets the error.
+        # If it ends before there is a session, the caller of `open` gets the error.
         self._life.add_done_callback(lambda life: life.cancelled() or life.exception())
         try:
             async with asyncio.timeout(timeout_s):
@@ -173,7 +173,7 @@ class Conversation:
             error = failure
         if not self._opened.done():
             self._opened.set_exception(error)
-            # Perhaps nobody waits for it any longer.
+            # Perhaps no caller waits for it any longer.
             self._opened.exception()
         self._queue.fail_all(SessionEnded(str(error)))
         self._move(ClientInput.END)

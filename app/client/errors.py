@@ -89,7 +89,7 @@ class Refuse(Exception):
 
     @property
     def returns_others(self) -> bool:
-        """Whether the server takes later messages back that have no verdict of their own."""
+        """Whether the server takes back later messages without a verdict."""
         return any(self.code == each or self.code.startswith(f"{each}.") for each in _RETURNING)
 
     def verdict(self, seq: int) -> dict[str, Any]:

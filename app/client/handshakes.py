@@ -17,7 +17,7 @@ _log = logging.getLogger(__name__)
 
 
 class Handshakes:
-    """Makes the `ext` of each handshake, and that of a new login."""
+    """Creates the `ext` of each handshake and of each new login."""
 
     def __init__(
         self,

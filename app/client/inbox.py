@@ -95,7 +95,7 @@ class Inbox:
     # Messages
 
     def pass_on(self, message: Message) -> None:
-        """Give a message to whoever has subscribed to it."""
+        """Pass a message to its subscriptions."""
         found = self._subscriptions.find(message.channel)
         if found:
             message.left = len(found)

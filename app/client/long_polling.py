@@ -25,7 +25,7 @@ _FAILED = {403, 406, 422, 500}
 
 
 class LongPolling:
-    """Needs no connection of its own: aiohttp keeps connections open."""
+    """Opens no connection: aiohttp keeps connections open."""
 
     name = LONG_POLLING
 

@@ -9,7 +9,7 @@ import orjson
 from holdfast.client.errors import ClientError, OutboxFull, ReplyError
 from holdfast.client.wire import Json
 
-# A write survives the end of the program at once, and that of the machine after a while. One
+# A write survives a crash of the program at once, and a crash of the machine after a while. One
 # program at a time has the file.
 _SETUP = """
 PRAGMA locking_mode = EXCLUSIVE;
@@ -56,7 +56,7 @@ class Outbox:
     def open(self) -> None:
         """Open the file. Raises `ClientError` if another program has it, or it cannot be read."""
         try:
-            # Without a wait: whoever has the file keeps it.
+            # Without waiting: a process that has the file keeps it.
             database = sqlite3.connect(self.path, timeout=0.0, isolation_level=None)
         except sqlite3.Error as error:
             raise self._failed(error) from error

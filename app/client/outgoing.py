@@ -1,4 +1,4 @@
-"""Messages that wait to be sent, and whoever waits for their replies; no I/O."""
+"""Messages that wait to be sent, and the callers that wait for their replies; no I/O."""
 
 import asyncio
 from collections import deque
@@ -156,6 +156,6 @@ class OutgoingQueue:
         return not again
 
     def fail_all(self, error: ClientError) -> None:
-        """Tell whoever waits that nothing more is sent."""
+        """Fail all waiting callers: nothing more is sent."""
         while self._waiting:
             self._waiting.popleft().fail(error)

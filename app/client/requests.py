@@ -1,4 +1,4 @@
-"""Requests that have not ended: each waits for replies on a channel of its own."""
+"""Requests that have not ended: each waits for replies on a separate channel."""
 
 import asyncio
 import itertools

@@ -12,7 +12,7 @@ from holdfast.client.requests import Send
 from holdfast.client.subscriptions import Callback
 from holdfast.client.wire import Json
 
-# Another reply was first, or the requester waits no longer: nobody needs to hear of it.
+# Another reply was first, or the requester waits no longer: this is no error.
 _TOO_LATE = {409, 410}
 
 

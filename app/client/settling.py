@@ -161,7 +161,7 @@ class Settling:
         self._reported.difference_update(verdict["seq"] for verdict in sent.verdicts)
 
     def failed(self, sent: SentVerdicts) -> None:
-        """Send these verdicts again, if the session still lives: nobody knows if they arrived."""
+        """Send these verdicts again if the session still lives: they may not have arrived."""
         if sent.session == self._session:
             self.arrived(sent)
             self._verdicts = [*sent.verdicts, *self._verdicts]
@@ -182,7 +182,7 @@ class Settling:
     def _refuse(self, refusal: Refuse, seq: int) -> None:
         self._verdicts.append(refusal.verdict(seq))
         if refusal.returns_others:
-            # Without verdicts of their own, finished messages would come again.
+            # Without verdicts, finished messages would be delivered again.
             self._is_explicit = True
             self._verdicts += map(_confirmation, self._done)
             self._done.clear()

@@ -145,7 +145,7 @@ class Subscription:
             self._inbox.finished(message)
 
     def end(self, reason: Exception) -> None:
-        """Let nothing more come; whoever iterates is told the reason."""
+        """End the subscription; a running iteration raises the reason."""
         if self._end is None:
             self._end = reason
         if not self._accepted.done():

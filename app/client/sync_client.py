@@ -1,4 +1,4 @@
-"""The client for programs without an event loop: it has one in a thread of its own."""
+"""The client for programs without an event loop: it runs one in a thread."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterator, Mapping
@@ -22,7 +22,7 @@ SyncCallback = Callable[[Message], object]
 def _waiting(
     method: Callable[Concatenate[Client, P], Coroutine[Any, Any, T]],
 ) -> Callable[Concatenate["SyncClient", P], T]:
-    """Return a method that waits until that of `Client` has returned."""
+    """Return a method that waits for the method of `Client` with the same name."""
 
     def wait(self: "SyncClient", /, *args: P.args, **kwargs: P.kwargs) -> T:
         return self._wait(method(self._client, *args, **kwargs))
@@ -35,8 +35,8 @@ class SyncClient:
     """A client whose methods wait: `with SyncClient(url) as client`.
 
     It takes the arguments of `Client`, and its methods have the same names and arguments. Callbacks
-    run in threads, those of one subscription one by one, and may use the client, as any thread
-    may. Only `token` and `on_state` must not: they are called by the thread of the event loop.
+    run in threads, one at a time for each subscription, and may use the client, as any thread may.
+    Only `token` and `on_state` must not: they are called by the thread of the event loop.
     """
 
     def __init__(self, url: str, **options: Any) -> None:  # noqa: ANN401

@@ -42,7 +42,7 @@ class Transport(Protocol):
         ...
 
     async def close(self) -> None:
-        """Close the connection, if there is one of its own."""
+        """Close the connection, if the transport has one."""
         ...
 
 

@@ -110,7 +110,7 @@ async def serving(settings: Settings) -> AsyncIterator[str]:
         finally:
             listener.stop_accepting()
             heads.end_connections()
-            # Pending data leave first; closing then waits for nobody.
+            # Pending data leaves first; then connections are closed without waiting.
             await _within(timeout_s / 2, _let_go(bayeux, clock(), websockets, listener))
             await _within(timeout_s / 2, _close(websockets, listener))
 

@@ -152,7 +152,7 @@ def _operators(
 
 
 def _feed_of(endpoint: Endpoint) -> Endpoint:
-    """Return the same server for the console, with a cookie of its own: its sessions are separate.
+    """Return the same server for the console, with another cookie: its sessions are separate.
 
     The cookie opens nothing without a token. It is not restricted to TLS, because operators may
     use tunnels that end without TLS.

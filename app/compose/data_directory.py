@@ -1,4 +1,4 @@
-"""The data directory: locked by this process, and writable by nobody else."""
+"""The data directory: locked by this process, and writable by its user only."""
 
 import fcntl
 import os

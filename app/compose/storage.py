@@ -198,7 +198,7 @@ async def _compare(
 
 
 class _StoreMonitor:
-    """Informs whoever depends on the store when it becomes unavailable or available."""
+    """Informs the parts that depend on the store when it becomes unavailable or available."""
 
     def __init__(self) -> None:
         self.storage: Storage | None = None
@@ -212,4 +212,4 @@ class _StoreMonitor:
 
 
 def _ignore(_: PersistOutcome) -> None:
-    """Ignore the outcome: nobody waits for this write."""
+    """Ignore the outcome: no caller waits for this write."""

@@ -39,7 +39,7 @@ class FrameBuilder:
         return self.columns.count
 
     def add_note(self, note: DecodedNote) -> None:
-        """Add the events of a note; `take_in` puts them into columns, with those of other notes."""
+        """Add the events of a note; `take_in` adds them to the columns."""
         self._waiting_notes.append(note)
         self.waiting_rows += len(note[0]) + len(note[1])
 
@@ -89,7 +89,7 @@ class FrameBuilder:
         if not ids:
             return
         self.take_in()
-        # All receivers without details of their own share one row.
+        # All receivers without individual details share one row.
         row = self._latest.get(kind)
         if row is not None and row[1] == ids and row[2] == attempt and row[3] == why:
             self.columns.join(row, receiver, at)

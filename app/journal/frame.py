@@ -57,8 +57,8 @@ class Published(TypedDict, total=False):
     """A row for each publish, at the time in the message's id, but not after `t1`.
 
     That is the time of receipt. Ids always ascend: after the clock was set back, they are later
-    than their frame, whose time is then that of the publish. `message` and `by` are numbers; -1 in
-    `by` is the server itself.
+    than their frame, whose time then replaces them. `message` and `by` are numbers; -1 in `by` is
+    the server itself.
     """
 
     message: list[int]

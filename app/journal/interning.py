@@ -26,7 +26,7 @@ class Interning:
         # Message ids, and the numbers of their channels.
         self.ids: list[int] = []
         self.channels_of: list[Interned] = []
-        # Messages remember their number together with that of the frame.
+        # Messages remember their number together with the frame's.
         self._frame = next(_frames)
         # Numbers by id: of messages that were looked up by id with all before them, and of those
         # known only by id.

@@ -1,7 +1,7 @@
 """The wording of a failure: its text without what is particular to one message.
 
 The journal must not contain the content of messages, and failures with the same cause should look
-alike. So only plain words of a text stay: those of lower-case letters, and the first one of a
+alike. So only plain words of a text stay: words of lower-case letters, and the first one of a
 sentence. All else becomes a star: numbers, names, identifiers, and quoted parts.
 """
 

@@ -278,7 +278,7 @@ class JournalWriter(DeliveryJournal):
         """Report the notes that a former process left.
 
         Returns:
-            The discarded messages by session; those of ended sessions may still be in the store.
+            The discarded messages by session. The store may still have messages of ended sessions.
         """
         discarded: defaultdict[str, set[int]] = defaultdict(set)
         for number in sorted(left):

@@ -82,7 +82,7 @@ def token_of(message: Json) -> str:
 
 
 def _authentication(message: Json) -> Mapping[str, object]:
-    """Return what the message says. Raises `LoginFailed`: nobody is anonymous by mistake."""
+    """Return the field. Raises `LoginFailed`: a wrong one must not mean "anonymous"."""
     asked = (message.get("ext") or {}).get("authentication")
     if asked is None:
         return {}

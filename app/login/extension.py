@@ -146,7 +146,8 @@ class Logins(ServerExtension):
     def still_proves(self, identity: Identity, caller: Caller) -> bool:
         """Return whether a later request may come from the session's client.
 
-        Its credentials, if it has any, must be those of earlier requests or of the same subject.
+        Its credentials, if it has any, must be known from earlier requests or prove the same
+        subject.
         """
         login = identity.login
         if login is None or not self._authenticator.still_names(login, caller):

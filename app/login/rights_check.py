@@ -19,7 +19,7 @@ _NEEDED = {
     Operation.HISTORY: (Operation.SUBSCRIBE, Operation.HISTORY),
     Operation.REPLAY: (Operation.SUBSCRIBE, Operation.REPLAY),
 }
-# With the first of these, `create` follows on a channel that nobody has subscribed to.
+# On a channel without subscribers, these also need `create`.
 _CREATING = (Operation.PUBLISH, Operation.SUBSCRIBE)
 
 
@@ -36,8 +36,8 @@ class Answer:
 def explain(rights: RightsFile, login: Login, operation: Operation, name: str) -> list[Answer]:
     """Return what the server asks and its answers, up to the first denial.
 
-    The last one is about `create` if that is needed where nobody has subscribed. Raises `Unusable`
-    if clients cannot do this on the channel, whatever their rights.
+    The last one is about `create` if that is needed on a channel without subscribers. Raises
+    `Unusable` if clients cannot do this on the channel, whatever their rights.
     """
     channels = Channels()
     channel = channels.get(name)

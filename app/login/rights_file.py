@@ -118,8 +118,8 @@ def _built_in(operations: Iterable[Operation], *channels: str) -> Rule:
 # Warnings before the end of a login, and its renewals.
 LOGIN = "/service/login"
 ADMIN = "/service/admin"
-# These services are for every client, or decide themselves for whom they are. To address a
-# message needs a right of its own.
+# These services are for every client, or decide themselves for whom they are. Addressing a message
+# needs a separate right.
 _ALWAYS = _built_in(
     {Operation.PUBLISH, Operation.CREATE},
     "/service/delivery",

@@ -63,7 +63,7 @@ class Decision:
 
 
 class LoginRules:
-    """The rules that concern one login: those for everybody, then those of its own token."""
+    """The rules that apply to one login: first the general ones, then the ones in its token."""
 
     def __init__(self, rules: Iterable[Rule], login: Login) -> None:
         concerning = [rule for rule in rules if rule.concerns(login)]

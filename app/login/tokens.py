@@ -81,7 +81,7 @@ def verify(token: str, keys: VerificationKeys, rules: TokenRules) -> Login:
 def _explained(
     failed: LoginFailed, token: str, key: VerificationKey, rules: TokenRules
 ) -> LoginFailed:
-    """Return the failure; whoever signed with all bytes of the key's file learns that."""
+    """Return the failure, with a hint if the token was signed with all bytes of the key file."""
     if key.untrimmed:
         try:
             _claims(token, replace(key, key=key.untrimmed), rules)

@@ -111,7 +111,7 @@ def _in_file(file: Path) -> dict[str, Any]:
 
 
 def _overridden(found: Mapping[str, Any], by: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings with those of the other source, key by key where they are tables."""
+    """Return the settings, overridden by the other source, key by key where they are tables."""
     tables = {
         name: _overridden(found[name], value)
         for name, value in by.items()

@@ -1,4 +1,4 @@
-"""Settings of listen addresses, and of those who are trusted there."""
+"""Settings of listen addresses, and of the proxies and hosts trusted there."""
 
 import ipaddress
 import re

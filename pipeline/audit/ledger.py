@@ -1,7 +1,7 @@
 """The ledger: a summary of the journal, for checks of whole frames and runs.
 
-A row counts the events of one kind in one frame. Events about the journal and its node have rows of
-their own.
+A row counts the events of one kind in one frame. Events about the journal and its node have
+separate rows.
 """
 
 from holdfast.journal.schema import Kind

@@ -75,7 +75,7 @@ class Memory:
         return [file for part in self.parts.values() for file in part.glob(pattern)]
 
     def forget_others(self, known: Iterable[Path] = ()) -> None:
-        """Remove all parts but those of the present groups and the known ones."""
+        """Remove all parts except the present groups and the known ones."""
         for place in {*self._place.glob("*-*")} - {*self.parts.values(), *known}:
             if place.is_dir():
                 shutil.rmtree(place)
@@ -128,7 +128,7 @@ def keep_each(tables: Tables, question: str, name: str, drafts: Mapping[str, Pat
 
 
 def together(groups: Mapping[Group, int]) -> Iterator[list[Group]]:
-    """Divide groups, each with its number of rows, into those of one question."""
+    """Divide groups, each with its number of rows, into questions."""
     few: list[Group] = []
     sum_of_few = 0
     for group, rows in groups.items():

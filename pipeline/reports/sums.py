@@ -1,9 +1,9 @@
 """The counts that the funnel adds up; they are computed once for files that never change.
 
-Files of events are grouped by their day, and those of ended lives by the day of their writing. Of
-each day of publish, all messages of a node count or none: those from before its journal began do
-not, because the tables may have only a part of them. On the day on which the journal began, each
-message is checked.
+Files of events are grouped by their day, and files of ended lives by the day on which they were
+written. Of each day of publish, all messages of a node count or none: messages from before its
+journal began do not, because the tables may have only a part of them. On the day on which the
+journal began, each message is checked.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

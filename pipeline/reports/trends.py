@@ -66,11 +66,11 @@ DAYS = f"""
 """
 
 # Hours that are unlike the same hour of other days, the most unlike first: messages and dead
-# letters of a channel, and its p95. The usual value is the median of all days, and the spread that
-# of the distances to it, so that an unusual day changes neither; 3.5 spreads or more are unusual.
-# Counts always vary by about their square root, and times by a tenth. Hours without messages count,
-# but not the first and the last, which may be incomplete. Channels with less than five days, or
-# less than a message an hour, are omitted.
+# letters of a channel, and its p95. The usual value is the median of all days, and the spread is
+# the median of the distances to it, so that an unusual day changes neither; 3.5 spreads or more are
+# unusual. Counts always vary by about their square root, and times by a tenth. Hours without
+# messages count, but not the first and the last, which may be incomplete. Channels with less than
+# five days, or less than a message an hour, are omitted.
 UNUSUAL = f"""
     with counted as (
         select channel, 'published' as measure, {_number(_SENT_US, _HOUR_US)} as number,

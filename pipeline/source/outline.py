@@ -41,8 +41,8 @@ return found
 class Position:
     """How far a stream was read: the id and number of the last frame.
 
-    `digests` are those of the latest frames as they were written, to recognise repeated and altered
-    ones.
+    `digests` has the digests of the latest frames as they were written, to recognise repeated and
+    altered ones.
     """
 
     id: str = BEGIN

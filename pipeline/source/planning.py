@@ -51,7 +51,7 @@ class Planner:
         return {node: id for node, id in found.items() if id is not None}
 
     def waiting(self, start: Offset, lacking: Mapping[str, int]) -> int:
-        """Return the number of frames written since the start; in an emptied store, that of all.
+        """Return the number of frames written since the start; of all, in an emptied store.
 
         Args:
             lacking: By node, the number of frames that are known to be missing.

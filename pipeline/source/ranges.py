@@ -12,8 +12,8 @@ from holdfast.pipeline.source.outline import Finding, Position
 from holdfast.pipeline.source.reading import Piece
 from holdfast.pipeline.source.streams import stream_of
 
-# The epoch is that of the last frame. The position is that of the node in an offset that ends
-# here, and incidents are those that the planner found; both are JSON.
+# The epoch belongs to the last frame. The position is the node's in an offset that ends here, and
+# incidents are the planner's; both are JSON.
 RANGE = (
     "node string, epoch string, after string, first string, last string, frames bigint, "
     "events bigint, position string, incidents string"

@@ -1,6 +1,6 @@
 """Unfolds frames into Arrow columns, many at a time, without an object for each event.
 
-The result equals that of holdfast.journal.unfold, which is simple and slow.
+The result equals holdfast.journal.unfold's, which is simple and slow.
 """
 
 from collections.abc import Iterator, Sequence

@@ -31,7 +31,7 @@ class FileLock:
     is_inherited = False
 
     def check(self) -> None:
-        """Nobody can take it away."""
+        """Do nothing: a lock on a disk cannot be lost."""
 
 
 @contextmanager

@@ -141,7 +141,7 @@ def locked(place: Path, *, waits: bool) -> AbstractContextManager[Lock]:
     """
     if not isinstance(place, ObjectPath):
         return disk.locked(place, waits=waits)
-    # Whoever works on a disk need not load it.
+    # Work on a disk does not need it.
     from holdfast.pipeline.storage.lease import leased
 
     return leased(place, waits=waits)

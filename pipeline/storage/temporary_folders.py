@@ -42,7 +42,7 @@ def end_draft(draft: Path) -> None:
 def remove_abandoned() -> None:
     """Remove the folders of processes that were killed."""
     for place in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
-        # Those of other users, and of processes that end now, are not ours to remove.
+        # Folders of other users, and of processes that end now, are not ours to remove.
         with suppress(OSError):
             handle = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
             try:

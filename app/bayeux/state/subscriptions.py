@@ -46,7 +46,7 @@ class Subscriptions:
     ) -> None:
         """Subscribe the session to all of the patterns, or to none.
 
-        The QoS replaces that of existing subscriptions. Raises `Refused`.
+        The QoS also applies to existing subscriptions. Raises `Refused`.
         """
         more = self.check_join(session, patterns, message, qos)
         self.check_create(session, patterns, message)

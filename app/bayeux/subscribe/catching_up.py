@@ -59,7 +59,7 @@ class CatchUp:
         self._steps = self._read()
         # The number of channels looked at.
         self._looked = 0
-        # The channels that have starts of their own, each with the pattern that covers it.
+        # The channels with separate starts, each with the pattern that covers it.
         self._named: list[tuple[Channel, str, Start]] = []
         # The arrival of the first message that enters a history in the meantime, and the cursor
         # before all such messages.
@@ -136,7 +136,7 @@ class CatchUp:
             yield
 
     def _find_named(self) -> Iterator[None]:
-        """Find the channels with starts of their own that a pattern covers."""
+        """Find the channels with separate starts that a pattern covers."""
         for name, start in self._starts.named.items():
             if name in self.patterns or start.is_at_end:
                 continue

@@ -16,7 +16,7 @@ _US_PER_MS = 1000
 _MESSAGE_ID = re.compile(r"(?:[a-z0-9-]{1,32}-)?([0-9]{1,19})")
 _MOST_DIGITS = 2**63
 _NEW_ONLY, _ALL = -1, -2
-# How many channels a catch-up reads, and how many may have starts of their own.
+# How many channels a catch-up reads, and how many may have separate starts.
 MOST_CHANNELS = 1_000
 
 

@@ -6,7 +6,7 @@ long numbers, were enough. This module encodes such values with Python's own enc
 slower and does not have the bug.
 
 orjson 3.13 also returns an oversized buffer: 75 bytes take 4 KiB, 3 KiB take 32 KiB. Messages may
-wait for a long time in large numbers, so they are copied into buffers of their own length.
+wait for a long time in large numbers, so they are copied into buffers of exactly their length.
 """
 
 import json

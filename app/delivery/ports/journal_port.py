@@ -149,7 +149,7 @@ class DeliveryJournal:
     def note_kept(self, messages: Sequence[tuple["Message", Sequence[str]]]) -> bytes:
         """Return the note of messages that enter these sessions' queues, or only a history.
 
-        A message with a publish key gets a call of its own. A repeat leaves no note.
+        A message with a publish key gets a separate call. A repeat leaves no note.
         """
         return b""
 
