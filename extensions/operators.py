@@ -6,35 +6,34 @@ grammar.
 """
 
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import fields
 from typing import ClassVar, Protocol
 
 from holdfast.bayeux.advice import reconnect_advice
 from holdfast.bayeux.api import ServerApi
+from holdfast.bayeux.commands.grammar import Command, understand
+from holdfast.bayeux.commands.running import CommandReply, Commands
 from holdfast.bayeux.extending.base import ServerExtension
-from holdfast.bayeux.services.commands import Command, CommandReply, understand
 from holdfast.bayeux.session import Session
 from holdfast.bayeux.state.service_channels import ServiceCall
 from holdfast.bayeux.wire.codec import Json
+from holdfast.bayeux.wire.command_refused import ILLEGAL, NOT_ALLOWED, CommandRefused
 from holdfast.bayeux.wire.errors import ErrorReply, Refused
-from holdfast.bayeux.wire.grammar import ILLEGAL, CommandRefused
 from holdfast.bayeux.wire.identity import OPERATOR
 from holdfast.delivery.basics.notices import WRONG_TOKEN
 
 SERVICE = "/service/admin"
-EXHAUSTED = "resource.exhaust"
 
 _MAX_VALUE = 4096
-# Limit on commands that wait at the same time, for all sessions together.
-_MOST_WAITING = 100
-
-Wait = Callable[[Command, Callable[[float], None]], None]
 
 
-class RunCommand(Protocol):
-    """Runs a command of this caller. Raises `CommandRefused`."""
+class Change(Protocol):
+    """Writes what its block changes to the audit, whatever its outcome."""
 
-    def __call__(self, command: Command, who: str, *, is_allowed: bool) -> CommandReply: ...
+    def __call__(
+        self, who: str, action: str, target: str, **detail: object
+    ) -> AbstractContextManager[object]: ...
 
 
 class Operators(ServerExtension):
@@ -45,8 +44,8 @@ class Operators(ServerExtension):
         warrant_of: Returns the warrant of a token, which is stored in its place.
         role_by_warrant: Returns the role of a warrant; an empty string if its token is invalid.
         guess: Counts a wrong token from an address. Returns the seconds to wait, or zero.
-        carry_out: Runs a command, and writes one that changes something to the audit log.
-        wait: Waits as long as the command asks, then calls back with the time.
+        commands: Runs commands.
+        change: Writes a change to the audit.
     """
 
     owns: ClassVar[frozenset[str]] = frozenset({"authentication"})
@@ -59,16 +58,15 @@ class Operators(ServerExtension):
         warrant_of: Callable[[str], str],
         role_by_warrant: Callable[[str], str],
         guess: Callable[[str, float], float],
-        carry_out: RunCommand,
-        wait: Wait,
+        commands: Commands,
+        change: Change,
     ) -> None:
         self._server = server
         self._role_of = role_of
         self._warrant_of = warrant_of
         self._guess = guess
-        self._carry_out = carry_out
-        self._wait = wait
-        self._waiting = 0
+        self._commands = commands
+        self._change = change
         server.services.add(SERVICE, self._serve)
         server.restore_roles(role_by_warrant)
 
@@ -106,36 +104,9 @@ class Operators(ServerExtension):
             raise Refused(ErrorReply.PUBLISH_DENIED, "denied_by_security_policy")
         try:
             command = _understand(call.data)
+            reply = self._run(command, session)
         except CommandRefused as refused:
-            _fail(call, refused)
-            return
-        # A command that will be refused is refused at once.
-        if command.waits and (session.identity.role == OPERATOR or not command.changes):
-            self._serve_later(call, command)
-        else:
-            self._answer(call, command)
-
-    def _serve_later(self, call: ServiceCall, command: Command) -> None:
-        if self._waiting >= _MOST_WAITING:
-            _fail(call, CommandRefused(EXHAUSTED, f"{_MOST_WAITING} commands are waiting already"))
-            return
-
-        def go_on(now: float) -> None:
-            self._waiting -= 1
-            # Entries removed from a queue for a client that has left would be lost.
-            if not call.session.has_left:
-                self._answer(call, command)
-
-        self._waiting += 1
-        self._wait(command, go_on)
-
-    def _answer(self, call: ServiceCall, command: Command) -> None:
-        try:
-            session, is_allowed = call.session, call.session.identity.role == OPERATOR
-            who = f"{session.identity.role} {session.name}"
-            reply = self._carry_out(command, who, is_allowed=is_allowed)
-        except CommandRefused as refused:
-            _fail(call, refused)
+            call.fail({"code": refused.code, "message": refused.message})
             return
         if command.changes and self._server.is_store_available:
             # The answer promises that the change is stored. It travels with the reply if possible.
@@ -144,9 +115,16 @@ class Operators(ServerExtension):
         else:
             call.answer(_answer_of(reply))
 
-
-def _fail(call: ServiceCall, refused: CommandRefused) -> None:
-    call.fail({"code": refused.code, "message": refused.message})
+    def _run(self, command: Command, session: Session) -> CommandReply:
+        who = f"{session.identity.role} {session.name}"
+        if not command.changes:
+            return self._commands.run(command, who)
+        target = command.absolute(self._server.node.name)
+        with self._change(who, "command", target, argument=command.value):
+            if session.identity.role != OPERATOR:
+                raise CommandRefused(NOT_ALLOWED, "this requires the role of an operator")
+            reply = self._commands.run(command, who)
+        return reply
 
 
 def _understand(data: object) -> Command:

@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
-from holdfast.bayeux.services.commands import understand
-from holdfast.bayeux.wire.grammar import CommandRefused
+from holdfast.bayeux.commands.grammar import understand
+from holdfast.bayeux.wire.command_refused import CommandRefused
 from holdfast.cli.options import ToServer
 from holdfast.cli.output import Json, print_json, visible
 from holdfast.cli.program import Program

@@ -1,7 +1,6 @@
 """Sets up the administration: tokens, operators' rights in Bayeux, and the HTTP API."""
 
 import asyncio
-import socket
 import time
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
@@ -10,8 +9,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from holdfast.bayeux.api import ServerApi
-from holdfast.bayeux.services.command_scope import CommandScope, Process
-from holdfast.bayeux.services.commands import carry_out
+from holdfast.bayeux.commands.running import Commands
 from holdfast.bayeux.sessions.replaying import Replaying
 from holdfast.compose.alerts import alert_limits
 from holdfast.compose.storage import Storage
@@ -28,13 +26,12 @@ from holdfast.store.replays.control import Replays
 from holdfast.web.admin.alert_watch import AlertWatch
 from holdfast.web.admin.alerts import Alerts
 from holdfast.web.admin.application import OpenRequests, make_admin
-from holdfast.web.admin.changes import RunningServer
+from holdfast.web.admin.changes import RunningServer, change
 from holdfast.web.admin.feed import Feed
 from holdfast.web.admin.figures import LiveFigures
 from holdfast.web.admin.letters import LetterResource
 from holdfast.web.admin.messages import MessageResource
 from holdfast.web.admin.now import LiveNow
-from holdfast.web.admin.queue_waits import QueueWaits
 from holdfast.web.admin.sessions import SessionResource
 from holdfast.web.admin.shared_queues import SharedQueueResource
 from holdfast.web.admin.system import SystemResource
@@ -74,8 +71,7 @@ def make_administration(
     state, store, node = bayeux.state, storage.store, bayeux.state.node
     reader = Reader(storage.address)
     stack.callback(reader.close)
-    process = _process(settings, node.now_ms())
-    scope = CommandScope(bayeux.life, process, clock)
+    release = version("holdfast")
     letters = Letters(store, reader, time.time_ns)
     audit = Audit(storage.link, reader, store.keys)
     replays = Replays(
@@ -87,8 +83,6 @@ def make_administration(
         new_id=lambda: f"{node.stamp():019d}",
     )
     stack.push_async_callback(replays.close)
-    waits = QueueWaits(state.sessions, clock)
-    stack.push_async_callback(waits.close)
     alerts = Alerts()
     figures = LiveFigures(
         state.hub,
@@ -98,16 +92,21 @@ def make_administration(
         node,
         alerts=alerts,
         clock=clock,
-        version=scope.process.version,
+        version=release,
         letters=letters.search.statistics,
     )
     feed = Feed(figures, state.channels, state.hub, node)
     stack.push_async_callback(cancel, asyncio.create_task(feed.run()))
     upkeep = LetterUpkeep(letters, store.letter_quota, age_s=settings.dead_letter_age / 1000)
     stack.push_async_callback(cancel, asyncio.create_task(upkeep.run()))
-    server.extend(_operators(server, tokens, scope, audit, waits))
+    server.extend(_operators(server, tokens, Commands(bayeux.life, clock), audit))
     running = RunningServer(
-        scope, audit, letter_age_ms=settings.dead_letter_age, keeps_journal=settings.journal
+        bayeux.life,
+        clock,
+        audit,
+        version=release,
+        letter_age_ms=settings.dead_letter_age,
+        keeps_journal=settings.journal,
     )
     now = LiveNow(running, figures, letters.search, alerts)
     results, frames = PipelineResults(reader, store.keys), JournalFrames(reader, store.keys)
@@ -126,7 +125,6 @@ def make_administration(
             figures=figures,
             now=now,
             results=results,
-            queue_waits=waits,
         ),
     )
     by_login = None if logins is None else logins.operator
@@ -137,17 +135,15 @@ def make_administration(
     return Administration(admin, replays, alerts)
 
 
-def _operators(
-    server: ServerApi, tokens: Tokens, scope: CommandScope, audit: Audit, waits: QueueWaits
-) -> Operators:
+def _operators(server: ServerApi, tokens: Tokens, commands: Commands, audit: Audit) -> Operators:
     return Operators(
         server,
         role_of=partial(_role_of, tokens),
         warrant_of=tokens.warrant,
         role_by_warrant=partial(_role_by_warrant, tokens),
         guess=Throttle(STRANGERS).take,
-        carry_out=partial(carry_out, scope, audit.note),
-        wait=waits.wait,
+        commands=commands,
+        change=partial(change, audit),
     )
 
 
@@ -159,11 +155,6 @@ def _feed_of(endpoint: Endpoint) -> Endpoint:
     """
     cookie = BrowserCookie("HOLDFAST_CONSOLE", path="/admin", same_site="Strict")
     return replace(endpoint, options=replace(endpoint.options, cookie=cookie))
-
-
-def _process(settings: Settings, started_ms: int) -> Process:
-    port = settings.port if settings.unix is None else None
-    return Process(version("holdfast"), started_ms, socket.gethostname(), port)
 
 
 def _role_of(tokens: Tokens, token: str) -> str | None:

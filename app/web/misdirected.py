@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 
 from aiohttp import web
 
-from holdfast.bayeux.services.commands import NOT_ALLOWED
+from holdfast.bayeux.wire.command_refused import NOT_ALLOWED
 from holdfast.bayeux.wire.errors import ErrorReply, RequestRefused
 from holdfast.delivery.basics.notices import MISDIRECTED
 from holdfast.web.admin import faults

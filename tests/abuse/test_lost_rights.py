@@ -147,7 +147,9 @@ def test_a_session_that_lost_its_rights_cannot_read_its_dead_letters(
         for channel in ("/sys/deadMessage", "/sys/*", "/sys/**"):
             (reply,) = loser.subscribe(channel).messages()
             assert reply["error"] == "403:denied_by_security_policy:subscribe_denied"
-        (reply,) = loser.publish("/service/admin", {"cmd": "?nodeId"}).messages()
+        (reply,) = loser.publish(
+            "/service/admin", {"cmd": "client/joe/?subjectQueueNumMsgs"}
+        ).messages()
         assert reply["error"].startswith("403")
 
 

@@ -1,8 +1,7 @@
-"""An operator: holds receivers back, disconnects them, and replays dead letters."""
+"""An operator: holds receivers back, and replays dead letters."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from random import Random
 from typing import Any
 
@@ -15,7 +14,6 @@ from tests.chaos.talker import Lost
 _ANSWER_S = 5.0
 _AGAIN_S = 0.1
 _BEGINS_S = 30.0
-_SENDS_AWAY_ONE_IN = 3
 NAME = "operator"
 
 
@@ -28,13 +26,10 @@ class Operator:
         self._random = random
 
     async def run(self, keys: Sequence[str], stop: asyncio.Event) -> None:
-        """Hold a receiver back for a moment, or disconnect one, now and then."""
+        """Hold a receiver back for a moment, now and then."""
         while not stop.is_set():
             await asyncio.sleep(self._random.uniform(0.5, 2.0))
             key = self._random.choice(keys)
-            if not self._random.randrange(_SENDS_AWAY_ONE_IN):
-                await self.send_away(key)
-                continue
             await self.hold(key)
             await asyncio.sleep(self._random.uniform(0.1, 1.0))
             await self.resume(key)
@@ -59,12 +54,6 @@ class Operator:
             else:
                 begun.ok()
                 return
-
-    async def send_away(self, key: str) -> None:
-        """Disconnect a client, which has to handshake again; its session stays."""
-        with suppress(Lost):
-            command = f"client/{key}/?disconnectClientKeepSession"
-            await self._ask("POST", "/commands", {"command": command})
 
     async def replay(self, **options: Any) -> str:
         """Start a replay of all dead letters; return its id, if the server answered."""

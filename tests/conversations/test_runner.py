@@ -166,10 +166,11 @@ def test_a_message_can_be_said_or_heard_many_times() -> None:
 
 
 def test_an_abbreviation_may_stand_for_an_answer_of_several_messages() -> None:
-    text = 'transports: websocket\n# T\nolga asks "?clientList" and hears "joe"\n'
+    text = 'transports: websocket\n# T\nolga asks "client/joe/?sessions" and hears "joe"\n'
     said, heard = read_stories(text)[0].steps
     assert isinstance(said, Say)
-    assert said.content == (read_message('/service/admin {"data": {"cmd": "?clientList"}}'),)
+    question = '/service/admin {"data": {"cmd": "client/joe/?sessions"}}'
+    assert said.content == (read_message(question),)
     assert isinstance(heard, Hear)
     assert isinstance(heard.content, tuple)
     assert len(heard.content) == 2

@@ -6,8 +6,8 @@ from typing import Any
 
 import orjson
 
-from holdfast.bayeux.services.commands import Command, CommandReply, understand
-from holdfast.bayeux.wire.grammar import Verb
+from holdfast.bayeux.commands.grammar import Command, understand
+from holdfast.bayeux.commands.running import CommandReply
 from holdfast.delivery.letters.dead import LetterState
 from holdfast.delivery.queues.dispatcher import DispatcherState
 from holdfast.delivery.topics.states import TopicState
@@ -626,7 +626,7 @@ class FakeOperations:
         return Import(imported, repeated, refused, refusals[:20])
 
     async def question(self, command: str, who: str) -> CommandReply:
-        understood = understand(command, verb=Verb.GET)
+        understood = understand(command)
         if understood.changes:
             raise illegal("this command changes something")
         return self._run(understood, who)
@@ -636,13 +636,13 @@ class FakeOperations:
 
     def _run(self, command: Command, who: str) -> CommandReply:
         self._fail()
-        name = command.target.absolute("holdfast") + "?" + command.name
+        name = command.absolute("holdfast")
         if command.changes:
-            self._changed(who, "command", name, argument=command.argument)
-        if command.sets:
-            value = str(command.argument).lower()
-            return CommandReply(name, value, "OK", f"{name}={value}")
-        return CommandReply(name, "true")
+            self._changed(who, "command", name, argument=command.value)
+        if command.value is None:
+            return CommandReply(name, "true")
+        value = str(command.value).lower()
+        return CommandReply(name, value, "OK", f"{name}={value}")
 
     async def audit(self, cursor: str | None, limit: int) -> Page[AuditEntry]:
         return _page(list(reversed(self.changes)), cursor, limit)

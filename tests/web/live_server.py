@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import pytest
 
-from holdfast.bayeux.services.command_scope import CommandScope, Process
 from holdfast.extensions.ack import Ack
 from holdfast.extensions.delivery_wire import DeliveryWire
 from holdfast.store.audit import Audit, AuditEntry
@@ -28,7 +27,6 @@ from holdfast.web.admin.letter_views import Letter
 from holdfast.web.admin.letters import LetterResource
 from holdfast.web.admin.messages import MessageResource
 from holdfast.web.admin.now import LiveNow
-from holdfast.web.admin.queue_waits import QueueWaits
 from holdfast.web.admin.sessions import SessionResource
 from holdfast.web.admin.shared_queues import SharedQueueResource
 from holdfast.web.admin.system import SystemResource
@@ -79,8 +77,14 @@ class LiveServer(Server):
             audit=self.audit,
             new_id=lambda: f"{stamp():019d}",
         )
-        scope = CommandScope(self.bayeux.life, Process("1.2", 0), lambda: self.now)
-        server = RunningServer(scope, self.audit, LETTER_AGE_MS, keeps_journal=True)
+        server = RunningServer(
+            self.bayeux.life,
+            lambda: self.now,
+            self.audit,
+            version="1.2",
+            letter_age_ms=LETTER_AGE_MS,
+            keeps_journal=True,
+        )
         search, keys, state = self.letters.search, here.store.keys, self.bayeux.state
         self.alerts = Alerts()
         figures = LiveFigures(
@@ -116,7 +120,6 @@ class LiveServer(Server):
                 figures=figures,
                 now=now,
                 results=self.results,
-                queue_waits=QueueWaits(state.sessions, lambda: self.now),
             ),
         )
 

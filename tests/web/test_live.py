@@ -1,6 +1,5 @@
 """The administration of a running server, with its store on a real Valkey: sessions, commands."""
 
-import asyncio
 import logging
 import time
 from typing import Any
@@ -8,7 +7,7 @@ from typing import Any
 import orjson
 import pytest
 
-from holdfast.bayeux.wire.grammar import ILLEGAL, CommandRefused
+from holdfast.bayeux.wire.command_refused import ILLEGAL, CommandRefused
 from holdfast.delivery.queues.dispatcher import DispatcherState
 from holdfast.store.connection import StoreUnavailable
 from holdfast.store.letters.filter import LetterFilter
@@ -337,27 +336,6 @@ async def test_a_command_that_changes_something_is_audited(server: LiveServer) -
     )
     assert done.detail == {"argument": False}
     assert refused.outcome == "user.illegalArgument"
-
-
-async def test_a_reader_of_a_queue_may_wait_for_its_first_entry(server: LiveServer) -> None:
-    await server.receiver()
-    text = "client/joe/1/?callbackQueueEntries=waitingDelay=5000"
-    asking = asyncio.create_task(server.api.system.command(text, who="reader"))
-    await asyncio.sleep(0.05)
-    await server.publish({"n": 1})
-    result = await asyncio.wait_for(asking, 5)
-    assert result.entries == [{"channel": "/a", "data": {"n": 1}}]
-
-
-async def test_reading_a_queue_ends_with_its_session(server: LiveServer) -> None:
-    client = await server.receiver()
-    text = "client/joe/1/?callbackQueueEntries=waitingDelay=-1"
-    asking = asyncio.create_task(server.api.system.command(text, who="reader"))
-    await asyncio.sleep(0.05)
-    await server.api.sessions.end_session("joe/1", "operator")
-    with pytest.raises(CommandRefused):
-        await asyncio.wait_for(asking, 5)
-    assert client.session.is_gone
 
 
 # The store

@@ -492,7 +492,9 @@ async def test_operators_need_no_login(tmp_path: Path) -> None:
         operator = home.person()
         assert (await operator.handshake(token=shown))["successful"]
         assert (await operator.reply("/meta/subscribe", subscription="/sys/alert"))["successful"]
-        asked = await operator.reply("/service/admin", data={"cmd": "?nodeId"})
+        asked = await operator.reply(
+            "/service/admin", data={"cmd": "client/joe/?subjectQueueNumMsgs"}
+        )
         assert asked["successful"]
 
 
@@ -511,7 +513,9 @@ async def test_an_operators_token_opens_only_the_systems_channels(tmp_path: Path
             assert "error" in await operator.reply("/meta/subscribe", subscription="/rooms/**")
         ada = home.person()
         await ada.handshake(token=token())
-        assert "error" in await ada.reply("/service/admin", data={"cmd": "?nodeId"})
+        assert "error" in await ada.reply(
+            "/service/admin", data={"cmd": "client/joe/?subjectQueueNumMsgs"}
+        )
         assert "error" in await ada.reply("/meta/subscribe", subscription="/sys/alert")
 
 

@@ -86,7 +86,9 @@ async def test_a_login_without_a_role_gives_no_access(tmp_path: Path) -> None:
             assert await who(home.person(**bearer())) == 403
             ada = home.person()
             await ada.handshake(token=token())
-            asked = await ada.reply("/service/admin", data={"cmd": "?nodeId"})
+            asked = await ada.reply(
+                "/service/admin", data={"cmd": "client/joe/?subjectQueueNumMsgs"}
+            )
             assert asked["error"] == DENIED
 
 
@@ -165,7 +167,9 @@ async def test_a_role_opens_the_systems_channels_until_the_file_changes(
         await eve.handshake(token=token(sub="eve"))
 
         async def has_role(person: Person) -> bool:
-            asked = await person.ask("/service/admin", data={"cmd": "?nodeId"})
+            asked = await person.ask(
+                "/service/admin", data={"cmd": "client/joe/?subjectQueueNumMsgs"}
+            )
             return bool(asked[-1]["successful"])
 
         assert (await ada.reply("/meta/subscribe", subscription="/sys/alert"))["successful"]

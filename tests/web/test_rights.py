@@ -45,7 +45,12 @@ async def sign_in(client: aiohttp.ClientSession, home: Path, name: str) -> str:
 
 
 async def run(client: aiohttp.ClientSession, client_id: str) -> dict[str, Any]:
-    return await ask(client, "/service/admin", clientId=client_id, data={"cmd": "?nodeId"})
+    return await ask(
+        client,
+        "/service/admin",
+        clientId=client_id,
+        data={"cmd": "client/joe/?subjectQueueNumMsgs"},
+    )
 
 
 async def test_operators_stay_operators_after_a_restart(tmp_path: Path) -> None:

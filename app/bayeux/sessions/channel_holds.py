@@ -4,7 +4,7 @@ from typing import Final
 
 from holdfast.bayeux.session import Session
 from holdfast.bayeux.state.system_events import SystemEvents
-from holdfast.bayeux.wire.grammar import ILLEGAL, CommandRefused
+from holdfast.bayeux.wire.command_refused import ILLEGAL, CommandRefused
 from holdfast.delivery.basics.channels import Channels, Kind
 from holdfast.delivery.basics.node import Node
 from holdfast.delivery.basics.notices import CHANNEL_FREE, CHANNEL_HELD, Notices

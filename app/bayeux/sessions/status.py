@@ -54,11 +54,6 @@ def since_ms(
     return created_ms(session) if since is None else wall_ms(node, since, now)
 
 
-def is_stalled(session: Session) -> bool:
-    """Return whether the last bytes sent have not left yet."""
-    return any(way is not None and way.is_draining() for way in (session.pipe, session.carrier))
-
-
 def expires_ms(options: Options, node: Node, session: Session, now: float) -> int | None:
     """Return when the session ends unless its client returns, or None if it does not expire."""
     if session.ends_at:

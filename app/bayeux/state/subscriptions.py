@@ -176,7 +176,6 @@ class Subscriptions:
             session.silent_on.discard(pattern)
         if self._presence.is_used:
             self._presence.leave(pattern, session)
-        session.unsubscribed += 1
         if session.subscription_qos is not None:
             session.subscription_qos.pop(pattern, None)
         self._work.relieve(session)

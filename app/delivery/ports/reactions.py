@@ -80,7 +80,6 @@ class Reaction:
     input: DispatcherInput | None = None
     ends_session: bool = False
     counts_redelivered: bool = False
-    counts_exception: bool = True
     pause_s: float | None = None
 
     def __post_init__(self) -> None:
@@ -98,10 +97,10 @@ GIVEN_UP = Reaction(ForMessage.DEAD, ForRest.DEAD, DispatcherInput.GIVE_UP, ends
 AWAITED = Reaction(
     ForMessage.STAYS, ForRest.STAYS, DispatcherInput.REFUSAL, counts_redelivered=True
 )
-LOST = replace(AWAITED, input=DispatcherInput.LOSS, counts_exception=False)
+LOST = replace(AWAITED, input=DispatcherInput.LOSS)
 
 REACTIONS: dict[CodeKind, Reaction] = {
-    CodeKind.DEAD_MESSAGE: replace(REFUSED, counts_exception=False),
+    CodeKind.DEAD_MESSAGE: REFUSED,
     CodeKind.HOLDBACK: replace(AWAITED, input=DispatcherInput.HOLD),
     CodeKind.AUTHENTICATION: replace(REFUSED_FOR_GOOD, ends_session=True),
     CodeKind.USER: REFUSED,
@@ -137,9 +136,10 @@ class DefaultErrorHandler:
 
 
 def _react_to_connection(failure: Failure, dispatcher: Dispatcher) -> Reaction:
-    if failure.by_client or failure.code is error_codes.RESPONSE_TIMEOUT:
-        return GIVEN_UP if dispatcher.gives_up() else AWAITED
-    return replace(GIVEN_UP, counts_exception=False) if dispatcher.gives_up() else LOST
+    if dispatcher.gives_up():
+        return GIVEN_UP
+    is_reachable = failure.by_client or failure.code is error_codes.RESPONSE_TIMEOUT
+    return AWAITED if is_reachable else LOST
 
 
 class RetryThenDead:

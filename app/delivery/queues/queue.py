@@ -343,17 +343,3 @@ class CallbackQueue(InFlight):
         self.returned.clear()
         self.new = []
         self._forget()
-
-    def take_first(self, count: int) -> Sequence[Message]:
-        """Remove the first `count` messages in order of delivery. The caller counts them."""
-        taken = self.withdraw(list(self.in_flight())[:count])
-        count -= len(taken)
-        returned = list(self.returned.values())[:count]
-        for entry in returned:
-            del self.returned[entry.seq]
-        count -= len(returned)
-        new, self.new = self.new[:count], self.new[count:]
-        left = [*(entry.message for entry in returned), *new]
-        self._untrack_lifetimes(left)
-        self._leave(left)
-        return [*(entry.message for entry in taken), *left]

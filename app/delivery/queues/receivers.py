@@ -32,7 +32,6 @@ class Receiver(Timed):
         "acked",
         "authorized_at",
         "dispatcher",
-        "exceptions",
         "has_left",
         "is_away",
         "is_durable",
@@ -40,7 +39,6 @@ class Receiver(Timed):
         "is_ready",
         "is_unclaimed",
         "key",
-        "last_exception",
         "last_work",
         "name",
         "number",
@@ -81,10 +79,8 @@ class Receiver(Timed):
         self.authorized_at = 0
         # Whether the queue is stored.
         self.is_durable = False
-        # For receivers that can refuse: acked messages, failures, and the code of the last failure.
+        # Acked messages, for receivers that can refuse.
         self.acked = 0
-        self.exceptions = 0
-        self.last_exception = ""
         # The last two publishers whose messages the receiver accepted.
         self.took_from = self.took_before = _NOBODY_YET
         # The number of its last message of a work queue, counted over all receivers; 0 if none.

@@ -115,10 +115,7 @@ class Failures(Generic[R]):
         if reaction.input is not DispatcherInput.HOLD:
             kind = notices.REFUSED if failure.by_client else notices.DELIVERY_FAILED
             self._notices.report(kind, receiver.key, failure.code.text)
-        if reaction.counts_exception:
-            receiver.exceptions += 1
-            receiver.last_exception = failure.code.text
-        elif failure.code.listed is error_codes.DEAD_MESSAGE:
+        if failure.code.listed is error_codes.DEAD_MESSAGE:
             receiver.acked += 1
         if entry is not None:
             self._attempt_notes.note_failure(receiver, [entry], now, failure.code, failure.text)

@@ -13,9 +13,13 @@ from aiohttp import web
 from pydantic import BaseModel, ValidationError
 
 from holdfast.bayeux.limits.buckets import Rate
-from holdfast.bayeux.services.commands import NOT_ALLOWED, OUR_FAULT
 from holdfast.bayeux.wire.caller import Caller, credentials_in
-from holdfast.bayeux.wire.grammar import ILLEGAL, CommandRefused
+from holdfast.bayeux.wire.command_refused import (
+    ILLEGAL,
+    NOT_ALLOWED,
+    OUR_FAULT,
+    CommandRefused,
+)
 from holdfast.delivery.basics.notices import FOREIGN, WRONG_TOKEN, Notices
 from holdfast.store.connection import StoreUnavailable
 from holdfast.store.operator_input import first_fault

@@ -9,34 +9,29 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from holdfast.bayeux.services.command_scope import CommandScope
-from holdfast.bayeux.services.commands import audited
 from holdfast.bayeux.sessions.life import SessionLife
+from holdfast.bayeux.wire.command_refused import OUR_FAULT, CommandRefused
 from holdfast.store.audit import Audit
 from holdfast.store.connection import StoreUnavailable
 from holdfast.web.admin.faults import STORE_UNAVAILABLE, RequestFailed, illegal
 
+_INTERRUPTED = "internal.interrupted"
 # How long the answer to a change waits for the store.
 _TIMEOUT_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
 class RunningServer:
-    """The server that an operator looks at and changes: what commands act on, and the audit."""
+    """The server that an operator looks at and changes, and the audit."""
 
-    scope: CommandScope
+    life: SessionLife
+    # Monotonic seconds, as the server counts them.
+    clock: Callable[[], float]
     audit: Audit
+    version: str
     # How long dead letters are kept.
     letter_age_ms: int
     keeps_journal: bool
-
-    @property
-    def life(self) -> SessionLife:
-        return self.scope.life
-
-    @property
-    def clock(self) -> Callable[[], float]:
-        return self.scope.clock
 
     @asynccontextmanager
     async def change(
@@ -64,11 +59,21 @@ def change(
     audit: Audit, who: str, action: str, target: str, **detail: object
 ) -> Iterator[dict[str, Any]]:
     """Audit a change, with its outcome. The block may add to the detail."""
-    with audited(audit.note, who, action, target, detail):
-        try:
-            yield detail
-        except StoreUnavailable as error:
-            raise RequestFailed(STORE_UNAVAILABLE, str(error)) from error
+    outcome = _INTERRUPTED
+    try:
+        yield detail
+        outcome = "ok"
+    except CommandRefused as refused:
+        outcome = refused.code
+        raise
+    except StoreUnavailable as error:
+        outcome = STORE_UNAVAILABLE
+        raise RequestFailed(outcome, str(error)) from error
+    except Exception:
+        outcome = OUR_FAULT
+        raise
+    finally:
+        audit.note(who, action, target, outcome=outcome, detail=detail)
 
 
 def check_cursor(form: re.Pattern[str], cursor: str | None) -> None:

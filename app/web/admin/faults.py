@@ -8,7 +8,7 @@ import orjson
 from aiohttp import web
 from pydantic import Field
 
-from holdfast.bayeux.wire.grammar import ILLEGAL, CommandRefused
+from holdfast.bayeux.wire.command_refused import ILLEGAL, CommandRefused
 
 # The named object does not exist.
 UNKNOWN_SESSION = "user.notConnected"
@@ -35,7 +35,6 @@ _STATUSES = {
     "resource.admin": 403,
     "resource.overflow": 507,
     "communication": 503,
-    "internal.notImplemented": 501,
 }
 
 

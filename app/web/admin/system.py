@@ -5,8 +5,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from holdfast.bayeux.services.commands import Command, CommandReply, carry_out, understand
-from holdfast.bayeux.wire.grammar import Verb
+from holdfast.bayeux.commands.grammar import understand
+from holdfast.bayeux.commands.running import CommandReply, Commands
 from holdfast.store.audit import AuditEntry
 from holdfast.store.operator_input import Channel
 from holdfast.store.pipeline_results import PipelineResults
@@ -27,7 +27,6 @@ from holdfast.web.admin.figures import LiveFigures
 from holdfast.web.admin.now import LiveNow
 from holdfast.web.admin.now_tables import NowTable, tables
 from holdfast.web.admin.now_views import Now
-from holdfast.web.admin.queue_waits import QueueWaits
 from holdfast.web.admin.route import route
 from holdfast.web.admin.session_views import HeldChannel, held_channel
 from holdfast.web.admin.tokens import Role
@@ -38,11 +37,7 @@ _CURSOR = re.compile(r"(?!0+-0+$)[0-9]{1,19}-[0-9]{1,19}")
 
 
 class SystemResource:
-    """Answers requests about the server; every change is audited.
-
-    Args:
-        queue_waits: Waits until a queue has what a command asks for, or its time is over.
-    """
+    """Answers requests about the server; every change is audited."""
 
     def __init__(
         self,
@@ -51,7 +46,6 @@ class SystemResource:
         figures: LiveFigures,
         now: LiveNow,
         results: PipelineResults,
-        queue_waits: QueueWaits,
     ) -> None:
         self._server = server
         state = server.life.state
@@ -60,7 +54,7 @@ class SystemResource:
         self._audit = server.audit
         self._figures, self._now = figures, now
         self._results = results
-        self._queue_waits = queue_waits
+        self._commands = Commands(server.life, server.clock)
         self._started = state.node.now_ms()
 
     @route("GET", "/about")
@@ -70,7 +64,7 @@ class SystemResource:
             role=Role.of(who).title,
             who=who,
             node=self._node.name,
-            version=self._server.scope.process.version,
+            version=self._server.version,
             started=self._started,
             now=self._node.now_ms(),
             journal=self._server.keeps_journal,
@@ -154,10 +148,10 @@ class SystemResource:
     @route("GET", "/commands")
     async def question(self, command: CommandText, who: str) -> CommandReply:
         """Run a command of the administrative grammar that only reads."""
-        understood = understand(command, verb=Verb.GET)
+        understood = understand(command)
         if understood.changes:
             raise illegal("this command changes something: send it with POST")
-        return await self._run(understood, who)
+        return self._commands.run(understood, who)
 
     @route("POST", "/commands")
     async def command(
@@ -170,14 +164,12 @@ class SystemResource:
         who: str,
     ) -> CommandReply:
         """Run a command of the administrative grammar."""
-        return await self._run(understand(command, value), who)
-
-    async def _run(self, command: Command, who: str) -> CommandReply:
-        await self._queue_waits.entries(command)
-        result = carry_out(self._server.scope, self._audit.note, command, who)
-        if command.changes:
-            await self._server.kept()
-        return result
+        understood = understand(command, value)
+        if not understood.changes:
+            return self._commands.run(understood, who)
+        target = understood.absolute(self._node.name)
+        async with self._server.change(who, "command", target, argument=understood.value):
+            return self._commands.run(understood, who)
 
     @route("GET", "/audit")
     async def audit(self, cursor: Cursor = None, limit: Limit = 100) -> Page[AuditEntry]:

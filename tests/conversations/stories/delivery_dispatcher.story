@@ -1,4 +1,4 @@
--- Operators hold queues back, read them, and resume them, with xmlBlaster's commands.
+-- Operators hold queues back and resume them with xmlBlaster's commands, and read them by REST.
 
 transports: long-polling, websocket
 
@@ -58,33 +58,24 @@ olga operates
 alice takes /s17/look under {"session": "s17/1"}
 olga sets "client/s17/1/?dispatcherActive" to "false"
 alice ~> /meta/connect {"ext": {"ack": 1}}
-olga -> /service/admin {"data": {"cmd": "client/s17/1/?cbQueueEntries=maxEntries=3&maxSize=-1&consumable=false&waitingDelay=0"}}
-olga <- /service/admin {"id": <text>, "data": {"command": <text>, "value": "", "entries": []}, "successful": true}
-        /service/admin ok
 bob handshakes
-bob -> /s17/look {"data": 1}
-       /s17/look {"data": 2}
+bob -> /s17/look {"data": "one"}
+       /s17/look {"data": "two"}
 bob <- /s17/look ok
        /s17/look ok
+olga -> GET /admin/api/v1/sessions/s17/1/queue
+    Authorization: Bearer $operator
+olga <- 200
+    body: {"items":[<text>"data":"one"<text>"data":"two"<text>]}
+olga asks "client/s17/1/?cbQueueNumMsgs" and hears "2"
+-- The refusal of the command that does this in xmlBlaster names the request.
 olga -> /service/admin {"data": {"cmd": "client/s17/1/?cbQueueEntries=maxEntries=3&maxSize=-1&consumable=false&waitingDelay=0"}}
-olga <- /service/admin {"id": <text>, "data": {"command": <text>, "value": <text>, "entries": [
-            {"channel": "/s17/look", "data": 1, ...}, {"channel": "/s17/look", "data": 2, ...}]}, "successful": true}
+olga <- /service/admin {"id": <text>, "data": {"code": "user.illegalArgument", "message": <text like .*GET /sessions/s17/1/queue .*>}, "successful": false}
         /service/admin ok
-bob -> /s17/look {"data": 3}
-       /s17/look {"data": 4}
-bob <- /s17/look ok
-       /s17/look ok
-olga -> /service/admin {"data": {"cmd": "client/s17/1/?cbQueueEntries=maxEntries=3&maxSize=-1&consumable=false&waitingDelay=0"}}
-olga <- /service/admin {"id": <text>, "data": {"command": <text>, "value": <text>, "entries": [
-            {"channel": "/s17/look", "data": 1, ...}, {"channel": "/s17/look", "data": 2, ...}, {"channel": "/s17/look", "data": 3, ...}]}, "successful": true}
-        /service/admin ok
-olga asks "client/s17/1/?cbQueueNumMsgs" and hears "4"
 alice is held
 olga sets "client/s17/1/?dispatcherActive" to "true"
-alice <~ /s17/look {"data": 1, ...}
-         /s17/look {"data": 2, ...}
-         /s17/look {"data": 3, ...}
-         /s17/look {"data": 4, ...}
+alice <~ /s17/look {"data": "one", ...}
+         /s17/look {"data": "two", ...}
          /meta/connect ok {"ext": {"ack": 2}}
 alice -> /meta/connect {"ext": {"ack": 2}, "advice": {"timeout": 0}}
 alice <- /meta/connect ok {"ext": {"ack": 3}, "advice": <any>}
@@ -98,78 +89,17 @@ alice ~> /meta/connect {"ext": {"ack": 1}}
 bob handshakes
 bob -> /s17/take {"data": 1}
        /s17/take {"data": 2}
-       /s17/take {"data": 3}
-       /s17/take {"data": 4}
 bob <- /s17/take ok
        /s17/take ok
-       /s17/take ok
-       /s17/take ok
-olga -> /service/admin {"data": {"cmd": "client/s17take/1/?cbQueueEntries=maxEntries=3&maxSize=-1&consumable=true&waitingDelay=0"}}
-olga <- /service/admin {"id": <text>, "data": {"command": <text>, "value": <text>, "entries": [
-            {"channel": "/s17/take", "data": 1, ...}, {"channel": "/s17/take", "data": 2, ...}, {"channel": "/s17/take", "data": 3, ...}]}, "successful": true}
-        /service/admin ok
-olga asks "client/s17take/1/?cbQueueNumMsgs" and hears "1"
+olga -> DELETE /admin/api/v1/sessions/s17take/1/queue
+    Authorization: Bearer $operator
+olga <- 200
+    body: {"discarded":2}
+olga asks "client/s17take/1/?cbQueueNumMsgs" and hears "0"
 olga sets "client/s17take/1/?dispatcherActive" to "true"
-alice <~ /s17/take {"data": 4, ...}
+bob publishes 3 to /s17/take
+alice <~ /s17/take {"data": 3, ...}
          /meta/connect ok {"ext": {"ack": 2}}
-alice ends the session
-
-# An operator waits until a queue has as many entries as asked for
-olga operates
-alice takes /s17/wait under {"session": "s17wait/1"}
-olga sets "client/s17wait/1/?dispatcherActive" to "false"
-alice ~> /meta/connect {"ext": {"ack": 1}}
-bob handshakes
-bob -> /s17/wait {"data": 1}
-bob <- /s17/wait ok
-olga -> /service/admin {"data": {"cmd": "client/s17wait/1/?cbQueueEntries=maxEntries=3&consumable=true&waitingDelay=-1"}}
-olga <- /service/admin ok
-olga ~> /meta/connect
-olga is held
-bob -> /s17/wait {"data": 2}
-       /s17/wait {"data": 3}
-       /s17/wait {"data": 4}
-bob <- /s17/wait ok
-       /s17/wait ok
-       /s17/wait ok
-on long-polling:
-    olga <~ /service/admin {"id": <text>, "data": {"command": <text>, "value": <text>, "entries": [
-                {"channel": "/s17/wait", "data": 1, ...}, {"channel": "/s17/wait", "data": 2, ...}, {"channel": "/s17/wait", "data": 3, ...}]}, "successful": true}
-            /meta/connect ok
-on websocket:
-    olga <- /service/admin {"id": <text>, "data": {"command": <text>, "value": <text>, "entries": [
-                {"channel": "/s17/wait", "data": 1, ...}, {"channel": "/s17/wait", "data": 2, ...}, {"channel": "/s17/wait", "data": 3, ...}]}, "successful": true}
-olga sets "client/s17wait/1/?dispatcherActive" to "true"
-alice <~ /s17/wait {"data": 4, ...}
-         /meta/connect ok {"ext": {"ack": 2}}
-alice ends the session
-
-# An operator whose wait times out gets the entries that are there
-olga operates
-alice takes /s17/vain under {"session": "s17vain/1"}
-olga sets "client/s17vain/1/?dispatcherActive" to "false"
-alice ~> /meta/connect {"ext": {"ack": 1}}
-bob handshakes
-bob -> /s17/vain {"data": 1}
-       /s17/vain {"data": 2}
-bob <- /s17/vain ok
-       /s17/vain ok
-olga -> /service/admin {"data": {"cmd": "client/s17vain/1/?cbQueueEntries=maxEntries=3&waitingDelay=1000"}}
-olga <- /service/admin ok
-olga ~> /meta/connect
-on long-polling:
-    olga <~ /service/admin {"id": <text>, "data": {"command": <text>, "value": <text>, "entries": [
-                {"channel": "/s17/vain", "data": 1, ...}, {"channel": "/s17/vain", "data": 2, ...}]}, "successful": true}
-            /meta/connect ok
-on websocket:
-    olga <- /service/admin {"id": <text>, "data": {"command": <text>, "value": <text>, "entries": [
-                {"channel": "/s17/vain", "data": 1, ...}, {"channel": "/s17/vain", "data": 2, ...}]}, "successful": true}
-olga sets "client/s17vain/1/?dispatcherActive" to "true"
-alice <~ /s17/vain {"data": 1, ...}
-         /s17/vain {"data": 2, ...}
-         /meta/connect ok {"ext": {"ack": 2}}
-alice -> /meta/connect {"ext": {"ack": 2}, "advice": {"timeout": 0}}
-alice <- /meta/connect ok {"ext": {"ack": 3}, "advice": <any>}
 alice ends the session
 
 # Urgent messages overtake messages that were never handed over
@@ -249,29 +179,3 @@ alice <~ /s19/all {"data": "9", ...}
          /meta/connect ok {"ext": {"ack": 2}}
 alice -> /meta/disconnect {"ext": {"ack": 2, "delivery": {"end": true}}}
 alice <- /meta/disconnect ok
-
-# An operator may subscribe for a session and send its client away without loss of messages
-olga operates
-alice takes /away/asked under {"session": "away/1"}
-alice ~> /meta/connect {"ext": {"ack": 1}}
-olga asks "client/away/1/?subscribe=/away/given" and hears ""
-bob handshakes
-bob publishes 1 to /away/given
-alice <~ /away/given {"data": 1, ...}
-         /meta/connect ok {"ext": {"ack": 2}}
-alice ~> /meta/connect {"ext": {"ack": 2}}
-alice is held
-olga asks "client/away/1/?disconnectClientKeepSession" and hears ""
-alice <~ /meta/connect error "402::session_unknown" {"advice": {"reconnect": "handshake", "interval": 0, "timeout": 30000}}
-bob publishes 2 to /away/given
-alice -> /meta/handshake {"ext": {"ack": true, "delivery": {"session": "away/1"}}}
-alice <- /meta/handshake ok {"clientId": new $alice, "ext": {"ack": true, "delivery": {"resumed": true, "waiting": 1, ...}}, ...}
-alice -> /meta/connect {"ext": {"ack": 0}}
-alice <- /away/given {"data": 2, "ext": {"delivery": {"redelivered": absent, ...}}}
-         /meta/connect ok {"ext": {"ack": 1}}
--- An operator cannot subscribe a session to a channel that it has no right to.
-olga asks "client/away/1/?subscribe=/sys/deadMessage" in vain
-olga -> /service/admin {"data": {"cmd": "client/away/1/?subscriptionDump"}}
-olga <- /service/admin {"id": <text>, "data": {"code": "internal.notImplemented", "message": <text>}, "successful": false}
-        /service/admin ok
-alice ends the session

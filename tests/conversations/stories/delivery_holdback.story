@@ -42,7 +42,7 @@ alice ~> /meta/connect {"ext": {"ack": 2, "delivery": {"verdicts": [{"seq": 1, "
 olga asks "client/s06/1/?dispatcherActive" and hears "false"
 olga asks "client/s06/1/?connectionState" and hears "ALIVE"
 olga asks "client/s06/1/?cbQueueNumMsgs" and hears "3"
-olga asks "?clientList" and hears <text like (?s)(.*\n)?s06(\n.*)?>
+olga asks "client/s06/?sessions" and hears "s06/1"
 bob publishes 4 to /s06/first
 olga asks "client/s06/1/?cbQueueNumMsgs" and hears "4"
 alice is held

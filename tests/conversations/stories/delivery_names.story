@@ -100,7 +100,7 @@ alice -> /meta/handshake {"ext": {"authentication": {"token": "a ticket of anoth
 alice <- /meta/handshake ok {"clientId": new $alice, ...}
 alice -> /meta/subscribe {"subscription": "/sys/deadMessage"}
 alice <- /meta/subscribe error "403:denied_by_security_policy:subscribe_denied"
-alice -> /service/admin {"data": {"cmd": "?nodeId"}}
+alice -> /service/admin {"data": {"cmd": "client/joe/?sessions"}}
 alice <- /service/admin error "403:denied_by_security_policy:publish_denied"
 alice disconnects
 
@@ -119,7 +119,7 @@ on websocket:
     ben <- {"channel": "/meta/disconnect", "successful": true}
     cat <- {"channel": "/meta/disconnect", "successful": true}
 olga operates
-olga asks "client/three/?sessionList" and hears "three/5"
+olga asks "client/three/?sessions" and hears "three/5"
 eve ends the session
 
 # A handshake with a negative maxSessions is refused

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from holdfast.bayeux.services.command_scope import CommandScope, Process
-from holdfast.bayeux.services.commands import CommandReply, run, understand
+from holdfast.bayeux.commands.grammar import understand
+from holdfast.bayeux.commands.running import CommandReply, Commands
 from holdfast.bayeux.sessions.replaying import Replaying
 from tests.unit.bayeux.harness import Client, Server
 
@@ -27,10 +27,8 @@ def connect(client: Client) -> list[Any]:
     return asked.data
 
 
-def scope_of(server: Server, **fields: Any) -> CommandScope:
-    return CommandScope(
-        server.bayeux.life, Process("1.2", 1_700_000_000_000), lambda: server.now, **fields
-    )
+def commands_of(server: Server) -> Commands:
+    return Commands(server.bayeux.life, lambda: server.now)
 
 
 def replaying_of(server: Server) -> Replaying:
@@ -46,7 +44,7 @@ def replaying_of(server: Server) -> Replaying:
 
 
 def ask(server: Server, text: str, value: str | None = None) -> CommandReply:
-    return run(understand(text, value), scope_of(server), "operator")
+    return commands_of(server).run(understand(text, value), "operator")
 
 
 def value_of(server: Server, text: str) -> str:

@@ -2,7 +2,6 @@
 
 import pytest
 
-from holdfast.bayeux.sessions.interventions import unsubscribe
 from holdfast.bayeux.wire.options import ChannelRule
 from holdfast.delivery.messages.storing import PersistOutcome
 from holdfast.delivery.topics.configured import TopicConfig
@@ -154,15 +153,6 @@ def test_a_subscription_that_its_client_ended_is_not_listed_as_lost() -> None:
     joe.send({"channel": "/meta/unsubscribe", "subscription": NAME})
     here.turn()
     assert lost(returns(joe)) == []
-
-
-def test_a_subscription_that_an_operator_ended_is_listed_as_lost() -> None:
-    here = server()
-    joe = joe_subscribes(here, NAME, "/plain")
-    leave(joe)
-    unsubscribe(here.bayeux.life, joe.session, "/plain", here.now)
-    here.turn()
-    assert lost(returns(joe)) == ["/plain"]
 
 
 def test_a_lost_subscription_is_listed_although_its_client_wants_no_news_of_topics() -> None:

@@ -1,12 +1,13 @@
 """Operators at a server, and what they leave in its audit."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
-from holdfast.bayeux.services.command_scope import CommandScope, Process
-from holdfast.bayeux.services.commands import Command, carry_out
+from holdfast.bayeux.commands.running import Commands
 from holdfast.bayeux.sessions.restoring import restore
+from holdfast.bayeux.wire.command_refused import CommandRefused
 from holdfast.bayeux.wire.identity import OPERATOR, READER
 from holdfast.extensions.ack import Ack
 from holdfast.extensions.delivery_wire import DeliveryWire
@@ -20,30 +21,16 @@ MOST_GUESSES = 10
 class Audit(list[tuple[str, str, str, str]]):
     """Who did what to whom, and what came of it."""
 
-    def note(
-        self,
-        who: str,
-        action: str,
-        target: str,
-        *,
-        outcome: str = "ok",
-        detail: Mapping[str, Any] | None = None,
-    ) -> None:
-        self.append((who, action, target, outcome))
-
-
-class Waiting(list[tuple[Command, Callable[[float], None]]]):
-    """Commands whose time is not over."""
-
-    def wait(self, command: Command, done: Callable[[float], None]) -> None:
-        self.append((command, done))
-
-    def is_over(self, server: Server) -> None:
-        """All go on, in the order in which they came."""
-        for _, done in self:
-            done(server.now)
-        self.clear()
-        server.turn()
+    @contextmanager
+    def change(self, who: str, action: str, target: str, **detail: object) -> Iterator[None]:
+        outcome = "ok"
+        try:
+            yield
+        except CommandRefused as refused:
+            outcome = refused.code
+            raise
+        finally:
+            self.append((who, action, target, outcome))
 
 
 class Guesses(list[float]):
@@ -56,18 +43,13 @@ class Guesses(list[float]):
 
 def server_of(
     audit: Audit | None = None,
-    waiting: Waiting | None = None,
     *,
     before: Server | None = None,
     seal: str = "",
 ) -> Server:
     """A server with the store of the one `before`, if any; another seal means other tokens."""
-    wait = (waiting if waiting is not None else Waiting()).wait
-    note = (audit if audit is not None else Audit()).note
-
     keeper = None if before is None else before.keeper
     server = Server(DeliveryWire, partial(Ack, announces_batch=False), keeper=keeper, after=before)
-    scope = CommandScope(server.bayeux.life, Process("1.2", 0), lambda: server.now)
     roles = {f"{role}{seal}": role for role in ROLES.values()}
     operators = Operators(
         server.for_extensions,
@@ -75,8 +57,8 @@ def server_of(
         warrant_of=lambda token: f"{ROLES[token]}{seal}",
         role_by_warrant=lambda warrant: roles.get(warrant, ""),
         guess=Guesses().count_one,
-        carry_out=partial(carry_out, scope, note),
-        wait=wait,
+        commands=Commands(server.bayeux.life, lambda: server.now),
+        change=(Audit() if audit is None else audit).change,
     )
     server.for_extensions.extend(operators)
     if before is not None:

@@ -115,7 +115,7 @@ def test_a_client_without_a_token_has_no_rights_of_an_operator(ext: Any) -> None
     client = server_of().connected(ext=ext)
     assert not client.session.identity.has_role
     assert client.subscribe("/sys/deadMessage").reply["error"].startswith("403")
-    asked = command(client, "?uptime")
+    asked = command(client, "client/joe/?subjectQueueNumMsgs")
     assert asked.reply["error"] == "403:denied_by_security_policy:publish_denied"
 
 
@@ -187,7 +187,7 @@ def test_an_operator_stays_one_after_a_restart_while_the_token_is_the_same() -> 
     client = again(client, server)
     tell(server, 3)
     assert sorted(heard(client)) == ["/a"] * 3 + ["/sys/alert"] * 3
-    assert command(client, "?nodeId").reply["successful"]
+    assert command(client, "client/joe/?subjectQueueNumMsgs").reply["successful"]
     server = server_of(before=server)
     assert again(client, server).session.identity.role == OPERATOR
 
@@ -202,7 +202,7 @@ def test_an_operator_loses_its_role_and_its_alerts_after_a_restart_with_other_to
     tell(server, 3)
     assert heard(client) == ["/a"] * 3, "alerts that it did not have yet are discarded"
     assert client.subscribe("/sys/alert").reply["error"].startswith("403")
-    assert command(client, "?nodeId").reply["error"].startswith("403")
+    assert command(client, "client/joe/?subjectQueueNumMsgs").reply["error"].startswith("403")
     assert server.bayeux.state.hub.counters.discarded == {Reason.NOT_ALLOWED: 2}
     assert not server.keeper.queues["ops/1"], "the store has nothing left of them"
     assert server.balances()

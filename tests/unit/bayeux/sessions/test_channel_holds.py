@@ -3,7 +3,7 @@
 import pytest
 
 from holdfast.bayeux.sessions.channel_holds import TOO_MANY
-from holdfast.bayeux.wire.grammar import ILLEGAL, CommandRefused
+from holdfast.bayeux.wire.command_refused import ILLEGAL, CommandRefused
 from holdfast.delivery.guard.holds import GuardLimits
 from tests.unit.bayeux.harness import Server, server_of
 from tests.unit.bayeux.operated_server import connect, receiver

@@ -4,7 +4,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.bayeux.sessions.interventions import set_timeout
 from holdfast.delivery.basics.session_states import SessionState
 from tests.unit.bayeux.harness import Asked, Client
 from tests.unit.bayeux.newcomers import assert_turned_away
@@ -196,20 +195,6 @@ def test_a_restored_session_lasts_no_longer_than_the_longest_session_timeout() -
     leave_behind(server, "joe/1")
     after = server.reborn(max_session_timeout_s=60.0)
     after.advance(61)
-    assert keys(after) == []
-
-
-@pytest.mark.slow
-def test_a_session_timeout_set_by_an_operator_survives_a_restart() -> None:
-    server = RestartableServer(max_session_timeout_s=60.0)
-    client = named(server)
-    set_timeout(server.bayeux.life, client.session, 600_000, server.now)
-    client.disconnect()
-    server.turn()
-    after = server.reborn()
-    after.advance(500)
-    assert keys(after) == ["joe/1"]
-    after.advance(101)
     assert keys(after) == []
 
 

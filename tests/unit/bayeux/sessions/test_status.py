@@ -3,11 +3,15 @@
 from collections.abc import Callable
 from typing import Any
 
-from holdfast.bayeux.sessions.status import expires_ms, last_seen_ms
+from holdfast.bayeux.sessions.status import created_ms, expires_ms, last_seen_ms, since_ms
 from holdfast.bayeux.state.presence_events import member_of
+from holdfast.delivery.messages.storing import PersistOutcome
+from holdfast.delivery.queues.dispatcher import DispatcherState
 from holdfast.web.admin.session_views import session_summary
 from tests.unit.bayeux.harness import Client, Server, server_of
 from tests.unit.bayeux.operated_server import connect, publish, receiver, value_of
+
+ALIVE, POLLING = DispatcherState.ALIVE, DispatcherState.POLLING
 
 
 def test_the_expiry_of_a_session_follows_from_when_it_was_last_seen() -> None:
@@ -24,42 +28,39 @@ def test_the_expiry_of_a_session_follows_from_when_it_was_last_seen() -> None:
     assert (ends(named), seen(named)) == (86_400_000 - 1000, -1000)
 
 
+def since(server: Server, client: Client, state: DispatcherState) -> int | None:
+    return since_ms(server.bayeux.state.node, client.session, state, server.now)
+
+
 def test_the_status_says_since_when_a_session_is_alive_or_polling() -> None:
     server = server_of(max_interval_s=10.0)
     client = receiver(server)
+    node = server.bayeux.state.node
 
-    def dates() -> tuple[str, str]:
-        told = (value_of(server, f"client/joe/1/?{name}SinceDate") for name in ("alive", "polling"))
-        alive, polling = told
-        return alive, polling
+    def moments() -> tuple[int | None, int | None]:
+        return since(server, client, ALIVE), since(server, client, POLLING)
 
-    came, _ = dates()
-    assert came == value_of(server, "client/joe/1/?loginDate")
-    while value_of(server, "client/joe/1/?connectionState") == "ALIVE":
+    assert moments() == (created_ms(client.session), None)
+    while client.session.connection_state is ALIVE:
         server.advance(0.1)
-    lost = value_of(server, "?serverTimestamp")
+    lost = node.now_ms()
     server.advance(5.0)
-    assert dates() == ("", lost)
+    assert moments() == (None, lost)
     connect(client)
+    back = node.now_ms()
     server.advance(3.0)
-    back, awaited = dates()
-    assert awaited == ""
-    assert came < lost < back < value_of(server, "?serverTimestamp")
+    assert moments() == (back, None)
 
 
-SECRET = "open-sesame"
-
-
-def seen_by_all(server: Server, client: Client) -> tuple[str, bool, str, bool]:
-    """The state in commands and REST, and what REST, presence and the list of clients say."""
+def seen_by_all(server: Server, client: Client) -> tuple[str, bool, str]:
+    """The state in commands and REST, and what REST and presence say."""
     session, state = client.session, server.bayeux.state
     summary = session_summary(state.options, state.node, session, server.now)
     told = value_of(server, f"{session.name}/?connectionState")
     assert summary.state.value == told
-    alive = value_of(server, "?aliveCallbackClients").split("\n")
     member = member_of(session, 0)
     assert summary.absent is (member["state"] == "absent")
-    return told, summary.absent, member["state"], session.key in alive
+    return told, summary.absent, member["state"]
 
 
 def test_all_views_of_a_session_agree_on_its_state() -> None:
@@ -67,57 +68,79 @@ def test_all_views_of_a_session_agree_on_its_state() -> None:
     client = server.guest()
     client.handshake(ext={"ack": True, "delivery": {"session": "joe/1"}})
     server.turn()
-    assert seen_by_all(server, client) == ("UNDEF", False, "here", False)
+    assert seen_by_all(server, client) == ("UNDEF", False, "here")
     connect(client)
-    assert seen_by_all(server, client) == ("ALIVE", False, "here", True)
+    assert seen_by_all(server, client) == ("ALIVE", False, "here")
     client.subscribe("/a")
     publish(server, 1)
     (event,) = client.connect(advice={"timeout": 0}, ext={"ack": 1}).events
     busy = {"seq": event["ext"]["delivery"]["seq"], "errorCode": "communication.printer"}
     client.connect(advice={"timeout": 0}, ext={"delivery": {"verdicts": [busy]}})
     server.turn()
-    assert seen_by_all(server, client) == ("POLLING", False, "here", False)
+    assert seen_by_all(server, client) == ("POLLING", False, "here")
     client.disconnect()
     server.turn()
-    assert seen_by_all(server, client) == ("UNDEF", True, "absent", False)
+    assert seen_by_all(server, client) == ("UNDEF", True, "absent")
     client = receiver(server)
     connect(client)
     server.advance(1.0)
-    assert seen_by_all(server, client) == ("ALIVE", False, "here", True)
+    assert seen_by_all(server, client) == ("ALIVE", False, "here")
     server.advance(15.0)
-    assert seen_by_all(server, client) == ("POLLING", True, "absent", False)
+    assert seen_by_all(server, client) == ("POLLING", True, "absent")
 
 
 def test_a_plain_session_is_alive_from_its_first_connect_on() -> None:
     server = server_of()
     client = server.guest()
     client.handshake()
-    assert seen_by_all(server, client) == ("UNDEF", False, "here", False)
+    assert seen_by_all(server, client) == ("UNDEF", False, "here")
     client.connect()
-    assert seen_by_all(server, client) == ("ALIVE", False, "here", True)
+    assert seen_by_all(server, client) == ("ALIVE", False, "here")
 
 
 def test_a_session_that_returns_is_alive_since_then() -> None:
     server = server_of()
-    receiver(server).disconnect()
+    client = receiver(server)
+    client.disconnect()
     server.advance(60.0)
-    assert value_of(server, "client/joe/1/?aliveSinceDate") == ""
-    back = value_of(server, "?serverTimestamp")
-    receiver(server)
+    assert since(server, client, ALIVE) is None
+    back = server.bayeux.state.node.now_ms()
+    client = receiver(server)
     server.advance(5.0)
-    assert value_of(server, "client/joe/1/?aliveSinceDate") == back
+    assert since(server, client, ALIVE) == back
 
 
-def test_a_session_without_a_dispatcher_has_been_alive_since_its_login() -> None:
+def test_a_session_without_a_dispatcher_has_been_alive_since_it_began() -> None:
     server = server_of()
-    session = server.connected().session
+    client = server.connected()
     server.advance(5.0)
-    began = value_of(server, f"{session.name}/?loginDate")
-    assert value_of(server, f"{session.name}/?aliveSinceDate") == began
-    server.bayeux.life.hold_back(session, "disk full", "ann", server.now)
+    began = created_ms(client.session)
+    assert since(server, client, ALIVE) == began
+    server.bayeux.life.hold_back(client.session, "disk full", "ann", server.now)
     server.advance(1.0)
-    assert value_of(server, f"{session.name}/?aliveSinceDate") == began
-    assert value_of(server, f"{session.name}/?pollingSinceDate") == ""
+    assert since(server, client, ALIVE) == began
+    assert since(server, client, POLLING) is None
+
+
+def test_the_accepted_publishes_of_a_session_are_counted() -> None:
+    server = server_of()
+    client, other = receiver(server), server.connected()
+    # The first waits for the store, which keeps it for joe/1; the second has no receiver.
+    for channel in ("/a", "/b"):
+        other.publish(channel, 1)
+        server.turn()
+    assert (other.session.published, client.session.published) == (2, 0)
+
+
+def test_a_refused_publish_is_not_counted() -> None:
+    server = server_of()
+    receiver(server)
+    other = server.connected()
+    other.publish("/*", 1)
+    server.keeper.outcome = PersistOutcome.REFUSED
+    other.publish("/a", 1)
+    server.turn()
+    assert other.session.published == 0
 
 
 def _relative(

@@ -14,7 +14,7 @@ does = st.one_of(
     # A message: its end, if it has one, its id and its priority.
     st.tuples(st.just("offer"), st.integers(0, 12), st.tuples(numbers, st.sampled_from([5, 5, 9]))),
     st.tuples(st.just("hand over"), st.sampled_from([-1, 0, 1, 3]), st.none()),
-    st.tuples(st.sampled_from(["give back", "settle", "take first"]), numbers, st.none()),
+    st.tuples(st.sampled_from(["give back", "settle"]), numbers, st.none()),
     st.tuples(st.just("expire"), st.integers(1, 30), st.none()),
 )
 
@@ -44,8 +44,6 @@ def test_expired_messages_leave_a_queue_in_the_order_of_their_expiry(
                 queue.give_back(number)
             case "settle":
                 queue.settle([*queue.in_flight(), *queue.returned][:number])
-            case "take first":
-                queue.take_first(number)
             case _:
                 now += 1
                 _expire(queue, now, number)
