@@ -19,7 +19,7 @@ from holdfast.settings import Settings
 from holdfast.store.address import Address
 from holdfast.store.connection import REMEDY, StoreUnavailable
 from holdfast.store.embedded import server_binary
-from holdfast.web import fast_lane
+from holdfast.web import aiohttp_parts
 
 _OLDEST = (3, 11)
 _TIMEOUT_S = 3.0
@@ -68,7 +68,7 @@ def _core() -> Check:
 
 def _aiohttp() -> Check:
     text = version("aiohttp")
-    if fast_lane.is_supported():
+    if aiohttp_parts.is_supported():
         return Check("aiohttp", True, text)
     advice = "not the tested version, so requests cost more: reinstall holdfast"
     return Check("aiohttp", None, f"{text}, {advice}")

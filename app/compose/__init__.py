@@ -38,7 +38,7 @@ from holdfast.extensions.timestamp import Timestamp
 from holdfast.extensions.timesync import TimeSync
 from holdfast.journal.writer import JournalWriter
 from holdfast.settings import Settings
-from holdfast.web import fast_lane
+from holdfast.web import aiohttp_parts
 from holdfast.web.admin.tokens import Tokens, TokensUnusable, open_tokens
 from holdfast.web.endpoint import Endpoint
 from holdfast.web.heads import Heads
@@ -139,7 +139,7 @@ def _warn(settings: Settings, addresses: ListenAddresses) -> None:
             "the administration is not served, because others can reach this server: set admin to "
             "an address for operators, such as 127.0.0.1:8081"
         )
-    if not fast_lane.is_supported():
+    if not aiohttp_parts.is_supported():
         log.warning(
             "fast_lane: not supported with this version of aiohttp; aiohttp handles all requests"
         )

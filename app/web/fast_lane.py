@@ -1,7 +1,7 @@
 """The fast lane: plain POSTs are answered inside `data_received`, without a task or a Request.
 
-This is the only module that uses private parts of aiohttp. `is_supported` checks that the installed
-version has them. If not, all requests use the aiohttp front end.
+This module and those of its base classes use private parts of aiohttp. `aiohttp_parts` checks that
+the installed version has them. If not, all requests use the aiohttp front end.
 
 A connection is in one of three states. *Free*: bytes go to aiohttp's parser, and a complete plain
 POST to a Bayeux path is answered at once or held. *Ordinary*: aiohttp handles what the parser
@@ -14,23 +14,19 @@ import asyncio
 from collections import deque
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
-import aiohttp
-from aiohttp import web, web_protocol
-from aiohttp.http import HttpRequestParser
-from aiohttp.http_exceptions import BadHttpMessage, HttpProcessingError
+from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.streams import EMPTY_PAYLOAD, StreamReader
-from aiohttp.web_protocol import RequestHandler
 
 from holdfast.bayeux.session import Exchange
 from holdfast.bayeux.wire.caller import NO_SPEAKER
 from holdfast.bayeux.wire.errors import ErrorReply, RequestRefused
 from holdfast.bayeux.wire.transports import ConnectionType
 from holdfast.bayeux.wire.unfit import malformed
-from holdfast.delivery.basics.notices import CUT
 from holdfast.delivery.messages.message import Event
-from holdfast.web.client_frames import ClientFrames
+from holdfast.web.aiohttp_parts import ErrInfo
 from holdfast.web.connection_limit import ConnectionLimit
 from holdfast.web.endpoint import (
     FIXED_HEADERS,
@@ -43,28 +39,14 @@ from holdfast.web.endpoint import (
 )
 from holdfast.web.heads import Heads, response
 from holdfast.web.known_head import KnownHead, learn
-from holdfast.web.odd_heads import is_odd
+from holdfast.web.odd_heads import checked
 from holdfast.web.origins import OriginTrust, speaker_kind_of
+from holdfast.web.socket_reading import SocketReading
 
-_SUPPORTED = "3.14."
-# The private parts of aiohttp's connection handler that this module uses.
-_PARTS = (
-    *("_buffer_paused", "_close", "_current_request", "_drain_helper", "_force_close"),
-    *("_keepalive_handle",),
-    *("_keepalive_timeout", "_loop", "_manager", "_max_msg_queue_size", "_message_tail"),
-    *("_messages", "_next_keepalive_close_time", "_parser", "_pause_reading_for_buffer"),
-    *("_reading_paused", "_resume_reading_for_buffer"),
-    *("_paused", "_payload_parser", "_process_keepalive", "_request_count", "_upgraded"),
-    *("_waiter", "finish_response", "handle_error", "set_parser"),
-)
-_ErrInfo: Any = getattr(web_protocol, "_ErrInfo", None)
 # How many bytes may arrive while a request is held. Only clients that pipeline send more.
 _MAX_SET_ASIDE = 64 * 1024
 # Memory that each piece takes besides its bytes.
 _PIECE = 64
-# How many bytes of a WebSocket are parsed in one turn of the event loop. A frame may have only six
-# bytes, and tens of thousands of frames take long.
-_SOCKET_PIECE = 16 * 1024
 _NO_CORS: Mapping[str, str] = {}
 _SUFFIXES = ("", "/", "/handshake", "/connect", "/subscribe", "/publish", "/disconnect")
 # Content types that need no parsing: JSON or text in UTF-8, or none at all.
@@ -82,34 +64,12 @@ _PLAIN_TYPES = frozenset(
 )
 
 
-def is_supported() -> bool:
-    """Return whether the installed aiohttp has the private parts that this module uses."""
-    return (
-        aiohttp.__version__.startswith(_SUPPORTED)
-        and all(hasattr(RequestHandler, name) for name in _PARTS)
-        and all(hasattr(StreamReader, name) for name in ("_buffer", "_eof"))
-        and hasattr(HttpRequestParser, "message_consumed")
-        and _ErrInfo is not None
-    )
-
-
-def _checked(message: Any) -> Any:
-    """Return the message, or the parser's error if its head is odd."""
-    if type(message) is _ErrInfo or not is_odd(message):
-        return message
-    return _ErrInfo(status=400, exc=BadHttpMessage("an odd head"), message="an odd head")
-
-
-class FastLane(RequestHandler):
-    """aiohttp's connection handler with a shortcut; also the carrier of its exchanges."""
+class FastLane(SocketReading):
+    """A connection with a shortcut past aiohttp's machinery; also the carrier of its exchanges."""
 
     __slots__ = (
         "_body",
         "_cors",
-        "_deadline",
-        "_endpoint",
-        "_exchange",
-        "_finished",
         "_heads",
         "_is_between",
         "_known",
@@ -120,33 +80,20 @@ class FastLane(RequestHandler):
         "_set_aside",
         "_size_aside",
         "_speaker",
-        "_stall",
         "_turn",
-        "_unheard",
-        "began_at",
-        "frames",
         "unused_since",
     )
 
     connection_type = ConnectionType.LONG_POLLING
 
     def __init__(self, lane: "FastLaneFactory", manager: web.Server, **kwargs: Any) -> None:
-        super().__init__(manager, **kwargs)
-        self._endpoint = lane.endpoint
+        super().__init__(lane.endpoint, manager, **kwargs)
         self._turn = lane.endpoint.turn
         self._heads = lane.heads
         self._paths = lane.paths
         self._room = lane.room
-        # The exchange that has not been answered yet.
-        self._exchange: Exchange | None = None
         # Requests that aiohttp has not answered yet, and the body of the last of them.
         self._ordinary = 0
-        # The WebSocket's frame reader, after an upgrade.
-        self.frames: ClientFrames | None = None
-        # Bytes of the WebSocket that wait for a later turn.
-        self._unheard = b""
-        # The number of its whole messages when the unfinished one began.
-        self._finished = 0
         self._body: StreamReader = EMPTY_PAYLOAD
         # Bytes set aside, in the pieces in which they arrived: how aiohttp reads the bytes after a
         # refused upgrade depends on the pieces.
@@ -154,10 +101,6 @@ class FastLane(RequestHandler):
         self._size_aside = 0
         # When the connection was made; None once it has sent a further request.
         self.unused_since: float | None = lane.endpoint.clock()
-        # When the first byte of the unfinished request arrived.
-        self.began_at: float | None = None
-        self._deadline: asyncio.TimerHandle | None = None
-        self._stall: asyncio.TimerHandle | None = None
         # The content of the last head, and the last two heads, to recognise repeats.
         self._speaker = NO_SPEAKER
         self._cors = _NO_CORS
@@ -246,7 +189,7 @@ class FastLane(RequestHandler):
         try:
             messages, upgraded, tail = self._parser.feed_data(data)
         except HttpProcessingError as error:
-            info = _ErrInfo(status=400, exc=error, message=error.message)
+            info = ErrInfo(status=400, exc=error, message=error.message)
             messages, upgraded, tail = [(info, EMPTY_PAYLOAD)], False, b""
         if len(messages) == 1 and not upgraded and not self._ordinary:
             message, payload = messages[0]
@@ -272,7 +215,7 @@ class FastLane(RequestHandler):
         """Return whether this is a complete plain POST; aiohttp handles all other requests."""
         if type(payload) is not StreamReader or not payload._eof or len(payload._buffer) != 1:
             return False
-        if type(message) is _ErrInfo or message.method != "POST" or message.path not in self._paths:
+        if type(message) is ErrInfo or message.method != "POST" or message.path not in self._paths:
             return False
         if message.should_close or message.chunked or message.compression or message.upgrade:
             return False
@@ -327,56 +270,6 @@ class FastLane(RequestHandler):
 
     # The aiohttp front end
 
-    def set_parser(self, parser: Any, data_received_cb: Any = None) -> None:
-        endpoint = self._endpoint
-        options, headers = endpoint.options, cast("Any", self._current_request).headers
-        network = options.peers.caller(headers, self.transport).network
-        self.frames = ClientFrames(parser, options.max_request_size, endpoint.intake, network)
-        tail, self._message_tail = self._message_tail, b""
-        super().set_parser(cast("Any", self.frames), data_received_cb)
-        if tail:
-            self._hear(tail)
-
-    def _hear(self, data: bytes) -> None:
-        """Parse a WebSocket's bytes, one piece per turn; reading is paused until all are parsed."""
-        if not self._unheard:
-            if len(data) <= _SOCKET_PIECE:
-                super().data_received(data)
-                self._watch_frames()
-                return
-            super()._pause_reading_for_buffer()
-            if not self._reading_paused:
-                self._loop.call_soon(self._hear_more)
-        self._unheard += data
-
-    def _hear_more(self) -> None:
-        piece, self._unheard = self._unheard[:_SOCKET_PIECE], self._unheard[_SOCKET_PIECE:]
-        if piece:
-            super().data_received(piece)
-            self._watch_frames()
-        if not self._unheard:
-            self._resume_reading_for_buffer()
-        elif not self._reading_paused:
-            self._loop.call_soon(self._hear_more)
-
-    def _watch_frames(self) -> None:
-        """Limit the time of an unfinished frame, or message of several."""
-        frames = self.frames
-        if frames is None:
-            return
-        if self.began_at is not None and not (
-            frames.is_unfinished and frames.finished == self._finished
-        ):
-            self._finish_reading()
-        if frames.is_unfinished:
-            self._finished = frames.finished
-            self._start_reading()
-
-    def resume_reading(self, resume_parser: bool = True) -> None:
-        super().resume_reading(resume_parser)
-        if self._unheard:
-            self._loop.call_soon(self._hear_more)
-
     def keep_place(self) -> None:
         """Never evict this connection: its client is an operator."""
         self._room.keep(self)
@@ -385,7 +278,7 @@ class FastLane(RequestHandler):
         """Do what `RequestHandler.data_received` does with the parser's results."""
         for message, payload in messages:
             self._request_count += 1
-            self._messages.append((_checked(message), payload))
+            self._messages.append((checked(message), payload))
         if messages:
             self._room.hear(self)
             self._ordinary += len(messages)
@@ -435,29 +328,7 @@ class FastLane(RequestHandler):
             # The parser stops by itself. The transport keeps reading, so that its end is seen.
             self._buffer_paused = True
 
-    # Timeouts
-
-    def _start_reading(self) -> None:
-        """Start the timeout of a request that has begun."""
-        if self.began_at is None:
-            self.began_at = self._loop.time()
-            due = self.began_at + self._endpoint.options.request_timeout_s
-            self._deadline = self._loop.call_at(due, self._time_out)
-
-    def _finish_reading(self) -> None:
-        self.began_at = None
-        if self._deadline is not None:
-            self._deadline.cancel()
-            self._deadline = None
-
-    def _time_out(self) -> None:
-        self._deadline = None
-        self._endpoint.endings.add(self._end_reading)
-
-    def _end_reading(self) -> None:
-        if self._deadline is not None or self.began_at is None:
-            # In the meantime the request was completed, or the connection was lost.
-            return
+    def _end_unfinished(self) -> None:
         if self.frames is not None:
             self._time_out_frames(self.frames)
         elif not self._ordinary:
@@ -465,37 +336,6 @@ class FastLane(RequestHandler):
             if self._body.is_eof():
                 self._refuse(RequestRefused(ErrorReply.REQUEST_TIMEOUT))
             self.force_close()
-
-    def _time_out_frames(self, frames: ClientFrames) -> None:
-        self.began_at = None
-        if self._unheard or self._reading_paused:
-            # The rest may be here already.
-            self._start_reading()
-        elif frames.is_unfinished:
-            frames.time_out()
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        super().connection_made(transport)
-        limit_s = min(self._keepalive_timeout, self._endpoint.options.request_timeout_s)
-        self._next_keepalive_close_time = due = self._loop.time() + limit_s
-        if self._keepalive_handle is not None:
-            # The first request must arrive within the time that every request has.
-            self._keepalive_handle.cancel()
-            self._keepalive_handle = self._loop.call_at(due, self._process_keepalive)
-
-    def _process_keepalive(self) -> None:
-        self._keepalive_handle = None
-        self._endpoint.endings.add(self._end_silence)
-
-    def _end_silence(self) -> None:
-        if self._keepalive_handle is not None:
-            # aiohttp has restarted the time.
-            return
-        if self._exchange is None and self.began_at is None:
-            super()._process_keepalive()
-            return
-        later = self._loop.time() + self._keepalive_timeout
-        self._keepalive_handle = self._loop.call_at(later, self._process_keepalive)
 
     # Outgoing responses
 
@@ -545,15 +385,8 @@ class FastLane(RequestHandler):
             return bool(self._set_aside)
         return bool(self._unheard) or self.frames.has_unheard
 
-    def pause_writing(self) -> None:
-        super().pause_writing()
-        if self.transport is not None:
-            timeout_s = self._endpoint.options.write_timeout_s
-            self._stall = self._loop.call_later(timeout_s, self._give_up, self.transport)
-
     def resume_writing(self) -> None:
         super().resume_writing()
-        self._end_stall()
         if self._set_aside:
             self._take_up()
 
@@ -569,31 +402,9 @@ class FastLane(RequestHandler):
             self.transport.set_write_buffer_limits(0)
             await self._drain_helper()
 
-    def _give_up(self, transport: asyncio.Transport) -> None:
-        self._stall = None
-        self._endpoint.endings.add(partial(self._cut_off, transport))
-
-    def _cut_off(self, transport: asyncio.Transport) -> None:
-        """Abort, unless the client reads again: closing would wait until it has read everything."""
-        if self._paused and self._stall is None:
-            self._note_cut("the client does not read")
-            transport.abort()
-
-    def _note_cut(self, reason: str) -> None:
-        session = None if self._exchange is None else self._exchange.session
-        key = "(none)" if session is None else session.key
-        self._endpoint.bayeux.state.notices.report(CUT, key, reason)
-
-    def _end_stall(self) -> None:
-        if self._stall is not None:
-            self._stall.cancel()
-            self._stall = None
-
     def connection_lost(self, exc: BaseException | None) -> None:
         super().connection_lost(exc)
         self._room.leave(self)
-        self._end_stall()
-        self._finish_reading()
         self._set_aside, self._size_aside = None, 0
         self._unheard = b""
         exchange, self._exchange = self._exchange, None

@@ -9,9 +9,10 @@ from aiohttp.http_exceptions import HttpProcessingError
 
 from holdfast.web.acceptor import Acceptor
 from holdfast.web.addresses import Address, SocketFile
+from holdfast.web.aiohttp_parts import is_supported
 from holdfast.web.connection_limit import ConnectionLimit, NoConnectionLimit
 from holdfast.web.endpoint import Endpoint
-from holdfast.web.fast_lane import FastLane, FastLaneFactory, is_supported
+from holdfast.web.fast_lane import FastLane, FastLaneFactory
 from holdfast.web.heads import Heads
 
 if TYPE_CHECKING:

@@ -3,6 +3,10 @@
 import re
 from typing import Any
 
+from aiohttp.http_exceptions import BadHttpMessage
+
+from holdfast.web.aiohttp_parts import ErrInfo
+
 # aiohttp encodes or repeats these headers, so they must be ASCII.
 _REPEATED = ("Expect", "Sec-WebSocket-Key", "Sec-WebSocket-Version", "Sec-WebSocket-Protocol")
 _DATES = ("If-Modified-Since", "If-Unmodified-Since", "If-Range")
@@ -26,3 +30,10 @@ def is_odd(message: Any) -> bool:  # noqa: ANN401 - as aiohttp's parser gives it
                 return True
     path: str = message.url.path
     return path.startswith(_FILES) and len(path.encode(errors="surrogatepass")) > _LONGEST_NAME
+
+
+def checked(message: Any) -> Any:  # noqa: ANN401
+    """Return the message, or the parser's error if its head is odd."""
+    if type(message) is ErrInfo or not is_odd(message):
+        return message
+    return ErrInfo(status=400, exc=BadHttpMessage("an odd head"), message="an odd head")

@@ -34,7 +34,7 @@ PYTHON = """
 """
 # or what others have named so: formats, protocols, programs, units.
 FOREIGN = """
-    arrow bayeux cli cookie deflate delta duck duckdb gzip host html http java json ms n
+    aiohttp arrow bayeux cli cookie deflate delta duck duckdb gzip host html http java json ms n
     ndjson openapi p python resp socket spark toml url websocket xmsg
 """
 

@@ -11,9 +11,10 @@ import pytest
 from aiohttp.web_protocol import RequestHandler
 
 from holdfast.web import listener
+from holdfast.web.aiohttp_parts import _PARTS, is_supported
 from holdfast.web.client_frames import ClientFrames
 from holdfast.web.endpoint import WebOptions
-from holdfast.web.fast_lane import _PARTS, FastLane, is_supported
+from holdfast.web.fast_lane import FastLane
 from tests.abuse.attacker import frame
 from tests.web.requests import (
     CONNECT,
@@ -253,18 +254,22 @@ def test_the_fast_lane_is_closed_if_a_part_of_aiohttp_that_it_uses_is_missing(
     for name, part in [
         ("_PARTS", [*_PARTS, "_new"]),
         ("HttpRequestParser", str),
-        ("_ErrInfo", None),
+        ("ErrInfo", None),
     ]:
         with monkeypatch.context() as changed:
-            changed.setattr(f"holdfast.web.fast_lane.{name}", part)
+            changed.setattr(f"holdfast.web.aiohttp_parts.{name}", part)
             assert not is_supported()
     monkeypatch.setattr(aiohttp, "__version__", "3.15.0")
     assert not is_supported()
 
 
 def test_every_used_part_of_aiohttps_handler_is_checked_for() -> None:
-    used = set(re.findall(r"\bself\.(_\w+)", inspect.getsource(FastLane)))
-    theirs = {name for name in used | set(vars(FastLane)) if hasattr(RequestHandler, name)}
+    ours = FastLane.__mro__[: FastLane.__mro__.index(RequestHandler)]
+    used = {name for each in ours for name in vars(each)}
+    for each in ours:
+        used |= {*re.findall(r"(?:\bself|super\(\))\.(_\w+)", inspect.getsource(each))}
+    assert {"_keepalive_handle", "_reading_paused", "_waiter"} <= used
+    theirs = {name for name in used if hasattr(RequestHandler, name)}
     private = {name for name in theirs if name.startswith("_") and not name.startswith("__")}
     assert private <= set(_PARTS)
 

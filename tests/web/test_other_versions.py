@@ -9,7 +9,7 @@ import pytest
 
 from holdfast.compose import serving
 from holdfast.settings import Settings
-from holdfast.web import fast_lane
+from holdfast.web import aiohttp_parts, fast_lane
 from tests.abuse.attacker import HANDSHAKE
 from tests.serving import ROOT
 
@@ -29,11 +29,11 @@ def test_the_minor_version_says_whether_the_fast_lane_is_open(
     version: str, is_supported: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(aiohttp, "__version__", version)
-    assert fast_lane.is_supported() is is_supported
+    assert aiohttp_parts.is_supported() is is_supported
 
 
 def test_the_version_that_is_installed_is_supported_and_pinned() -> None:
-    assert fast_lane.is_supported()
+    assert aiohttp_parts.is_supported()
     assert '"aiohttp<3.15"' in (ROOT / "pyproject.toml").read_text()
 
 

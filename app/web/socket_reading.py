@@ -1,0 +1,86 @@
+"""How the bytes of a WebSocket are read: a piece in each turn, and frames within a time limit."""
+
+from typing import Any, Final, cast
+
+from aiohttp import web
+
+from holdfast.web.client_frames import ClientFrames
+from holdfast.web.connection_times import TimedConnection
+from holdfast.web.endpoint import Endpoint
+
+# How many bytes of a WebSocket are parsed in one turn of the event loop. A frame may have only six
+# bytes, and tens of thousands of frames take long.
+_PIECE: Final = 16 * 1024
+
+
+class SocketReading(TimedConnection):
+    """A connection that reads frames after an upgrade."""
+
+    __slots__ = ("_finished", "_unheard", "frames")
+
+    def __init__(self, endpoint: Endpoint, manager: web.Server, **kwargs: Any) -> None:
+        super().__init__(endpoint, manager, **kwargs)
+        # The WebSocket's frame reader, after an upgrade.
+        self.frames: ClientFrames | None = None
+        # Bytes of the WebSocket that wait for a later turn.
+        self._unheard = b""
+        # The number of its whole messages when the unfinished one began.
+        self._finished = 0
+
+    def set_parser(self, parser: Any, data_received_cb: Any = None) -> None:
+        endpoint = self._endpoint
+        options, headers = endpoint.options, cast("Any", self._current_request).headers
+        network = options.peers.caller(headers, self.transport).network
+        self.frames = ClientFrames(parser, options.max_request_size, endpoint.intake, network)
+        tail, self._message_tail = self._message_tail, b""
+        super().set_parser(cast("Any", self.frames), data_received_cb)
+        if tail:
+            self._hear(tail)
+
+    def _hear(self, data: bytes) -> None:
+        """Parse a WebSocket's bytes, one piece per turn; reading is paused until all are parsed."""
+        if not self._unheard:
+            if len(data) <= _PIECE:
+                super().data_received(data)
+                self._watch_frames()
+                return
+            super()._pause_reading_for_buffer()
+            if not self._reading_paused:
+                self._loop.call_soon(self._hear_more)
+        self._unheard += data
+
+    def _hear_more(self) -> None:
+        piece, self._unheard = self._unheard[:_PIECE], self._unheard[_PIECE:]
+        if piece:
+            super().data_received(piece)
+            self._watch_frames()
+        if not self._unheard:
+            self._resume_reading_for_buffer()
+        elif not self._reading_paused:
+            self._loop.call_soon(self._hear_more)
+
+    def _watch_frames(self) -> None:
+        """Limit the time of an unfinished frame, or message of several."""
+        frames = self.frames
+        if frames is None:
+            return
+        if self.began_at is not None and not (
+            frames.is_unfinished and frames.finished == self._finished
+        ):
+            self._finish_reading()
+        if frames.is_unfinished:
+            self._finished = frames.finished
+            self._start_reading()
+
+    def resume_reading(self, resume_parser: bool = True) -> None:
+        super().resume_reading(resume_parser)
+        if self._unheard:
+            self._loop.call_soon(self._hear_more)
+
+    def _time_out_frames(self, frames: ClientFrames) -> None:
+        self.began_at = None
+        if self._unheard or self._reading_paused:
+            # The rest may be here already.
+            self._start_reading()
+        elif frames.is_unfinished:
+            frames.time_out()
