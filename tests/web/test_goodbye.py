@@ -10,7 +10,7 @@ import pytest
 
 from holdfast.compose import serving
 from holdfast.settings import Settings
-from holdfast.web import websocket
+from holdfast.web import open_socket
 from tests.abuse.attacker import HANDSHAKE
 
 CONNECT = {"channel": "/meta/connect", "connectionType": "websocket"}
@@ -20,7 +20,7 @@ CONNECT = {"channel": "/meta/connect", "connectionType": "websocket"}
 async def socket(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[aiohttp.ClientWebSocketResponse]:
-    monkeypatch.setattr(websocket, "_GOODBYE_S", 1.0)
+    monkeypatch.setattr(open_socket, "_GOODBYE_S", 1.0)
     given: dict[str, Any] = {
         "port": 0,
         "data": tmp_path,

@@ -1,0 +1,253 @@
+"""One open WebSocket: it carries everything of a session in both directions."""
+
+import asyncio
+import struct
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING
+
+from aiohttp import web
+
+from holdfast.bayeux.session import Exchange
+from holdfast.bayeux.wire.caller import Speaker
+from holdfast.bayeux.wire.errors import RequestRefused
+from holdfast.bayeux.wire.transports import ConnectionType
+from holdfast.delivery.basics.notices import CLOSED
+from holdfast.delivery.messages.message import Event
+from holdfast.web.endpoint import Endpoint
+
+if TYPE_CHECKING:
+    from holdfast.bayeux.session import Session
+
+_TEXT = 0x81
+# How long a client may take to close its socket after its session has ended.
+_GOODBYE_S = 1.0
+
+
+def _knows_none() -> bool:
+    return False
+
+
+def frame(payload: bytes) -> bytes:
+    """Return a server's text frame: never masked, so all receivers can share the bytes."""
+    size = len(payload)
+    if size < 126:
+        return struct.pack("!BB", _TEXT, size) + payload
+    if size < 65536:
+        return struct.pack("!BBH", _TEXT, 126, size) + payload
+    return struct.pack("!BBQ", _TEXT, 127, size) + payload
+
+
+class Socket:
+    """One open socket: carrier of its exchanges, pipe of its session.
+
+    Frames are written directly to the transport. aiohttp opens, reads and closes the socket.
+    """
+
+    __slots__ = (
+        "_bayeux",
+        "_begun",
+        "_clock",
+        "_coalescer",
+        "_draining",
+        "_ending",
+        "_flush",
+        "_hang_up",
+        "_has_unread",
+        "_is_closed",
+        "_loop",
+        "_messages_per_frame",
+        "_protocol",
+        "_scheduler",
+        "_unfinished",
+        "expecting",
+        "heard",
+        "session",
+        "speaker",
+    )
+
+    connection_type = ConnectionType.WEBSOCKET
+
+    def __init__(
+        self,
+        request: web.Request,
+        endpoint: Endpoint,
+        speaker: Speaker,
+        *,
+        flush: Callable[[], Awaitable[None]],
+        hang_up: Callable[["Socket"], Awaitable[object]],
+    ) -> None:
+        self.speaker = speaker
+        self.session: Session | None = None
+        self._clock, self._scheduler = endpoint.clock, endpoint.scheduler
+        # When it was opened, or last received a message of a living session.
+        self.heard = self._clock()
+        # Python asks the kernel for its process id whenever it looks up the running loop.
+        self._loop = asyncio.get_running_loop()
+        # Needed for every message, and two attribute lookups away in the request.
+        self._protocol = request.protocol
+        # Connections that only aiohttp reads do not know.
+        self._has_unread: Callable[[], bool] = getattr(self._protocol, "has_unread", _knows_none)
+        self._bayeux, self._coalescer = endpoint.bayeux, endpoint.coalescer
+        self._messages_per_frame = endpoint.options.ws_messages_per_frame
+        # Whether a close frame was sent, after which nothing may follow.
+        self._is_closed = False
+        self._flush = flush
+        self._hang_up = hang_up
+        # The outcome of a message that was taken and is unfinished.
+        self._begun: asyncio.Future[RequestRefused | None] | None = None
+        # The outcome of the last message that took more than a turn.
+        self._unfinished: asyncio.Future[RequestRefused | None] | None = None
+        self._draining: asyncio.Task[None] | None = None
+        self._ending: asyncio.Task[None] | None = None
+        # Closes the socket if it names no session in time.
+        self.expecting: asyncio.TimerHandle | None = None
+
+    def take(self, body: bytes) -> bool:
+        """Handle a message at once. If it is unfinished, returns False, and `handle` must continue.
+
+        Call it only while no other message is being handled.
+        """
+        if self.is_draining():
+            return False
+        self._begun = self._begin(body)
+        return self._begun is None
+
+    async def handle(self, body: bytes) -> RequestRefused | None:
+        """Handle a message; returns when it is done, so the socket's messages stay in order."""
+        begun, self._begun = self._begun, None
+        outcome = begun or self._begin(body)
+        if outcome is None:
+            return None
+        # The request continues even if this waiter is cancelled.
+        refused = await asyncio.shield(outcome)
+        self._note_heard()
+        return refused
+
+    def _begin(self, body: bytes) -> "asyncio.Future[RequestRefused | None] | None":
+        """Handle a message as far as possible; returns its outcome, or None if it is done."""
+        exchange = Exchange(self, self.speaker, self)
+        rest = failed = None
+        try:
+            rest = self._scheduler.receive(body, exchange)
+        except RequestRefused as refused:
+            failed = refused
+        except BaseException:
+            failed = self._scheduler.fail(exchange)
+        self._note_heard()
+        if rest is None and failed is None:
+            return None
+        outcome: asyncio.Future[RequestRefused | None] = self._loop.create_future()
+        if rest is None:
+            outcome.set_result(failed)
+        else:
+            rest.done = outcome.set_result
+            self._unfinished = outcome
+        return outcome
+
+    def _note_heard(self) -> None:
+        if self.session is not None and not self.session.is_gone:
+            self.heard = self._clock()
+
+    def is_busy(self) -> bool:
+        """Return whether the client has sent data that is not handled yet."""
+        outcome = self._unfinished
+        return (outcome is not None and not outcome.done()) or self.has_unread()
+
+    def is_idle(self, *, since: float) -> bool:
+        """Return whether no living session has sent a message since then."""
+        return self.heard < since and not self.is_busy()
+
+    def answer(self, exchange: Exchange, messages: Sequence[Event]) -> bool:
+        if exchange.is_superseded:
+            # The client no longer waits for this reply: it has sent another connect since.
+            return False
+        replies = frame(b"[" + b",".join(exchange.replies) + b"]")
+        if not messages:
+            return self._write(replies)
+        frames = self._frames(messages)
+        return self._write(replies + frames if exchange.replies_first else frames + replies)
+
+    def push(self, messages: Sequence[Event]) -> bool:
+        return self._write(self._frames(messages))
+
+    def is_draining(self) -> bool:
+        if not self._protocol.writing_paused or self._protocol.transport is None:
+            return False
+        if self._draining is None:
+            # The caller relies on being notified when the transport has drained.
+            self._draining = self._loop.create_task(self._drain())
+        return True
+
+    def has_unread(self) -> bool:
+        return self._has_unread()
+
+    def is_lost(self) -> bool:
+        transport = self._protocol.transport
+        return self._is_closed or transport is None or transport.is_closing()
+
+    async def drained(self) -> None:
+        """Wait until the client has read enough or is gone."""
+        if self._draining is not None:
+            await self._draining
+
+    def note_close(self, code: int, reason: str) -> None:
+        """Log that the server closes the socket."""
+        key = "(none)" if self.session is None else self.session.key
+        self._bayeux.state.notices.report(CLOSED, key, f"{code:d}: {reason}")
+
+    def end(self) -> None:
+        # A cometd.js whose first connect crossed this close would keep its socket forever.
+        if self.session is None:
+            return
+        if self._ending is not None:
+            # An earlier session of this socket has ended, too.
+            self._ending.cancel()
+        self._ending = self._loop.create_task(self._end(self.session))
+
+    def close(self) -> None:
+        """Stop sending."""
+        self._is_closed = True
+
+    def leave(self) -> None:
+        """Stop waiting, because the connection is lost."""
+        for waiting in (self._draining, self._ending, self.expecting):
+            if waiting is not None:
+                waiting.cancel()
+
+    async def _end(self, session: "Session") -> None:
+        await asyncio.sleep(_GOODBYE_S)
+        self._ending = None
+        if self.session is session:
+            await self._hang_up(self)
+
+    async def _drain(self) -> None:
+        try:
+            await self._flush()
+        except ConnectionError:
+            return
+        finally:
+            self._draining = None
+        self._bayeux.drained(self)
+
+    def _write(self, frames: bytes) -> bool:
+        transport = self._protocol.transport
+        if self._is_closed or transport is None or transport.is_closing():
+            return False
+        self._coalescer.write(transport, frames)
+        return True
+
+    def _frames(self, messages: Sequence[Event]) -> bytes:
+        if self._messages_per_frame == 1:
+            if len(messages) == 1:
+                return messages[0].frame or _frame_once(messages[0])
+            return b"".join([message.frame or _frame_once(message) for message in messages])
+        step = self._messages_per_frame if self._messages_per_frame > 0 else max(1, len(messages))
+        chunks = [messages[start : start + step] for start in range(0, len(messages), step)]
+        return b"".join(
+            [frame(b"[" + b",".join([m.wire for m in chunk]) + b"]") for chunk in chunks]
+        )
+
+
+def _frame_once(message: Event) -> bytes:
+    message.frame = frame(b"[" + message.wire + b"]")
+    return message.frame
