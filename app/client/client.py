@@ -2,15 +2,12 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from ssl import SSLContext
 from types import TracebackType
-from typing import Any, Literal, Self, Unpack
-from uuid import uuid4
+from typing import Any, Self
 
 import aiohttp
-import orjson
 
 from holdfast.client.address import Address
 from holdfast.client.conversation import Conversation
@@ -25,18 +22,11 @@ from holdfast.client.inbox import Inbox
 from holdfast.client.life import ClientState, WrongUse
 from holdfast.client.messages import Message
 from holdfast.client.outbox import Outbox
-from holdfast.client.outgoing import Outgoing, Repeat
-from holdfast.client.posting import Posting
 from holdfast.client.publish_options import (
-    Destination,
-    PublishOptions,
-    publish_ext,
     subscribe_ext,
-    takes_keys,
 )
-from holdfast.client.publish_reply import PublishReply
-from holdfast.client.requests import Requests
 from holdfast.client.responding import Responder
+from holdfast.client.sender import Sender
 from holdfast.client.subscriptions import Callback, NewSubscription
 from holdfast.client.transport_choice import LONG_POLLING, WEBSOCKET, TransportChoice
 from holdfast.client.wire import LOGIN, Json, part_of
@@ -44,7 +34,7 @@ from holdfast.client.wire import LOGIN, Json, part_of
 _log = logging.getLogger(__name__)
 
 
-class Client:
+class Client(Sender):
     """A client of Holdfast, or of another Bayeux server.
 
     It connects when it is entered, and from then on keeps its session: after a lost connection it
@@ -94,6 +84,7 @@ class Client:
             longest_pause_s: The longest pause between two attempts to connect.
             on_state: Called with each new state. An exception is logged.
         """
+        super().__init__(outbox, longest_pause_s=longest_pause_s)
         self._address = Address(url)
         self._max_queue = max_queue
         self._choice = TransportChoice(transports)
@@ -102,12 +93,9 @@ class Client:
         self._connector = connector
         self._connect_timeout_s = connect_timeout_s
         self._close_timeout_s = close_timeout_s
-        self._longest_pause_s = longest_pause_s
         self._on_state = on_state
         self._http: aiohttp.ClientSession | None = None
-        self._conversation: Conversation | None = None
         self._inbox = Inbox(self._send, self._settled)
-        self._requests = Requests(self._send)
         self._handshakes = Handshakes(
             session=session,
             terms=terms,
@@ -117,9 +105,6 @@ class Client:
             requests=self._requests,
         )
         self._has_token = token is not None
-        self._outbox = outbox
-        # The task that sends the messages of the outbox, while there are any.
-        self._posting: asyncio.Task[None] | None = None
         self._session_name: str | None = None
         self._is_resumed = False
         self._lost_subscriptions: tuple[str, ...] = ()
@@ -277,130 +262,6 @@ class Client:
         if self._conversation is not None:
             self._conversation.settled()
 
-    # Sending
-
-    async def publish(
-        self,
-        channel: str,
-        data: Any,  # noqa: ANN401
-        *,
-        key: str | None = None,
-        priority: int | None = None,
-        persistent: bool | None = None,
-        lifetime_s: float | None = None,
-        properties: Mapping[str, Any] | None = None,
-        destinations: Sequence[Destination] | None = None,
-        qos: Mapping[str, Any] | None = None,
-    ) -> PublishReply:
-        """Publish a message; return when the server has accepted it.
-
-        Without a connection it waits. Messages that are published meanwhile, or in the same turn
-        of the event loop, go together. Raises `ReplyError` if the server refuses the message, and
-        `ConnectionLost` if it cannot be known whether it was accepted. With a `key`, a
-        server that knows keys gets it again until that is known, and delivers it once; if the
-        server fails on it five times, the client gives it up.
-
-        Args:
-            channel: Such as `/orders/new`.
-            data: Anything that JSON can hold.
-            key: Names the message; of several messages with the same key, the server delivers one.
-            priority: 0 to 9; messages with a higher priority overtake others that wait.
-            persistent: Whether the message survives a restart of the server.
-            lifetime_s: How long it is worth delivering.
-            properties: Names and values for receivers.
-            destinations: Sessions or subjects, such as `joe/1` or `joe`, that it is for.
-            qos: Further options of `ext.delivery`.
-        """
-        ext = publish_ext(
-            key=key,
-            priority=priority,
-            persistent=persistent,
-            lifetime_s=lifetime_s,
-            properties=properties,
-            destinations=destinations,
-            qos=qos,
-        )
-        message: Json = {"channel": channel, "data": data, "ext": ext}
-        repeat = Repeat.NEVER if key is None else Repeat.BY_KEY
-        reply = await self._send(message, repeat=repeat).reply
-        return PublishReply.of(reply)
-
-    async def post(
-        self,
-        channel: str,
-        data: Any,  # noqa: ANN401
-        **options: Unpack[PublishOptions],
-    ) -> None:
-        """Put a message into the outbox; return when it is in the file.
-
-        It is sent in its turn as soon as the server can be reached, by this client or by the next
-        one with the same outbox, and again until the server says that it was accepted. Each
-        message has a `key`, by which the server recognises repeats, if the session has a name or
-        the client logs in. Takes the arguments of `publish`. Raises `OutboxFull`.
-        """
-        if self._outbox is None:
-            raise WrongUse("a client needs an outbox to post: Client(..., outbox=Outbox(path))")
-        if takes_keys(channel):
-            options.setdefault("key", uuid4().hex)
-        self._outbox.add({"channel": channel, "data": data, "ext": publish_ext(**options)})
-        self._start_posting(self._outbox)
-
-    def _start_posting(self, outbox: Outbox) -> None:
-        if self._posting is None or self._posting.done():
-            posting = Posting(outbox, self._send, longest_pause_s=self._longest_pause_s)
-            self._posting = self._inbox.run(posting.send_all())
-
-    async def request(
-        self,
-        channel: str,
-        data: Any,  # noqa: ANN401
-        *,
-        timeout_s: float = 10.0,
-        mode: Literal["first", "one"] = "first",
-        mime: str | None = None,
-        destinations: Sequence[Destination] | None = None,
-        qos: Mapping[str, Any] | None = None,
-    ) -> Message:
-        """Publish a request; return the reply.
-
-        Raises `RequestFailed` if there is none: its `code` and `text` are 404 `no_responders`,
-        408 `timeout`, 500 `responder_error` with the responder's `refusal`, or what the server
-        says of a request that it does not accept. 402 `session_lost` means that the session
-        ended meanwhile.
-
-        Args:
-            channel: Such as `/prices/ask`.
-            data: Anything that JSON can hold.
-            timeout_s: How long to wait for the reply.
-            mode: `first` asks all receivers for the first reply, `one` asks one receiver.
-            mime: The media type of the data, if they are not plain JSON.
-            destinations: Sessions or subjects, such as `joe/1` or `joe`, that are asked.
-            qos: Further options of `ext.delivery`.
-        """
-        ext = publish_ext(mime=mime, destinations=destinations, qos=qos)
-        replies = await self._requests.ask(channel, data, ext, timeout_s, mode=mode, collects=False)
-        return replies[0]
-
-    # The name that xMsg has for it.
-    sync_publish = request
-
-    async def request_all(
-        self,
-        channel: str,
-        data: Any,  # noqa: ANN401
-        *,
-        timeout_s: float = 10.0,
-        mime: str | None = None,
-        destinations: Sequence[Destination] | None = None,
-        qos: Mapping[str, Any] | None = None,
-    ) -> Sequence[Message]:
-        """Publish a request; return the replies of all receivers that answer within the timeout.
-
-        Takes the arguments of `request`, and raises `RequestFailed` if there is no reply.
-        """
-        ext = publish_ext(mime=mime, destinations=destinations, qos=qos)
-        return await self._requests.ask(channel, data, ext, timeout_s, mode="all", collects=True)
-
     def respond(
         self,
         channel: str,
@@ -419,26 +280,8 @@ class Client:
         responder = Responder(callback, self._send, self._inbox.finished)
         return self.subscribe(channel, responder, filter=filter, qos=qos)
 
-    def _send(self, message: Json, *, repeat: Repeat, goes_first: bool = False) -> Outgoing:
-        # Data that JSON cannot hold is this caller's error: find it before others' messages join.
-        size = len(orjson.dumps(message))
-        return self._opened().send(message, repeat=repeat, size=size, goes_first=goes_first)
-
-    @asynccontextmanager
-    async def batch(self) -> AsyncIterator[None]:
-        """Send what is published or subscribed inside together, when the block ends.
-
-        Await nothing inside that needs a reply; begin it with `asyncio.create_task`, or with
-        `asyncio.gather` outside of a batch.
-        """
-        conversation = self._opened()
-        conversation.pause_sending()
-        try:
-            yield
-            # Tasks that were created inside get to their messages.
-            await asyncio.sleep(0)
-        finally:
-            conversation.resume_sending()
+    def _run(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        return self._inbox.run(work)
 
     # For the conversation
 
@@ -484,8 +327,3 @@ class Client:
         if end and self._inbox.settling.has_verdicts:
             ext["delivery"] = {**ext.get("delivery", {}), "end": True}
         return ext
-
-    def _opened(self) -> Conversation:
-        if self._conversation is None:
-            raise WrongUse("enter the client first: async with Client(...) as client")
-        return self._conversation

@@ -15,7 +15,8 @@ from holdfast.client.life import ClientInput, ClientState, next_state
 from holdfast.client.long_polling import LongPolling
 from holdfast.client.outgoing import Outgoing, OutgoingQueue, Repeat
 from holdfast.client.pacing import Pacing, Step
-from holdfast.client.settling import SentVerdicts, Settling
+from holdfast.client.reporting import Reporting
+from holdfast.client.settling import Settling
 from holdfast.client.transport_choice import TransportChoice
 from holdfast.client.transports import (
     NoReply,
@@ -26,17 +27,12 @@ from holdfast.client.transports import (
     Transport,
 )
 from holdfast.client.websocket import CannotOpen, WebSocket
-from holdfast.client.wire import CONNECT, DISCONNECT, HANDSHAKE, VERDICTS, Json, part_of
+from holdfast.client.wire import CONNECT, DISCONNECT, HANDSHAKE, Json, part_of
 
-# The next connect acknowledges messages whose callbacks need no longer than this, without a verdict
-# on each.
-_ACK_DELAY_S = 0.1
 # How long the sender waits for a new session before it tries the old one again.
 _NEW_SESSION_S = 5.0
 # Replies to anything but a connect are due in this time.
 _REPLY_S = 20.0
-# How long a client without room may be silent, if the server does not say.
-_USUAL_MAX_INTERVAL_S = 10.0
 _log = logging.getLogger(__name__)
 
 
@@ -76,11 +72,13 @@ class Conversation:
         self._handshakes = handshakes
         self._settling = settling
         self._choice = choice
+        self._reporting = Reporting(
+            settling, max_queue, send=self.send, is_over=lambda: self.state is ClientState.CLOSED
+        )
         self._transports: dict[str, Transport] = {
             LongPolling.name: LongPolling(http, url, receive),
-            WebSocket.name: WebSocket(http, url, receive, self._has_room_for_pushed),
+            WebSocket.name: WebSocket(http, url, receive, self._reporting.has_room_for_pushed),
         }
-        self._max_queue = max_queue
         self._pacing = Pacing(random.random, longest_pause_s=longest_pause_s)
         self._sending_pace = Pacing(random.random, longest_pause_s=longest_pause_s)
         self._ids = itertools.count(1)
@@ -102,12 +100,6 @@ class Conversation:
         self._opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         # Why the last attempt failed.
         self._failure: Exception | None = None
-        # The callers that wait until at most this number of messages are open.
-        self._room: list[tuple[int, asyncio.Future[None]]] = []
-        self._reporting: Outgoing | None = None
-        self._is_report_due = False
-        # Whether a connect is about to leave, with all verdicts that there are by then.
-        self._connects_soon = True
 
     # Life
 
@@ -237,15 +229,12 @@ class Conversation:
         """There is no session until the next handshake succeeds."""
         self._client_id = None
         self._has_session.clear()
-        if self._reporting is not None:
-            # These verdicts name messages of the old session.
-            self._reporting.reply.cancel()
+        self._reporting.forget()
         self._unless_closing(ClientInput.FORGET)
 
     async def _connect(self) -> float:
-        await self._settle()
-        ext, sent = self._settling.connect_ext()
-        self._connects_soon = False
+        await self._reporting.before_connect(self._pacing.max_interval_s)
+        ext, sent = self._reporting.connect_ext()
         message = self._message(CONNECT, ext=ext)
         timeout_s = self._pacing.timeout_s
         if self._pacing.failures:
@@ -276,70 +265,9 @@ class Conversation:
         _log.info("no reply from the server (%s); next attempt in %.1f s", error, pause_s)
         return pause_s
 
-    # Room
-
     def settled(self) -> None:
         """Take note that a message was finished."""
-        if self._room:
-            count = self._settling.open_count
-            for limit, waiter in self._room:
-                if count <= limit and not waiter.done():
-                    waiter.set_result(None)
-        if self._settling.has_news and not (self._connects_soon or self._is_report_due):
-            self._is_report_due = True
-            # Other messages that are finished in this turn of the event loop go along.
-            asyncio.get_running_loop().call_soon(self._report)
-
-    async def _settle(self) -> None:
-        """Wait until the messages of the last batch are finished, or there is room for another."""
-        self._connects_soon = True
-        await self._until_open(0, _ACK_DELAY_S)
-        beat_s = (self._pacing.max_interval_s or _USUAL_MAX_INTERVAL_S) / 3
-        while not await self._until_open(self._max_queue // 2, beat_s):
-            self._connects_soon = False
-            if self._settling.has_verdicts:
-                # Any message keeps the session alive, and only a connect brings more events.
-                self._report(is_due=True)
-
-    async def _has_room_for_pushed(self) -> None:
-        while self._settling.open_count > self._max_queue:
-            await self._until_open(self._max_queue, 1.0)
-
-    async def _until_open(self, limit: int, timeout_s: float) -> bool:
-        """Wait until at most this number of messages are open; return False after the timeout."""
-        if self._settling.open_count <= limit:
-            return True
-        waiter = asyncio.get_running_loop().create_future()
-        entry = (limit, waiter)
-        self._room.append(entry)
-        try:
-            async with asyncio.timeout(timeout_s):
-                await waiter
-        except TimeoutError:
-            return False
-        finally:
-            self._room.remove(entry)
-        return True
-
-    def _report(self, *, is_due: bool = False) -> None:
-        """Publish the verdicts that wait, unless some are on their way."""
-        self._is_report_due = False
-        if self.state is ClientState.CLOSED:
-            return
-        if self._reporting is None and (is_due or self._settling.has_news):
-            sent = self._settling.take_verdicts()
-            self._reporting = self.send({"channel": VERDICTS, "data": sent.verdicts})
-            self._reporting.reply.add_done_callback(lambda reply: self._reported(reply, sent))
-
-    def _reported(self, reply: asyncio.Future[Json], sent: SentVerdicts) -> None:
-        self._reporting = None
-        if reply.cancelled() or reply.exception() is not None:
-            # The next connect has them.
-            self._settling.failed(sent)
-            return
-        self._settling.arrived(sent)
-        if self._settling.has_news and not self._connects_soon:
-            self._report()
+        self._reporting.settled()
 
     # Sending
 
