@@ -6,7 +6,6 @@ from collections.abc import (
     AsyncIterator,
     Callable,
     Collection,
-    Iterable,
     Iterator,
     Mapping,
     Sequence,
@@ -21,21 +20,21 @@ from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.outcomes import NEVER_KEPT, Move, Outcome
 from holdfast.delivery.messages.session_record import Recorded
 from holdfast.delivery.messages.storing import NO_FIELDS, PersistOutcome, RequestFields
-from holdfast.delivery.ports.journal_port import DeliveryJournal
 from holdfast.delivery.topics.configured import TopicRecord
 from holdfast.store import scripts
 from holdfast.store.connection import StoreUnavailable
 from holdfast.store.eviction import refuse_eviction
-from holdfast.store.journaling import Journaling
+from holdfast.store.journaling import Journaling, JournalOutlet
 from holdfast.store.keys import RedisKeys, is_history
 from holdfast.store.link import StoreLink, ignore_answer, set_answer
 from holdfast.store.loading import LoadedSession, Loading, WithoutSession
 from holdfast.store.pending_publishes import Confirm, PendingPublishes
 from holdfast.store.publish_keys import KeyedMessage, KeyLimits, PublishKeys, StoreClock
 from holdfast.store.reply_errors import ScriptFailed, StoreRefused
-from holdfast.store.scripts import ScriptCall, Take
+from holdfast.store.scripts import ScriptCall
+from holdfast.store.turn_buffer import TurnBuffer
 from holdfast.store.turn_writer import TurnWriter
-from holdfast.store.turn_writes import PendingCall, PendingPublish, TurnBuffer, TurnWrites
+from holdfast.store.turn_writes import PendingCall, PendingPublish, TurnWrites
 from holdfast.store.unanswered_calls import UnansweredCalls
 from holdfast.store.write_refusals import WriteRefusals
 from holdfast.store.write_right import StoreState, WriteRight
@@ -114,6 +113,7 @@ class Store:
             send=self._send,
             on_sent=self._open_if_lost,
         )
+        self.journal = JournalOutlet(self._journaling, link, self._right, self._calls, self._writer)
         self._pending = PendingPublishes(self._loop, confirm)
         self._keyed = PublishKeys(self._disown)
         self._refusing = WriteRefusals(self._loop.time)
@@ -313,47 +313,11 @@ class Store:
             self._calls.make(call(self.epoch), ignore_answer)
             self.link.flush()
 
-    def note_for(self, journal: DeliveryJournal) -> None:
-        """Attach this journal's notes to calls from now on."""
-        self._calls.journal = journal
-
-    async def left_notes(self) -> dict[int, bytes]:
-        """Return the notes that an earlier process left, by number."""
-        return await self._journaling.left_notes(self.link)
-
     async def remove_reported(self, left: Mapping[str, Collection[int]]) -> None:
         """Remove the data of ended sessions. The journal reports it afterwards."""
         for receiver in await Loading(self.link, self.keys).gone(left):
             self._turns.remove_with_session(receiver, left[receiver])
         self._writer.send_all()
-
-    def replay_take(
-        self, epoch: str, job: str, takes: Sequence[Take]
-    ) -> tuple[ScriptCall, int | None]:
-        """Return the call that turns letters into messages, and the number of its note, if any."""
-        call = scripts.replay_take(self.keys, epoch, job, takes)
-        note = self._calls.journal.note_replayed([(take.letter, take.receiver) for take in takes])
-        return self._journaling.annotate(call, note) if note else (call, None)
-
-    def skip_notes(self, notes: Iterable[int]) -> None:
-        """Skip these notes in the journal, because their events were reported live."""
-        for number in notes:
-            self._calls.journal.skip_note(number)
-
-    def write_frame(
-        self, frame: bytes, notes: Sequence[int] = (), refused: Callable[[], None] | None = None
-    ) -> None:
-        """Write a frame of the journal, which replaces these notes; call `refused` if it was."""
-        # A frame must not report calls that have not been made yet.
-        self._writer.send_behind(partial(self._write_frame, frame, notes, refused))
-
-    def _write_frame(
-        self, frame: bytes, notes: Sequence[int], refused: Callable[[], None] | None
-    ) -> None:
-        if self._right.is_open:
-            call = self._journaling.frame(self.epoch, frame, notes)
-            self._calls.make(call, partial(_note_refusal, refused), may_be_refused=True)
-            self.link.flush()
 
     # Calls and answers
 
@@ -448,8 +412,3 @@ class Store:
         self.letter_quota.forget()
         self._on_emptied()
         self._writer.send_all()
-
-
-def _note_refusal(refused: Callable[[], None] | None, reply: object) -> None:
-    if refused is not None and isinstance(reply, StoreRefused):
-        refused()

@@ -10,7 +10,8 @@ from time import perf_counter
 from holdfast.delivery.messages.storing import PersistOutcome
 from holdfast.store.link import StoreLink
 from holdfast.store.pending_publishes import report
-from holdfast.store.turn_writes import PendingCall, TurnBuffer, TurnWrites
+from holdfast.store.turn_buffer import TurnBuffer
+from holdfast.store.turn_writes import PendingCall, TurnWrites
 from holdfast.store.unanswered_calls import UnansweredCalls
 from holdfast.store.write_right import StoreState, WriteRight
 

@@ -1,13 +1,12 @@
 """The writes of one turn of the event loop, combined into few calls."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import repeat
 from typing import TYPE_CHECKING, NamedTuple
 
 from holdfast.delivery.letters.unwritten import UnwrittenLetter
 from holdfast.delivery.messages.marks import BatchMark, Mark, Marked
 from holdfast.delivery.messages.message import Message
-from holdfast.delivery.messages.outcomes import Move, Outcome
 from holdfast.delivery.messages.storing import NO_FIELDS, PersistOutcome, RequestFields
 from holdfast.delivery.ports.journal_port import DeliveryJournal
 from holdfast.store import scripts
@@ -27,13 +26,11 @@ from holdfast.store.publish_keys import KeyedMessage, KeyLimits
 from holdfast.store.scripts import ScriptCall
 
 if TYPE_CHECKING:
+    from holdfast.delivery.messages.outcomes import Move, Outcome
     from holdfast.delivery.messages.session_record import Recorded
 
 # The id of a message, and the number of this attempt to deliver it.
 HandOver = tuple[int, int]
-
-# Longer batches are stored entry by entry, because a batch stays in the store until the next one.
-_MOST_OF_BATCH = 50
 
 
 class PendingPublish(NamedTuple):
@@ -234,201 +231,12 @@ class TurnWrites:
             yield PendingCall(scripts.settle(keys, epoch, outdated), may_wait=True)
 
 
-class TurnBuffer:
-    """Collects writes in the order in which they are made, and groups them into turns.
-
-    A write that must follow another write which its turn would send later starts a new turn.
-    """
-
-    def __init__(self) -> None:
-        self.clear()
-
-    def __len__(self) -> int:
-        return sum(map(len, self._turns))
-
-    def clear(self) -> None:
-        """Forget all writes."""
-        self._turns = [TurnWrites()]
-        # Entries that have individual marks in the store, or will have.
-        self._marked: dict[str, set[int]] = {}
-
-    def take(self) -> list[TurnWrites]:
-        """Return all writes and start over."""
-        turns, self._turns = self._turns, [TurnWrites()]
-        return turns
-
-    def take_urgent(self) -> list[TurnWrites]:
-        """Return all writes except acks that may wait for others, and start over."""
-        turns = self.take()
-        if len(turns) == 1 and turns[0].may_leave_acks:
-            turn, rest = turns[0], self._turns[0]
-            rest.acking, turn.acking = turn.acking, rest.acking
-            rest.settled, turn.settled = turn.settled, rest.settled
-            rest.unmarked, turn.unmarked = turn.unmarked, rest.unmarked
-            rest.outdated, turn.outdated = turn.outdated, rest.outdated
-        return turns
-
-    def drop_messages(self) -> list[PendingPublish]:
-        """Remove and return the messages, which are no longer to be stored."""
-        taken: list[PendingPublish] = []
-        for turn in self._turns:
-            taken += turn.messages + turn.keyed
-            turn.messages, turn.keyed = [], []
-        return taken
-
-    def save(self, session: "Recorded") -> None:
-        """Save a session. Its last record applies."""
-        turn = self._turns[-1]
-        if session.key in turn.forgotten:
-            turn = self._next()
-        turn.sessions[session.key] = session
-
-    def save_requests(self, fields: RequestFields) -> None:
-        """Change fields of requests, which may have been stored together with messages before."""
-        turn = self._turns[-1]
-        if not turn.with_messages.isdisjoint(fields):
-            turn = self._next()
-        turn.requests.update(fields)
-
-    def keep(
-        self,
-        message: Message,
-        receivers: Sequence[str],
-        done: Callable[[PersistOutcome], None],
-        fields: RequestFields = NO_FIELDS,
-    ) -> None:
-        """Add a message, which may have left these queues before."""
-        turn = self._turns[-1]
-        if _has_left(turn, message, receivers):
-            turn = self._next()
-        kind = turn.messages if message.key is None else turn.keyed
-        kind.append(PendingPublish(message, receivers, done, fields))
-        turn.with_messages.update(fields)
-        if message.generation or message.is_initial:
-            for receiver in receivers:
-                self.marked(receiver, (message.id,))
-
-    def move(self, moves: Sequence[Move]) -> None:
-        """Move messages, which may have left these queues before."""
-        turn = self._turns[-1]
-        if any(_has_left(turn, each.message, each.targets) for each in moves):
-            turn = self._next()
-        turn.moves += moves
-        turn.gone.update([each.message.id for each in moves])
-        for each in moves:
-            message = each.message
-            if each.source in self._marked:
-                self._unmark(each.source, (message.id,))
-            if message.former is not None or message.generation:
-                for receiver in each.targets[: each.remembering]:
-                    self.marked(receiver, (message.id,))
-
-    def disown(self, keyed: Iterable[KeyedMessage]) -> None:
-        """Free the publish keys of messages that are not stored after all."""
-        self._turns[-1].disowned += keyed
-
-    def mark_batch(self, receiver: str, batch: BatchMark) -> None:
-        """Add a batch. A session's last one applies, except for entries that have marks."""
-        if receiver in self._marked or len(batch.ids) > _MOST_OF_BATCH:
-            self.mark(receiver, batch.marks())
-            return
-        turn = self._turns[-1]
-        if receiver in turn.batches:
-            # The journal reports each hand-over.
-            turn = self._next()
-        turn.batches[receiver] = batch
-
-    def mark(self, receiver: str, marked: Collection[Marked]) -> None:
-        """Mark entries: one mark each, created when sent. The journal reports each hand-over."""
-        turn = self._turns[-1]
-        entries = turn.marks.setdefault(receiver, {})
-        for entry in marked:
-            entries[entry.id] = entry
-            if entry.is_in_flight:
-                turn.hand_overs.setdefault(receiver, {})[entry.seq] = (entry.id, entry.attempts)
-        self.marked(receiver, [entry.id for entry in marked])
-
-    def let_replies_leave(self) -> None:
-        """Send the hand-overs so far before their replies, which do not wait for the store."""
-        self._turns[-1].replies_leave = True
-
-    def marked(self, receiver: str, ids: Collection[int]) -> None:
-        """Record that these entries have marks in the store."""
-        if ids:
-            self._marked.setdefault(receiver, set()).update(ids)
-
-    def settle(self, receiver: str, ids: Sequence[int], outcome: Outcome) -> None:
-        """Remove entries."""
-        turn = self._turns[-1]
-        turn.acking.add(receiver)
-        settled = turn.settled.get(outcome)
-        if settled is None:
-            settled = turn.settled[outcome] = {}
-        for id in ids:
-            if id in settled:
-                settled[id].append(receiver)
-            else:
-                settled[id] = [receiver]
-        if receiver in self._marked:
-            turn.unmarked.setdefault(receiver, []).extend(self._unmark(receiver, ids))
-
-    def _unmark(self, receiver: str, ids: Iterable[int]) -> Collection[int]:
-        """Record that these entries are gone. Returns the ones that had marks."""
-        marked = self._marked[receiver]
-        found = marked.intersection(ids)
-        marked -= found
-        if not marked:
-            del self._marked[receiver]
-        return found
-
-    def dead_letter(self, dead: Sequence[UnwrittenLetter], receiver: str | None) -> None:
-        """Dead-letter entries and remove their marks."""
-        turn = self._turns[-1]
-        ids = [each.message for each in dead]
-        turn.dead += [(each, receiver) for each in dead]
-        turn.gone.update(ids)
-        if receiver is not None and receiver in self._marked:
-            self._unmark(receiver, ids)
-
-    def forget(self, receiver: str, ids: Sequence[int]) -> None:
-        """Remove a session and its marks."""
-        turn = self._turns[-1]
-        turn.sessions.pop(receiver, None)
-        turn.forgotten[receiver] = ids
-        turn.gone.update(ids)
-        self.remove_with_session(receiver, ids)
-        self._marked.pop(receiver, None)
-
-    def remove_with_session(self, receiver: str, ids: Iterable[int]) -> None:
-        """Remove entries together with their session, which reports them."""
-        left = self._turns[-1].left
-        for id in ids:
-            left.setdefault(id, []).append(receiver)
-
-    def leave_history(self, channel: str, id: int) -> None:
-        """Remove a message from the history of its channel."""
-        self._turns[-1].outdated[id] = [channel]
-
-    def _next(self) -> TurnWrites:
-        self._turns.append(TurnWrites())
-        return self._turns[-1]
-
-
 def _fields_of(messages: Iterable[PendingPublish]) -> RequestFields:
     """Return all fields of requests that change with these messages. The last value applies."""
     fields: dict[str, bytes] = {}
     for pending in messages:
         fields.update(pending.fields)
     return fields
-
-
-def _has_left(turn: TurnWrites, message: Message, receivers: Sequence[str]) -> bool:
-    """Return whether the message, or one of these sessions, leaves in this turn."""
-    return (
-        message.id in turn.gone
-        or any(message.id in settled for settled in turn.settled.values())
-        or (bool(turn.forgotten) and not turn.forgotten.keys().isdisjoint(receivers))
-    )
 
 
 def _for_queues(

@@ -114,7 +114,7 @@ class StoreProcess:
             on_fenced=lambda: self.events.append("fenced"),
             monotonic=monotonic,
         )
-        self.store.note_for(journal)
+        self.store.journal.note_for(journal)
         self.kept: dict[int, list[PersistOutcome]] = {}
         self.letters = Letters(self.store, self.reader, _now.__next__)
 

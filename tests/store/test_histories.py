@@ -169,8 +169,8 @@ async def test_histories_of_many_channels_are_loaded(
 
 
 async def test_the_journal_does_not_count_histories_as_receivers(at: StoreProcess) -> None:
-    writer = JournalWriter("test", at.store, now=0.0, now_ns=lambda: BASE)
-    at.store.note_for(writer)
+    writer = JournalWriter("test", at.store.journal, now=0.0, now_ns=lambda: BASE)
+    at.store.journal.note_for(writer)
     at.store.save(session("joe/1"))
     at.keep(kept(1), "joe/1", CHANNEL)
     at.keep(kept(2), CHANNEL)

@@ -63,4 +63,4 @@ async def test_a_lost_frame_leaves_a_gap_in_the_frame_numbers(
 
 def _journal(at: StoreProcess, most_bytes: int = 1_000_000) -> Journal:
     wall = NOW_US * 1000
-    return Journal("test", at.store, now=0.0, now_ns=lambda: wall, most_bytes=most_bytes)
+    return Journal("test", at.store.journal, now=0.0, now_ns=lambda: wall, most_bytes=most_bytes)

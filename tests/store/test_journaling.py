@@ -210,12 +210,12 @@ async def test_letters_are_noted_as_replayed_only_by_the_job_that_took_them(
     for taken, expected in (((1, 3), [b"taken", b"taken"]), ((3, 2), [b"replayed", b"taken"])):
         takes = [Take(letter(n), "joe/1", True) for n in taken]
         job = str(BASE + taken[0])
-        call, number = at.store.replay_take(at.store.epoch, job, takes)
+        call, number = at.store.journal.replay_take(at.store.epoch, job, takes)
         for _ in range(2):
             # Repeating the call changes nothing.
             assert await at.store.run(partial(_the, call)) == expected
         assert number is not None
-    call, _ = at.store.replay_take(at.store.epoch, "7", [Take(letter(9), "joe/1", True)])
+    call, _ = at.store.journal.replay_take(at.store.epoch, "7", [Take(letter(9), "joe/1", True)])
     assert await at.store.run(lambda _: call) == [b"gone"]
     assert notes(at.server) == [
         "buried 1 2 3",
@@ -229,10 +229,10 @@ async def test_a_frame_replaces_the_notes_that_it_covers(at: StoreProcess) -> No
     for n in range(1, 4):
         at.store.dead_letter([letter(n)], None)
         at.store.flush()
-    at.store.write_frame(b"the first two", [1, 2])
+    at.store.journal.write_frame(b"the first two", [1, 2])
     await at.answered()
     assert (frames(at.server), notes(at.server)) == (["the first two"], ["buried 3"])
-    assert await at.store.left_notes() == {3: b"buried 3"}
+    assert await at.store.journal.left_notes() == {3: b"buried 3"}
 
 
 async def test_a_frame_waits_for_the_writes_that_its_turn_had_no_time_for(
@@ -240,7 +240,7 @@ async def test_a_frame_waits_for_the_writes_that_its_turn_had_no_time_for(
 ) -> None:
     monkeypatch.setattr(turn_writer, "_TURN_S", 0.0)
     at.store.dead_letter([letter(n) for n in range(1000)], None)
-    at.store.write_frame(b"a frame")
+    at.store.journal.write_frame(b"a frame")
     assert at.link.unanswered == 1
     assert frames(at.server) == []
     await at.answered()
@@ -252,7 +252,7 @@ async def test_a_frame_can_replace_thousands_of_notes(at: StoreProcess) -> None:
     for n in range(count):
         at.store.dead_letter([letter(n)], None)
         at.store.flush()
-    at.store.write_frame(b"all", [*range(1, count + 1)])
+    at.store.journal.write_frame(b"all", [*range(1, count + 1)])
     await at.answered()
     assert (frames(at.server), notes(at.server)) == (["all"], [])
 
@@ -274,7 +274,7 @@ async def test_a_message_that_a_full_store_refuses_is_not_noted_as_kept(
         await at.answered()
         assert notes(valkey) == ["kept 1", "buried 7", "never kept 2 joe/1"]
         # Frames are smaller than the notes that go with them.
-        at.store.write_frame(b"frame", [1, 2, 3, 4])
+        at.store.journal.write_frame(b"frame", [1, 2, 3, 4])
         await at.answered()
         assert (frames(valkey), notes(valkey)) == (["frame"], [])
     assert notebook.heard == [(1, True), (2, False), (3, True), (4, True)]
@@ -285,10 +285,10 @@ async def test_a_process_without_the_write_right_writes_neither_notes_nor_frames
 ) -> None:
     async with writing(shared_valkey) as old, writing(shared_valkey) as new:
         old.store.dead_letter([letter(1)], None)
-        old.store.write_frame(b"old")
+        old.store.journal.write_frame(b"old")
         await until(lambda: old.events == ["fenced"])
         new.store.dead_letter([letter(2)], None)
-        new.store.write_frame(b"new")
+        new.store.journal.write_frame(b"new")
         await new.answered()
         assert (frames(shared_valkey), new.dead()) == (["new"], [2])
         assert notes(shared_valkey) == ["buried 2"]
@@ -299,7 +299,7 @@ async def test_a_lost_connection_repeats_no_note_and_no_frame(at: StoreProcess) 
         at.store.dead_letter([letter(n)], None)
         at.store.flush()
         if n % 10 == 9:
-            at.store.write_frame(b"%d" % (n // 10))
+            at.store.journal.write_frame(b"%d" % (n // 10))
         if n % 40 == 20:
             at.server.ask("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
             await asyncio.sleep(0)
@@ -315,7 +315,7 @@ async def test_a_crashed_store_has_a_note_for_each_letter_that_it_has() -> None:
     def write_frames(at: StoreProcess) -> None:
         """Write frames for the notes that were answered."""
         for number, _ in notebook.heard:
-            at.store.write_frame(b"buried %d" % (number - 1), [number])
+            at.store.journal.write_frame(b"buried %d" % (number - 1), [number])
         notebook.heard.clear()
 
     with ValkeyServer(appendonly="yes", appendfsync="always") as valkey:
@@ -340,7 +340,7 @@ async def test_a_crashed_store_has_a_note_for_each_letter_that_it_has() -> None:
 async def test_frame_numbers_continue_in_the_next_process(shared_valkey: ValkeyServer) -> None:
     for n in range(3):
         async with writing(shared_valkey) as at:
-            at.store.write_frame(b"%d" % n)
+            at.store.journal.write_frame(b"%d" % n)
             await at.answered()
     assert frames(shared_valkey) == ["0", "1", "2"]
 
@@ -348,13 +348,13 @@ async def test_frame_numbers_continue_in_the_next_process(shared_valkey: ValkeyS
 async def test_frame_numbers_of_an_emptied_store_begin_again_under_another_epoch(
     at: StoreProcess,
 ) -> None:
-    at.store.write_frame(b"before")
+    at.store.journal.write_frame(b"before")
     await at.answered()
     [(_, before)] = at.server.ask("XRANGE", STREAM, "-", "+")
     at.server.ask("FLUSHALL")
     at.store.dead_letter([letter(2)], None)
     await until(lambda: at.events == ["emptied"])
-    at.store.write_frame(b"after")
+    at.store.journal.write_frame(b"after")
     await at.answered()
     assert frames(at.server) == ["after"]
     [(_, after)] = at.server.ask("XRANGE", STREAM, "-", "+")

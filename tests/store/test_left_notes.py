@@ -32,8 +32,8 @@ class Journalling:
     """The journal of one process."""
 
     def __init__(self, at: StoreProcess) -> None:
-        self.writer = JournalWriter("test", at.store, now=0.0, now_ns=self.wall)
-        at.store.note_for(self.writer)
+        self.writer = JournalWriter("test", at.store.journal, now=0.0, now_ns=self.wall)
+        at.store.journal.note_for(self.writer)
 
     def wall(self) -> int:
         return NOW_US * 1000
@@ -59,7 +59,7 @@ async def report_left_notes(at: StoreProcess) -> None:
     """As a process does when it starts."""
     journalling = Journalling(at)
     await at.store.remove_reported(
-        journalling.writer.report_left_notes(await at.store.left_notes())
+        journalling.writer.report_left_notes(await at.store.journal.left_notes())
     )
     journalling.writer.flush(0.0)
     server = Server(keeper=at.store, journal=journalling.writer)
@@ -82,7 +82,7 @@ async def test_the_next_process_reports_left_notes_once(
     for _ in range(2):
         async with store_process(shared_valkey) as at:
             await report_left_notes(at)
-            assert await at.store.left_notes() == {}
+            assert await at.store.journal.left_notes() == {}
     found = [(e.kind, (e.msg or 0) - BASE, e.receiver, e.copies) for e in journalled(shared_valkey)]
     assert found == [
         ("published", 1, None, 2),
@@ -138,7 +138,7 @@ async def test_the_next_process_reports_the_entries_that_an_ended_session_left(
         await at.answered()
     async with store_process(shared_valkey) as at:
         await report_left_notes(at)
-        assert await at.store.left_notes() == {}
+        assert await at.store.journal.left_notes() == {}
     found = [
         (e.kind, (e.msg or 0) - BASE, e.receiver, e.code) for e in journalled(shared_valkey)[2:]
     ]
@@ -162,7 +162,7 @@ async def test_an_entry_that_is_acked_as_its_session_ends_is_not_also_reported_a
         await at.answered()
         journalling.writer.flush(0.0)
         await at.answered()
-        left = await at.store.left_notes()
+        left = await at.store.journal.left_notes()
     async with store_process(shared_valkey) as at:
         journalling = Journalling(at)
         journalling.writer.report_left_notes(left)
@@ -215,7 +215,7 @@ async def test_entries_that_an_ended_session_left_in_the_store_are_reported_once
         at.store.save(session("ann/1"))
         at.keep(message(1), "joe/1", "ann/1")
         await at.answered()
-        left = await at.store.left_notes()
+        left = await at.store.journal.left_notes()
     async with store_process(shared_valkey) as at:
         journalling = Journalling(at)
         await at.store.remove_reported(journalling.writer.report_left_notes(left))
@@ -243,7 +243,7 @@ async def test_a_replayed_copy_is_reported_apart_from_the_copy_that_its_ended_se
         at.store.forget("joe/1", ids(1))
         at.store.save(session("joe/1"))
         takes = [Take(letter(9, of=1), "joe/1", True)]
-        await at.store.run(lambda epoch: at.store.replay_take(epoch, str(BASE), takes)[0])
+        await at.store.run(lambda epoch: at.store.journal.replay_take(epoch, str(BASE), takes)[0])
         at.store.forget("joe/1", ())
         await at.answered()
     async with store_process(shared_valkey) as at:
@@ -260,7 +260,7 @@ async def test_the_next_process_reports_which_letter_was_replayed(
         at.store.dead_letter([letter(9, of=2)], None)
         Journalling(at)
         takes = [Take(letter(9, of=2), "joe/1", True)]
-        taken = at.store.run(lambda epoch: at.store.replay_take(epoch, str(BASE), takes)[0])
+        taken = at.store.run(lambda epoch: at.store.journal.replay_take(epoch, str(BASE), takes)[0])
         assert await taken == [b"taken"]
     async with store_process(shared_valkey) as at:
         await report_left_notes(at)

@@ -7,7 +7,8 @@ from holdfast.delivery.messages.marks import Mark
 from holdfast.delivery.ports.journal_port import DeliveryJournal
 from holdfast.store.publish_keys import KeyLimits
 from holdfast.store.records import unpack_entry
-from holdfast.store.turn_writes import PendingCall, TurnBuffer
+from holdfast.store.turn_buffer import TurnBuffer
+from holdfast.store.turn_writes import PendingCall
 from tests.store.store_process import BASE, KEYS, message
 
 HandOvers = dict[str, list[tuple[int, int]]]

@@ -18,7 +18,7 @@ from holdfast.store.journaling import Journaling
 from holdfast.store.keys import LAYOUT
 from holdfast.store.publish_keys import KeyLimits
 from holdfast.store.scripts import ScriptCall, Take
-from holdfast.store.turn_writes import TurnBuffer
+from holdfast.store.turn_buffer import TurnBuffer
 from tests.store.model import EPOCH, SESSIONS, Both, Room
 from tests.store.store_process import BASE, KEYS, letter, message, session
 

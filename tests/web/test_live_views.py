@@ -296,7 +296,7 @@ async def test_a_trace_reads_the_journal_in_pages(server: LiveServer) -> None:
     for number in range(101):
         builder = FrameBuilder("test")
         builder.delivered(Kind.HANDED, [message], "joe/1", now // 1000, number + 1)
-        server.store_process.store.write_frame(builder.frame())
+        server.store_process.store.journal.write_frame(builder.frame())
     await server.store_process.answered()
     first = await server.api.messages.trace(f"test-{now}", None)
     rest = await server.api.messages.trace(f"test-{now}", first.cursor)

@@ -182,7 +182,7 @@ class Run:
             self._receivers.deliver(take.receiver, message, int(take.letter.id))
             self._out.add(Sent(take.receiver, message.id))
             job.sent += 1
-        self._store.skip_notes(notes)
+        self._store.journal.skip_notes(notes)
         return skipped
 
     async def _taken(self, takes: list[Take]) -> tuple[list[bytes], list[int]]:
@@ -190,7 +190,7 @@ class Run:
         notes: list[int] = []
 
         def call(epoch: str) -> scripts.ScriptCall:
-            call, note = self._store.replay_take(epoch, self.job.id, takes)
+            call, note = self._store.journal.replay_take(epoch, self.job.id, takes)
             if note is not None:
                 notes.append(note)
             return call
