@@ -5,9 +5,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from ipaddress import (
     IPv4Address,
-    IPv4Network,
     IPv6Address,
-    IPv6Network,
     ip_address,
     ip_network,
 )
@@ -26,7 +24,6 @@ _IPV6_PREFIX = 64
 _REMEMBERED = 4096
 
 Address = IPv4Address | IPv6Address
-Network = IPv4Network | IPv6Network
 Headers = CIMultiDictProxy[str]
 
 

@@ -77,7 +77,7 @@ class Terms:
     @property
     def policy(self) -> Policy:
         """The policy for the dispatcher."""
-        return Policy(self.retries, self.delay / 1000, self.response_timeout / 1000)
+        return Policy(self.retries, self.delay / 1000)
 
     @classmethod
     def of(cls, asked: object) -> Self:

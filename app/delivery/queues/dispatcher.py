@@ -83,7 +83,6 @@ class Policy:
 
     retries: int = 0
     delay_s: float = 60.0
-    response_timeout_s: float = 60.0
 
 
 @dataclass(frozen=True, slots=True)

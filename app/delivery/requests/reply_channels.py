@@ -5,11 +5,7 @@ from typing import Final
 
 from holdfast.delivery.basics.channels import REPLIES
 
-# The first digit of a serial: the language that chose the number; 5 to 8 are free.
-JAVA: Final = 1
-CPP: Final = 2
-PYTHON: Final = 3
-JAVASCRIPT: Final = 4
+# The first digit of the server's serials; clients have 1 to 8, by their language.
 SERVER: Final = 9
 
 _COUNT: Final = 1_000_000

@@ -116,7 +116,7 @@ class _Reading:
     """Makes the views of one tally."""
 
     def __init__(self, life: SessionLife, now: float, tally: Tally) -> None:
-        self._life, self._state = life, life.state
+        self._state = life.state
         self._now = now
         self._node = life.state.node
         self._tally = tally

@@ -140,8 +140,8 @@ def test_an_ext_delivery_that_is_neither_true_nor_an_object_is_refused(asked: An
 
 
 def test_the_policy_of_the_dispatcher_is_in_seconds() -> None:
-    policy = Terms.of({"retries": 2, "delay": 1500, "responseTimeout": 250}).policy
-    assert (policy.retries, policy.delay_s, policy.response_timeout_s) == (2, 1.5, 0.25)
+    policy = Terms.of({"retries": 2, "delay": 1500}).policy
+    assert (policy.retries, policy.delay_s) == (2, 1.5)
 
 
 @pytest.mark.slow

@@ -50,7 +50,7 @@ def test_nothing_flows_before_the_first_connect() -> None:
 
 
 def test_the_default_policy_has_no_retries_and_a_response_timeout_of_a_minute() -> None:
-    assert Dispatcher().policy == Policy(retries=0, delay_s=60.0, response_timeout_s=60.0)
+    assert Dispatcher().policy == Policy(retries=0, delay_s=60.0)
 
 
 # Since when

@@ -2,7 +2,10 @@
 
 import pytest
 
-from holdfast.delivery.requests.reply_channels import CPP, JAVA, JAVASCRIPT, PYTHON, SERVER, Serials
+from holdfast.delivery.requests.reply_channels import SERVER, Serials
+
+# The first digit of a serial: the requester's language.
+JAVA, CPP, PYTHON, JAVASCRIPT = 1, 2, 3, 4
 
 
 def following(serials: Serials, skipped: int = 0) -> list[int]:
