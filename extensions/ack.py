@@ -16,6 +16,7 @@ from holdfast.bayeux.wire.codec import Json
 from holdfast.bayeux.wire.errors import ErrorReply, Refused
 from holdfast.bayeux.wire.terms import asks_for_terms
 from holdfast.delivery.basics.json_text import whole
+from holdfast.delivery.messages.batch import Batch
 from holdfast.delivery.messages.entries import SettledBy
 
 _HANDSHAKE = "/meta/handshake"
@@ -64,7 +65,6 @@ class _AckOfSession(SessionExtension):
     """Stateless: the batches are kept in the session's queue."""
 
     def __init__(self, server: ServerApi) -> None:
-        self._server = server
         self._acknowledge = server.acknowledge
 
     def incoming(self, session: Session, message: Json, now: float) -> bool:
@@ -77,20 +77,31 @@ class _AckOfSession(SessionExtension):
                 self._acknowledge(session, batch, now)
         return True
 
-    def outgoing(self, session: Session, reply: Json, asked: Mapping[str, Any], now: float) -> None:
-        if (
-            reply.get("channel") == _CONNECT
-            and reply["successful"]
-            and self._server.counts_batches(session)
-        ):
-            # The batch that this reply will carry.
-            reply.setdefault("ext", {})["ack"] = session.queue.batch + 1
+    def outgoing(
+        self,
+        session: Session,
+        reply: Json,
+        asked: Mapping[str, Any],
+        now: float,
+        *,
+        batch: Batch | None,
+    ) -> None:
+        if batch is not None and reply.get("channel") == _CONNECT and reply["successful"]:
+            reply.setdefault("ext", {})["ack"] = batch.number
 
 
 class _AckFromHandshakeOn(_AckOfSession):
     """Acks for versions in which the handshake reply, too, may carry messages as a batch."""
 
-    def outgoing(self, session: Session, reply: Json, asked: Mapping[str, Any], now: float) -> None:
-        super().outgoing(session, reply, asked, now)
-        if reply.get("channel") == _HANDSHAKE and self._server.greets_with_messages(session, now):
-            reply["ext"]["ack"]["batch"] = session.queue.batch + 1
+    def outgoing(
+        self,
+        session: Session,
+        reply: Json,
+        asked: Mapping[str, Any],
+        now: float,
+        *,
+        batch: Batch | None,
+    ) -> None:
+        super().outgoing(session, reply, asked, now, batch=batch)
+        if batch is not None and reply.get("channel") == _HANDSHAKE:
+            reply["ext"]["ack"]["batch"] = batch.number

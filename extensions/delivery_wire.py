@@ -106,7 +106,15 @@ class DeliveryWire(ServerExtension):
 class _DeliveryWireOfSession(SessionExtension):
     """Sends a new client its terms. The core applies verdicts, before all extensions."""
 
-    def outgoing(self, session: Session, reply: Json, asked: Mapping[str, Any], now: float) -> None:
+    def outgoing(
+        self,
+        session: Session,
+        reply: Json,
+        asked: Mapping[str, Any],
+        now: float,
+        *,
+        batch: Batch | None,
+    ) -> None:
         if reply.get("channel") == _HANDSHAKE and session.terms is not None:
             agreed = session.terms.to_json()
             agreed["session"] = {**agreed.get("session", {}), "name": session.name}

@@ -7,6 +7,7 @@ from typing import Any
 from holdfast.bayeux.extending.base import ServerExtension, SessionExtension
 from holdfast.bayeux.session import Session
 from holdfast.bayeux.wire.codec import Json
+from holdfast.delivery.messages.batch import Batch
 
 
 class Timestamp(ServerExtension):
@@ -36,5 +37,13 @@ class _TimestampOfSession(SessionExtension):
     def __init__(self, stamp: Callable[[], str]) -> None:
         self._stamp = stamp
 
-    def outgoing(self, session: Session, reply: Json, asked: Mapping[str, Any], now: float) -> None:
+    def outgoing(
+        self,
+        session: Session,
+        reply: Json,
+        asked: Mapping[str, Any],
+        now: float,
+        *,
+        batch: Batch | None,
+    ) -> None:
         reply["timestamp"] = self._stamp()

@@ -7,6 +7,7 @@ from holdfast.bayeux.extending.base import ServerExtension, SessionExtension
 from holdfast.bayeux.session import Session
 from holdfast.bayeux.wire.codec import Json
 from holdfast.bayeux.wire.errors import ErrorReply, Refused
+from holdfast.delivery.messages.batch import Batch
 
 # No answer is needed if the client's estimate is at least this accurate.
 _ACCURACY_MS = 25
@@ -55,7 +56,15 @@ class _TimeSyncOfSession(SessionExtension):
             sync["ts"] = self._wall_ms()
         return True
 
-    def outgoing(self, session: Session, reply: Json, asked: Mapping[str, Any], now: float) -> None:
+    def outgoing(
+        self,
+        session: Session,
+        reply: Json,
+        asked: Mapping[str, Any],
+        now: float,
+        *,
+        batch: Batch | None,
+    ) -> None:
         sync = asked.get("timesync")
         # A refused message may not have reached `incoming`: then `ts` is the client's.
         if not reply["successful"] or sync is None or "ts" not in sync:

@@ -204,14 +204,6 @@ class ServerApi(ABC):
         """Ack all batches of the session up to this one."""
 
     @abstractmethod
-    def counts_batches(self, session: Session) -> bool:
-        """Return whether connect replies are batches now; others must not announce a number."""
-
-    @abstractmethod
-    def greets_with_messages(self, session: Session, now: float) -> bool:
-        """Return whether the reply to the session's handshake carries messages, as a batch."""
-
-    @abstractmethod
     def judge_by_call(self, call: ServiceCall) -> None:
         """Apply the verdicts in a call while its service handles it."""
 

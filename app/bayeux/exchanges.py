@@ -243,7 +243,7 @@ def _end(bayeux: Bayeux, exchange: Exchange) -> None:
         bayeux.state.store.after(exchange.store_has_it)
     if is_held:
         return
-    if session is not None and (exchange.connect is None or exchange.pending_replies):
+    if session is not None and (not exchange.has_connect or exchange.pending_replies):
         # After a connect, the session's timeout starts with the reply.
         bayeux.life.clock.touch(session, exchange.now)
     if not exchange.pending_replies:
@@ -321,8 +321,8 @@ def _handle(bayeux: Bayeux, message: Json, exchange: Exchange) -> bool:
     exchange.progress = None
     exchange.has_passed = False
     if is_complete:
-        answers = bayeux.life.answers
-        exchange.replies.append(finish(answers, message, exchange, reply, exchange.now))
+        place = len(exchange.replies)
+        exchange.replies.append(finish(message, exchange, reply, exchange.now, place))
     return True
 
 

@@ -91,12 +91,6 @@ class ForExtensions(ServerApi):
     def acknowledge(self, session: Session, batch: int, now: float) -> None:
         self._life.settlement.acknowledge(session, batch, now)
 
-    def counts_batches(self, session: Session) -> bool:
-        return self._life.answers.counts_batches(session)
-
-    def greets_with_messages(self, session: Session, now: float) -> bool:
-        return self._life.answers.greets_with_messages(session, now)
-
     def judge_by_call(self, call: ServiceCall) -> None:
         self._verdicts.apply_of_call(call)
 

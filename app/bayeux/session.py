@@ -89,9 +89,20 @@ class Pipe(Protocol):
         ...
 
 
-# A connect whose reply waits until its messages are known: its position among the replies, the
-# reply so far, and the request's `ext`.
-PendingConnect = tuple[int, dict[str, Any], Mapping[str, Any] | None]
+class OpenReply:
+    """The reply to a connect or a handshake, which is written after its messages are handed over.
+
+    Its place among the replies of the request is kept meanwhile.
+    """
+
+    __slots__ = ("asked", "fields", "is_written", "place")
+
+    def __init__(self, place: int, fields: dict[str, Any], asked: Mapping[str, Any]) -> None:
+        self.place = place
+        self.fields = fields
+        # The `ext` of the request.
+        self.asked = asked
+        self.is_written = False
 
 
 class TurnOver(Exception):
@@ -110,7 +121,6 @@ class Exchange:
         "carrier",
         "client_id",
         "client_verdicts",
-        "connect",
         "has_passed",
         "is_aborted",
         "is_alone",
@@ -118,6 +128,8 @@ class Exchange:
         "is_superseded",
         "new_browser",
         "now",
+        "open_reply",
+        "open_reply",
         "pending_replies",
         "pipe",
         "progress",
@@ -144,9 +156,9 @@ class Exchange:
         # The client's verdicts in the current message.
         self.client_verdicts = SILENT
         self.replies: list[bytes] = []
-        self.connect: PendingConnect | None = None
-        # The number of pending replies, and the session's client when the first became pending;
-        # also the client that a handshake created.
+        self.open_reply: OpenReply | None = None
+        # Number of pending replies, and the session's client when the first became pending; also
+        # the client that a handshake has made.
         self.pending_replies = 0
         self.client_id: str | None = None
         # Whether the request has a single message. Connects among others are never held.
@@ -164,6 +176,20 @@ class Exchange:
         self.waits_for_store = False
         # Whether a newer connect superseded this held one.
         self.is_superseded = False
+
+    def open(self, place: int, reply: dict[str, Any], asked: object) -> bytes:
+        """Leave the reply to a connect or a handshake open; return what keeps its place.
+
+        `asked` is the `ext` of the request.
+        """
+        ext: Mapping[str, Any] = asked if isinstance(asked, dict) else {}
+        self.open_reply = OpenReply(place, reply, ext)
+        return b""
+
+    @property
+    def has_connect(self) -> bool:
+        """Whether the request has a connect that was not refused."""
+        return self.open_reply is not None and not self.is_handshake
 
     @property
     def is_lost(self) -> bool:

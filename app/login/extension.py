@@ -19,6 +19,7 @@ from holdfast.bayeux.wire.errors import ErrorReply, Refused
 from holdfast.bayeux.wire.identity import Identity
 from holdfast.bayeux.wire.login import Login, LoginMethod
 from holdfast.delivery.basics.notices import LOGIN_ENDED, LOGIN_FAILED
+from holdfast.delivery.messages.batch import Batch
 from holdfast.login.authenticator import ANONYMOUS, Authenticator
 from holdfast.login.check_times import CheckTimes
 from holdfast.login.credentials import token_of
@@ -294,7 +295,15 @@ class _LoginOfSession(SessionExtension):
             self._logins.renew(session, message)
         return True
 
-    def outgoing(self, session: Session, reply: Json, asked: Mapping[str, Any], now: float) -> None:
+    def outgoing(
+        self,
+        session: Session,
+        reply: Json,
+        asked: Mapping[str, Any],
+        now: float,
+        *,
+        batch: Batch | None,
+    ) -> None:
         # Only now is it known which session the client has: perhaps one that it took over.
         if reply["channel"] == _HANDSHAKE:
             self._logins.watch(session)

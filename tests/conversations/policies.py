@@ -9,6 +9,7 @@ from holdfast.bayeux.rights import Denial, SecurityPolicy, Vote
 from holdfast.bayeux.session import Session
 from holdfast.bayeux.state.service_channels import ServiceCall
 from holdfast.bayeux.wire.operation import Operation
+from holdfast.delivery.messages.batch import Batch
 
 Json = dict[str, Any]
 
@@ -136,7 +137,15 @@ class Censor(SessionExtension):
             raise RuntimeError("the censor is confused")
         return message.get("data") != "censored"
 
-    def outgoing(self, session: Session, reply: Json, asked: Mapping[str, Any], now: float) -> None:
+    def outgoing(
+        self,
+        session: Session,
+        reply: Json,
+        asked: Mapping[str, Any],
+        now: float,
+        *,
+        batch: Batch | None,
+    ) -> None:
         if asked.get("burn"):
             raise RuntimeError("the censor's desk is on fire")
         reply.setdefault("ext", {})["read"] = True

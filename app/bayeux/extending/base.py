@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 from holdfast.bayeux.session import Session
 from holdfast.bayeux.wire.codec import Json
 from holdfast.bayeux.wire.session_hooks import SessionHooks
+from holdfast.delivery.messages.batch import Batch
 
 
 class SessionExtension(SessionHooks):
@@ -18,10 +19,20 @@ class SessionExtension(SessionHooks):
         """
         return True
 
-    def outgoing(self, session: Session, reply: Json, asked: Mapping[str, Any], now: float) -> None:
-        """Change a reply before it is sent. `asked` is the `ext` of its request.
+    def outgoing(
+        self,
+        session: Session,
+        reply: Json,
+        asked: Mapping[str, Any],
+        now: float,
+        *,
+        batch: Batch | None,
+    ) -> None:
+        """Change a reply before it is sent; `asked` is the `ext` of its request.
 
-        The messages of the same response are handed over afterwards.
+        `batch` is what was handed over to travel with the reply to a connect or a handshake; it may
+        be empty. It is None if the reply carries no messages. If the hook raises, or changes what
+        the session may get, the batch counts as lost and is sent again later.
         """
 
 

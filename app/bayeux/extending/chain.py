@@ -14,6 +14,7 @@ from holdfast.bayeux.wire.errors import ErrorReply, Refused
 from holdfast.bayeux.wire.hooks import check_outcome
 from holdfast.bayeux.wire.session_hooks import SessionHooks
 from holdfast.delivery.basics.notices import DROPPED, Notices
+from holdfast.delivery.messages.batch import Batch
 
 _Hook = Callable[..., object]
 
@@ -48,13 +49,21 @@ def _ask(extension: SessionHooks, session: Session, message: Json, now: float) -
     raise TypeError(f"incoming must return True or False, not {outcome!r}")
 
 
-def run_outgoing(session: Session, reply: Json, asked: Mapping[str, Any], now: float) -> None:
-    """Run the hooks in reverse order. Failures are only logged, because a reply must be sent."""
+def run_outgoing(
+    session: Session, reply: Json, asked: Mapping[str, Any], now: float, *, batch: Batch | None
+) -> bool:
+    """Run the hooks in reverse order; return whether the batch may travel with the reply.
+
+    The reply itself is sent even if a hook fails.
+    """
+    passes = True
     for extension in reversed(session.extensions):
         try:
             hook: _Hook = extension.outgoing
-            outcome = hook(session, reply, asked, now)
+            outcome = hook(session, reply, asked, now, batch=batch)
             if outcome is not None:
                 check_outcome("outgoing", outcome)
         except BaseException:
             log.exception("outgoing hook of %s failed", type(extension).__name__)
+            passes = passes and extension.optional
+    return passes

@@ -23,11 +23,11 @@ def connect(
 ) -> bool:
     """Answer at once, or hold the exchange until there is something to send.
 
-    Returns False: `Answers.complete` adds the reply, because its messages are not known before.
+    Returns False: `Answers.complete` writes the reply after it has handed messages over.
     """
     state, now = life.state, exchange.now
-    if exchange.connect is not None or exchange.is_lost:
-        # One response carries one batch, and a lost connection has no use for it.
+    if exchange.open_reply is not None or exchange.is_lost:
+        # One response carries one batch; and on a lost connection nobody waits for it.
         raise Refused(ErrorReply.CONNECT_SUPERSEDED)
     if session.held_connect is not None:
         life.answers.supersede(session, session.held_connect)
@@ -57,7 +57,7 @@ def connect(
         reply["advice"] = session_advice(session, state.options)
     session.pipe = exchange.pipe
     reply["successful"] = True
-    exchange.connect = (len(exchange.replies), reply, message.get("ext"))
+    exchange.replies.append(exchange.open(len(exchange.replies), reply, message.get("ext")))
     if state.is_stopping:
         reply["advice"] = life.farewell_advice(session)
     elif exchange.is_alone:

@@ -14,7 +14,7 @@ from holdfast.bayeux.wire.errors import ErrorReply, Refused
 from holdfast.bayeux.wire.subscribe_qos import PLAIN, SubscribeQos
 from holdfast.bayeux.wire.transports import ConnectionType
 from holdfast.delivery.basics.counters import Reason
-from holdfast.delivery.messages.batch import NO_BATCH, Batch
+from holdfast.delivery.messages.batch import Batch
 from holdfast.delivery.messages.message import Event, Message
 from holdfast.delivery.settling.settlement import Settlement
 
@@ -92,21 +92,11 @@ class Answers:
             self._state.waiting_places.pass_on(session)
 
     def complete(self, exchange: Exchange, now: float) -> None:
-        """Send all replies, and the messages that travel with them."""
+        """Hand over the messages that travel with the replies, then write and send the replies."""
         session = exchange.session
         if session is None:
             exchange.carrier.answer(exchange, ())
             return
-        connect = exchange.connect
-        if connect is not None:
-            slot, reply, ext = connect
-            if session.cursors is not None:
-                undelivered = session.queue.ids() if session.queue.count else ()
-                session.cursors.add_to(reply, self._state.hub.complete_cursor(), undelivered)
-            if session.extensions:
-                # First, because messages that outgoing hooks deliver travel along.
-                run_outgoing(session, reply, ext or {}, now)
-            exchange.replies.insert(slot, encode_reply(reply, session.extensions))
         client_id = exchange.client_id
         if session.is_away or (client_id is not None and client_id != session.client_id):
             # While it waited, the session was taken over or its client left.
@@ -116,43 +106,90 @@ class Answers:
             else:
                 self._answer_former(exchange, session, now)
             return
-        travels = connect is not None or (
+        travels = exchange.has_connect or (
             session.queue.count and self._carries(exchange, session, now)
         )
-        if (
-            travels
-            and session.is_plain
-            and not exchange.waits_for_store
-            and exchange.carrier.answer(exchange, self._as_of_now(session))
-        ):
-            self._settle_new(session, now)
-            self._after_reply(exchange, session, now)
+        if travels and session.is_plain and not exchange.waits_for_store:
+            self._send_plain(exchange, session, now)
             return
-        batch = self._batch_for(session, now) if travels else NO_BATCH
+        batch = self._batch_for(session, now) if travels else None
         if exchange.waits_for_store or (session.is_durable and self._must_be_kept(batch)):
             self._send_when_kept(exchange, session, batch, now)
         else:
             self._send(exchange, session, batch, now)
 
+    def _write(self, exchange: Exchange, session: Session, batch: Batch | None, now: float) -> bool:
+        """Write the open reply; return whether the batch, if there is one, may travel with it."""
+        open_reply = exchange.open_reply
+        if open_reply is None or open_reply.is_written:
+            return True
+        open_reply.is_written = True
+        reply = open_reply.fields
+        if session.cursors is not None and not exchange.is_handshake:
+            undelivered = session.queue.ids() if session.queue.count else ()
+            session.cursors.add_to(reply, self._state.hub.complete_cursor(), undelivered)
+        may_travel = True
+        if session.extensions:
+            client_id, authorized_at = session.client_id, session.authorized_at
+            count = session.queue.count
+            passes = run_outgoing(session, reply, open_reply.asked, now, batch=batch)
+            # A hook may have changed what the session may get.
+            may_travel = (
+                passes
+                and session.client_id == client_id
+                and session.authorized_at == authorized_at
+                and session.reauthorization is None
+                and session.queue.count >= count
+                and not session.has_left
+                and session.flows(now)
+            )
+        if may_travel and exchange.is_handshake and batch is not None:
+            # cometd.js connects only after it has got them.
+            reply["x-messages"] = len(batch.messages)
+        exchange.replies[open_reply.place] = encode_reply(reply, session.extensions)
+        return may_travel
+
     def _answer_former(self, exchange: Exchange, session: Session, now: float) -> None:
-        """Send replies to a client that lost or left its session. They carry no messages."""
+        """Send replies to a client that has lost or left its session; they carry no messages."""
+        self._write(exchange, session, None, now)
         exchange.carrier.answer(exchange, ())
         if session.is_gone:
             self._undelivered.discard_rest(session, Reason.SESSION_ENDED)
 
-    def _must_be_kept(self, batch: Batch) -> bool:
+    def _must_be_kept(self, batch: Batch | None) -> bool:
         """Return whether the store must confirm this hand-over before the client may see it.
 
         It must if a lost reply has to be counted, or if the store is silent: after a crash, a
         hand-over that the store has not recorded would not be counted.
         """
-        if not batch.messages:
+        if batch is None or not batch.messages:
             return False
         return batch.has_repeats or not self._store.is_prompt
 
+    def _send_plain(self, exchange: Exchange, session: Session, now: float) -> None:
+        """Send messages straight from the queue of a plain session.
+
+        Most messages go this way. Without a hand-over they take the core half the time.
+        """
+        messages = self._as_of_now(session)
+        if self._write(exchange, session, Batch(0, 0, messages, now), now):
+            # Messages that a hook has delivered travel along.
+            if session.is_plain and exchange.carrier.answer(exchange, session.queue.new):
+                self._settle_new(session, now)
+                self._after_reply(exchange, session, now)
+            else:
+                self._send(exchange, session, self._batch_for(session, now), now)
+            return
+        batch = self._batch_for(session, now)
+        exchange.carrier.answer(exchange, ())
+        if batch is not None and batch.messages:
+            self._lose(session, batch, now)
+        self._after_reply(exchange, session, now)
+
     def _send_when_kept(
-        self, exchange: Exchange, session: Session, batch: Batch, now: float
+        self, exchange: Exchange, session: Session, batch: Batch | None, now: float
     ) -> None:
+        count = 0 if batch is None else len(batch.messages)
         client_id, authorized_at = session.client_id, session.authorized_at
         session.carrier = exchange.carrier
         if session.held_connect is None:
@@ -161,22 +198,24 @@ class Answers:
             # A reply after the end carries no messages. The rest of the queue is discarded.
             self._undelivered.discard_rest(session, Reason.SESSION_ENDED)
         session.delayed_replies += 1
-        self._behind += len(batch.messages)
+        self._behind += count
 
         def send(now: float) -> None:
             session.delayed_replies -= 1
-            self._catch_up(len(batch.messages))
+            self._catch_up(count)
             if session.is_away or session.client_id != client_id:
                 self._answer_former(exchange, session, now)
             elif session.is_gone:
                 self._send_goodbye(exchange, session, now)
+            elif batch is None or not batch.messages:
+                self._send(exchange, session, batch, now)
             elif session.authorized_at == authorized_at and session.flows(now):
                 session.queue.leave_late(batch, now)
                 self._send(exchange, session, batch, now)
             else:
-                # The session was held back, or may have lost rights to some of these. The rest is
-                # redelivered.
-                self._send(exchange, session, NO_BATCH, now)
+                # The session was held back, or may have lost rights to some of these; what is left
+                # is redelivered.
+                self._send(exchange, session, None, now)
                 self._not_written(session, batch, now)
 
         self._state.when_kept(send)
@@ -192,6 +231,7 @@ class Answers:
 
     def _send_goodbye(self, exchange: Exchange, session: Session, now: float) -> None:
         """Send a delayed reply whose session has ended, with the server's goodbye if it waits."""
+        self._write(exchange, session, None, now)
         queue = session.queue
         # A session that leaves dead letters has nothing new except the server's goodbye.
         goodbye = queue.new if queue.count == len(queue.new) else ()
@@ -199,14 +239,18 @@ class Answers:
             self._settle_new(session, now)
         self._undelivered.discard_rest(session, Reason.SESSION_ENDED)
 
-    def _send(self, exchange: Exchange, session: Session, batch: Batch, now: float) -> None:
-        """Send replies and messages."""
-        is_taken = exchange.carrier.answer(exchange, self._events(session, batch))
-        if batch.messages:
-            if is_taken:
-                self._written(session, batch, now)
-            else:
-                self._not_written(session, batch, now)
+    def _send(self, exchange: Exchange, session: Session, batch: Batch | None, now: float) -> None:
+        """Write the open reply, then send replies and messages."""
+        travels = self._write(exchange, session, batch, now)
+        if batch is None or not batch.messages:
+            exchange.carrier.answer(exchange, ())
+        elif not travels:
+            exchange.carrier.answer(exchange, ())
+            self._lose(session, batch, now)
+        elif exchange.carrier.answer(exchange, self._events(session, batch)):
+            self._written(session, batch, now)
+        else:
+            self._not_written(session, batch, now)
         self._after_reply(exchange, session, now)
 
     def _as_of_now(self, session: Session) -> Sequence[Message]:
@@ -217,10 +261,7 @@ class Answers:
         return session.queue.new
 
     def _settle_new(self, session: Session, now: float) -> None:
-        """Settle messages sent to a plain session directly from its queue.
-
-        Most messages take this way. Without a batch, they cost the core half as much time.
-        """
+        """Settle the messages that were sent to a plain session straight from its queue."""
         session.lazy_due = 0.0
         if session.queue.count:
             self._ledger.acked(session, session.queue.new, now)
@@ -233,16 +274,14 @@ class Answers:
             self._clock.ring_soon(session, now)
         if session.is_gone:
             self._undelivered.discard_rest(session, Reason.SESSION_ENDED)
-        elif session.held_connect is None and (
-            exchange.connect is not None or exchange.is_handshake
-        ):
+        elif session.held_connect is None and exchange.open_reply is not None:
             session.carrier = exchange.carrier
             self._clock.await_return(session, now)
 
     def _carries(self, exchange: Exchange, session: Session, now: float) -> bool:
         """Return whether messages may travel with the reply to anything other than a connect."""
         if exchange.is_handshake:
-            return self.greets_with_messages(session, now)
+            return self._greets_with_messages(session, now)
         if session.dispatcher is not None and not session.flows(now):
             return False
         if session.is_gone:
@@ -251,8 +290,8 @@ class Answers:
             return False
         return exchange.carrier.connection_type is not ConnectionType.CALLBACK_POLLING
 
-    def greets_with_messages(self, session: Session, now: float) -> bool:
-        """Return whether the reply to a handshake carries messages: all that wait, or none.
+    def _greets_with_messages(self, session: Session, now: float) -> bool:
+        """Return whether messages travel with the reply to a handshake: all that wait, or none.
 
         cometd.js connects only after it got as many as were announced.
         """
@@ -278,14 +317,14 @@ class Answers:
             and not 0 <= self._most_of_reply(session) < queue.count
         )
 
-    def _batch_for(self, session: Session, now: float) -> Batch:
-        """Hand over what can be handed over now."""
-        # Only messages with a lifetime, and redeliveries, may carry requests.
+    def _batch_for(self, session: Session, now: float) -> Batch | None:
+        """Hand over what may go now, perhaps an empty batch; None if no reply is a batch now."""
+        # Only messages with a lifetime, and those handed over again, may carry requests.
         may_carry_requests = bool(session.queue.expiring)
         if may_carry_requests:
             self._undelivered.expire_waiting(session)
-        if not self.counts_batches(session):
-            return NO_BATCH
+        if not self._may_hand_over(session):
+            return None
         if session.has_newest_only:
             drop_outdated(session, self._undelivered)
         limit = self._most_of_reply(session)
@@ -339,15 +378,11 @@ class Answers:
         return min(asked, most) if asked >= 0 else most
 
     def may_take(self, session: Session, now: float) -> bool:
-        """Return whether anything may be handed over now. Durable queues wait for the store."""
-        return session.flows(now) and self.counts_batches(session)
+        """Return whether anything may be handed over now; durable queues wait for the store."""
+        return session.flows(now) and self._may_hand_over(session)
 
-    def counts_batches(self, session: Session) -> bool:
-        """Return whether a reply to a connect is a batch now, possibly an empty one.
-
-        Other replies carry nothing and have no number: an ack of a number that only a reply
-        announced would settle the next batch, which may have been lost.
-        """
+    def _may_hand_over(self, session: Session) -> bool:
+        """Return whether messages may be handed over now, as far as the server is concerned."""
         if session.unfinished or session.catching_up:
             # The rest of its request may refuse what would be handed over. A reply goes first.
             return False
@@ -392,6 +427,13 @@ class Answers:
             # Another connect has arrived in the meantime.
             self._state.hub.make_ready(session)
 
+    def _lose(self, session: Session, batch: Batch, now: float) -> None:
+        """Put back a batch that was not sent, because an extension failed or refused it."""
+        self._hand_overs.batch_lost(session, batch, now)
+        self._message_expiry.watch(session)
+        if session.held_connect is not None:
+            self._state.hub.make_ready(session)
+
     def release(self, session: Session, exchange: Exchange, now: float) -> None:
         """Answer the held connect."""
         self._sessions.release_connect(session, exchange)
@@ -399,8 +441,8 @@ class Answers:
 
     def release_with(self, session: Session, exchange: Exchange, advice: Json, now: float) -> None:
         """Answer the held connect with this advice."""
-        if exchange.connect is not None:
-            exchange.connect[1]["advice"] = advice
+        if exchange.open_reply is not None:
+            exchange.open_reply.fields["advice"] = advice
         self.release(session, exchange, now)
 
     def dismiss(self, session: Session, now: float) -> None:
@@ -414,10 +456,11 @@ class Answers:
         exchange = session.held_connect
         if exchange is not None:
             self._sessions.release_connect(session, exchange)
-            if exchange.connect is not None:
-                _, reply, _ = exchange.connect
-                refused.fill(reply)
-                exchange.replies.append(encode_reply(reply))
+            open_reply = exchange.open_reply
+            if open_reply is not None:
+                open_reply.is_written = True
+                refused.fill(open_reply.fields)
+                exchange.replies[open_reply.place] = encode_reply(open_reply.fields)
             exchange.carrier.answer(exchange, ())
 
     def supersede(self, session: Session, exchange: Exchange) -> None:
@@ -436,7 +479,7 @@ class Answers:
                 self._settle_new(session, now)
                 return
         batch = self._batch_for(session, now)
-        if not batch.messages:
+        if batch is None or not batch.messages:
             return
         if pipe.push(self._events(session, batch)):
             self._written(session, batch, now)

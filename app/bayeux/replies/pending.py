@@ -8,30 +8,31 @@ from holdfast.bayeux.state.server_state import ServerState
 from holdfast.bayeux.wire.codec import Json, encode_reply
 
 
-def finish(answers: Answers, message: Json, exchange: Exchange, reply: Json, now: float) -> bytes:
-    """Run the session's extensions on the reply, then encode it."""
-    session = exchange.session
-    if session is not None:
-        if session.extensions:
-            ext = message.get("ext")
-            run_outgoing(session, reply, ext if isinstance(ext, dict) else {}, now)
-        # Another client may have taken over the session in the meantime.
-        is_greeted = exchange.is_handshake and exchange.client_id == session.client_id
-        if is_greeted and answers.greets_with_messages(session, now):
-            reply["x-messages"] = session.queue.count
-    return encode_reply(reply, () if session is None else session.extensions)
+def finish(message: Json, exchange: Exchange, reply: Json, now: float, place: int) -> bytes:
+    """Encode the reply after the session's extensions have completed it.
+
+    The reply to a successful handshake stays open at its place: messages may travel with it.
+    """
+    session, ext = exchange.session, message.get("ext")
+    if session is None:
+        return encode_reply(reply)
+    if exchange.is_handshake:
+        return exchange.open(place, reply, ext)
+    if session.extensions:
+        run_outgoing(session, reply, ext if isinstance(ext, dict) else {}, now, batch=None)
+    return encode_reply(reply, session.extensions)
 
 
 def begin_pending(answers: Answers, message: Json, exchange: Exchange, reply: Json) -> Step:
-    """Reserve a pending reply's position. Call the result once, in a later turn, to complete it."""
-    slot = len(exchange.replies)
+    """Keep a place for a pending reply; call the result once, in a later turn, to complete it."""
+    place = len(exchange.replies)
     exchange.replies.append(b"")
     exchange.pending_replies += 1
     if exchange.session is not None:
         exchange.client_id = exchange.session.client_id
 
     def fulfil(now: float) -> None:
-        exchange.replies[slot] = finish(answers, message, exchange, reply, now)
+        exchange.replies[place] = finish(message, exchange, reply, now, place)
         exchange.pending_replies -= 1
         if not exchange.pending_replies:
             answers.complete(exchange, now)

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from holdfast.bayeux.wire.codec import Json
+from holdfast.delivery.messages.batch import Batch
 
 
 class SessionHooks:
@@ -21,4 +22,6 @@ class SessionHooks:
         reply: Json,
         asked: Mapping[str, Any],
         now: float,
+        *,
+        batch: Batch | None,
     ) -> None: ...

@@ -189,6 +189,27 @@ class InFlight:
 
     def not_written(self, batch: Batch) -> list[Entry]:
         """Return a batch to the queue of which the transport wrote nothing."""
+        return self._put_back(self._unsent(batch))
+
+    def lose_batch(self, batch: Batch) -> list[Entry]:
+        """Return a batch to the queue whose reply leaves without it: it counts as lost.
+
+        The client learns the number of the batch, but an ack of it settles nothing.
+        """
+        lost = self._unsent(batch)
+        messages = set(map(id, batch.messages))
+        for entry in self.tried():
+            if id(entry.message) in messages:
+                # It may go again already, with a later reply that has not left yet.
+                is_with_later = entry.seq in self._handed and entry.seq not in batch.numbers
+                entry.batch = self.batch if is_with_later else 0
+        if lost:
+            self._lose(lost)
+            self.narrow()
+        return self._put_back(lost)
+
+    def _unsent(self, batch: Batch) -> list[Entry]:
+        """Return the entries that are in flight with this batch; it was not sent."""
         handed = self.in_flight()
         entries = [handed[seq] for seq in batch.numbers if seq in handed]
         for entry in entries:
@@ -196,7 +217,7 @@ class InFlight:
             entry.was_alone = False
             if entry.batch == batch.number:
                 entry.batch = 0
-        return self._put_back(entries)
+        return entries
 
     # Acks and verdicts
 

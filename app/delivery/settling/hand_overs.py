@@ -105,6 +105,13 @@ class HandOvers(Generic[R]):
         self._attempt_notes.note(receiver, lost, now, LOST_REPLY)
         self._ledger.returned(receiver, lost, lost)
 
+    def batch_lost(self, receiver: R, batch: Batch, now: float) -> None:
+        """Put back a batch whose reply could not be sent: it counts as a reply that was lost."""
+        lost = receiver.queue.lose_batch(batch)
+        if receiver.queue.settling is not SettledBy.WRITTEN:
+            self._attempt_notes.note(receiver, lost, now, LOST_REPLY)
+        self._ledger.returned(receiver, lost, lost)
+
     def not_written(self, receiver: R, batch: Batch, now: float) -> bool:
         """Return an unwritten batch to the queue. Returns whether any of it waits again."""
         back = receiver.queue.not_written(batch)

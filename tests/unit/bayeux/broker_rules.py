@@ -149,6 +149,11 @@ class BrokerRules(RuleBasedStateMachine):
         """What follows from a step happens in the server and in the model."""
         self.server.turn()
         self.model.follow()
+        # What returned may have expired meanwhile.
+        self.server.bayeux.tick(self.server.now)
+        self.server.turn()
+        self.model.expire()
+        self.model.follow()
 
     # What happens
 
@@ -474,6 +479,7 @@ class BrokerRules(RuleBasedStateMachine):
         self.publisher = server.client()
         self.model.restart()
         self.loaded = sum(len(queue.copies) for queue in self.model.queues)
+        self.model.expire()
         self.forget_ended()
         for person in self.people.values():
             client = Client(server, browser=person.client.browser)

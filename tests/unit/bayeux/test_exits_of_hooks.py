@@ -12,6 +12,7 @@ from holdfast.bayeux.session import Session
 from holdfast.bayeux.state.service_channels import ServiceCall
 from holdfast.bayeux.wire.hooks import HookFailed
 from holdfast.bayeux.wire.operation import Operation
+from holdfast.delivery.messages.batch import Batch
 from holdfast.delivery.ports.reactions import Failure, Reaction
 from holdfast.delivery.queues.dispatcher import Dispatcher
 from holdfast.web.tasks import Tasks
@@ -53,7 +54,15 @@ class Exiting(ServerExtension, SessionExtension):
             self._reach("incoming")
         return True
 
-    def outgoing(self, session: Session, reply: Json, asked: Mapping[str, Any], now: float) -> None:
+    def outgoing(
+        self,
+        session: Session,
+        reply: Json,
+        asked: Mapping[str, Any],
+        now: float,
+        *,
+        batch: Batch | None,
+    ) -> None:
         self._reach("outgoing")
 
     def event(self, event: Json) -> None:

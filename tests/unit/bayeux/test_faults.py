@@ -12,6 +12,7 @@ from holdfast.bayeux.rights import Vote
 from holdfast.bayeux.session import Exchange, Session
 from holdfast.bayeux.wire.codec import Json
 from holdfast.bayeux.wire.options import ChannelRule
+from holdfast.delivery.messages.batch import Batch
 from holdfast.delivery.messages.message import Event
 from holdfast.delivery.queues.queue import QueueLimits
 from holdfast.extensions.ack import Ack
@@ -21,7 +22,15 @@ from tests.unit.bayeux.harness import Server, Socket, Wire
 class Bytes(SessionExtension):
     """Puts a value that JSON cannot represent into replies."""
 
-    def outgoing(self, session: Session, reply: Json, asked: Mapping[str, Any], now: float) -> None:
+    def outgoing(
+        self,
+        session: Session,
+        reply: Json,
+        asked: Mapping[str, Any],
+        now: float,
+        *,
+        batch: Batch | None,
+    ) -> None:
         if reply["channel"] != "/meta/handshake":
             reply["ext"] = {"odd": b"bytes"}
 

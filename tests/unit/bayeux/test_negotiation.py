@@ -11,6 +11,7 @@ from holdfast.bayeux.session import Session
 from holdfast.bayeux.wire.errors import ErrorReply, Refused
 from holdfast.bayeux.wire.options import ChannelRule
 from holdfast.delivery.basics.channels import Channel
+from holdfast.delivery.messages.batch import Batch
 from tests.unit.bayeux.harness import TRANSPORTS, Json, Server
 from tests.unit.bayeux.newcomers import assert_turned_away, greeting, sessions
 
@@ -21,7 +22,9 @@ class Mark(SessionExtension):
     def __init__(self, name: str) -> None:
         self._name = name
 
-    def outgoing(self, session: Session, reply: Json, asked: Any, now: float) -> None:
+    def outgoing(
+        self, session: Session, reply: Json, asked: Any, now: float, *, batch: Batch | None
+    ) -> None:
         reply.setdefault("marks", []).append(self._name)
 
 

@@ -14,6 +14,7 @@ from holdfast.bayeux.extending.base import ServerExtension, SessionExtension
 from holdfast.bayeux.session import Session
 from holdfast.bayeux.state.service_channels import ServiceCall
 from holdfast.delivery.basics.json_text import NoNumber, to_strict_json
+from holdfast.delivery.messages.batch import Batch
 from holdfast.extensions.ack import Ack
 from tests.unit.bayeux.harness import Json, Server
 
@@ -88,7 +89,15 @@ class Meter(ServerExtension, SessionExtension):
             message["data"]["load"] = NAN
         return True
 
-    def outgoing(self, session: Session, reply: Json, asked: Mapping[str, Any], now: float) -> None:
+    def outgoing(
+        self,
+        session: Session,
+        reply: Json,
+        asked: Mapping[str, Any],
+        now: float,
+        *,
+        batch: Batch | None,
+    ) -> None:
         if self._place == "outgoing" and reply["channel"] == "/a":
             reply["ext"] = {"meter": NAN}
 

@@ -10,6 +10,7 @@ import pytest
 from holdfast.bayeux.extending.base import ServerExtension, SessionExtension
 from holdfast.bayeux.session import Session
 from holdfast.delivery.basics.counters import Reason
+from holdfast.delivery.messages.batch import Batch
 from holdfast.extensions.ack import Ack
 from tests.unit.bayeux.harness import Client, Json, Server, Socket, Wire, server_of
 
@@ -306,7 +307,13 @@ def test_a_due_session_that_is_ended_while_another_due_one_is_answered_is_skippe
         """Ends all other sessions when the first one is answered."""
 
         def outgoing(
-            self, session: Session, reply: Json, asked: Mapping[str, Any], now: float
+            self,
+            session: Session,
+            reply: Json,
+            asked: Mapping[str, Any],
+            now: float,
+            *,
+            batch: Batch | None,
         ) -> None:
             others = [victim for victim in victims if victim is not session]
             victims.clear()

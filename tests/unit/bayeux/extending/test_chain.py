@@ -9,7 +9,8 @@ import pytest
 from holdfast.bayeux.extending.base import ServerExtension, SessionExtension
 from holdfast.bayeux.session import Session
 from holdfast.bayeux.wire.errors import ErrorReply, Refused
-from tests.unit.bayeux.harness import Client, Json, Server
+from holdfast.delivery.messages.batch import Batch
+from tests.unit.bayeux.harness import Client, Json, Server, server_of
 
 
 class ForSessions(ServerExtension):
@@ -35,7 +36,15 @@ class Notes(SessionExtension):
         self._notes.append(f"{self._name} < {message['channel']}")
         return True
 
-    def outgoing(self, session: Session, reply: Json, asked: Mapping[str, Any], now: float) -> None:
+    def outgoing(
+        self,
+        session: Session,
+        reply: Json,
+        asked: Mapping[str, Any],
+        now: float,
+        *,
+        batch: Batch | None,
+    ) -> None:
         self._notes.append(f"{self._name} > {reply['channel']}")
 
 
@@ -45,7 +54,15 @@ class Fails(SessionExtension):
     def incoming(self, session: Session, message: Json, now: float) -> bool:
         raise ZeroDivisionError("a secret")
 
-    def outgoing(self, session: Session, reply: Json, asked: Mapping[str, Any], now: float) -> None:
+    def outgoing(
+        self,
+        session: Session,
+        reply: Json,
+        asked: Mapping[str, Any],
+        now: float,
+        *,
+        batch: Batch | None,
+    ) -> None:
         raise ZeroDivisionError("a secret")
 
 
@@ -201,7 +218,13 @@ def test_a_message_is_refused_if_an_extension_ends_its_session() -> None:
 def test_a_message_that_an_extension_delivers_while_a_reply_is_written_goes_with_it_once() -> None:
     class Announces(SessionExtension):
         def outgoing(
-            self, session: Session, reply: Json, asked: Mapping[str, Any], now: float
+            self,
+            session: Session,
+            reply: Json,
+            asked: Mapping[str, Any],
+            now: float,
+            *,
+            batch: Batch | None,
         ) -> None:
             if reply["channel"] == "/meta/connect":
                 server.for_extensions.deliver_event(session, {"channel": "/news", "data": "extra"})
@@ -258,3 +281,66 @@ def test_a_publish_is_refused_if_an_extension_fails_at_its_event() -> None:
     client.subscribe("/x")
     answer = client.publish("/x", 1)
     assert answer.reply["error"] == "500::server_fault"
+
+
+class FailsAtConnects(SessionExtension):
+    """Fails at a reply to a connect that carries messages, as often as a test wants it to."""
+
+    def __init__(self, times: int) -> None:
+        self.times = times
+
+    def outgoing(
+        self,
+        session: Session,
+        reply: Json,
+        asked: Mapping[str, Any],
+        now: float,
+        *,
+        batch: Batch | None,
+    ) -> None:
+        if batch is not None and batch.messages and self.times:
+            self.times -= 1
+            raise ZeroDivisionError("a secret")
+
+
+@pytest.mark.parametrize("acks", [True, False])
+def test_messages_go_again_if_an_extension_fails_at_the_reply_that_carries_them(
+    *, acks: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    server = server_of(ForSessions(FailsAtConnects(2)))
+    client = server.client(ext={"ack": acks})
+    client.connect()
+    client.subscribe("/x")
+    asked = client.connect(ext={"ack": 1})
+    server.for_extensions.publish("/x", "first")
+    server.turn()
+    assert (asked.reply["successful"], asked.data) == (True, [])
+    asked = client.connect(ext={"ack": 2})
+    assert (asked.reply["successful"], asked.data) == (True, [])
+    assert client.connect(ext={"ack": 3}).data == ["first"]
+    assert caplog.text.count("hook of FailsAtConnects failed") == 2
+    assert server.balances()
+
+
+def test_a_client_waits_longer_and_longer_while_an_extension_fails_at_all_its_replies() -> None:
+    server = server_of(ForSessions(FailsAtConnects(100)))
+    client = server.connected()
+    client.subscribe("/x")
+    server.for_extensions.publish("/x", "first")
+    for _ in range(3):
+        assert client.connect().data == []
+    asked = client.connect()
+    assert asked.is_held
+    server.advance(2)
+    assert asked.data == []
+
+
+def test_messages_travel_although_an_optional_extension_fails_at_their_reply() -> None:
+    class Optional(FailsAtConnects):
+        optional: ClassVar[bool] = True
+
+    server = server_of(ForSessions(Optional(1)))
+    client = server.connected()
+    client.subscribe("/x")
+    server.for_extensions.publish("/x", "first")
+    assert client.connect().data == ["first"]

@@ -18,6 +18,7 @@ from holdfast.bayeux.wire.operation import Operation
 from holdfast.bayeux.wire.options import Durable
 from holdfast.delivery.basics.channels import covers
 from holdfast.delivery.basics.counters import Reason
+from holdfast.delivery.messages.batch import Batch
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.storing import PersistOutcome
 from holdfast.extensions.ack import Ack
@@ -376,7 +377,9 @@ class Reviewer(ServerExtension, SessionExtension):
         server.reauthorize(session)
         return self
 
-    def outgoing(self, session: Session, reply: Json, asked: Any, now: float) -> None:
+    def outgoing(
+        self, session: Session, reply: Json, asked: Any, now: float, *, batch: Batch | None
+    ) -> None:
         if reply["channel"] == "/meta/handshake":
             self._server.reauthorize(session)
 

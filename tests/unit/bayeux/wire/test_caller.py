@@ -11,6 +11,7 @@ from holdfast.bayeux.session import Session
 from holdfast.bayeux.state.service_channels import ServiceCall
 from holdfast.bayeux.wire.caller import UNKNOWN, Caller, credentials_in
 from holdfast.bayeux.wire.operation import Operation
+from holdfast.delivery.messages.batch import Batch
 from holdfast.extensions.delivery_wire import DeliveryWire
 from tests.unit.bayeux.harness import Json, Server, Socket
 
@@ -49,7 +50,9 @@ class CallersSeen(ServerExtension, SessionExtension, SecurityPolicy):
         self.seen.append(("incoming", session.caller))
         return True
 
-    def outgoing(self, session: Session, reply: Json, asked: Any, now: float) -> None:
+    def outgoing(
+        self, session: Session, reply: Json, asked: Any, now: float, *, batch: Batch | None
+    ) -> None:
         self.seen.append(("outgoing", session.caller))
 
     def serve(self, call: ServiceCall) -> None:

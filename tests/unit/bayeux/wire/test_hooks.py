@@ -12,6 +12,7 @@ from holdfast.bayeux.server import Bayeux
 from holdfast.bayeux.session import Session
 from holdfast.bayeux.state.service_channels import ServiceCall
 from holdfast.bayeux.wire.operation import Operation
+from holdfast.delivery.messages.batch import Batch
 from tests.unit.bayeux.harness import Json, Server
 
 FAULT = "500::server_fault"
@@ -177,7 +178,13 @@ def test_an_asynchronous_hook_for_replies_is_logged_as_failed(
 ) -> None:
     class Waits(SessionExtension):
         async def outgoing(  # type: ignore[override]
-            self, session: Session, reply: Json, asked: Mapping[str, Any], now: float
+            self,
+            session: Session,
+            reply: Json,
+            asked: Mapping[str, Any],
+            now: float,
+            *,
+            batch: Batch | None,
         ) -> None: ...
 
     client = Server(giving(Waits())).client()
@@ -191,7 +198,13 @@ def test_an_awaitable_result_of_a_hook_for_replies_is_logged(
 ) -> None:
     class Returns(SessionExtension):
         def outgoing(
-            self, session: Session, reply: Json, asked: Mapping[str, Any], now: float
+            self,
+            session: Session,
+            reply: Json,
+            asked: Mapping[str, Any],
+            now: float,
+            *,
+            batch: Batch | None,
         ) -> None:
             return later()  # type: ignore[no-any-return]
 
