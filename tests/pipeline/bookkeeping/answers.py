@@ -10,7 +10,6 @@ from holdfast.journal.schema import NS_PER_US
 from tests.pipeline.bookkeeping.bounds import (
     ANYTHING,
     Between,
-    OneOf,
     When,
     first,
     last,
@@ -58,8 +57,8 @@ def _by(copies: Iterable[Copy]) -> dict[str, list[Copy]]:
     return found
 
 
-def _share(part: int, whole: int) -> Between | None:
-    return Between(part / whole - 1e-4, part / whole + 1e-4) if whole else None
+def _share(part: int, whole: int) -> float | None:
+    return round(part / whole, 4) if whole else None
 
 
 def _minute(us: int) -> int:
@@ -298,13 +297,13 @@ def publishers(books: Ledger) -> Rows:
     for sender, messages in by.items():
         minutes = Counter(_minute(id_us(message)) for message in messages)
         most = max(minutes.values())
-        busiest = [moment(minute) for minute, n in minutes.items() if n == most]
+        busiest = min(minute for minute, n in minutes.items() if n == most)
         rows[sender,] = {
             "published": len(messages),
             "copies": copies[sender],
             "bytes": _sizes(messages),
             "most_per_minute": most,
-            "busiest": busiest[0] if len(busiest) == 1 else OneOf(busiest),
+            "busiest": moment(busiest),
         }
     return rows
 

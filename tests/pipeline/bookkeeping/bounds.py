@@ -39,18 +39,6 @@ class When:
     __hash__ = None  # type: ignore[assignment]
 
 
-@dataclass(frozen=True, eq=False)
-class OneOf:
-    """Equal to any of these."""
-
-    moments: Sequence[datetime]
-
-    def __eq__(self, other: object) -> bool:
-        return other in self.moments
-
-    __hash__ = None  # type: ignore[assignment]
-
-
 class _Anything:
     """Equal to anything."""
 

@@ -47,8 +47,9 @@ _REFUSALS = (
 _POISON = Verdict("user.update.internalError", "cannot read it")
 _OVERFLOW = "resource.overflow.queue.entries"
 _TIMEOUT_S = 20.0
-# What surrounds the data of an event.
-_MOST_AROUND = 600
+# What surrounds channel and data of a message; at most, what surrounds the data of a request or of
+# a reply, whose `ext` the server changes.
+_AROUND, _MOST_AROUND = len('{"channel":"","data":}'), 600
 
 
 class Worker(Person):
@@ -175,7 +176,8 @@ class Town:
         span, size = until_now(since_us), len(json.dumps(data, separators=(",", ":")))
         id = int(reply["ext"]["delivery"]["rcvTimestamp"])
         is_durable = options.get("persistent", True)
-        sizes = (size, size + _MOST_AROUND)
+        whole = size + len(channel) + _AROUND
+        sizes = (whole, whole) if ext is None else (size, size + _MOST_AROUND)
         return Message(id, channel, by.name, is_durable, sizes, span), span
 
     # The server

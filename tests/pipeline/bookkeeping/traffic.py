@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from tests.integration.talker import Json
 from tests.pipeline.bookkeeping.ledger import (
     Copy,
     End,
@@ -55,6 +56,7 @@ class Traffic:
             self._ask,
             self._ask,
             self._replay,
+            self._replay_request,
             self._clear,
             self._leave,
             self._end,
@@ -98,13 +100,14 @@ class Traffic:
         for _ in range(self._dice.randrange(1, 4)):
             self._let(person)
 
-    def _let(self, person: Person, timeout_ms: int = 0) -> None:
+    def _let(self, person: Person, timeout_ms: int = 0) -> list[Json]:
         since_us = now_us()
         codes = [work.verdict.code for work in person.work if work.stops]
-        person.go_on(timeout_ms)
+        events = person.go_on(timeout_ms)
         # A session that is held back does not wait for the next attempt.
         if codes and codes[0] == STUMBLE:
             self._town.lost_contact(person, "polling", since_us)
+        return events
 
     def _hold_and_resume(self) -> None:
         bob = self._town.bob
@@ -245,7 +248,7 @@ class Traffic:
     def _ended(self, channel: str, how: str, since_us: int) -> None:
         self._town.step(channel, how, Span(0, until_now(since_us).until_us - since_us))
 
-    def _refused(self) -> None:
+    def _refused(self) -> Copy:
         channel = "/ask/a"
         since_us, copies = self._asked(channel, 60_000)
         self._requested(copies)
@@ -255,6 +258,7 @@ class Traffic:
         ida.go_on()
         self._told("500")
         self._ended(channel, "refused", since_us)
+        return copies[0]
 
     def _timeout(self) -> str:
         channel = "/ask/b"
@@ -292,9 +296,22 @@ class Traffic:
             for copy in self._ledger.dead()
             if copy.receiver == person.name and not copy.is_replayed
         ][: person.capacity]
+        if letters:
+            self._replay_to(person, letters)
+
+    def _replay_request(self) -> None:
+        """Replay a request that its responder refused: this one sees it again, but was heard."""
+        ida = self._town.ida
+        refused = self._refused()
+        self._take_all(ida)
+        [address] = {event["ext"]["replyTo"] for event in self._replay_to(ida, [refused])}
+        self._replied(ida, address, "409", "duplicate", "/ask/a")
+        self._take_all(ida)
+
+    def _replay_to(self, person: Person, letters: list[Copy]) -> list[Json]:
+        """Replay letters to a receiver that is there; what it gets until they were sent."""
+        town, events = self._town, list[Json]()
         ids = [town.letter_of(copy) for copy in letters]
-        if not letters:
-            return
         wanted = {"filter": {"ids": ids}, "options": _AT_ONCE}
         since_us = now_us()
         job = town.admin("POST", "/replays", {**wanted, "dry_run": False})
@@ -309,8 +326,9 @@ class Traffic:
                 break
             if person.is_held:
                 self._resume(person)
-            self._let(person)
+            events += self._let(person)
         assert job["sent"] == len(letters), (job, letters)
+        return events
 
     def _take_all(self, person: Person) -> None:
         for _ in patience():
