@@ -60,3 +60,8 @@ def batch(columns: dict[str, pa.Array], rows: int) -> pa.RecordBatch:
         given = columns.get(field.name)
         arrays.append(pa.nulls(rows, field.type) if given is None else given.cast(field.type))
     return pa.RecordBatch.from_arrays(arrays, schema=ARROW)
+
+
+def give_back() -> None:
+    """Give memory that nothing uses back to the machine: a process that waits would keep it."""
+    pa.default_memory_pool().release_unused()

@@ -15,6 +15,10 @@ _SHIM = """#!/bin/sh
 PYTHONPATH="${{PYTHONPATH##*-src.zip:}}" exec "{python}" "$@"
 """
 
+# A variable for processes that do the work. Arrow's own pool keeps much of the memory that it has
+# used, and takes more time to get it.
+ARROW_POOL = ("ARROW_DEFAULT_MEMORY_POOL", "system")
+
 
 def python_for_spark() -> Path:
     """Return a program that starts this Python without the zips."""

@@ -19,7 +19,7 @@ from holdfast.pipeline.class_archive import options_for_archive
 from holdfast.pipeline.failures import INSTALL, PipelineFailed, in_short, in_words
 from holdfast.pipeline.java import find_java
 from holdfast.pipeline.places import log_settings
-from holdfast.pipeline.python import python_for_spark
+from holdfast.pipeline.python import ARROW_POOL, python_for_spark
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -59,6 +59,8 @@ _FILES = {
     "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
     "spark.hadoop.mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
 }
+# What the processes of Python get from their environment, here and on a cluster.
+_PROCESSES = {f"spark.executorEnv.{ARROW_POOL[0]}": ARROW_POOL[1]}
 # Partitions of large shuffles for each core; each fits into memory.
 _PIECES = 16
 _HERE = {
@@ -120,7 +122,7 @@ def open_session(engine: Engine) -> "SparkSession":
 
 def settings_of(engine: Engine) -> dict[str, str]:
     """Return Spark's settings."""
-    settings = {**_EVERYWHERE, **_FILES}
+    settings = {**_EVERYWHERE, **_FILES, **_PROCESSES}
     if engine.is_local:
         # Spark uses fewer for small data.
         pieces = _PIECES * _cores(engine.master)

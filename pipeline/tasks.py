@@ -16,7 +16,9 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import pyarrow as pa
 
+from holdfast.pipeline.arrow import give_back
 from holdfast.pipeline.failures import PipelineFailed
+from holdfast.pipeline.python import ARROW_POOL
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -71,6 +73,7 @@ def _work(
         for number in batch.column("id").to_pylist():
             for table in work(shares[number]):
                 yield from table.to_batches()
+    give_back()
 
 
 class LocalTasks:
@@ -104,11 +107,13 @@ class LocalTasks:
 
 def _rows_of(work: Callable[[Share], Iterator[pa.Table]], share: Share) -> Rows:
     tables = [*work(share)]
+    give_back()
     columns = pa.concat_tables(tables).to_pydict() if tables else {}
     return [*zip(*columns.values(), strict=True)]
 
 
 def _begin(cores: int) -> ProcessPoolExecutor:
+    os.environ.setdefault(*ARROW_POOL)
     # Copies of this process would have its locks, but not the threads that release them.
     context = multiprocessing.get_context("forkserver")
     # What is imported once is there in all processes.

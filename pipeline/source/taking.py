@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from holdfast.pipeline.arrow import arrow_of
+from holdfast.pipeline.arrow import arrow_of, give_back
 from holdfast.pipeline.failures import PipelineFailed
 from holdfast.pipeline.source.event_files import RECEIPT
 from holdfast.pipeline.source.outline import BEGIN, Position
@@ -30,6 +30,7 @@ def take_ranges(
             named = [each | {"range": None} for each in receipts.to_pylist()]
             yield pa.RecordBatch.from_pylist(named, _TAKEN)
         yield pa.RecordBatch.from_pylist([{"range": json.dumps(row)}], _TAKEN)
+    give_back()
 
 
 class Taken(NamedTuple):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from deltalake import DeltaTable
 from typer.testing import CliRunner
@@ -18,7 +19,7 @@ from holdfast.cli.main import program
 from holdfast.pipeline.failures import PipelineFailed
 from holdfast.pipeline.ingest import Engine, IngestProgress, Source, take_what_is_there
 from holdfast.pipeline.lake import TABLES, Lake
-from holdfast.pipeline.tasks import local_tasks
+from holdfast.pipeline.tasks import SparkTasks, local_tasks
 from tests.pipeline.journals import Writer
 from tests.pipeline.tales import a_week, more, refusals, requests
 from tests.serving import ROOT
@@ -53,6 +54,31 @@ def ingested(engine: Engine, store: ValkeyServer, place: Path) -> dict[str, list
 
 def rows(table: Path) -> list[str]:
     return sorted(map(repr, DeltaTable(table).to_pyarrow_table().to_pylist()))
+
+
+KEPT: list[pa.Array] = []
+
+
+def use_memory(share: int) -> Iterator[pa.Table]:
+    """Use 200 MiB for a while; what is kept lies behind it."""
+    numbers = pa.array(range(8192))
+    used = [pc.add(numbers, n) for n in range(3200)]
+    KEPT.append(pc.add(used[0], 1))
+    pool = pa.default_memory_pool().backend_name
+    yield pa.table({"pool": [pool], "pid": [os.getpid()]})
+
+
+def own_mib(pid: int) -> int:
+    lines = Path("/proc", str(pid), "smaps_rollup").read_text().splitlines()
+    return next(int(line.split()[1]) // 1024 for line in lines if line.startswith("Pss_Anon:"))
+
+
+def test_a_process_that_waits_for_work_has_given_its_memory_back(spark: "SparkSession") -> None:
+    with local_tasks(2) as local:
+        for tasks in (SparkTasks(spark), local):
+            done = tasks.run(use_memory, [1, 2], "pool string, pid bigint")
+            assert [pool for pool, _ in done] == ["system"] * 2
+            assert all(own_mib(pid) < 150 for _, pid in done)
 
 
 def test_both_engines_make_the_same_tables_row_by_row(
