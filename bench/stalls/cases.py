@@ -55,6 +55,8 @@ class Attack(NamedTuple):
     client: Sender
     body: bytes
     crowd: tuple[Client, ...] = ()
+    # Whether the request makes the same work if it is sent again.
+    is_repeatable: bool = False
 
 
 Case = Callable[[str], Attack]
@@ -62,6 +64,11 @@ Case = Callable[[str], Attack]
 
 def _attack(client: Client, *messages: Message) -> Attack:
     return Attack(client, client.body(messages))
+
+
+def _again(attack: Attack) -> Attack:
+    """Return an attack whose request makes the same work if it is sent again."""
+    return attack._replace(is_repeatable=True)
 
 
 def _member(url: str, name: str, *, acks: bool = False, retries: int = 0) -> Client:
@@ -125,13 +132,13 @@ def _deep(channels: int) -> Iterator[str]:
 
 
 def connects(url: str) -> Attack:
-    return _attack(Client(url), *[connect()] * _BATCH)
+    return _again(_attack(Client(url), *[connect()] * _BATCH))
 
 
 def handshakes(url: str) -> Attack:
     hello: Message = {"channel": "/meta/handshake", "version": "1.0"}
     hello["supportedConnectionTypes"] = ["long-polling"]
-    return _attack(Client(url), *[hello] * _BATCH)
+    return _again(_attack(Client(url), *[hello] * _BATCH))
 
 
 def disconnects(url: str) -> Attack:
@@ -170,7 +177,7 @@ def deep_patterns(url: str) -> Attack:
 
 
 def deep_publishes(url: str) -> Attack:
-    return _attack(Client(url), *map(publish, _deep(_BATCH)))
+    return _again(_attack(Client(url), *map(publish, _deep(_BATCH))))
 
 
 # Verdicts and acks
@@ -210,14 +217,14 @@ def acks(url: str) -> Attack:
 
 def repeats(url: str) -> Attack:
     client, _ = _laden(url, "repeats", acks=True)
-    return _attack(client, connect({"ack": 0}, advice={"timeout": 0}))
+    return _again(_attack(client, connect({"ack": 0}, advice={"timeout": 0})))
 
 
 def pending(url: str) -> Attack:
     client, numbers = _laden(url, "pending", acks=True)
     ext = {"ack": 0, "delivery": {"pending": numbers}}
     # As many times as `max_values` allows.
-    return _attack(client, *[connect(ext, advice={"timeout": 0})] * 7)
+    return _again(_attack(client, *[connect(ext, advice={"timeout": 0})] * 7))
 
 
 def expiries(url: str) -> Attack:
@@ -360,12 +367,12 @@ def topics_list(url: str) -> Attack:
 
 def topics_erase(url: str) -> Attack:
     _topics(url, "erased", _TOPICS)
-    return _attack(Client(url), _of_topics({"erase": "/erased/**", "limit": _PAGE}))
+    return _again(_attack(Client(url), _of_topics({"erase": "/erased/**", "limit": _PAGE})))
 
 
 def catching_up(url: str) -> Attack:
     _topics(url, "caught", _TOPICS, history=1)
-    return _attack(Client(url), _replay(-2, "/caught/**"))
+    return _again(_attack(Client(url), _replay(-2, "/caught/**")))
 
 
 def catching_up_deep(url: str) -> Attack:
@@ -375,7 +382,7 @@ def catching_up_deep(url: str) -> Attack:
     for _ in range(0, _QUEUE, 250):
         publisher.say(*[publish("/deep", ext={"delivery": {"topic": topic}})] * 250)
     publisher.close()
-    return _attack(Client(url), _replay(-2, "/deep"))
+    return _again(_attack(Client(url), _replay(-2, "/deep")))
 
 
 def catching_up_nested(url: str) -> Attack:
@@ -383,20 +390,20 @@ def catching_up_nested(url: str) -> Attack:
     stem = "/nested" + "/x" * (_SEGMENTS - 3)
     _topics(url, stem[1:], _BATCH, history=1)
     patterns = [stem[: 7 + 2 * n] + "/**" for n in range(_SEGMENTS - 2)]
-    return _attack(Client(url), _replay(1, *patterns))
+    return _again(_attack(Client(url), _replay(1, *patterns)))
 
 
 def catching_up_named(url: str) -> Attack:
     _topics(url, "each", _PATTERNS, history=1)
     names = _topic_names("each", range(0, _PATTERNS, _PATTERNS // _NAMED))
-    return _attack(Client(url), _replay(1, *names))
+    return _again(_attack(Client(url), _replay(1, *names)))
 
 
 def catching_up_filtered(url: str) -> Attack:
     """A subscription checks all kept messages with a filter that selects none of them."""
     _topics(url, "sifted", _BATCH, history=1)
     options = {"filter": "data = 'nothing'", "history": {"numEntries": -1}}
-    return _attack(Client(url), {**subscribe("/sifted/**"), "ext": {"delivery": options}})
+    return _again(_attack(Client(url), {**subscribe("/sifted/**"), "ext": {"delivery": options}}))
 
 
 def _topics(url: str, name: str, count: int, history: int = 0) -> None:
@@ -430,7 +437,7 @@ def _of_topics(call: Message) -> Message:
 def _json(url: str, data: str) -> Attack:
     client = Client(url)
     body = client.body([publish("/json", "here")])
-    return Attack(client, body.replace(b'"here"', data.encode()))
+    return _again(Attack(client, body.replace(b'"here"', data.encode())))
 
 
 def empty_arrays(url: str) -> Attack:
@@ -495,7 +502,7 @@ def surrogate_numbers(url: str) -> Attack:
 
 
 def surrogate_batch(url: str) -> Attack:
-    return _attack(Client(url), *[publish("/json", "\ud83d")] * _BATCH)
+    return _again(_attack(Client(url), *[publish("/json", "\ud83d")] * _BATCH))
 
 
 def mixed_values(url: str) -> Attack:
@@ -516,12 +523,12 @@ def compressed(url: str) -> Attack:
     """Eight kilobytes that inflate to eight megabytes of blanks."""
     client = Client(url)
     body = client.body([publish("/json")])
-    return Attack(client, gzip.compress(body[:-1] + b" " * 2 * _REQUEST + body[-1:]))
+    return _again(Attack(client, gzip.compress(body[:-1] + b" " * 2 * _REQUEST + body[-1:])))
 
 
 def compressed_records(url: str) -> Attack:
     attack = records(url)
-    return Attack(attack.client, gzip.compress(attack.body))
+    return attack._replace(body=gzip.compress(attack.body))
 
 
 def _array(value: str, count: int) -> str:

@@ -154,6 +154,10 @@ class Bystander(threading.Thread):
         self.join()
         self._client.close()
 
+    def answers_since(self, begun: float) -> int:
+        """Return how many publishes since then have been answered."""
+        return sum(wait.asked >= begun for wait in self._waits)
+
     def waits(self, begun: float, ended: float) -> list[Wait]:
         """Return the publishes that waited for their replies in this time."""
         while self.is_alive() and not (self._waits and self._waits[-1].asked > ended):

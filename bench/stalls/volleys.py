@@ -38,6 +38,8 @@ class Small(NamedTuple):
     has_terms: bool = False
     # Whether it erases the topics, which are made again before each volley.
     needs_topics: bool = False
+    # Whether it makes the same work if it is sent again.
+    is_repeatable: bool = True
 
 
 def _call(service: str, data: object) -> Small:
@@ -85,20 +87,21 @@ SMALL: dict[str, Small] = {
         {"get": _DEEP_CHANNEL, "filter": "data = 'nothing'", "history": {"numEntries": -1}},
     ),
     "handshake": Small(lambda number: _handshake({})),
-    "subscribe": Small(lambda number: subscribe(f"/volley/new/{number}")),
+    "subscribe": Small(lambda number: subscribe(f"/volley/new/{number}"), is_repeatable=False),
     "subscribe with a history": Small(
-        lambda number: {**subscribe(f"{_STEM}/*"), "ext": {"replay": -2}}
+        lambda number: {**subscribe(f"{_STEM}/*"), "ext": {"replay": -2}}, is_repeatable=False
     ),
     "publish": _publish("/volley/plain"),
     "publish under filters": _publish(_FILTERED, _TEXT),
     "publish with a key": Small(
-        lambda number: publish("/volley/plain", ext={"delivery": {"key": str(number)}})
+        lambda number: publish("/volley/plain", ext={"delivery": {"key": str(number)}}),
+        is_repeatable=False,
     ),
     "remote call": _publish(f"/service{_CALLED}"),
-    "request": Small(_request),
+    "request": Small(_request, is_repeatable=False),
     "/service/topics erase": _call(
         "/service/topics", {"erase": f"{_STEM}/*", "limit": _PAGE}
-    )._replace(needs_topics=True),
+    )._replace(needs_topics=True, is_repeatable=False),
 }
 
 
@@ -268,15 +271,15 @@ def requests(url: str, line: str, body: bytes) -> Volley:
     return Volley(links, [each.request(line, body) * _TOGETHER for each in links], _TOGETHER)
 
 
-def volleys(url: str) -> Iterator[tuple[str, Callable[[], Volley]]]:
-    """Yield all volleys, with their names."""
+def volleys(url: str) -> Iterator[tuple[str, bool, Callable[[], Volley]]]:
+    """Yield all volleys, with their names, and whether they make the same work if sent again."""
     for of, small in SMALL.items():
         for kind in (Socket, Plain, Ordinary):
             for made in (in_one_segment, from_many_sockets):
                 how = f"{kind.__name__.lower()} {made.__name__.replace('_', ' ')}"
-                yield f"{of}, {how}", partial(made, url, small, kind)
+                yield f"{of}, {how}", small.is_repeatable, partial(made, url, small, kind)
     for name, (line, body) in REQUESTS.items():
-        yield name, partial(requests, url, line, body)
+        yield name, True, partial(requests, url, line, body)
 
 
 def _make_ready(url: str, small: Small) -> None:
