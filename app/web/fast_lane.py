@@ -11,7 +11,6 @@ unparsed. Reading never stops, so the end of the stream is always seen.
 """
 
 import asyncio
-from collections import deque
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -77,10 +76,10 @@ class FastLane(SocketReading):
         "_ordinary",
         "_paths",
         "_room",
+        "_scheduler",
         "_set_aside",
         "_size_aside",
         "_speaker",
-        "_turn",
         "unused_since",
     )
 
@@ -88,7 +87,7 @@ class FastLane(SocketReading):
 
     def __init__(self, lane: "FastLaneFactory", manager: web.Server, **kwargs: Any) -> None:
         super().__init__(lane.endpoint, manager, **kwargs)
-        self._turn = lane.endpoint.turn
+        self._scheduler = lane.endpoint.scheduler
         self._heads = lane.heads
         self._paths = lane.paths
         self._room = lane.room
@@ -96,8 +95,8 @@ class FastLane(SocketReading):
         self._ordinary = 0
         self._body: StreamReader = EMPTY_PAYLOAD
         # Bytes set aside, in the pieces in which they arrived: how aiohttp reads the bytes after a
-        # refused upgrade depends on the pieces.
-        self._set_aside: deque[bytes] | None = None
+        # refused upgrade depends on the pieces. Mostly one: a deque would take 600 bytes for it.
+        self._set_aside: list[bytes] | None = None
         self._size_aside = 0
         # When the connection was made; None once it has sent a further request.
         self.unused_since: float | None = lane.endpoint.clock()
@@ -114,7 +113,7 @@ class FastLane(SocketReading):
     def data_received(self, data: bytes, may_wait: bool = True) -> None:
         if self._force_close or self._close:
             return
-        if may_wait and self._turn.is_behind and self._puts_off(data):
+        if may_wait and self._scheduler.is_behind and self._puts_off(data):
             return
         if self._is_between and self._exchange is None and not self._paused and not self._set_aside:
             # The usual case: aiohttp's machinery is not in use.
@@ -139,10 +138,10 @@ class FastLane(SocketReading):
     def _puts_off(self, data: bytes) -> bool:
         """Put bytes aside for a later turn if they can wait."""
         is_free = not (self._set_aside or self._ordinary or self._is_taken() or self._upgraded)
-        if not is_free or not self._endpoint.scheduler.can_wait(data):
+        if not is_free or not self._scheduler.can_wait(data):
             return False
         self._put_aside(data)
-        self._endpoint.scheduler.read_later(self._take_up)
+        self._scheduler.read_later(self._take_up)
         return True
 
     def _body_behind_known_head(self, data: bytes) -> bytes | None:
@@ -165,7 +164,7 @@ class FastLane(SocketReading):
 
     def _put_aside(self, data: bytes) -> None:
         if self._set_aside is None:
-            self._set_aside = deque()
+            self._set_aside = []
         self._set_aside.append(data)
         self._size_aside += len(data) + _PIECE
         if self._size_aside > _MAX_SET_ASIDE:
@@ -176,7 +175,7 @@ class FastLane(SocketReading):
         """Process the bytes set aside, unless the connection has become busy."""
         while self._set_aside and not self._is_taken():
             pieces, self._set_aside = self._set_aside, None
-            first = pieces.popleft()
+            first = pieces.pop(0)
             self._size_aside -= len(first) + _PIECE
             self.data_received(first, may_wait=False)
             self._set_aside = pieces or None
@@ -255,11 +254,11 @@ class FastLane(SocketReading):
             if speaker.caller.network:
                 self._endpoint.admit(speaker.caller)
                 self._endpoint.admit_body(speaker.caller, body)
-            rest = self._endpoint.scheduler.receive(body, exchange)
+            rest = self._scheduler.receive(body, exchange)
         except RequestRefused as refused:
             self._refuse(refused)
         except BaseException:
-            self._fail(exchange, self._endpoint.scheduler.fail(exchange))
+            self._fail(exchange, self._scheduler.fail(exchange))
         else:
             if rest is not None:
                 rest.done = partial(self._fail, exchange)

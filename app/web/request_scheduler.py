@@ -185,6 +185,11 @@ class RequestScheduler:
                 self._leave(request)
         return None if is_over else self._go_on_with(request)
 
+    @property
+    def is_behind(self) -> bool:
+        """Whether connects are not even read any more: small requests have had to wait."""
+        return self._turn.is_behind or bool(self._unheard)
+
     def can_wait(self, data: bytes) -> bool:
         """Return whether bytes of a connection may be read in a later turn, if this one is behind.
 
@@ -197,6 +202,11 @@ class RequestScheduler:
         """Let a connection read in a later turn the data that it deferred."""
         self._unheard.append((self._clock(), read))
         self._go_on_soon()
+        if not self._turn.is_behind:
+            # Others still wait from an earlier turn.
+            self._turn.begin_late()
+        elif self._turn.is_overdue():
+            self._answer_early()
 
     def unread_since(self) -> float:
         """Return when the oldest unread request arrived."""
@@ -253,12 +263,18 @@ class RequestScheduler:
         """Handle the first steps of small requests. The rest takes turns with others."""
         self._turn.is_hurried = True
         try:
-            for kind in (self._small, self._connects) if connects else (self._small,):
-                self._handle_until_over(partial(self._next_of, kind), len(kind))
+            self._handle_until_over(partial(self._next_of, self._small), len(self._small))
             if connects:
-                self._let_read()
+                self._begin_connects()
         finally:
             self._turn.is_hurried = False
+
+    def _begin_connects(self) -> None:
+        if self._unheard:
+            # Many come back: others need not wait for the replies that their connects bring.
+            self._turn.send()
+        self._handle_until_over(partial(self._next_of, self._connects), len(self._connects))
+        self._let_read()
 
     def _let_read(self) -> None:
         """Let connections read data that arrived too late in an earlier turn; at least one."""

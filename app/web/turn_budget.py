@@ -12,7 +12,9 @@ _TURN_S = 0.005
 _FREE = 1 / 8
 # Small requests continue for this long after it: making one wait costs half of handling it, and a
 # thousand clients that reconnect after a message should not have to wait.
-_PATIENCE_S = 0.020
+_PATIENCE_S = 0.015
+# Their replies so far leave after this time.
+_SILENCE_S = 0.010
 
 
 class Turn(Protocol):
@@ -28,11 +30,11 @@ class Turn(Protocol):
         ...
 
     def is_late(self) -> bool:
-        """Return whether small requests must stop, too."""
+        """Return whether small requests must stop, too; sends replies early if a turn is long."""
         ...
 
     def is_overdue(self) -> bool:
-        """Return whether the turn continues although all new work waits."""
+        """Return whether replies should no longer wait for the end of the turn."""
         ...
 
     def begin_late(self) -> None:
@@ -69,6 +71,10 @@ class TurnBudget:
         self._turn_s = _TURN_S
         # How long small requests continue after the budget of this turn.
         self._patience_s = _PATIENCE_S
+        # Before this time, by wall time, no reply leaves early, and none waits.
+        self._silence_s = _SILENCE_S
+        # How long after the budget replies wait for the end of the turn.
+        self._overdue_s = _PATIENCE_S
         self.is_hurried = False
         self.is_behind = False
 
@@ -92,18 +98,25 @@ class TurnBudget:
         return took > self._turn_s and thread_time() >= self._ends_at
 
     def is_late(self) -> bool:
-        """Return whether small requests must stop, too."""
+        """Return whether small requests must stop, too; sends replies early if a turn is long."""
         if self._ends_at is None:
             self.is_spent()
-        began_at = self._began_at
-        if began_at is None or monotonic() - began_at <= self._turn_s + self._patience_s:
+        if self._began_at is None:
+            return False
+        took, most = monotonic() - self._began_at, self._turn_s + self._patience_s
+        if took <= self._silence_s:
+            return False
+        if self._silence_s < most:
+            self._silence_s = most
+            self._send()
+        if took <= most:
             return False
         self.is_behind = self._has_gone_on_for(self._patience_s)
         return self.is_behind
 
     def is_overdue(self) -> bool:
-        """Return whether the turn continues although all new work waits."""
-        return self._has_gone_on_for(self._patience_s + _TURN_S)
+        """Return whether replies should no longer wait for the end of the turn."""
+        return self._has_gone_on_for(self._overdue_s)
 
     def _has_gone_on_for(self, seconds: float) -> bool:
         return self._ends_at is not None and thread_time() >= self._ends_at + seconds
@@ -111,14 +124,18 @@ class TurnBudget:
     def begin_late(self) -> None:
         """Make data read from now on in this turn wait."""
         self.begin_anew(0.0)
-        self._patience_s = 0.0
+        # The time of a turn begins when it is asked for.
+        self.is_spent()
+        self._ends_at = thread_time()
+        self._silence_s, self._patience_s, self._overdue_s = 0.0, 0.0, _TURN_S
         self.is_behind = True
 
     def begin_anew(self, turn_s: float = _TURN_S) -> None:
         """Give later callers the whole budget, or this part of it."""
         self._began_at = self._ends_at = None
         self._turn_s = turn_s
-        self._patience_s = _PATIENCE_S
+        self._silence_s = _SILENCE_S
+        self._patience_s = self._overdue_s = _PATIENCE_S
         self.is_behind = False
 
     def send(self) -> None:

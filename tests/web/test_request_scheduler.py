@@ -229,6 +229,36 @@ async def test_a_connect_that_comes_when_small_requests_wait_is_read_later() -> 
         assert rig.endpoint.scheduler.unread_since() == inf
 
 
+async def test_a_connect_is_read_after_those_that_wait_to_be_read() -> None:
+    async with Rig() as rig:
+        handled = Handled(rig)
+        first, second = rig.connect(), rig.connect()
+        rig.turn.is_behind = True
+        first.send_now(post_messages({**CONNECT, "id": "first"}))
+        # There is time again before the first is read.
+        rig.turn.is_behind = False
+        second.send_now(post_messages({**CONNECT, "id": "second"}))
+        assert handled.bodies == []
+        await second.settle()
+        assert [json.loads(each)[0]["id"] for each in handled.bodies] == ["first", "second"]
+        third = rig.connect()
+        third.send_now(post_messages(CONNECT))
+        assert handled.count == 3
+
+
+async def test_others_are_answered_while_connects_are_put_off() -> None:
+    with without_faults():
+        async with Rig(is_turn_over=lambda: True) as rig:
+            one, *many = [rig.connect() for _ in range(3)]
+            one.send_now(SAY)
+            rig.turn.is_behind = True
+            many[0].send_now(post_messages(CONNECT))
+            assert not one.heard().responses
+            rig.turn.is_long_over = True
+            many[1].send_now(post_messages(CONNECT))
+            assert one.heard().responses
+
+
 async def test_the_rest_of_a_request_comes_after_what_has_been_put_off() -> None:
     async with Rig() as rig:
         client = rig.connect()

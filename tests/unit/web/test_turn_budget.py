@@ -110,31 +110,53 @@ def test_everybody_stops_after_a_step_in_a_hurry(clocks: Clocks) -> None:
     assert not turn.is_spent()
 
 
-def test_small_requests_wait_after_25_milliseconds_and_replies_leave_5_later(
-    clocks: Clocks,
-) -> None:
+def test_after_20_milliseconds_small_requests_wait_and_replies_leave(clocks: Clocks) -> None:
     turn = budget()
     assert not turn.is_late()
     clocks.work(0.001)
     assert not turn.is_late()
-    clocks.work(0.0235)
+    clocks.work(0.0185)
     assert turn.is_over()
     assert not turn.is_late()
+    assert not turn.is_overdue()
     clocks.work(0.001)
     assert not turn.is_behind
     assert turn.is_late()
     assert turn.is_behind
-    assert not turn.is_overdue()
-    clocks.work(0.005)
     assert turn.is_overdue()
     turn.begin_anew()
     assert not turn.is_behind
     assert not turn.is_late()
+    assert not turn.is_overdue()
+
+
+def test_replies_of_a_long_turn_leave_once_after_ten_milliseconds(clocks: Clocks) -> None:
+    sent_at: list[float] = []
+    turn = TurnBudget(lambda: None, lambda: sent_at.append(clocks.now))
+    for _ in range(2):
+        began_at = clocks.now
+        for _ in range(17):
+            assert not turn.is_late()
+            clocks.work(0.001)
+        assert [round(1000 * (each - began_at)) for each in sent_at] == [11]
+        sent_at.clear()
+        turn.begin_anew()
+
+
+def test_after_a_long_step_replies_leave_and_small_requests_wait_at_once(clocks: Clocks) -> None:
+    sent: list[str] = []
+    turn = TurnBudget(lambda: None, lambda: sent.append("sent"))
+    assert not turn.is_late()
+    clocks.work(0.001)
+    assert not turn.is_late()
+    clocks.work(0.03)
+    assert turn.is_late()
+    assert sent == ["sent"]
 
 
 def test_a_turn_that_is_not_late_causes_one_question_for_processor_time(clocks: Clocks) -> None:
     turn = budget()
-    for _ in range(24):
+    for _ in range(19):
         assert not turn.is_late()
         clocks.work(0.001)
     assert clocks.asked == 1
