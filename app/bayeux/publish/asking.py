@@ -3,9 +3,9 @@
 from base64 import urlsafe_b64encode
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
-from holdfast.bayeux.publish.qos import Qos
+from holdfast.bayeux.publish.event_publish import EventPublish
 from holdfast.bayeux.session import Session
 from holdfast.bayeux.state.server_state import ServerState
 from holdfast.bayeux.wire.codec import Json
@@ -18,6 +18,7 @@ from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.storing import PersistOutcome, RequestStep
 from holdfast.delivery.requests.reply_channels import ReplyChannel
 from holdfast.delivery.requests.request import ReplyFault, ReplyMode, Request, RequestEnd
+from holdfast.delivery.routing.publishes import Publish
 from holdfast.delivery.settling.undelivered import Undelivered
 
 # The keys of `ext` in a message that asks for replies.
@@ -35,12 +36,6 @@ _FAULTS: Final = {
     ReplyFault.DUPLICATE: ErrorReply.DUPLICATE_REPLY,
     ReplyFault.LATE: ErrorReply.LATE_REPLY,
 }
-
-
-class Publish(Protocol):
-    """Publishes a message. Returns None if `done` is called with the outcome later."""
-
-    def __call__(self, *, done: Callable[[PersistOutcome], None]) -> PersistOutcome | None: ...
 
 
 class Asking:
@@ -123,28 +118,28 @@ class Asking:
             raise Refused(ErrorReply.REQUESTS_USED_UP)
 
     def publish(
-        self, qos: Qos | None, broadcast: Publish, done: Callable[[PersistOutcome], None]
+        self,
+        publish: EventPublish,
+        broadcast: Callable[[EventPublish], PersistOutcome | None],
+        done: Callable[[PersistOutcome], None],
     ) -> PersistOutcome | None:
-        """Publish a message, which may carry a request.
+        """Publish an event, which may carry a request.
 
         Returns None if `done` is called with the outcome later.
         """
-        if qos is None or qos.request is None:
-            return broadcast(done=done)
-        request, store = qos.request, self._state.store
+        publish.then(done)
+        if publish.qos is None or publish.qos.request is None:
+            return broadcast(publish)
+        request, store = publish.qos.request, self._state.store
         is_kept = request.requester.is_durable
-
-        def answered(outcome: PersistOutcome) -> None:
-            self._settle(request, outcome)
-            done(outcome)
-
+        publish.then(partial(self._settle, request))
         own = request.requester.reply_channel
         if own is not None and request.call is None:
             own.use(request.reply_to)
         self._requests.open(request)
         try:
             is_possible = store.is_available or not is_kept
-            outcome = broadcast(done=answered) if is_possible else PersistOutcome.REFUSED
+            outcome = broadcast(publish) if is_possible else PersistOutcome.REFUSED
         except BaseException:
             self._requests.drop(request)
             raise
@@ -236,14 +231,11 @@ class Asking:
         step: RequestStep,
         done: Callable[[PersistOutcome], None] | None = None,
     ) -> PersistOutcome | None:
-        return self._state.hub.publish(
-            channel,
-            self._message(request, wire, sender),
-            done=done,
-            addressed=(request.requester,),
-            is_subscribable=False,
-            step=step,
-        )
+        publish: Publish[Session] = Publish(channel)
+        publish.message = self._message(request, wire, sender)
+        publish.addressed, publish.is_subscribable = (request.requester,), False
+        publish.done, publish.step = done, step
+        return self._state.hub.publish(publish)
 
     def _notify(self, request: Request[Session]) -> None:
         """Inform the requester how its request ended, once the store can keep the event."""

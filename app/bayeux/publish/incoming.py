@@ -1,10 +1,10 @@
 """Handles clients' publishes: validates them, passes them on and answers."""
 
 from collections.abc import Mapping
-from functools import partial
 from typing import Any, Final
 
 from holdfast.bayeux.publish.asking import END, REPLY_TO, STATUS, TIMEOUT, Asking
+from holdfast.bayeux.publish.event_publish import EventPublish
 from holdfast.bayeux.publish.new_messages import Publishing
 from holdfast.bayeux.publish.point_to_point import PTP
 from holdfast.bayeux.publish.qos import Qos, key_of
@@ -26,7 +26,6 @@ from holdfast.delivery.basics.channels import REPLIES, SERVICES, Channel, Kind
 from holdfast.delivery.basics.error_codes import CHANNEL_HELD, NO_CONNECTION
 from holdfast.delivery.messages.storing import PersistOutcome
 from holdfast.delivery.requests.request import Request
-from holdfast.delivery.routing.selections import Candidate
 
 # Fields with a meaning to receivers. A publisher that could set `advice` could disconnect every
 # subscriber; `clientId` would reveal the publisher's session.
@@ -92,8 +91,9 @@ class PublishHandler:
             publish = _ClientPublish(self, exchange, session, channel, message, reply, qos)
             return publish.broadcast()
         event = self.event(channel, message)
-        candidate = self.candidate(exchange, session, channel, event, None)
-        self.publishing.broadcast(channel, event, exchange.now, sender=session, candidate=candidate)
+        simple = EventPublish(channel, event, exchange.now, sender=session)
+        self.filter(exchange, simple)
+        self.publishing.broadcast(simple)
         session.published += 1
         reply["successful"] = True
         return True
@@ -150,25 +150,18 @@ class PublishHandler:
                 del event["ext"]
         return event
 
-    def candidate(
-        self,
-        exchange: Exchange,
-        session: Session,
-        channel: Channel,
-        event: Json,
-        qos: Qos | None,
-    ) -> Candidate | None:
+    def filter(self, exchange: Exchange, publish: EventPublish) -> None:
         """Run the channel's filters on an event before anything else happens.
 
         Raises `TurnOver`: a filter usually takes a microsecond, but some patterns take a thousand
         on some texts.
         """
-        candidate = self.publishing.candidate(channel, event, session, qos)
+        candidate = self.publishing.candidate(publish)
         if candidate is None:
-            return None
+            return
         candidate = exchange.take_progress() or candidate
         has_asked = False
-        for filter in self.state.hub.routes.filters_on(channel):
+        for filter in self.state.hub.routes.filters_on(publish.channel):
             if candidate.has_asked(filter):
                 continue
             if has_asked and self.state.is_turn_over():
@@ -176,7 +169,7 @@ class PublishHandler:
                 raise TurnOver
             candidate.passes(filter)
             has_asked = True
-        return candidate
+        publish.candidate = candidate
 
 
 class _ClientPublish:
@@ -219,8 +212,11 @@ class _ClientPublish:
         event = handler.event(self._channel, self._message)
         if _asks(self._message):
             self._ask(self._message["ext"], event)
-        candidate = handler.candidate(exchange, self._session, self._channel, event, self._qos)
-        return self._publish(self._channel, event, self._qos, candidate)
+        publish = EventPublish(
+            self._channel, event, exchange.now, sender=self._session, qos=self._qos
+        )
+        handler.filter(exchange, publish)
+        return self._publish(publish)
 
     def answer(self) -> bool:
         """Deliver a reply to its requester; clients may publish to no other reserved channel."""
@@ -283,13 +279,15 @@ class _ClientPublish:
             raise Refused(ErrorReply.MESSAGE_ID_INVALID)
         handler, exchange = self._handler, self._exchange
         event: Json = {"channel": target.name, "data": message["data"]}
-        candidate = handler.candidate(exchange, self._session, target, event, None)
+        publish = EventPublish(target, event, exchange.now, sender=self._session)
+        handler.filter(exchange, publish)
         call = self._channel.name, id
         qos = Qos()
         qos.request = handler.asking.call_of(self._session, target, call, exchange.now)
         event["ext"] = _asked(qos.request)
         # The reply does not mention the QoS, because the client has not asked for it.
-        return self._publish(target, event, qos, candidate)
+        publish.qos = qos
+        return self._publish(publish)
 
     def _ask(self, ext: Mapping[str, Any], event: Json) -> None:
         """Turn the message into a request, and tell its receivers where to reply."""
@@ -307,19 +305,10 @@ class _ClientPublish:
         # At the end of the event, where `Request` later updates the deadline.
         event["ext"] = {**event.pop("ext", {}), **_asked(qos.request)}
 
-    def _publish(
-        self, channel: Channel, event: Json, qos: Qos | None, candidate: Candidate | None
-    ) -> bool:
-        broadcast = partial(
-            self._handler.publishing.broadcast,
-            channel,
-            event,
-            self._exchange.now,
-            sender=self._session,
-            qos=qos,
-            candidate=candidate,
-        )
-        return self._is_complete(self._handler.asking.publish(qos, broadcast, self._answered))
+    def _publish(self, publish: EventPublish) -> bool:
+        handler = self._handler
+        broadcast = handler.publishing.broadcast
+        return self._is_complete(handler.asking.publish(publish, broadcast, self._answered))
 
     # The reply
 

@@ -1,8 +1,10 @@
 """Creates the message of each publish, with its id and bytes, and passes it to the hub."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import partial
 from typing import cast
 
+from holdfast.bayeux.publish.event_publish import EventPublish
 from holdfast.bayeux.publish.point_to_point import (
     PointToPoint,
     SenderOverQuota,
@@ -16,11 +18,12 @@ from holdfast.bayeux.state.server_state import ServerState
 from holdfast.bayeux.wire.codec import Json
 from holdfast.bayeux.wire.errors import ErrorReply, Refused
 from holdfast.bayeux.wire.options import ChannelRule
-from holdfast.delivery.basics.channels import Channel, Kind
+from holdfast.delivery.basics.channels import Kind
 from holdfast.delivery.basics.json_text import NoNumber, to_json, to_strict_json
 from holdfast.delivery.messages.message import ORDINARY_PRIORITY, Message
 from holdfast.delivery.messages.storing import PersistOutcome
 from holdfast.delivery.routing.selections import Candidate
+from holdfast.delivery.topics.configured import Topic
 from holdfast.delivery.waiting.shared_queues import OverQuota, Undeliverable
 
 
@@ -34,186 +37,126 @@ class Publishing:
             state.topics, state.hub, state.node, state.quotas, state.keep_history
         )
 
-    def broadcast(
-        self,
-        channel: Channel,
-        event: Json,
-        now: float,
-        *,
-        sender: Session | None = None,
-        lazy_s: float | None = None,
-        qos: Qos | None = None,
-        candidate: Candidate | None = None,
-        done: Callable[[PersistOutcome], None] | None = None,
-    ) -> PersistOutcome | None:
-        """Publish an event to the subscribers of a channel. A lazy one may be delayed.
+    def broadcast(self, publish: EventPublish) -> PersistOutcome | None:
+        """Publish an event to the subscribers of a channel, or to its destinations.
 
-        Extensions complete the event first. A candidate remembers the results of filters. Returns
-        the outcome, or None if the store must have the message first: then `done` is called with
-        the outcome later. Raises `Refused`.
+        Extensions complete the event first. Returns the outcome, or None if the store must have the
+        message first: then the publish is told the outcome later. Raises `Refused`.
         """
-        state = self._state
+        state, channel, qos = self._state, publish.channel, publish.qos
         installed = state.installed
         if installed.eventful:
-            installed.complete(event)
-        wire = self.encoded(event, sender)
+            installed.complete(publish.event)
+        wire = self.encoded(publish.event, publish.sender)
         rule, topic = state.rules.of(channel), None
         if state.topics.are_used or (qos is not None and qos.concerns_topic):
-            topic = self._topics.topic_of(channel, rule, qos, sender)
+            topic = self._topics.topic_of(channel, rule, qos, publish.sender)
             if topic is not None and qos is not None and qos.is_administrative:
                 self._topics.configure(rule, topic)
                 return PersistOutcome.KEPT
             if qos is not None and not qos.force_update:
-                repeated = self._topics.repeated_by(channel, event)
+                repeated = self._topics.repeated_by(channel, publish.event)
                 if repeated is not None:
-                    return state.hub.outcome_of(repeated, done)
-        message = self._message(channel, wire, sender, now)
-        message.linger_s = rule.lazy_timeout_s if lazy_s is None else lazy_s
+                    return state.hub.outcome_of(repeated, publish.done)
+        self._make_message(publish, wire, rule, topic)
+        return self._queue(publish) if rule.is_work_queue else self._distribute(publish, qos)
+
+    def _distribute(self, publish: EventPublish, qos: Qos | None) -> PersistOutcome | None:
+        if publish.candidate is None:
+            publish.candidate = self.candidate(publish)
+        if qos is not None:
+            if qos.destinations:
+                return self._address(publish, qos)
+            if qos.asks_one:
+                publish.addressed, publish.is_subscribable = self._choose(publish), False
+        return self._state.hub.publish(publish)
+
+    def _make_message(
+        self, publish: EventPublish, wire: bytes, rule: ChannelRule, topic: Topic | None
+    ) -> None:
+        channel, sender, qos = publish.channel, publish.sender, publish.qos
+        name = "" if sender is None else sender.name
+        if self._state.guard.held:
+            self._state.guard.published(channel.name, name, publish.now)
+        message = Message(wire, id=self._state.node.stamp(), channel=channel.name, sender=name)
+        publish.message = message
+        message.linger_s = rule.lazy_timeout_s if publish.lazy_s is None else publish.lazy_s
         message.topic = topic
         message.depth = (
             rule.history if topic is None else self._topics.depth_for(rule, topic, message)
         )
-        persistent = rule.durable
+        publish.persistent = rule.durable
         if message.depth is not None:
             message.account = account_of(sender)
         if qos is not None:
             qos.qualify(message, sender)
-            persistent = rule.durable if qos.persistent is None else qos.persistent
-        leave_out = None if sender is None or self._echoes(rule, sender) else sender
-        if rule.is_work_queue:
-            return self._queue(channel, message, sender, qos, persistent, done)
-        candidate = candidate or self.candidate(channel, event, sender, qos)
-        if qos is None or not qos.destinations:
-            asks_one = qos is not None and qos.asks_one
-            return state.hub.publish(
-                channel,
-                message,
-                candidate,
-                leave_out=leave_out,
-                persistent=persistent,
-                done=done,
-                addressed=self._choose(message, channel, candidate, leave_out) if asks_one else (),
-                is_subscribable=not asks_one,
-            )
-        return self._address(
-            channel, message, candidate, sender, qos, persistent, leave_out, now, done
-        )
+            if qos.persistent is not None:
+                publish.persistent = qos.persistent
+        if sender is not None and not self._echoes(rule, sender):
+            publish.leave_out = sender
 
-    def _choose(
-        self,
-        message: Message,
-        channel: Channel,
-        candidate: Candidate | None,
-        leave_out: Session | None,
-    ) -> Sequence[Session]:
+    def _choose(self, publish: EventPublish) -> Sequence[Session]:
         """Return the receiver of a request for one reply; none if no receiver is live."""
         routes = self._state.routes
         receivers: Sequence[Session] = (
-            routes.receivers(channel)
-            if candidate is None
-            else routes.selecting_receivers(channel, candidate)
+            routes.receivers(publish.channel)
+            if publish.candidate is None
+            else routes.selecting_receivers(publish.channel, publish.candidate)
         )
-        others = [each for each in receivers if each is not leave_out]
-        return self._state.work.choose(others, message)
+        others = [each for each in receivers if each is not publish.leave_out]
+        return self._state.work.choose(others, publish.message)
 
-    def _message(
-        self,
-        channel: Channel,
-        wire: bytes,
-        sender: Session | None,
-        now: float,
-    ) -> Message:
-        name = "" if sender is None else sender.name
-        if self._state.guard.held:
-            self._state.guard.published(channel.name, name, now)
-        return Message(wire, id=self._state.node.stamp(), channel=channel.name, sender=name)
-
-    def _address(
-        self,
-        channel: Channel,
-        message: Message,
-        candidate: Candidate | None,
-        sender: Session | None,
-        qos: Qos,
-        persistent: bool | None,
-        leave_out: Session | None,
-        now: float,
-        done: Callable[[PersistOutcome], None] | None,
-    ) -> PersistOutcome | None:
+    def _address(self, publish: EventPublish, qos: Qos) -> PersistOutcome | None:
         """Also publish the message to its destinations. Raises `Refused` if none accepts it."""
         state = self._state
         try:
-            addressing = self._ptp.address(message, qos.destinations, sender, now)
+            addressing = self._ptp.address(
+                publish.message, qos.destinations, publish.sender, publish.now
+            )
         except SenderOverQuota as over:
             raise state.quotas.too_much_waits(over.sender, over.kind, over.outcomes) from None
         qos.outcomes = addressing.outcomes
-        if persistent is not False and not addressing.make_durable(state.store):
+        if publish.persistent is not False and not addressing.make_durable(state.store):
             addressing.release(PersistOutcome.REFUSED)
             return PersistOutcome.REFUSED
-        outcome = state.hub.publish(
-            channel,
-            message,
-            candidate,
-            leave_out=leave_out,
-            persistent=persistent,
-            done=addressing.then(done),
-            addressed=addressing.receivers,
-            is_subscribable=qos.is_subscribable,
-        )
+        publish.addressed, publish.is_subscribable = addressing.receivers, qos.is_subscribable
+        publish.then(addressing.release)
+        outcome = state.hub.publish(publish)
         if outcome is not None:
             addressing.release(outcome)
         return outcome
 
-    def _queue(
-        self,
-        channel: Channel,
-        message: Message,
-        sender: Session | None,
-        qos: Qos | None,
-        persistent: bool | None,
-        done: Callable[[PersistOutcome], None] | None,
-    ) -> PersistOutcome | None:
+    def _queue(self, publish: EventPublish) -> PersistOutcome | None:
         """Add the message to a work queue. Raises `Refused` if it is full."""
+        state, message, qos, sender = self._state, publish.message, publish.qos, publish.sender
         if qos is not None and qos.destinations:
             raise Refused(ErrorReply.DELIVERY_INVALID, "user.publish", "destinations")
-        state = self._state
         if qos is not None and qos.request is not None:
             qos.request.is_work = True
         try:
-            shared = state.work.accept(channel.name, message, accounts_of(sender))
+            shared = state.work.accept(message.channel, message, accounts_of(sender))
         except OverQuota as over:
             # Only sessions have quotas.
             raise state.quotas.too_much_waits(cast("Session", sender), over.quota, ()) from over
         except Undeliverable as full:
             error = ErrorReply.DESTINATION_FULL
-            raise Refused(error, full.code.text, channel.name) from full
-
-        def answered(persisted: PersistOutcome) -> None:
-            state.work.accepted(shared, message, persisted)
-            if done is not None:
-                done(persisted)
-
-        outcome = state.hub.publish(
-            channel,
-            message,
-            persistent=persistent,
-            done=answered,
-            addressed=(shared.receiver,),
-            is_subscribable=False,
-        )
+            raise Refused(error, full.code.text, message.channel) from full
+        publish.leave_out, publish.candidate = None, None
+        publish.addressed, publish.is_subscribable = (shared.receiver,), False
+        publish.then(partial(state.work.accepted, shared, message))
+        outcome = state.hub.publish(publish)
         if outcome is not None:
             state.work.accepted(shared, message, outcome)
         return outcome
 
-    def candidate(
-        self, channel: Channel, event: Json, sender: Session | None, qos: Qos | None
-    ) -> Candidate | None:
+    def candidate(self, publish: EventPublish) -> Candidate | None:
         """Return what subscriptions select by, or None if none of them selects messages."""
         if not self._state.hub.routes.selecting:
             return None
+        sender, qos = publish.sender, publish.qos
         return Candidate(
-            channel=channel.name,
-            data=event.get("data"),
+            channel=publish.channel.name,
+            data=publish.event.get("data"),
             sender="" if sender is None else sender.name,
             priority=ORDINARY_PRIORITY if qos is None else qos.priority,
             properties=None if qos is None else qos.properties,
@@ -256,8 +199,9 @@ class Publishing:
         found = self._state.channels.get(channel)
         if found is None or found.is_wild or found.kind is not Kind.BROADCAST:
             raise ValueError(f"{channel!r} is not a channel to publish on")
-        event = {"channel": found.name, "data": data}
-        self.broadcast(found, event, now, lazy_s=lazy_s, qos=qos)
+        publish = EventPublish(found, {"channel": found.name, "data": data}, now, qos=qos)
+        publish.lazy_s = lazy_s
+        self.broadcast(publish)
 
     def deliver_event(self, session: Session, event: Json, *, lazy_s: float | None = None) -> None:
         """Deliver an event to a single session. With `lazy_s`, it may be delayed by that time."""

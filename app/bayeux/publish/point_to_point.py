@@ -138,18 +138,6 @@ class Addressing:
             self._places.made_room(each)
         self._reserved = ()
 
-    def then(
-        self, done: Callable[[PersistOutcome], None] | None
-    ) -> Callable[[PersistOutcome], None]:
-        """Return the callback for the store's answer."""
-
-        def answered(persisted: PersistOutcome) -> None:
-            self.release(persisted)
-            if done is not None:
-                done(persisted)
-
-        return answered
-
 
 class PointToPoint:
     """Finds the receivers of addressed messages.

@@ -14,6 +14,7 @@ from holdfast.delivery.basics.node import Node
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.storing import NO_FIELDS, PersistOutcome, RequestStep
 from holdfast.delivery.routing.hub import Hub
+from holdfast.delivery.routing.publishes import Publish
 from holdfast.delivery.settling.undelivered import Undelivered
 from holdfast.delivery.topics.configured import Topic, Topics
 from holdfast.delivery.topics.states import TopicState
@@ -121,14 +122,12 @@ class Erasure:
         message = Message(to_json(event), id=self._node.stamp(), channel=self._topic.name)
         # The event is of momentary interest, and no subscription matches it any longer.
         message.leaves_no_letter = message.is_direct = True
-        outcome = self._hub.publish(
-            self._channels.named(self._topic.name),
-            message,
-            addressed=living,
-            is_subscribable=False,
-            # Unlike `done`, it is also called when the outcome of an event was UNKNOWN at first.
-            step=RequestStep(NO_FIELDS, partial(self._kept, living, message)),
-        )
+        publish: Publish[Session] = Publish(self._channels.named(self._topic.name))
+        publish.message = message
+        publish.addressed, publish.is_subscribable = living, False
+        # Unlike `done`, it is also called when the outcome of an event was UNKNOWN at first.
+        publish.step = RequestStep(NO_FIELDS, partial(self._kept, living, message))
+        outcome = self._hub.publish(publish)
         if outcome is PersistOutcome.REFUSED:
             self._kept(living, message, outcome)
 

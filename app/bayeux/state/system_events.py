@@ -7,6 +7,7 @@ from holdfast.delivery.basics.json_text import to_json
 from holdfast.delivery.basics.node import Node
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.routing.hub import Hub
+from holdfast.delivery.routing.publishes import Publish
 from holdfast.delivery.routing.selections import Candidate
 
 
@@ -28,5 +29,7 @@ class SystemEvents:
         message.leaves_no_letter = True
         if life_ms is not None:
             message.limit_life(life_ms, is_forced=True)
-        candidate = Candidate(channel=channel.name, data=event.get("data"))
-        self._hub.publish(channel, message, candidate)
+        publish: Publish[Session] = Publish(channel)
+        publish.message = message
+        publish.candidate = Candidate(channel=channel.name, data=event.get("data"))
+        self._hub.publish(publish)

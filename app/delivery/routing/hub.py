@@ -3,18 +3,18 @@
 from collections.abc import Callable, Container, Sequence
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
-from holdfast.delivery.basics.channels import Channel, lookups
+from holdfast.delivery.basics.channels import lookups
 from holdfast.delivery.basics.counters import Reason
 from holdfast.delivery.basics.notices import FULL, Notices
 from holdfast.delivery.messages.message import Message
-from holdfast.delivery.messages.storing import NO_FIELDS, PersistOutcome, RequestFields, RequestStep
+from holdfast.delivery.messages.storing import NO_FIELDS, PersistOutcome, RequestFields
 from holdfast.delivery.ports.ledger import Ledger
 from holdfast.delivery.ports.store_port import StorePort
 from holdfast.delivery.queues.receivers import Receiver
 from holdfast.delivery.routing.histories import NS_PER_CURSOR, Histories, cursor_of
-from holdfast.delivery.routing.publish_order import AcceptedPublish, PublishOrder
+from holdfast.delivery.routing.publish_order import PublishOrder
+from holdfast.delivery.routing.publishes import Publish
 from holdfast.delivery.routing.routes import Routes
-from holdfast.delivery.routing.selections import Candidate
 from holdfast.delivery.topics.configured import Topic
 
 if TYPE_CHECKING:
@@ -131,75 +131,59 @@ class Hub(Generic[R]):
             coming.add_callback(done)
         return None
 
-    def publish(
-        self,
-        channel: Channel,
-        message: Message,
-        candidate: Candidate | None = None,
-        *,
-        leave_out: R | None = None,
-        persistent: bool | None = None,
-        done: Callable[[PersistOutcome], None] | None = None,
-        addressed: Sequence[R] = (),
-        is_subscribable: bool = True,
-        step: RequestStep | None = None,
-    ) -> PersistOutcome | None:
+    def publish(self, publish: Publish[R]) -> PersistOutcome | None:
         """Add the message to the queues of the channel's receivers and of addressed ones.
 
-        If there is a candidate, the selections of subscriptions apply to it. `leave_out` gets the
-        message only if it is addressed. With `persistent` False the message is passing; with True
-        its history is stored regardless of receivers.
-
-        Returns the outcome, or None if `done` and the `step` of a request will be called with it
-        later: a durable message is stored before it is queued, and later messages of its channel
-        wait for it. The same applies to any message with a publish key, because only the store
-        recognises a repeat.
+        Returns the outcome, or None if the publish is told later: a durable message is stored
+        before it is queued, and later messages of its channel wait for it. The same applies to any
+        message with a publish key, because only the store recognises a repeat.
         """
+        message = publish.message
         receivers: Sequence[R] = ()
-        if is_subscribable:
+        if publish.is_subscribable:
             receivers = (
-                self.routes.receivers(channel)
-                if candidate is None
-                else self.routes.selecting_receivers(channel, candidate)
+                self.routes.receivers(publish.channel)
+                if publish.candidate is None
+                else self.routes.selecting_receivers(publish.channel, publish.candidate)
             )
         else:
             message.depth = None
-        if addressed:
-            receivers = tuple(dict.fromkeys((*addressed, *receivers)))
-            if leave_out in addressed:
-                leave_out = None
+        if publish.addressed:
+            receivers = tuple(dict.fromkeys((*publish.addressed, *receivers)))
+            if publish.leave_out in publish.addressed:
+                publish.leave_out = None
+        publish.receivers = receivers
         if self.watch is not None:
-            self.watch.published(channel.name)
+            self.watch.published(publish.channel.name)
         is_keyed = message.key is not None
         # Whether its history is stored regardless of receivers.
-        is_to_keep = message.depth is not None and persistent is True
+        is_to_keep = message.depth is not None and publish.persistent is True
         if not (self.durables or self._publish_order.waiting or is_keyed or is_to_keep):
-            self._show_published(message, receivers, leave_out, 0)
+            self._show_published(message, receivers, publish.leave_out, 0)
             return PersistOutcome.KEPT
         keys: Sequence[str] = ()
-        if self.durables and persistent is not False:
+        if self.durables and publish.persistent is not False:
+            leave_out = publish.leave_out
             keys = [r.key for r in receivers if r.is_durable and r is not leave_out]
         if not (keys or is_keyed or is_to_keep):
-            return self._publish_order.enter(
-                channel.name, AcceptedPublish(message, receivers, leave_out, done, step=step)
-            )
+            return self._publish_order.enter(publish)
         if not self.store.is_available:
             return PersistOutcome.REFUSED
         message.is_durable = bool(keys) or is_to_keep
-        accepted = AcceptedPublish(message, receivers, leave_out, done, len(keys), step)
-        answered = self._publish_order.keep(channel.name, accepted)
+        publish.kept = len(keys)
+        answered = self._publish_order.keep(publish)
         if message.depth is not None and message.is_durable:
             # A message that is durable for its receivers is durable in its history too.
-            keys = [*keys, channel.name]
-        self.store.keep(message, keys, answered, _fields(accepted))
+            keys = [*keys, publish.channel.name]
+        self.store.keep(message, keys, answered, _fields(publish))
         return None
 
-    def _show(self, accepted: AcceptedPublish[R]) -> None:
-        message = accepted.message
-        if accepted.latecomers:
+    def _show(self, publish: Publish[R]) -> None:
+        message = publish.message
+        if publish.latecomers:
             # These are copies, as from a history: the publish itself is in the journal already.
-            self.store.keep(message.initial(), accepted.latecomers, _ignore)
-        self._show_published(message, accepted.receivers, accepted.leave_out, accepted.kept)
+            self.store.keep(message.initial(), publish.latecomers, _ignore)
+        self._show_published(message, publish.receivers, publish.leave_out, publish.kept)
 
     def _show_published(
         self, message: Message, receivers: Sequence[R], leave_out: R | None, kept: int
@@ -278,24 +262,24 @@ class Hub(Generic[R]):
             else:
                 self._give_of_topic(message, message.topic, (receiver,))
 
-    def waiting_for_store(self, patterns: Container[str]) -> list[AcceptedPublish[R]]:
+    def waiting_for_store(self, patterns: Container[str]) -> list[Publish[R]]:
         """Return the publishes to these channels' histories that wait for the store."""
         return [
-            accepted
+            publish
             for name, waiting in self._publish_order.waiting.items()
             if any(pattern in patterns for pattern in lookups(name))
-            for accepted in waiting
-            if accepted.message.depth is not None
+            for publish in waiting
+            if publish.message.depth is not None
         ]
 
-    def include(self, receiver: R, accepted: AcceptedPublish[R]) -> None:
+    def include(self, receiver: R, publish: Publish[R]) -> None:
         """Add a new subscriber to the receivers of a publish that waits for the store."""
-        if receiver in accepted.receivers or receiver is accepted.leave_out:
+        if receiver in publish.receivers or receiver is publish.leave_out:
             return
-        accepted.receivers = (*accepted.receivers, receiver)
-        if accepted.message.is_durable and receiver.is_durable:
-            accepted.kept += 1
-            accepted.latecomers.append(receiver.key)
+        publish.receivers = (*publish.receivers, receiver)
+        if publish.message.is_durable and receiver.is_durable:
+            publish.kept += 1
+            publish.latecomers = (*publish.latecomers, receiver.key)
 
     def complete_cursor(self) -> int:
         """Return the cursor up to which no further message will enter a history."""
@@ -364,15 +348,15 @@ class Hub(Generic[R]):
         """Rights change only in an assembled server."""
 
 
-def _fields(accepted: AcceptedPublish[R]) -> RequestFields:
+def _fields(publish: Publish[R]) -> RequestFields:
     """Return the request fields to store together with the message."""
-    if accepted.step is not None:
-        return accepted.step.fields
-    message, leave_out = accepted.message, accepted.leave_out
+    if publish.step is not None:
+        return publish.step.fields
+    message, leave_out = publish.message, publish.leave_out
     # A repeat, which only the store recognises, is not a request.
     if message.request is None or message.key is not None:
         return NO_FIELDS
-    receivers = [each for each in accepted.receivers if each is not leave_out]
+    receivers = [each for each in publish.receivers if each is not leave_out]
     return message.request.kept_with(_responders(message, receivers))
 
 

@@ -11,6 +11,7 @@ from holdfast.delivery.queues.queue import CallbackQueue, QueueLimits
 from holdfast.delivery.queues.receivers import Receiver
 from holdfast.delivery.routing.histories import Histories, HistoryLimits
 from holdfast.delivery.routing.hub import Hub
+from holdfast.delivery.routing.publishes import Publish
 from tests.unit.delivery.fake_keeper import FakeKeeper
 
 if TYPE_CHECKING:
@@ -58,9 +59,11 @@ class Town:
     def publish(
         self, text: str, *, linger_s: float | None = None, leave_out: Receiver | None = None
     ) -> Message:
-        message = Message(text.encode(), linger_s=linger_s)
-        self.hub.publish(channel("/a"), message, leave_out=leave_out)
-        return message
+        publish: Publish[Receiver] = Publish(channel("/a"))
+        publish.message = Message(text.encode(), linger_s=linger_s)
+        publish.leave_out = leave_out
+        self.hub.publish(publish)
+        return publish.message
 
     def waiting(self, name: str) -> list[bytes]:
         return [message.wire for message in self.people[name].queue.new]

@@ -2,12 +2,16 @@
 
 from collections.abc import Callable
 
+from holdfast.delivery.basics import channels as names
 from holdfast.delivery.basics.counters import Counters
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.storing import PersistOutcome
 from holdfast.delivery.queues.queue import CallbackQueue, QueueLimits
 from holdfast.delivery.queues.receivers import Receiver
-from holdfast.delivery.routing.publish_order import AcceptedPublish, PublishOrder
+from holdfast.delivery.routing.publish_order import PublishOrder
+from holdfast.delivery.routing.publishes import Publish
+
+NAMES = names.Channels()
 
 
 class Channels:
@@ -18,13 +22,15 @@ class Channels:
         self.shown: list[str] = []
         self.outcomes: list[str] = []
 
-    def _show(self, accepted: AcceptedPublish[Receiver]) -> None:
+    def _show(self, accepted: Publish[Receiver]) -> None:
         leave_out = accepted.leave_out
         left_out = "" if leave_out is None else f" but {leave_out.number}"
         others = "".join(str(receiver.number) for receiver in accepted.receivers)
         self.shown.append(f"{accepted.message.wire.decode()} to {others}{left_out}")
 
-    def accepted(self, text: str, *, is_asked: bool = True) -> AcceptedPublish[Receiver]:
+    def accepted(
+        self, text: str, channel: str = "/a", *, is_asked: bool = True
+    ) -> Publish[Receiver]:
         receivers = [
             Receiver(CallbackQueue(QueueLimits(), Counters()), number) for number in (1, 2)
         ]
@@ -32,16 +38,19 @@ class Channels:
         def done(outcome: PersistOutcome) -> None:
             self.outcomes.append(f"{text} {outcome.value}")
 
-        message = Message(text.encode())
-        return AcceptedPublish(message, receivers, receivers[1], done if is_asked else None)
+        publish: Publish[Receiver] = Publish(NAMES.named(channel))
+        publish.message = Message(text.encode())
+        publish.receivers, publish.leave_out = receivers, receivers[1]
+        publish.done = done if is_asked else None
+        return publish
 
     def keep(
         self, text: str, channel: str = "/a", **options: bool
     ) -> Callable[[PersistOutcome], None]:
-        return self.order.keep(channel, self.accepted(text, **options))
+        return self.order.keep(self.accepted(text, channel, **options))
 
     def enter(self, text: str, channel: str = "/a") -> PersistOutcome | None:
-        return self.order.enter(channel, self.accepted(text))
+        return self.order.enter(self.accepted(text, channel))
 
 
 def shown(*texts: str) -> list[str]:
@@ -121,7 +130,7 @@ def test_the_callback_of_a_publish_may_publish_on_the_same_channel() -> None:
     accepted = channels.accepted("a")
     more: list[Callable[[PersistOutcome], None]] = []
     accepted.done = lambda _: more.append(channels.keep("b"))
-    channels.order.keep("/a", accepted)(PersistOutcome.KEPT)
+    channels.order.keep(accepted)(PersistOutcome.KEPT)
     assert channels.order.waiting
     (answer,) = more
     answer(PersistOutcome.KEPT)
