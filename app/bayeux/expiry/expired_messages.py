@@ -115,6 +115,6 @@ def drop_outdated(session: Session, undelivered: Undelivered[Session]) -> None:
             newest[channel] = last
             outdated.append(first)
     if outdated:
-        session.queue.take_away(outdated)
+        session.queue.remove_messages(outdated)
         undelivered.discard(session, outdated, Reason.OUTDATED)
-        undelivered.waiting_places.move_on_to(session)
+        undelivered.waiting_places.assign_to(session)

@@ -44,8 +44,8 @@ def connect(
         dispatcher.contact(now)
         if dispatcher.state is not before:
             state.journal.dispatcher(session, dispatcher.state)
-            # Messages in shared queues may be dispatched to it again.
-            state.waiting_places.move_on_to(session)
+            # Messages in shared queues may be assigned to it again.
+            state.waiting_places.assign_to(session)
     life.clock.attach(session)
     session.rest_interval_s = session.interval_s
     advice = message.get("advice")
@@ -80,11 +80,11 @@ def _look_for_lost_reply(life: SessionLife, session: Session, now: float) -> Non
     if queue.settling is not _VERDICT:
         return
     if queue.is_restored:
-        life.hand_overs.reply_lost(session, now, is_whole=False)
+        life.hand_overs.return_lost(session, now, is_whole=False)
     elif carrier is not None and carrier.is_lost():
         # One WebSocket frame may arrive and the next one be lost.
         is_whole = carrier.connection_type is not ConnectionType.WEBSOCKET
-        life.hand_overs.reply_lost(session, now, is_whole=is_whole)
+        life.hand_overs.return_lost(session, now, is_whole=is_whole)
     queue.is_restored = False
     queue.hear(queue.seq)
 

@@ -119,7 +119,7 @@ def _disconnect(
         why = "its session was ended by its client"
         life.undelivered.dead_letter_all(session, DELIVERY_ENDED, why, now)
     # Before the rest is handed over or discarded: another session of the subject may get these.
-    life.undelivered.take_back(session, now)
+    life.undelivered.requeue_all(session, now)
     # The client may have processed these, so they are not sent again while it leaves.
     life.undelivered.discard_in_flight(session)
     life.answers.dismiss(session, now)

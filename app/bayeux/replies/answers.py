@@ -89,7 +89,7 @@ class Answers:
         ):
             self.release(session, session.held_connect, now)
         elif session.has_shared_queue:
-            self._state.waiting_places.pass_on(session)
+            self._state.waiting_places.assign_from(session)
 
     def complete(self, exchange: Exchange, now: float) -> None:
         """Hand over the messages that travel with the replies, then write and send the replies."""
@@ -266,7 +266,7 @@ class Answers:
         if session.queue.count:
             self._ledger.acked(session, session.queue.new, now)
             session.queue.settle_new()
-            self._state.waiting_places.move_on_to(session)
+            self._state.waiting_places.assign_to(session)
 
     def _after_reply(self, exchange: Exchange, session: Session, now: float) -> None:
         """Start the session's timeout, because the client has its reply."""
@@ -421,7 +421,7 @@ class Answers:
         ]
 
     def _not_written(self, session: Session, batch: Batch, now: float) -> None:
-        is_back = self._hand_overs.not_written(session, batch, now)
+        is_back = self._hand_overs.return_unwritten(session, batch, now)
         self._message_expiry.watch(session)
         if is_back and session.held_connect is not None:
             # Another connect has arrived in the meantime.
@@ -485,5 +485,5 @@ class Answers:
             self._written(session, batch, now)
         else:
             # The connection is about to close, so nothing more is sent on it.
-            self._hand_overs.not_written(session, batch, now)
+            self._hand_overs.return_unwritten(session, batch, now)
             self._message_expiry.watch(session)

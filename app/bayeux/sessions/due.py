@@ -105,7 +105,7 @@ class DueSessions:
         channel, attempts = entry.message.channel, entry.attempts
         failure = replace(_NO_VERDICT, channel=channel, attempts=attempts)
         self._failures.react_to(session, failure, now, entry)
-        self._state.waiting_places.move_on_to(session)
+        self._state.waiting_places.assign_to(session)
 
     def _try_again(self, session: Session, dispatcher: Dispatcher, now: float) -> None:
         """Make the next attempt if it is due. Without attempts left, the session ends."""
@@ -121,7 +121,7 @@ class DueSessions:
             )
         elif dispatcher.flows(now):
             self._state.hub.flow_again(session)
-            self._state.waiting_places.move_on_to(session)
+            self._state.waiting_places.assign_to(session)
 
     def _handle_contact(self, session: Session, now: float) -> None:
         if session.held_connect is not None:

@@ -111,7 +111,7 @@ class SessionEnds:
         """Mark the session as ended. The caller must deliver or discard its queue."""
         session.advance(seen)
         self._state.subjects.leave(session)
-        self._state.waiting_places.take_back(session)
+        self._state.waiting_places.requeue_all(session)
         self._state.requests.session_ended(session)
         how = COUNTED_AS.get(seen, seen)
         if self._state.presence.is_used:

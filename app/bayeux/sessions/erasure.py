@@ -145,6 +145,6 @@ class Erasure:
             queue = session.queue
             gone = [each for each in queue.messages() if each.is_erased] if queue.has_topics else ()
             if gone:
-                queue.take_away(gone)
+                queue.remove_messages(gone)
                 self._undelivered.clear_out(session, gone, Reason.ERASED)
         return len(some) == _MOST

@@ -198,7 +198,7 @@ class SessionLife:
         dispatcher.hold_back(QueueHold(reason, who, self.state.node.now_ms(), until_ms))
         self.state.notices.report(HELD, session.key, who)
         self.state.journal.held("operator", receiver=session.key)
-        self.state.work.relieve(session)
+        self.state.work.requeue_new(session)
         self.note(session, now)
 
     def resume(
@@ -213,7 +213,7 @@ class SessionLife:
         self.state.journal.released(by, receiver=session.key)
         self.state.presence.show(session, session.subscriptions)
         self.state.hub.flow_again(session)
-        self.state.waiting_places.move_on_to(session)
+        self.state.waiting_places.assign_to(session)
         self.note(session, now)
 
     def clear(self, session: Session) -> int:

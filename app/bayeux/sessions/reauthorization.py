@@ -162,7 +162,7 @@ class Reauthorization(RightsReview):
         if not (denied or without_history):
             return
         queue, key = self._session.queue, self._session.key
-        messages = queue.withdraw_routed(key, denied, without_history)
+        messages = queue.remove_routed(key, denied, without_history)
         if messages:
             self._undelivered.clear_out(self._session, messages, Reason.NOT_ALLOWED)
 

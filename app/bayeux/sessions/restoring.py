@@ -154,8 +154,8 @@ def restore_without_session(life: SessionLife, key: str, messages: Sequence[Mess
     session.go_by(key)
     session.is_durable = True
     state.counters.restored += len(messages)
-    takes_back = state.waiting_places.take_back_late
-    left = [message for message in messages if not takes_back(session, message.tried(_UNKNOWN))]
+    requeues = state.waiting_places.requeue_late
+    left = [message for message in messages if not requeues(session, message.tried(_UNKNOWN))]
     if left:
         life.undelivered.discard(session, left, Reason.SESSION_ENDED)
 
@@ -213,7 +213,7 @@ def _refill(
     in_flight: list[Entry] = []
     for mark, message in entries:
         if not mark.position:
-            queue.take_in(mark.with_former(message))
+            queue.insert(mark.with_former(message))
             continue
         queue.count += 1
         queue.size += len(message.wire)

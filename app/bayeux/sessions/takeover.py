@@ -50,7 +50,7 @@ def take_over(life: SessionLife, session: Session, draft: Session, now: float) -
     if was_away and session.dispatcher is not None:
         session.dispatcher.since = now
     # The session may be live now.
-    state.waiting_places.move_on_to(session)
+    state.waiting_places.assign_to(session)
     after = None if session.dispatcher is None else session.dispatcher.state
     if after is not None and after is not before:
         state.journal.dispatcher(session, after)
@@ -66,7 +66,7 @@ def _take_reply_channel(session: Session, draft: Session) -> None:
 def _take_queue(life: SessionLife, session: Session, draft: Session, now: float) -> None:
     """Return the old client's in-flight entries to the queue, under the new client's terms."""
     queue = session.queue
-    life.hand_overs.change_hands(session, now)
+    life.hand_overs.return_for_takeover(session, now)
     queue.take_terms(draft.queue)
 
 
@@ -88,11 +88,11 @@ def _take_dispatcher(life: SessionLife, session: Session, draft: Session, now: f
 def leave(life: SessionLife, session: Session, now: float, reconnect: str = "none") -> None:
     """Detach the client. The session waits for it under its name."""
     _dismiss_client(life, session, reconnect)
-    life.hand_overs.change_hands(session, now)
+    life.hand_overs.return_for_takeover(session, now)
     session.advance(SessionInput.LEAVE)
     # The time is known now, and not from an earlier process.
     session.seen_ms = 0
-    life.state.work.relieve(session)
+    life.state.work.requeue_new(session)
     life.state.journal.session(session, "left")
     life.clock.detach(session, now)
     life.state.presence.show(session, session.subscriptions)

@@ -56,7 +56,7 @@ class Subscriptions:
                 self._presence.join(channel.name, session)
         if more:
             self._quotas.count_subscriptions(session, more)
-            self._work.move_on_to(session)
+            self._work.assign_to(session)
 
     def check_join(
         self,
@@ -178,7 +178,7 @@ class Subscriptions:
             self._presence.leave(pattern, session)
         if session.subscription_qos is not None:
             session.subscription_qos.pop(pattern, None)
-        self._work.relieve(session)
+        self._work.requeue_new(session)
 
     def too_many(self) -> Refused:
         """Return the refusal of a subscription beyond the limit."""

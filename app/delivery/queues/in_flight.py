@@ -154,7 +154,7 @@ class InFlight:
         """Record that the client has received the entries up to this number."""
         self._heard = max(self._heard, seq)
 
-    def lose_reply(self, *, is_whole: bool) -> list[Entry]:
+    def return_lost(self, *, is_whole: bool) -> list[Entry]:
         """Return the entries of a lost reply to the queue, except those that the client received.
 
         With `is_whole`, a reply arrives completely or not at all, so receipt of one entry proves
@@ -167,7 +167,7 @@ class InFlight:
         if lost:
             self._lose(lost)
             self.narrow()
-        return self._put_back(lost)
+        return self._return(lost)
 
     # Writing
 
@@ -187,9 +187,9 @@ class InFlight:
             return ()
         return self._settle_all() if batch is self._fresh else self.settle(batch.numbers)
 
-    def not_written(self, batch: Batch) -> list[Entry]:
+    def return_unwritten(self, batch: Batch) -> list[Entry]:
         """Return a batch to the queue of which the transport wrote nothing."""
-        return self._put_back(self._unsent(batch))
+        return self._return(self._unsent(batch))
 
     def lose_batch(self, batch: Batch) -> list[Entry]:
         """Return a batch to the queue whose reply leaves without it: it counts as lost.
@@ -206,7 +206,7 @@ class InFlight:
         if lost:
             self._lose(lost)
             self.narrow()
-        return self._put_back(lost)
+        return self._return(lost)
 
     def _unsent(self, batch: Batch) -> list[Entry]:
         """Return the entries that are in flight with this batch; it was not sent."""
@@ -271,7 +271,7 @@ class InFlight:
 
     def settle(self, seqs: Iterable[int]) -> Sequence[Message]:
         """Settle these numbers as acked. Unknown ones are ignored."""
-        settled = [entry.message for entry in self.withdraw(seqs)]
+        settled = [entry.message for entry in self.remove(seqs)]
         self.widen(len(settled))
         self._counters.acked += len(settled)
         return settled
@@ -313,7 +313,7 @@ class InFlight:
             return self.returned.get(seq)
         return entry
 
-    def withdraw(self, seqs: Iterable[int]) -> list[Entry]:
+    def remove(self, seqs: Iterable[int]) -> list[Entry]:
         """Remove these entries. The caller counts their outcome."""
         taken, handed = [], self.in_flight()
         for seq in seqs:
@@ -328,7 +328,7 @@ class InFlight:
         self._leave([entry.message for entry in taken])
         return taken
 
-    def take_out(self, entries: Sequence[Entry]) -> None:
+    def remove_entries(self, entries: Sequence[Entry]) -> None:
         """Remove these entries, in flight or returned, even if their numbers are outdated."""
         for entry in entries:
             (self._handed if entry.seq in self._handed else self.returned).pop(entry.seq)
@@ -338,7 +338,7 @@ class InFlight:
 
     # Returns to the queue
 
-    def give_back(self, since: int = 0) -> list[Entry]:
+    def return_from(self, since: int = 0) -> list[Entry]:
         """Return entries to the queue, from this number on, ahead of all others.
 
         The receiver has seen them and wants them again, so an ack of an earlier batch no longer
@@ -350,7 +350,7 @@ class InFlight:
                 entry.batch = 0
         if entries:
             self.narrow()
-        return self._put_back(entries)
+        return self._return(entries)
 
     def return_all(self) -> list[Entry]:
         """Return all entries to the queue after a loss of contact. Acks may still arrive."""
@@ -360,11 +360,11 @@ class InFlight:
                 entry.batch = 0
         if entries:
             self.narrow()
-        return self._put_back(entries)
+        return self._return(entries)
 
-    def change_hands(self) -> list[Entry]:
+    def return_for_takeover(self) -> list[Entry]:
         """Return all entries to the queue for the next client, which counts batches from 1."""
-        back = self.give_back()
+        back = self.return_from()
         for entry in back:
             entry.redelivered += 1
         self._counters.redelivered += len(back)
@@ -373,7 +373,7 @@ class InFlight:
         self._former_seq = self.seq
         return list(self.returned.values())
 
-    def _put_back(self, entries: list[Entry]) -> list[Entry]:
+    def _return(self, entries: list[Entry]) -> list[Entry]:
         for entry in entries:
             del self._handed[entry.seq]
             entry.is_pending = False

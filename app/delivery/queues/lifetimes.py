@@ -25,7 +25,7 @@ def remove(expiring: list[Message], messages: Iterable[Message]) -> None:
             place += 1
 
 
-def take_expired(expiring: list[Message], now_ms: int, most: int | None) -> list[Message]:
+def remove_expired(expiring: list[Message], now_ms: int, most: int | None) -> list[Message]:
     """Remove and return up to `most` expired messages."""
     over = expiring[: bisect_right(expiring, now_ms, key=_by_end)][:most]
     del expiring[: len(over)]

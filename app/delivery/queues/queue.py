@@ -103,7 +103,7 @@ class CallbackQueue(InFlight):
         """Whether a message of this size fits into the empty queue."""
         return size <= self._most_bytes
 
-    def take_in(self, message: Message) -> None:
+    def insert(self, message: Message) -> None:
         """Add a message from another queue in the order of priority and id. There is room."""
         self.count += 1
         self.size += len(message.wire)
@@ -229,7 +229,7 @@ class CallbackQueue(InFlight):
         going, lost = self.coming_again(), self.unanswered()
         if lost:
             self._lose(lost)
-            self._put_back(lost)
+            self._return(lost)
         staying: list[Entry] = []
         if held:
             staying = [entry for entry in going if not self._is_free(entry.message, held)]
@@ -280,12 +280,12 @@ class CallbackQueue(InFlight):
 
     # Removing
 
-    def take_expired(self, now_ms: int, most: int | None) -> list[Message]:
+    def remove_expired(self, now_ms: int, most: int | None) -> list[Message]:
         """Remove up to `most` waiting messages that have expired. The caller counts them."""
         expiring = self.expiring
         if not expiring or expiring[0].expires_ms > now_ms:
             return []
-        over = lifetimes.take_expired(expiring, now_ms, most)
+        over = lifetimes.remove_expired(expiring, now_ms, most)
         if len(over) > _FEW or not all(map(self._remove, over)):
             gone = set(map(id, over))
             self.new = [m for m in self.new if id(m) not in gone]
@@ -301,7 +301,7 @@ class CallbackQueue(InFlight):
         del self.new[place]
         return True
 
-    def withdraw_routed(
+    def remove_routed(
         self, key: str, channels: Collection[str], histories: Collection[str]
     ) -> Sequence[Message]:
         """Remove these channels' messages that only subscriptions brought. The caller counts them.
@@ -313,7 +313,7 @@ class CallbackQueue(InFlight):
             for message in self._routed(key)
             if message.channel in channels or (message.is_initial and message.channel in histories)
         ]
-        self.take_away(taken)
+        self.remove_messages(taken)
         return taken
 
     def exchange(self, message: Message, copy: Message) -> None:
@@ -322,10 +322,10 @@ class CallbackQueue(InFlight):
             self._untrack_lifetimes((message,))
             self._leave((message,))
         else:
-            self.take_away((message,))
-        self.take_in(copy)
+            self.remove_messages((message,))
+        self.insert(copy)
 
-    def take_away(self, taken: Sequence[Message]) -> None:
+    def remove_messages(self, taken: Sequence[Message]) -> None:
         """Remove these messages, in flight, returned or new. The caller counts them."""
         gone = set(map(id, taken))
         self._handed = {n: e for n, e in self.in_flight().items() if id(e.message) not in gone}

@@ -42,7 +42,7 @@ class Failures(Generic[R]):
         self._undelivered = undelivered
         # While refusals are carried out: the lowest number of the entries returned so far, zero if
         # none. Otherwise None: each failure stands alone.
-        self._given_back_from: int | None = None
+        self._returned_from: int | None = None
 
     # Refusals
 
@@ -53,7 +53,7 @@ class Failures(Generic[R]):
 
         The session may have ended afterwards.
         """
-        self._given_back_from = 0
+        self._returned_from = 0
         rest = refusals.rest
         try:
             while rest:
@@ -65,9 +65,9 @@ class Failures(Generic[R]):
                 if rest and is_turn_over():
                     return False
         finally:
-            self._given_back_from = None
+            self._returned_from = None
         if refusals.refused_any:
-            self._waiting_places.move_on_to(receiver)
+            self._waiting_places.assign_to(receiver)
         return True
 
     def _refused(
@@ -124,7 +124,7 @@ class Failures(Generic[R]):
         if reaction.ends_session:
             self._owner.fail_session(receiver, failure.code)
         elif not receiver.is_live:
-            self._waiting_places.relieve(receiver)
+            self._waiting_places.requeue_new(receiver)
 
     def dispatcher(self, receiver: R, now: float) -> Dispatcher:
         """Return the receiver's dispatcher. Creates it when first needed."""
@@ -140,7 +140,7 @@ class Failures(Generic[R]):
     ) -> None:
         queue = receiver.queue
         if reaction.message is ForMessage.DEAD and entry is not None:
-            queue.withdraw((entry.seq,))
+            queue.remove((entry.seq,))
             self._give_up(receiver, reaction, failure, entry)
             # A refusal is an answer too.
             queue.widen(1)
@@ -154,7 +154,7 @@ class Failures(Generic[R]):
         message, code = entry.message, failure.code
         if message.refusals is not None and code.listed is not error_codes.DEAD_MESSAGE:
             # Other receivers may accept this work.
-            self._waiting_places.refuse(receiver, entry, code, failure.text)
+            self._waiting_places.requeue_refused(receiver, entry, code, failure.text)
         elif (
             code.family == "communication"
             and reaction.rest is ForRest.DEAD
@@ -162,7 +162,7 @@ class Failures(Generic[R]):
         ):
             # The session ends without a verdict. Another session of its subject may get the
             # message.
-            self._waiting_places.give_back(receiver, entry)
+            self._waiting_places.requeue(receiver, entry)
         else:
             self._undelivered.dead_letter(
                 receiver, [entry], code, failure.text, is_verdict=failure.by_client
@@ -177,12 +177,12 @@ class Failures(Generic[R]):
         if entry is None:
             changed = back = failed = queue.return_all()
             self._attempt_notes.note_failure(receiver, back, now, code, failure.text)
-        elif self._given_back_from and self._given_back_from <= entry.seq:
+        elif self._returned_from and self._returned_from <= entry.seq:
             changed, back, failed = [entry], [], [entry]
         else:
-            if self._given_back_from is not None:
-                self._given_back_from = entry.seq
-            failed, back, changed = [entry], *self._give_back(queue, entry)
+            if self._returned_from is not None:
+                self._returned_from = entry.seq
+            failed, back, changed = [entry], *self._return_from(queue, entry)
             others = [each for each in back if each is not entry]
             self._attempt_notes.note(receiver, others, now, RETURNED, code=code.text)
         if reaction.counts_redelivered:
@@ -191,13 +191,13 @@ class Failures(Generic[R]):
             self._counters.redelivered += len(failed)
         self._ledger.returned(receiver, back, changed)
 
-    def _give_back(
+    def _return_from(
         self, queue: CallbackQueue, refused: Entry
     ) -> tuple[list[Entry], Collection[Entry]]:
         """Return entries to the queue, from the refused one on; also return all changed ones."""
         # Acks of earlier batches no longer settle the entries that were already returned.
         unbatched = [e for e in queue.returned.values() if e.batch and e.seq >= refused.seq]
-        back = queue.give_back(refused.seq)
+        back = queue.return_from(refused.seq)
         return back, dict.fromkeys((*unbatched, *back, refused)).keys()
 
     def _steer(

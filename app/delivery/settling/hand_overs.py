@@ -66,9 +66,9 @@ class HandOvers(Generic[R]):
             return 0
         exhausted, limit = self._look_over(queue, queue.room(limit))
         if exhausted:
-            queue.take_out(exhausted)
+            queue.remove_entries(exhausted)
             self._undelivered.dead_letter(receiver, exhausted, error_codes.UPDATE_ERROR, _EXHAUSTED)
-            self._waiting_places.move_on_to(receiver)
+            self._waiting_places.assign_to(receiver)
         return limit
 
     def _look_over(self, queue: CallbackQueue, limit: int) -> tuple[list[Entry], int]:
@@ -99,9 +99,9 @@ class HandOvers(Generic[R]):
 
     # Returns to the queue
 
-    def reply_lost(self, receiver: R, now: float, *, is_whole: bool) -> None:
+    def return_lost(self, receiver: R, now: float, *, is_whole: bool) -> None:
         """Return entries to the queue whose reply may be lost; the receiver does not ack."""
-        lost = receiver.queue.lose_reply(is_whole=is_whole)
+        lost = receiver.queue.return_lost(is_whole=is_whole)
         self._attempt_notes.note(receiver, lost, now, LOST_REPLY)
         self._ledger.returned(receiver, lost, lost)
 
@@ -112,17 +112,17 @@ class HandOvers(Generic[R]):
             self._attempt_notes.note(receiver, lost, now, LOST_REPLY)
         self._ledger.returned(receiver, lost, lost)
 
-    def not_written(self, receiver: R, batch: Batch, now: float) -> bool:
+    def return_unwritten(self, receiver: R, batch: Batch, now: float) -> bool:
         """Return an unwritten batch to the queue. Returns whether any of it waits again."""
-        back = receiver.queue.not_written(batch)
+        back = receiver.queue.return_unwritten(batch)
         if back and receiver.queue.settling is not SettledBy.WRITTEN:
             self._attempt_notes.note(receiver, back, now, NOT_WRITTEN)
         self._ledger.returned(receiver, back, back)
         return bool(back)
 
-    def change_hands(self, receiver: R, now: float) -> None:
+    def return_for_takeover(self, receiver: R, now: float) -> None:
         """Return the entries in flight to the queue for the session's next client."""
         queue = receiver.queue
         self._attempt_notes.note(receiver, queue.in_flight().values(), now, TAKEN_OVER)
-        back = queue.change_hands()
+        back = queue.return_for_takeover()
         self._ledger.returned(receiver, back, back)

@@ -72,7 +72,7 @@ class Settlement(Generic[R]):
             if not dispatcher.is_calm:
                 dispatcher.acked()
             receiver.acked += len(messages)
-        self._waiting_places.move_on_to(receiver)
+        self._waiting_places.assign_to(receiver)
         sender = messages[-1].sender
         if sender != receiver.took_from:
             receiver.took_before, receiver.took_from = receiver.took_from, sender

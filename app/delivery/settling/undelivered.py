@@ -42,15 +42,15 @@ class Undelivered(Generic[R]):
         queue = receiver.queue
         self.expire_waiting(receiver)
         self._attempt_notes.note_failure(receiver, queue.in_flight().values(), now, code, text)
-        self.waiting_places.take_back(receiver)
+        self.waiting_places.requeue_all(receiver)
         entries = queue.entries()
         queue.clear()
         self.dead_letter(receiver, entries, code, text, is_verdict=False)
 
-    def take_back(self, receiver: R, now: float) -> None:
+    def requeue_all(self, receiver: R, now: float) -> None:
         """Requeue an ending session's addressed messages and work."""
         self._attempt_notes.note(receiver, receiver.queue.in_flight().values(), now, RETURNED)
-        self.waiting_places.take_back(receiver)
+        self.waiting_places.requeue_all(receiver)
 
     def dead_letter(
         self,
@@ -113,8 +113,8 @@ class Undelivered(Generic[R]):
         has_ended = reason is Reason.SESSION_ENDED
         is_taken_back = bool(message.addressed) or message.refusals is not None
         if has_ended and is_taken_back:
-            takes_back = self.waiting_places.take_back_late
-            receivers = [each for each in receivers if not takes_back(each, message)]
+            requeues = self.waiting_places.requeue_late
+            receivers = [each for each in receivers if not requeues(each, message)]
         code = error_codes.DELIVERY_ENDED if has_ended else CODES[reason.value]
         outcome = DISCARDED[reason]
         crowd: list[Receiver] = []
@@ -154,13 +154,13 @@ class Undelivered(Generic[R]):
 
     def discard_in_flight(self, receiver: R) -> None:
         """Discard the in-flight entries of an ending session; they are not sent again."""
-        handed = receiver.queue.withdraw(list(receiver.queue.in_flight()))
+        handed = receiver.queue.remove(list(receiver.queue.in_flight()))
         if handed:
             self.discard(receiver, [entry.message for entry in handed], Reason.SESSION_ENDED)
 
     def expire_waiting(self, receiver: R, most: int | None = None) -> int:
         """Remove up to `most` waiting messages that have expired. Returns how many."""
-        over = receiver.queue.take_expired(self._node.now_ms(), most)
+        over = receiver.queue.remove_expired(self._node.now_ms(), most)
         if over:
             self.expire(receiver, over)
             self.waiting_places.made_room(receiver)

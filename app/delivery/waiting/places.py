@@ -25,42 +25,42 @@ class WaitingPlaces(Generic[R]):
         """Return the queues of the kind that this name belongs to."""
         return self.work if name.startswith(PREFIX) else self.subjects
 
-    def move_on_to(self, receiver: R) -> None:
-        """Dispatch messages that wait for a receiver when the turn ends: it may have room now."""
-        self.subjects.move_on_to(receiver)
-        self.work.move_on_to(receiver)
+    def assign_to(self, receiver: R) -> None:
+        """Assign messages that wait for a receiver when the turn ends: it may have room now."""
+        self.subjects.assign_to(receiver)
+        self.work.assign_to(receiver)
 
-    def pass_on(self, receiver: R) -> None:
-        """Dispatch the messages of a shared queue to sessions."""
-        self._of(receiver.subject).pass_on(receiver)
+    def assign_from(self, receiver: R) -> None:
+        """Assign the messages of a shared queue to sessions."""
+        self._of(receiver.subject).assign_from(receiver)
 
     def made_room(self, receiver: R) -> None:
         """Use the room that entries left in a queue; close a shared queue if it is idle."""
         self._of(receiver.subject).close_if_idle(receiver)
-        self.move_on_to(receiver)
+        self.assign_to(receiver)
 
-    def take_back(self, receiver: R) -> None:
+    def requeue_all(self, receiver: R) -> None:
         """Requeue an ending session's addressed messages and work."""
-        self.subjects.take_back(receiver)
-        self.work.take_back(receiver)
+        self.subjects.requeue_all(receiver)
+        self.work.requeue_all(receiver)
 
-    def take_back_late(self, receiver: R, message: Message) -> bool:
+    def requeue_late(self, receiver: R, message: Message) -> bool:
         """Requeue such a message if it arrived after the session's end. Returns whether it did."""
-        return self.work.take_back_late(receiver, message) or self.subjects.take_back_late(
+        return self.work.requeue_late(receiver, message) or self.subjects.requeue_late(
             receiver, message
         )
 
-    def relieve(self, receiver: R) -> None:
+    def requeue_new(self, receiver: R) -> None:
         """Requeue new work of a session that is not live or no longer subscribes."""
-        self.work.relieve(receiver)
+        self.work.requeue_new(receiver)
 
-    def refuse(self, receiver: R, entry: Entry, code: ErrorCode, text: str) -> None:
+    def requeue_refused(self, receiver: R, entry: Entry, code: ErrorCode, text: str) -> None:
         """Requeue work that a receiver refused, for the other receivers."""
-        self.work.refuse(receiver, entry, code, text)
+        self.work.requeue_refused(receiver, entry, code, text)
 
-    def give_back(self, receiver: R, entry: Entry) -> None:
+    def requeue(self, receiver: R, entry: Entry) -> None:
         """Requeue an addressed message, which has left the receiver's queue."""
-        self.subjects.give_back(receiver, (entry,))
+        self.subjects.requeue(receiver, (entry,))
 
     def restore(self, name: str, messages: Sequence[Message]) -> None:
         """Restore a shared queue from the store."""

@@ -76,26 +76,26 @@ class SharedQueueOwner(ABC, Generic[R]):
 class SharedQueue(Generic[R]):
     """One shared queue, and the requeued messages that have not entered it yet."""
 
-    __slots__ = ("oversized", "queue", "receiver", "returning")
+    __slots__ = ("oversized", "queue", "receiver", "requeued")
 
     def __init__(self, receiver: R, queue: ChargedQueue) -> None:
         self.receiver = receiver
         self.queue = queue
         # Messages requeued by ended sessions, with the sessions' keys.
-        self.returning: deque[tuple[str, Message]] = deque()
+        self.requeued: deque[tuple[str, Message]] = deque()
         # How many messages were too large for every session at the last check. Later messages
         # overtake them.
         self.oversized = 0
 
     @property
     def is_idle(self) -> bool:
-        return not (self.queue.coming or self.returning or self.queue.count)
+        return not (self.queue.coming or self.requeued or self.queue.count)
 
     @property
     def is_first(self) -> bool:
         """Whether a new message would overtake no message that waits for room."""
         queue = self.queue
-        return not (queue.coming or self.returning) and queue.count <= self.oversized
+        return not (queue.coming or self.requeued) and queue.count <= self.oversized
 
 
 class SharedQueues(ABC, Generic[R]):
@@ -123,7 +123,7 @@ class SharedQueues(ABC, Generic[R]):
         """Return the sessions that take messages of the queue now."""
 
     @abstractmethod
-    def _moves(self, known: SharedQueue[R], takers: Sequence[R]) -> list[Move]:
+    def _assign(self, known: SharedQueue[R], takers: Sequence[R]) -> list[Move]:
         """Move waiting messages, in order, to the queues of sessions that have room."""
 
     # Queues
@@ -189,27 +189,27 @@ class SharedQueues(ABC, Generic[R]):
         """Restore the queue from the store."""
         receiver = self._open(name).receiver
         for message in messages:
-            receiver.queue.take_in(message)
+            receiver.queue.insert(message)
         self._hub.counters.restored += len(messages)
         self._expire_in_time(receiver)
         self._hub.make_ready(receiver)
 
     # Moving
 
-    def pass_on(self, receiver: R) -> None:
-        """Dispatch the messages of a shared queue to sessions that have room."""
+    def assign_from(self, receiver: R) -> None:
+        """Assign the messages of a shared queue to sessions that have room."""
         known = self._queues.get(receiver.subject)
         if known is None or known.receiver is not receiver:
             # The queue was closed, and perhaps opened again.
             return
-        if known.returning:
-            self._take_in(known)
+        if known.requeued:
+            self._insert_requeued(known)
             return
         takers = self._takers(receiver.subject)
         if any(each.queue.lacks_room(1) is None for each in takers):
-            moves = self._moves(known, takers)
+            moves = self._assign(known, takers)
             if moves:
-                receiver.queue.take_away([each.message for each in moves])
+                receiver.queue.remove_messages([each.message for each in moves])
                 self._ledger.moved(moves)
                 if len(moves) == MOST:
                     self._hub.make_ready(receiver)
@@ -220,27 +220,27 @@ class SharedQueues(ABC, Generic[R]):
         self._hub.counters.redelivered += sum([each.is_in_flight for each in entries])
         return [each.for_others() for each in entries]
 
-    def _return(self, name: str, key: str, messages: Sequence[Message]) -> None:
+    def _requeue(self, name: str, key: str, messages: Sequence[Message]) -> None:
         """Requeue messages of a session to the queue of this name."""
         known = self._open(name)
-        known.returning += [(key, message) for message in messages]
+        known.requeued += [(key, message) for message in messages]
         for message in messages:
             if message.topic is not None:
                 # Until the message enters the queue.
                 message.topic.refer()
-        self._take_in(known)
+        self._insert_requeued(known)
 
-    def _take_in(self, known: SharedQueue[R]) -> None:
+    def _insert_requeued(self, known: SharedQueue[R]) -> None:
         """Add requeued messages to the queue, as many as one turn has time for."""
         receiver = known.receiver
         has = {message.id: message for message in receiver.queue.new}
         moves, taken = [], []
-        for _ in range(min(len(known.returning), MOST)):
-            key, message = known.returning.popleft()
+        for _ in range(min(len(known.requeued), MOST)):
+            key, message = known.requeued.popleft()
             taken.append(message)
             if key == receiver.key:
                 # The shared queue was closed before the store had the message.
-                receiver.queue.take_in(message)
+                receiver.queue.insert(message)
             elif message.id in has:
                 if message.former is not None:
                     message = self._join(receiver, has[message.id], message.former)
@@ -253,7 +253,7 @@ class SharedQueues(ABC, Generic[R]):
             self._ledger.moved(moves)
         erased = [has[each.id] for each in taken if each.is_erased]
         if erased:
-            receiver.queue.take_away(erased)
+            receiver.queue.remove_messages(erased)
             self.discard(receiver, erased, Reason.ERASED)
         self._expire_in_time(receiver)
         self._hub.make_ready(receiver)
@@ -268,7 +268,7 @@ class SharedQueues(ABC, Generic[R]):
         if message.request is not None:
             message.request.granted_to([each.key for each in new])
         for each in new:
-            each.queue.take_in(message)
+            each.queue.insert(message)
             self._hub.make_ready(each)
             if message.expires_ms:
                 self._expire_in_time(each)

@@ -46,13 +46,13 @@ class Subjects(SharedQueues[R]):
     # Sessions
 
     def join(self, receiver: R) -> None:
-        """Add the session to its subject, whose waiting messages are dispatched to it.
+        """Add the session to its subject, whose waiting messages are assigned to it.
 
         Sessions without a subject are found by their keys too: receivers of a message know its
         sender.
         """
         self._sessions.setdefault(receiver.subject, {})[receiver.key] = receiver
-        self.move_on_to(receiver)
+        self.assign_to(receiver)
 
     def leave(self, receiver: R) -> None:
         """Remove an ended session."""
@@ -64,10 +64,10 @@ class Subjects(SharedQueues[R]):
             del self._sessions[receiver.subject]
         # A message that waited for room in it may be too large for the others. Then later ones
         # pass.
-        self.move_on_to(receiver)
+        self.assign_to(receiver)
 
-    def move_on_to(self, receiver: R) -> None:
-        """Dispatch the messages that wait for the receiver's subject when the turn ends."""
+    def assign_to(self, receiver: R) -> None:
+        """Assign the messages that wait for the receiver's subject when the turn ends."""
         if self._queues and receiver.subject in self._queues:
             self._hub.make_ready(self._queues[receiver.subject].receiver)
 
@@ -110,7 +110,7 @@ class Subjects(SharedQueues[R]):
 
     # Moving
 
-    def _moves(self, known: SharedQueue[R], takers: Sequence[R]) -> list[Move]:
+    def _assign(self, known: SharedQueue[R], takers: Sequence[R]) -> list[Move]:
         """Move each message to all queues that have room.
 
         A message that waits for room makes later ones wait, unless it is too large for all queues.
@@ -138,23 +138,23 @@ class Subjects(SharedQueues[R]):
         known.oversized = oversized
         return moves
 
-    def take_back(self, receiver: R) -> None:
+    def requeue_all(self, receiver: R) -> None:
         """Requeue an ending session's messages to its subject."""
         subject, queue = receiver.subject, receiver.queue
         if subject == NOBODY or not queue.count or receiver.has_shared_queue:
             return
         left = [entry for entry in queue.entries() if entry.message.is_for(subject)]
         if left:
-            queue.take_away([entry.message for entry in left])
-            self.give_back(receiver, left)
+            queue.remove_messages([entry.message for entry in left])
+            self.requeue(receiver, left)
 
-    def give_back(self, receiver: R, entries: Sequence[Entry]) -> None:
+    def requeue(self, receiver: R, entries: Sequence[Entry]) -> None:
         """Requeue entries for the subject that have left the queue of a session."""
-        self._return(receiver.subject, receiver.key, self._tried(entries))
+        self._requeue(receiver.subject, receiver.key, self._tried(entries))
 
-    def take_back_late(self, receiver: R, message: Message) -> bool:
+    def requeue_late(self, receiver: R, message: Message) -> bool:
         """Requeue a message for the subject that arrived after the session's end."""
         if receiver.subject == NOBODY or not message.is_for(receiver.subject):
             return False
-        self._return(receiver.subject, receiver.key, [message])
+        self._requeue(receiver.subject, receiver.key, [message])
         return True

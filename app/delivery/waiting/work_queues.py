@@ -1,6 +1,6 @@
 """Work queues: channels that deliver each message to one receiver.
 
-A message enters the queue of its channel, which dispatches it to the live receiver with the fewest
+A message enters the queue of its channel, which assigns it to the live receiver with the fewest
 entries. Messages that a receiver refuses, or that are not in flight when it stops being live, are
 requeued by their priority and age.
 """
@@ -84,13 +84,13 @@ class WorkQueues(SharedQueues[R]):
         self._disputed: dict[str, None] = {}
         # The searches of queues whose first messages find no receiver with room.
         self._searches: dict[str, _Search] = {}
-        # How many messages were dispatched to receivers.
+        # How many messages were assigned to receivers.
         self._given = 0
 
     # Receivers
 
-    def move_on_to(self, receiver: R) -> None:
-        """Dispatch work that waits for a receiver when the turn ends: it may have room now."""
+    def assign_to(self, receiver: R) -> None:
+        """Assign work that waits for a receiver when the turn ends: it may have room now."""
         if not self._queues or receiver.queue.lacks_room(1) is not None:
             return
         for pattern in self._matching.keys() & receiver.subscriptions:
@@ -172,7 +172,7 @@ class WorkQueues(SharedQueues[R]):
 
     # Moving
 
-    def _moves(self, known: SharedQueue[R], takers: Sequence[R]) -> list[Move]:
+    def _assign(self, known: SharedQueue[R], takers: Sequence[R]) -> list[Move]:
         """Move each message to the queue of one receiver that has not refused it.
 
         Messages that wait for a receiver with room do not make later ones wait.
@@ -241,26 +241,26 @@ class WorkQueues(SharedQueues[R]):
 
     def _give_up(self, source: R, messages: Sequence[Message]) -> None:
         """Dead-letter messages that no receiver accepts, with the code of the last refusal."""
-        source.queue.take_away(messages)
+        source.queue.remove_messages(messages)
         for message in messages:
             last = (message.refusals or ())[-1]
             self.dead_letter(source, [Entry(message)], last.code, last.text)
 
-    def refuse(self, receiver: R, entry: Entry, code: ErrorCode, text: str) -> None:
+    def requeue_refused(self, receiver: R, entry: Entry, code: ErrorCode, text: str) -> None:
         """Requeue a refused entry, which has left the receiver's queue, for the other receivers."""
         (message,) = self._for_others(receiver, [entry])
         message.refusals = (*(message.refusals or ()), WorkRefusal(receiver.key, code, text))
         name = PREFIX + message.channel
         self._disputed[name] = None
-        self._return(name, receiver.key, [message])
+        self._requeue(name, receiver.key, [message])
 
-    def take_back(self, receiver: R) -> None:
+    def requeue_all(self, receiver: R) -> None:
         """Requeue all work of an ending session."""
         if self.is_used and not receiver.has_shared_queue:
             self._look_at_disputed()
-            self._take_back(receiver, receiver.queue.entries())
+            self._requeue_work(receiver, receiver.queue.entries())
 
-    def relieve(self, receiver: R) -> None:
+    def requeue_new(self, receiver: R) -> None:
         """Requeue new work of a session that is not live or no longer subscribes."""
         if not self.is_used:
             return
@@ -271,7 +271,7 @@ class WorkQueues(SharedQueues[R]):
         entries = [*queue.returned.values(), *map(Entry, queue.new)]
         if receiver.is_live:
             entries = [each for each in entries if not self._is_taker(receiver, each.message)]
-        self._take_back(receiver, entries)
+        self._requeue_work(receiver, entries)
 
     def _look_at_disputed(self) -> None:
         """Check disputed messages: all remaining receivers may have refused them."""
@@ -282,20 +282,20 @@ class WorkQueues(SharedQueues[R]):
         channel = self._channels.get(message.channel)
         return channel is not None and not receiver.subscriptions.isdisjoint(channel.lookups)
 
-    def _take_back(self, receiver: R, entries: Sequence[Entry]) -> None:
+    def _requeue_work(self, receiver: R, entries: Sequence[Entry]) -> None:
         by_channel: dict[str, list[Entry]] = {}
         for entry in entries:
             if entry.message.refusals is not None:
                 by_channel.setdefault(entry.message.channel, []).append(entry)
         for channel, its in by_channel.items():
-            receiver.queue.take_away([each.message for each in its])
-            self._return(PREFIX + channel, receiver.key, self._for_others(receiver, its))
+            receiver.queue.remove_messages([each.message for each in its])
+            self._requeue(PREFIX + channel, receiver.key, self._for_others(receiver, its))
 
-    def take_back_late(self, receiver: R, message: Message) -> bool:
+    def requeue_late(self, receiver: R, message: Message) -> bool:
         """Requeue a message that arrived after the session's end, if it is work."""
         if message.refusals is None:
             return False
-        self._return(PREFIX + message.channel, receiver.key, [message])
+        self._requeue(PREFIX + message.channel, receiver.key, [message])
         return True
 
     def _for_others(self, receiver: R, entries: Sequence[Entry]) -> list[Message]:

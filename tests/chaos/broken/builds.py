@@ -237,7 +237,7 @@ def everybody_gets_what_is_for_a_subject() -> None:
 
 
 def work_goes_to_everybody() -> None:
-    _replace(WorkQueues, "_moves", Subjects._moves)
+    _replace(WorkQueues, "_assign", Subjects._assign)
 
 
 def cursors_do_not_wait() -> None:

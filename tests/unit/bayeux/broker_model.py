@@ -267,18 +267,18 @@ class Model:
 
     # Returns, and what follows
 
-    def take_back(self, queue: Queue, copies: Sequence[Copy]) -> None:
+    def requeue(self, queue: Queue, copies: Sequence[Copy]) -> None:
         """These return to the work queue, or to the subject."""
         for copy in copies:
             self.move(queue, copy, self.shared_queue(WORK if copy.sent.is_work else queue.subject))
 
-    def relieve(self, queue: Queue) -> None:
+    def requeue_new(self, queue: Queue) -> None:
         """Return the work that waits for a session which takes none now."""
         if not (queue.is_live and queue.hears(JOBS)):
             work = [copy for copy in queue.copies if copy.sent.is_work and not copy.is_in_flight]
-            self.take_back(queue, work)
+            self.requeue(queue, work)
 
-    def pass_on(self) -> None:
+    def assign(self) -> None:
         """What waits outside of sessions moves to those that take it."""
         for subject in SUBJECTS:
             if subject in self.shared:
@@ -316,7 +316,7 @@ class Model:
 
     def follow(self) -> None:
         """What follows from each step: moves between queues, and ends of topics."""
-        self.pass_on()
+        self.assign()
         for name, topic in [*self.topics.items()]:
             is_subscribed = any(name in each.subscriptions for each in self.sessions.values())
             copies = [copy for queue in self.queues for copy in queue.copies]
@@ -345,7 +345,7 @@ class Model:
         """A client starts a session, or takes it over."""
         known = self.sessions.setdefault(queue.key, queue)
         for copy in known.copies:
-            copy.give_back()
+            copy.mark_returned()
         known.is_away = known.is_lost = False
         known.has_contact = known is not queue
 
@@ -366,7 +366,7 @@ class Model:
 
     def unsubscribe(self, queue: Queue, pattern: str) -> None:
         queue.subscriptions.discard(pattern)
-        self.relieve(queue)
+        self.requeue_new(queue)
 
     def hear(self, queue: Queue, batch: int) -> None:
         """The client is there, and acks this batch."""
@@ -379,15 +379,15 @@ class Model:
         if code == HOLDBACK:
             at = queue.copies.index(copy)
             for each in queue.copies[at:]:
-                each.give_back()
+                each.mark_returned()
             self.hold(queue)
             return
         if copy.sent.is_work and code != DEAD_MESSAGE:
             copy.sent.refusers.append(queue.key)
             copy.sent.code = code
-            self.take_back(queue, [copy])
+            self.requeue(queue, [copy])
         elif code == UNREACHED and queue.is_only_for_its_subject(copy):
-            self.take_back(queue, [copy])
+            self.requeue(queue, [copy])
         else:
             self.bury(queue, [copy], code)
         if code in (DENIED, UNREACHED):
@@ -416,7 +416,7 @@ class Model:
         left = [copy.sent.priority for copy in staying if not copy.was_handed]
         assert min(new, default=9) >= max(left, default=0)
         for copy in staying:
-            copy.give_back()
+            copy.mark_returned()
         for copy in going:
             copy.is_in_flight = copy.was_handed = True
             copy.batch = batch
@@ -424,17 +424,17 @@ class Model:
 
     def hold(self, queue: Queue) -> None:
         queue.is_held = True
-        self.relieve(queue)
+        self.requeue_new(queue)
 
     def leave(self, queue: Queue) -> None:
         """The client of a named session leaves."""
         for copy in queue.copies:
-            copy.give_back()
+            copy.mark_returned()
         queue.is_away, queue.has_contact = True, False
-        self.relieve(queue)
+        self.requeue_new(queue)
 
     def return_what_others_may_have(self, queue: Queue) -> None:
-        self.take_back(
+        self.requeue(
             queue,
             [
                 copy
@@ -463,7 +463,7 @@ class Model:
                 # An ack may still arrive.
                 copy.is_in_flight = False
             if queue.is_named or queue.is_held:
-                self.relieve(queue)
+                self.requeue_new(queue)
             else:
                 self.end_with_letters(queue, LOST)
 

@@ -59,7 +59,7 @@ class Copy:
     # The batch whose ack settles it; zero if none does.
     batch: int = 0
 
-    def give_back(self) -> None:
+    def mark_returned(self) -> None:
         """It returns, and an ack of its old batch does not settle it."""
         self.is_in_flight, self.batch = False, 0
 

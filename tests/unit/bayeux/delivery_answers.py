@@ -137,7 +137,7 @@ class Answering(Books):
         receiver.repeats += bool(lost)
         for copy in lost:
             copy.redelivered += 1
-        receiver.take_back(lost)
+        receiver.return_copies(lost)
 
     def make_room(self, receiver: Receiver, lost: Sequence[Copy]) -> int:
         """How many may go: no more than it can take; one with its last attempt goes alone."""
@@ -216,7 +216,7 @@ class Answering(Books):
                 copy.batch = 0
             if receiver.kind.settles != "written":
                 copy.fail("not written")
-        receiver.take_back(copies)
+        receiver.return_copies(copies)
 
     def abort(self, question: Question, now: float) -> None:
         """The connection is lost before its answer."""

@@ -163,7 +163,7 @@ class Books:
                 each.fail("returned")
         if any(each in receiver.in_flight for each in behind):
             receiver.fail()
-        receiver.take_back([each for each in behind if each in receiver.in_flight])
+        receiver.return_copies([each for each in behind if each in receiver.in_flight])
 
     def keep_pending(self, receiver: Receiver, seqs: Sequence[int]) -> None:
         for copy in receiver.in_flight:

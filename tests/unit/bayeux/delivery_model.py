@@ -266,7 +266,7 @@ class Model(Answering):
             receiver.fail()
             if copy.is_pending:
                 copy.batch = 0
-        receiver.take_back(receiver.in_flight)
+        receiver.return_copies(receiver.in_flight)
 
     # Restarts
 
@@ -311,7 +311,7 @@ class Model(Answering):
             copy.is_pending = False
             copy.due = receiver.due(now)
         if kind.settles == "written":
-            receiver.take_back(receiver.in_flight)
+            receiver.return_copies(receiver.in_flight)
         receiver.window, receiver.on_last_attempt = 0, None
         if receiver.returned:
             receiver.fail()

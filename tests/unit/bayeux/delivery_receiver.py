@@ -188,7 +188,7 @@ class Receiver:
             return 0.0
         return min(0.1 * 2.0 ** min(self.repeats - 3, 9), 1.0)
 
-    def take_back(self, copies: Sequence[Copy]) -> None:
+    def return_copies(self, copies: Sequence[Copy]) -> None:
         """These wait again, ahead of all others, in the order of their first hand-over."""
         for copy in copies:
             copy.is_pending, copy.due = False, None
@@ -201,7 +201,7 @@ class Receiver:
             copy.redelivered += 1
             copy.fail("taken over")
             self.fail()
-        self.take_back(self.in_flight)
+        self.return_copies(self.in_flight)
         for copy in self.returned:
             copy.batch = 0
         self.batch = self.repeats = 0

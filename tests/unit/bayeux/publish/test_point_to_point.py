@@ -834,7 +834,7 @@ def test_a_message_addressed_to_anonymous_does_not_return_to_a_subject_queue() -
     server = server_of()
     message = Message(b"{}", id=1, channel="/a")
     message.addressed = ("anonymous",)
-    assert not server.bayeux.state.subjects.take_back_late(server.client().session, message)
+    assert not server.bayeux.state.subjects.requeue_late(server.client().session, message)
     assert waiting(server, "anonymous") == 0
 
 

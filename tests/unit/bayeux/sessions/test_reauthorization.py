@@ -253,14 +253,14 @@ def test_denied_messages_are_removed_whether_in_flight_returned_or_waiting() -> 
         publish(server, "/a", number)
     assert len(heard(client, ext={"ack": 0})) == 4
     queue = client.session.queue
-    queue.give_back(since=3)
+    queue.return_from(since=3)
     assert (len(queue.in_flight()), len(queue.returned), len(queue.new)) == (2, 2, 2)
     policy.forbidden.add(SECRET)
     reauthorize_now(server, client.session)
     assert (len(queue.in_flight()), len(queue.returned), len(queue.new)) == (1, 1, 1)
     assert queue.count == 3
     assert queue.size == sum(len(message.wire) for message in queue.messages())
-    queue.give_back()
+    queue.return_from()
     assert [number for _ in range(3) for number in heard(client, ext={"ack": queue.batch})] == [
         0,
         1,
@@ -633,7 +633,7 @@ PATTERNS = [*CHANNELS, "/*", "/**", "/a/*", "/a/**", "/b/*"]
     direct=st.lists(st.sampled_from(CHANNELS), max_size=3),
     forbidden=st.sets(st.sampled_from(PATTERNS)),
     taken=st.integers(0, 12),
-    given_back=st.integers(1, 12),
+    returned_from=st.integers(1, 12),
     is_hasty=st.booleans(),
 )
 @settings(max_examples=200, deadline=None)
@@ -643,7 +643,7 @@ def test_reauthorization_leaves_what_a_simple_model_leaves(
     direct: list[str],
     forbidden: set[str],
     taken: int,
-    given_back: int,
+    returned_from: int,
     is_hasty: bool,
 ) -> None:
     server, policy = server_of(is_turn_over=lambda: is_hasty)
@@ -658,7 +658,7 @@ def test_reauthorization_leaves_what_a_simple_model_leaves(
         server.for_extensions.deliver_event(client.session, {"channel": channel, "data": "direct"})
     if taken:
         heard(client, ext={"ack": 0})
-        client.session.queue.give_back(since=given_back)
+        client.session.queue.return_from(since=returned_from)
     before = contents(client.session)
     policy.forbidden = forbidden
     server.for_extensions.reauthorize(client.session)

@@ -72,7 +72,7 @@ def test_an_unwritten_batch_is_handed_over_again_before_waiting_messages() -> No
     counted = CountedQueue()
     counted.offer("a", "b")
     counted.hand_over()
-    counted.queue.not_written(counted.batch)
+    counted.queue.return_unwritten(counted.batch)
     assert (len(counted.queue.in_flight()), counted.counters.acked) == (0, 0)
     counted.offer("c")
     assert counted.hand_over() == "a b c"
@@ -179,7 +179,7 @@ def test_writing_a_batch_settles_nothing_in_a_queue_with_acks() -> None:
 
 def test_an_unwritten_batch_cannot_be_acked_and_counts_as_no_redelivery() -> None:
     counted = acknowledged("a b")
-    counted.queue.not_written(counted.batch)
+    counted.queue.return_unwritten(counted.batch)
     assert not counted.queue.in_flight()
     counted.queue.acknowledge(1)
     assert counted.hand_over() == "a b"

@@ -57,7 +57,7 @@ def test_returned_messages_stay_ahead_of_late_ones() -> None:
     bench = Bench()
     bench.offer(2, 3)
     bench.queue.next_batch(0.0)
-    bench.queue.give_back()
+    bench.queue.return_from()
     bench.offer(4)
     bench.offer_late(1)
     assert [message.id for message in bench.queue.next_batch(0.0).messages] == [2, 3, 1, 4]

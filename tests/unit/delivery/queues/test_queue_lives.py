@@ -41,7 +41,7 @@ def test_expired_messages_leave_a_queue_in_the_order_of_their_expiry(
             case "hand over":
                 queue.next_batch(now, number)
             case "give back":
-                queue.give_back(number)
+                queue.return_from(number)
             case "settle":
                 queue.settle([*queue.in_flight(), *queue.returned][:number])
             case _:
@@ -55,7 +55,7 @@ def test_expired_messages_leave_a_queue_in_the_order_of_their_expiry(
 def _expire(queue: CallbackQueue, now: int, most: int) -> None:
     before = _waits(queue)
     over = [each for each in before if 0 < each.expires_ms <= now]
-    left = queue.take_expired(now, most)
+    left = queue.remove_expired(now, most)
     assert [each.expires_ms for each in left] == sorted(each.expires_ms for each in over)[:most]
     assert set(left) <= set(over)
     assert _waits(queue) == [each for each in before if each not in left]

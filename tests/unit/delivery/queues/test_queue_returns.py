@@ -52,8 +52,8 @@ def test_returned_entries_precede_new_ones_in_the_order_of_their_hand_over() -> 
     shelf = Shelf(SettledBy.VERDICT)
     shelf.hand_over("ab")
     shelf.hand_over("cd")
-    shelf.queue.give_back(since=4)
-    shelf.queue.give_back(since=2)
+    shelf.queue.return_from(since=4)
+    shelf.queue.return_from(since=2)
     shelf.offer("z", priority=9)
     assert (shelf.handed, shelf.returned) == ("a", "bcd")
     assert shelf.hand_over(limit=2) == "bc"
@@ -123,7 +123,7 @@ def test_an_ack_does_not_settle_an_entry_that_was_given_back() -> None:
     shelf = Shelf()
     shelf.hand_over("ab")
     shelf.queue.return_all()
-    shelf.queue.give_back(since=2)
+    shelf.queue.return_from(since=2)
     assert text_of(shelf.queue.acknowledge(1)) == "a"
     assert shelf.returned == "b"
 
@@ -136,7 +136,7 @@ def test_an_unwritten_reply_returns_only_the_entries_that_it_carried() -> None:
     shelf.hand_over("a")
     first = shelf.batch
     shelf.hand_over("b")
-    assert text_of(shelf.queue.not_written(first)) == "a"
+    assert text_of(shelf.queue.return_unwritten(first)) == "a"
     assert (shelf.handed, shelf.returned) == ("b", "a")
 
 
@@ -145,7 +145,7 @@ def test_an_unwritten_reply_returns_no_entry_that_a_later_reply_carries() -> Non
     shelf.hand_over("a")
     first = shelf.batch
     shelf.hand_over("b")
-    assert shelf.queue.not_written(first) == []
+    assert shelf.queue.return_unwritten(first) == []
     assert shelf.handed == "ab"
 
 
@@ -154,9 +154,9 @@ def test_entries_of_an_unwritten_reply_keep_their_earlier_batch() -> None:
     shelf.hand_over("a")
     first = shelf.batch
     shelf.hand_over("b")
-    shelf.queue.not_written(shelf.batch)
+    shelf.queue.return_unwritten(shelf.batch)
     assert [entry.batch for entry in shelf.queue.returned.values()] == [1, 0]
-    shelf.queue.not_written(first)
+    shelf.queue.return_unwritten(first)
     assert text_of(shelf.queue.acknowledge(1)) == "a"
 
 
@@ -184,7 +184,7 @@ def test_a_written_reply_settles_entries_that_returned_meanwhile() -> None:
 def test_an_entry_is_found_only_by_its_latest_number() -> None:
     shelf = Shelf()
     shelf.hand_over("abc")
-    shelf.queue.give_back(since=2)
+    shelf.queue.return_from(since=2)
     assert [_found(shelf.queue.find(seq)) for seq in range(5)] == ["", "a", "b", "c", ""]
     shelf.hand_over()
     assert [_found(shelf.queue.find(seq)) for seq in (1, 2, 3, 4)] == ["", "", "", "a"]
@@ -200,12 +200,12 @@ def test_a_takeover_returns_all_entries_and_forgets_their_numbers_and_batches() 
     shelf.hand_over(limit=0)
     shelf.hand_over("b")
     shelf.queue.is_restored = True
-    back = shelf.queue.change_hands()
+    back = shelf.queue.return_for_takeover()
     assert text_of(back) == "ab"
     assert [(entry.redelivered, entry.batch) for entry in back] == [(2, 0), (1, 0)]
     assert (shelf.queue.batch, shelf.queue.is_restored) == (0, False)
     assert [shelf.queue.find(seq) for seq in range(4)] == [None] * 4
-    assert shelf.queue.withdraw([2, 3]) == []
+    assert shelf.queue.remove([2, 3]) == []
     assert shelf.hand_over() == "ab"
     assert shelf.queue.seq == 5, "numbers keep rising"
     assert text_of(shelf.queue.acknowledge(1)) == "ab"

@@ -101,7 +101,7 @@ def test_an_entry_returned_because_of_another_is_noted_as_returned() -> None:
 def test_a_takeover_is_noted_as_an_attempt() -> None:
     court = Court()
     court.hand_over("a")
-    court.hand_overs.change_hands(court.receiver, court.now)
+    court.hand_overs.return_for_takeover(court.receiver, court.now)
     again(court)
     court.judge(no(2))
     assert history(court) == [(1, "taken over"), (2, REFUSED.text)]
@@ -114,11 +114,11 @@ def test_a_failed_write_is_an_attempt_in_a_session_with_acks_but_not_in_a_plain_
     court = Court()
     court.queue.settling = settling
     court.hand_over("a")
-    assert court.hand_overs.not_written(court.receiver, court.batch, court.now)
+    assert court.hand_overs.return_unwritten(court.receiver, court.batch, court.now)
     (entry,) = court.queue.returned.values()
     outcomes = [each.outcome for each in entry.trail]
     assert outcomes == (["not written"] if settling is SettledBy.BATCH else [])
-    assert not court.hand_overs.not_written(court.receiver, court.batch, court.now)
+    assert not court.hand_overs.return_unwritten(court.receiver, court.batch, court.now)
 
 
 def test_entries_handed_over_together_share_one_trail() -> None:
@@ -144,7 +144,7 @@ def test_the_store_has_the_trail_of_an_entry_that_was_redelivered() -> None:
 
 def next_client(court: Court) -> list[str]:
     """The client died over its batch; return what its successor is handed."""
-    court.hand_overs.change_hands(court.receiver, court.now)
+    court.hand_overs.return_for_takeover(court.receiver, court.now)
     room = court.hand_overs.limit_attempts(court.receiver, -1)
     return text_of(court.queue.next_batch(court.now, room))
 
@@ -230,7 +230,7 @@ def test_a_failed_write_counts_as_no_attempt_in_a_plain_session() -> None:
     court.most = 1
     court.queue.settling = SettledBy.WRITTEN
     court.hand_over("a")
-    court.hand_overs.not_written(court.receiver, court.batch, court.now)
+    court.hand_overs.return_unwritten(court.receiver, court.batch, court.now)
     court.hand_overs.limit_attempts(court.receiver, -1)
     assert court.letters() == []
 
@@ -251,7 +251,7 @@ def test_an_entry_at_its_limit_does_not_die_while_its_channel_is_held() -> None:
     court.most = 1
     court.hand_over("a")
     court.guard.restore("/a", ChannelHold(0, "most refuse it"), court.now)
-    court.hand_overs.change_hands(court.receiver, court.now)
+    court.hand_overs.return_for_takeover(court.receiver, court.now)
     court.hand_overs.limit_attempts(court.receiver, -1)
     assert court.letters() == []
     assert text_of(court.queue.next_batch(court.now, -1, court.guard.held)) == []

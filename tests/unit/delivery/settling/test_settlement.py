@@ -280,7 +280,7 @@ def test_an_expired_message_does_not_become_a_dead_letter() -> None:
     court.counters.accepted += 1
     court.queue.offer(message)
     (entry,) = court.hand_over("a")[1:]
-    court.queue.give_back()
+    court.queue.return_from()
     court.fail(BUSY, entry)
     assert court.letters() == [("a", BUSY.text)]
     assert court.counters.expired == 1
