@@ -11,8 +11,8 @@ from typing import Any, ClassVar
 
 from holdfast.bayeux.api import ServerApi
 from holdfast.bayeux.extending.base import ServerExtension, SessionExtension
-from holdfast.bayeux.publish.asking import MODE, REPLY_TO, TIMEOUT
 from holdfast.bayeux.publish.point_to_point import is_ptp
+from holdfast.bayeux.publish.requests import MODE, REPLY_TO, TIMEOUT
 from holdfast.bayeux.session import Session
 from holdfast.bayeux.wire.codec import Json
 from holdfast.bayeux.wire.errors import ErrorReply, Refused

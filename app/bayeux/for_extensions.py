@@ -28,7 +28,7 @@ class ForExtensions(ServerApi):
 
     def __init__(self, bayeux: Bayeux, clock: Callable[[], float]) -> None:
         self._state, self._life = bayeux.state, bayeux.life
-        self._publishing, self._asking = bayeux.publishing, bayeux.asking
+        self._publishing, self._requests = bayeux.publishing, bayeux.requests
         self._verdicts = bayeux.verdicts
         self._clock = clock
         self.rights = bayeux.state.rights
@@ -51,7 +51,7 @@ class ForExtensions(ServerApi):
         self._state.requests.is_offered = True
 
     def give_reply_channel(self, session: Session, resumes: str) -> None:
-        self._asking.give_channel(session, resumes)
+        self._requests.give_channel(session, resumes)
 
     @property
     def extensions(self) -> Sequence[ServerExtension]:

@@ -7,10 +7,10 @@ from typing import Final
 
 from holdfast.bayeux.meta.client_verdicts import VerdictHandler
 from holdfast.bayeux.meta.reading import ExtReader
-from holdfast.bayeux.publish.asking import Asking
 from holdfast.bayeux.publish.incoming import PublishHandler
 from holdfast.bayeux.publish.new_messages import Publishing
 from holdfast.bayeux.publish.point_to_point import PointToPoint
+from holdfast.bayeux.publish.requests import RequestHandler
 from holdfast.bayeux.services.presence_calls import PRESENCE_SERVICE, PresenceService
 from holdfast.bayeux.services.topic_calls import TOPICS, TopicService
 from holdfast.bayeux.services.topic_status import TopicStatuses
@@ -22,7 +22,7 @@ from holdfast.bayeux.sessions.life import SessionLife
 from holdfast.bayeux.sessions.probes import Probes
 from holdfast.bayeux.sessions.slots import SessionSlots
 from holdfast.bayeux.sessions.unclaimed import UnclaimedSessions
-from holdfast.bayeux.state.backlog import Works
+from holdfast.bayeux.state.backlog import SerialWork
 from holdfast.bayeux.state.server_state import ServerState
 from holdfast.bayeux.subscribe.handler import SubscribeHandler
 
@@ -49,8 +49,8 @@ class Bayeux:
         self.slots = SessionSlots(state, life.ends, life.undelivered, life.unconnected)
         unclaimed = UnclaimedSessions(life, self.slots)
         self.publishing = Publishing(state, PointToPoint(state.waiting_places, unclaimed.open))
-        self.asking = Asking(state, self.publishing.encoded, life.undelivered)
-        self.publish_handler = PublishHandler(state, life.answers, self.publishing, self.asking)
+        self.requests = RequestHandler(state, self.publishing.encoded, life.undelivered)
+        self.publish_handler = PublishHandler(state, life.answers, self.publishing, self.requests)
         self.subscribe_handler = SubscribeHandler(state, life.answers)
         topic_service = TopicService(
             life.topics,
@@ -158,7 +158,7 @@ class Bayeux:
         self.state.notices.end_window()
         self.state.refused_publishes.flush()
         holding = [each for each in self.state.sessions if each.held_connect is not None]
-        dismissing = Works([partial(self._dismiss_next, deque(holding))], done)
+        dismissing = SerialWork([partial(self._dismiss_next, deque(holding))], done)
         self.state.backlog.begin(dismissing.go_on, now)
 
     def _dismiss_next(self, holding: deque[Session], now: float) -> bool:

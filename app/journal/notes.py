@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import orjson
 
 from holdfast.delivery.basics.counters import Reason
-from holdfast.delivery.messages.outcomes import Outcome, Way
+from holdfast.delivery.messages.outcomes import Outcome, OutcomeKind
 from holdfast.journal.columns import DecodedNote, FailureDetails, PublishRow, Row
 from holdfast.journal.schema import VERSION, Kind
 from holdfast.journal.wording import wording_of
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 # The version of the notes that a server before this one may have left.
 _OLDER = 2
 # The journal's event for each outcome; none if there never was a copy.
-KINDS: Mapping[Way, str] = {
-    Way.ACKED: Kind.ACKED,
-    Way.EXPIRED: Kind.EXPIRED,
-    Way.DISCARDED: Kind.DISCARDED,
+KINDS: Mapping[OutcomeKind, str] = {
+    OutcomeKind.ACKED: Kind.ACKED,
+    OutcomeKind.EXPIRED: Kind.EXPIRED,
+    OutcomeKind.DISCARDED: Kind.DISCARDED,
 }
 
 
@@ -149,7 +149,7 @@ def moved(moves: "Sequence[Move]", at: int) -> DecodedNote:
 
 def settled(entries: Mapping[int, Sequence[str]], outcome: Outcome, at: int) -> list[Row]:
     """Return the rows of settled messages: for each id, the sessions."""
-    kind = KINDS.get(outcome.way)
+    kind = KINDS.get(outcome.kind)
     if kind is None:
         return []
     rows: list[Row] = []

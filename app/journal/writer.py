@@ -156,14 +156,14 @@ class JournalWriter(DeliveryJournal):
         self.journal.delivered(Kind.RETURNED, messages, receiver.key, self._clock.read())
 
     def settled(self, receiver: Receiver, messages: Sequence[Message], outcome: Outcome) -> None:
-        kind, why = notes.KINDS[outcome.way], notes.why_of(outcome)
+        kind, why = notes.KINDS[outcome.kind], notes.why_of(outcome)
         self.journal.delivered(kind, messages, receiver.key, self._clock.read(), why=why)
         self._relieve()
 
     def turned_away(
         self, receivers: Sequence[Receiver], message: Message, outcome: Outcome
     ) -> None:
-        kind, at = notes.KINDS[outcome.way], self._clock.read()
+        kind, at = notes.KINDS[outcome.kind], self._clock.read()
         keys = [receiver.key for receiver in receivers]
         self.journal.shared(kind, message, keys, at, notes.why_of(outcome))
         self._relieve()

@@ -68,7 +68,7 @@ class Notebook(DeliveryJournal):
 
     def note_settled(self, entries: Mapping[int, Sequence[str]], outcome: Outcome) -> bytes:
         parts = [f"{id - BASE} {' '.join(keys)}" for id, keys in entries.items()]
-        how = outcome.reason.value if outcome.reason else outcome.way.value
+        how = outcome.reason.value if outcome.reason else outcome.kind.value
         return f"{how} {', '.join(parts)}".encode()
 
     def note_left(self, sessions: Mapping[str, Sequence[int]]) -> bytes:

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 
 from holdfast.bayeux.advice import reconnect_advice, session_advice
 from holdfast.bayeux.extending.base import ServerExtension, SessionExtension
-from holdfast.bayeux.publish.asking import MODE
+from holdfast.bayeux.publish.requests import MODE
 from holdfast.bayeux.replies.pending import finish_when_kept
 from holdfast.bayeux.session import Exchange, Session
 from holdfast.bayeux.sessions.claims import Claims

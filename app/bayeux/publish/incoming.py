@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from holdfast.bayeux.publish.asking import END, REPLY_TO, STATUS, TIMEOUT, Asking
 from holdfast.bayeux.publish.event_publish import EventPublish
 from holdfast.bayeux.publish.new_messages import Publishing
 from holdfast.bayeux.publish.point_to_point import PTP
 from holdfast.bayeux.publish.qos import Qos, key_of
+from holdfast.bayeux.publish.requests import END, REPLY_TO, STATUS, TIMEOUT, RequestHandler
 from holdfast.bayeux.replies.answers import Answers
 from holdfast.bayeux.replies.pending import begin_pending, finish_when_kept
 from holdfast.bayeux.rights import BY_POLICY
@@ -55,12 +55,12 @@ class PublishHandler:
     """Handles clients' publishes."""
 
     def __init__(
-        self, state: ServerState, answers: Answers, publishing: Publishing, asking: Asking
+        self, state: ServerState, answers: Answers, publishing: Publishing, requests: RequestHandler
     ) -> None:
         self.state = state
         self.answers = answers
         self.publishing = publishing
-        self.asking = asking
+        self.requests = requests
 
     def publish(
         self, exchange: Exchange, session: Session, channel: Channel, message: Json, reply: Json
@@ -230,8 +230,8 @@ class _ClientPublish:
         if status is not None and status != END:
             # A responder may mark its reply as an error, but may not declare that no others follow.
             event["ext"] = {**event.get("ext", {}), STATUS: status}
-        asking = handler.asking
-        return self._is_complete(asking.answer(self._session, channel, event, self._answered))
+        requests = handler.requests
+        return self._is_complete(requests.answer(self._session, channel, event, self._answered))
 
     def serve(self) -> bool:
         """Call the channel's service."""
@@ -283,7 +283,7 @@ class _ClientPublish:
         handler.filter(exchange, publish)
         call = self._channel.name, id
         qos = Qos()
-        qos.request = handler.asking.call_of(self._session, target, call, exchange.now)
+        qos.request = handler.requests.call_of(self._session, target, call, exchange.now)
         event["ext"] = _asked(qos.request)
         # The reply does not mention the QoS, because the client has not asked for it.
         publish.qos = qos
@@ -298,8 +298,8 @@ class _ClientPublish:
         self._qos = qos = self._qos or Qos()
         if qos.is_administrative:
             raise Refused(ErrorReply.DELIVERY_INVALID, "user.publish", "administrative")
-        asking = handler.asking
-        qos.request = asking.request_of(self._session, self._channel, ext, self._exchange.now)
+        requests = handler.requests
+        qos.request = requests.request_of(self._session, self._channel, ext, self._exchange.now)
         # Every request is new, whatever its data.
         qos.force_update = True
         # At the end of the event, where `Request` later updates the deadline.
@@ -308,7 +308,7 @@ class _ClientPublish:
     def _publish(self, publish: EventPublish) -> bool:
         handler = self._handler
         broadcast = handler.publishing.broadcast
-        return self._is_complete(handler.asking.publish(publish, broadcast, self._answered))
+        return self._is_complete(handler.requests.publish(publish, broadcast, self._answered))
 
     # The reply
 

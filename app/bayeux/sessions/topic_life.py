@@ -6,7 +6,7 @@ from holdfast.bayeux.publish.topic_effects import depth_of
 from holdfast.bayeux.session import Session
 from holdfast.bayeux.sessions.erasure import Erasure
 from holdfast.bayeux.sessions.owner import SessionOwner
-from holdfast.bayeux.state.backlog import Work, Works
+from holdfast.bayeux.state.backlog import SerialWork, Work
 from holdfast.bayeux.state.server_state import ServerState
 from holdfast.bayeux.wire.options import ChannelRule
 from holdfast.delivery.basics.timers import Timers
@@ -132,7 +132,7 @@ class TopicLife:
         Then call `done`.
         """
         work = self._erasure(topic, is_forced=is_forced)
-        self._state.backlog.begin(work if done is None else Works([work], done).go_on, now)
+        self._state.backlog.begin(work if done is None else SerialWork([work], done).go_on, now)
 
     def when_kept(self, done: Callable[[], None]) -> bool:
         """Call `done` when the store has all earlier changes; at once if the store is unavailable.
@@ -152,7 +152,7 @@ class TopicLife:
         """Erase the topics that have these names when their turn comes, then call `done`."""
         found = map(self._state.topics.get, names)
         works = (self._erasure(each, is_forced=is_forced) for each in found if each is not None)
-        self._state.backlog.begin(Works(works, done).go_on, now)
+        self._state.backlog.begin(SerialWork(works, done).go_on, now)
 
     def _erasure(self, topic: Topic, *, is_forced: bool) -> Work:
         state = self._state

@@ -17,7 +17,7 @@ Work = Callable[[float], bool]
 Step = Callable[[float], None]
 
 
-class Works:
+class SerialWork:
     """A queue of works. Each starts when the previous one has ended."""
 
     def __init__(self, works: Iterable[Work], done: Callable[[], None]) -> None:

@@ -38,7 +38,7 @@ from holdfast.delivery.routing.histories import Histories
 from holdfast.delivery.routing.hub import Hub
 from holdfast.delivery.routing.presence import Presence
 from holdfast.delivery.topics.configured import Topics
-from holdfast.delivery.topics.senders import Senders
+from holdfast.delivery.topics.sender_quota import SenderQuota
 from holdfast.delivery.waiting.places import WaitingPlaces
 from holdfast.delivery.waiting.subjects import Subjects
 from holdfast.delivery.waiting.work_queues import WorkQueues
@@ -146,7 +146,7 @@ class ServerState:
 
     def _topics(self) -> Topics:
         options = self.options
-        senders = Senders(options.quotas.topics, 0)
+        senders = SenderQuota(options.quotas.topics, 0)
         topics = Topics(self.routes.__contains__, self.rules.topic, options.max_topics, senders)
         topics.are_used = any(rule.topic for rule in self.rules.all)
         return topics
@@ -154,7 +154,7 @@ class ServerState:
     def _waiting_places(self) -> WaitingPlaces[Session]:
         options, hub = self.options, self.hub
         sessions = SharedQueueSessions(hub, self.sessions, self.node)
-        senders = Senders(options.quotas.addressed, options.quotas.addressed_bytes)
+        senders = SenderQuota(options.quotas.addressed, options.quotas.addressed_bytes)
         return WaitingPlaces(
             Subjects(hub, sessions, options.subject_limits, senders),
             WorkQueues(

@@ -3,7 +3,7 @@
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 
-from holdfast.bayeux.limits.names import Names
+from holdfast.bayeux.limits.named_sessions import NamedSessions
 from holdfast.bayeux.limits.usage import Usages
 from holdfast.bayeux.session import Exchange, Session
 from holdfast.bayeux.state.changed_session import ChangedSession
@@ -25,7 +25,7 @@ class Sessions:
     def __init__(self, new_id: Callable[[], str], *, first: int) -> None:
         self._new_id = new_id
         self._by_id: dict[str, Session] = {}
-        self.names = Names()
+        self.names = NamedSessions()
         self.usages = Usages()
         self._replaced: OrderedDict[str, None] = OrderedDict()
         # Held connects by browser.

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from holdfast.delivery.messages.message import Message
 
 
-class Way(Enum):
+class OutcomeKind(Enum):
     """How an entry leaves a queue. Dead entries leave by `StorePort.dead_letter` instead."""
 
     # The receiver confirmed it, or its terms count it as confirmed.
@@ -26,16 +26,16 @@ class Way(Enum):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Outcome:
-    """A way out, and the reason if the entry was discarded. Each outcome is a single object."""
+    """An outcome, with its reason if the entry was discarded. Compared by identity."""
 
-    way: Way
+    kind: OutcomeKind
     reason: Reason | None = None
 
 
-ACKED = Outcome(Way.ACKED)
-EXPIRED = Outcome(Way.EXPIRED)
-NEVER_KEPT = Outcome(Way.NEVER_KEPT)
-DISCARDED = {reason: Outcome(Way.DISCARDED, reason) for reason in Reason}
+ACKED = Outcome(OutcomeKind.ACKED)
+EXPIRED = Outcome(OutcomeKind.EXPIRED)
+NEVER_KEPT = Outcome(OutcomeKind.NEVER_KEPT)
+DISCARDED = {reason: Outcome(OutcomeKind.DISCARDED, reason) for reason in Reason}
 
 
 class Move(NamedTuple):

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from holdfast.delivery.basics.counters import Counters
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.queues.queue import CallbackQueue, QueueLimits
-from holdfast.delivery.topics.senders import Senders
+from holdfast.delivery.topics.sender_quota import SenderQuota
 
 # `SharedQueues` checks the limits before a message enters. Requeued messages always fit.
 _UNLIMITED = QueueLimits(entries=2**62, bytes=2**62)
@@ -19,7 +19,7 @@ class ChargedQueue(CallbackQueue):
 
     __slots__ = ("_accounts", "_senders")
 
-    def __init__(self, counters: Counters, senders: Senders) -> None:
+    def __init__(self, counters: Counters, senders: SenderQuota) -> None:
         super().__init__(_UNLIMITED, counters)
         self._senders = senders
         # The senders that a message is charged to, by its id.

@@ -11,7 +11,7 @@ from typing import Final
 
 from holdfast.delivery.basics.sorted_names import SortedNames
 from holdfast.delivery.basics.timers import Timed
-from holdfast.delivery.topics.senders import Senders
+from holdfast.delivery.topics.sender_quota import SenderQuota
 from holdfast.delivery.topics.states import TopicInput, TopicState, state_of, step
 
 # The default limits of one channel's history.
@@ -146,7 +146,7 @@ class Topics:
         is_subscribed: Callable[[str], bool],
         config_of: Callable[[str], TopicConfig | None],
         most: int,
-        makers: Senders,
+        makers: SenderQuota,
     ) -> None:
         self._is_subscribed = is_subscribed
         self._config_of = config_of

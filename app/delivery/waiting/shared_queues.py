@@ -19,7 +19,7 @@ from holdfast.delivery.messages.trails import FormerAttempts, joined
 from holdfast.delivery.queues.charged import ChargedQueue
 from holdfast.delivery.queues.receivers import Receiver
 from holdfast.delivery.routing.hub import Hub
-from holdfast.delivery.topics.senders import Senders
+from holdfast.delivery.topics.sender_quota import SenderQuota
 
 R = TypeVar("R", bound=Receiver)
 
@@ -109,7 +109,7 @@ class SharedQueues(ABC, Generic[R]):
         hub: Hub[R],
         owner: SharedQueueOwner[R],
         limits: SharedQueueLimits,
-        senders: Senders,
+        senders: SenderQuota,
     ) -> None:
         self._hub = hub
         self._ledger = hub.ledger

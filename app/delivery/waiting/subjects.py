@@ -13,7 +13,7 @@ from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.outcomes import Move
 from holdfast.delivery.queues.receivers import NOBODY, Receiver
 from holdfast.delivery.routing.hub import Hub
-from holdfast.delivery.topics.senders import Senders
+from holdfast.delivery.topics.sender_quota import SenderQuota
 from holdfast.delivery.waiting.shared_queues import (
     MOST,
     SharedQueue,
@@ -37,7 +37,7 @@ class Subjects(SharedQueues[R]):
         hub: Hub[R],
         owner: SharedQueueOwner[R],
         limits: SharedQueueLimits,
-        senders: Senders,
+        senders: SenderQuota,
     ) -> None:
         super().__init__(hub, owner, limits, senders)
         # By subject, its sessions by key.

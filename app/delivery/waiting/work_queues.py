@@ -21,7 +21,7 @@ from holdfast.delivery.messages.verdicts import WorkRefusal
 from holdfast.delivery.queues.queue import rightful_place
 from holdfast.delivery.queues.receivers import Receiver
 from holdfast.delivery.routing.hub import Hub
-from holdfast.delivery.topics.senders import Senders
+from holdfast.delivery.topics.sender_quota import SenderQuota
 from holdfast.delivery.waiting.shared_queues import (
     MOST,
     SharedQueue,
@@ -69,7 +69,7 @@ class WorkQueues(SharedQueues[R]):
         hub: Hub[R],
         owner: SharedQueueOwner[R],
         limits: SharedQueueLimits,
-        senders: Senders,
+        senders: SenderQuota,
         channels: Channels,
         *,
         is_used: bool,

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from holdfast.bayeux.services.history_search import HistorySearch
 from holdfast.bayeux.services.topic_status import TopicStatuses, page_of
-from holdfast.bayeux.state.backlog import Works
+from holdfast.bayeux.state.backlog import SerialWork
 from holdfast.delivery.routing.filter_language import FilterInvalid
 from holdfast.delivery.routing.selections import Filter
 from holdfast.delivery.topics.configured import Topic
@@ -69,7 +69,7 @@ class TopicResource:
         count = limit if compiled is None else -1
         now_ms = self._node.now_ms()
         search = HistorySearch(self._histories, pattern, count, limit, compiled, now_ms=now_ms)
-        self._backlog.begin(Works([search.go_on], done).go_on, self._server.clock())
+        self._backlog.begin(SerialWork([search.go_on], done).go_on, self._server.clock())
         await found
         return [kept_message(self._node.name, each) for each in search.messages]
 

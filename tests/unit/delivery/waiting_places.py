@@ -8,7 +8,7 @@ from holdfast.delivery.basics.node import Node
 from holdfast.delivery.ports.ledger import Ledger
 from holdfast.delivery.routing.histories import Histories, HistoryLimits
 from holdfast.delivery.routing.hub import Hub
-from holdfast.delivery.topics.senders import Senders
+from holdfast.delivery.topics.sender_quota import SenderQuota
 from holdfast.delivery.waiting.places import WaitingPlaces
 from holdfast.delivery.waiting.shared_queues import SharedQueueLimits
 from holdfast.delivery.waiting.subjects import Subjects
@@ -26,7 +26,7 @@ def empty_places(keeper: FakeKeeper, node: Node) -> WaitingPlaces[Any]:
         ledger=Ledger(keeper),
     )
     owner = SharedQueueSessions(hub, Sessions(lambda: "id", first=1), node)
-    limits, senders = SharedQueueLimits(), Senders(0, 0)
+    limits, senders = SharedQueueLimits(), SenderQuota(0, 0)
     channels = Channels(ChannelLimits())
     return WaitingPlaces(
         Subjects(hub, owner, limits, senders),

@@ -35,7 +35,7 @@ def written(
 
 def expected(outcome: Outcome, key: str) -> list[tuple[str, int, str, str | None]]:
     reason = None if outcome.reason is None else outcome.reason.value
-    return [(outcome.way.value, ID, key, reason)]
+    return [(outcome.kind.value, ID, key, reason)]
 
 
 def test_the_note_of_a_settlement_has_its_outcome_and_reason() -> None:
@@ -45,7 +45,7 @@ def test_the_note_of_a_settlement_has_its_outcome_and_reason() -> None:
         assert written(writer, shelf) == []
         writer.answered(1, is_there=True)
         assert written(writer, shelf) == expected(outcome, "joe/1")
-        assert outcome.way.value in SETTLED
+        assert outcome.kind.value in SETTLED
 
 
 def test_a_settlement_without_the_store_has_the_same_events_as_one_with_a_note() -> None:

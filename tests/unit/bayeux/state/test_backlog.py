@@ -6,7 +6,7 @@ from functools import partial
 
 import pytest
 
-from holdfast.bayeux.state.backlog import Backlog, Works
+from holdfast.bayeux.state.backlog import Backlog, SerialWork
 
 
 def nothing() -> None:
@@ -60,6 +60,6 @@ def test_works_in_a_row_go_on_behind_one_that_failed() -> None:
     def fail(_: float) -> bool:
         raise ValueError
 
-    works = Works([fail, work_on(["a"], done)], partial(ends.append, "end"))
+    works = SerialWork([fail, work_on(["a"], done)], partial(ends.append, "end"))
     backlog.begin(works.go_on, 0.0)
     assert (done, ends, backlog.failures) == (["a"], ["end"], 1)

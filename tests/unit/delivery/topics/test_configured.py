@@ -14,7 +14,7 @@ from hypothesis.stateful import (
 
 from holdfast.delivery.messages.message import Message, release
 from holdfast.delivery.topics.configured import ORDINARY_CONFIG, TopicConfig, Topics
-from holdfast.delivery.topics.senders import Senders
+from holdfast.delivery.topics.sender_quota import SenderQuota
 from holdfast.delivery.topics.states import TopicState, state_of
 
 NAMES = st.sampled_from(("/a", "/b"))
@@ -40,7 +40,7 @@ class TopicsMachine(RuleBasedStateMachine):
         self.queues: list[list[Message]] = [[] for _ in range(QUEUES)]
         self.changes = 0
         self.topics = Topics(
-            self._is_subscribed, lambda _: ORDINARY_CONFIG, most=10, makers=Senders(0, 0)
+            self._is_subscribed, lambda _: ORDINARY_CONFIG, most=10, makers=SenderQuota(0, 0)
         )
         self.topics.on_change = self._on_change
 
@@ -175,7 +175,7 @@ def topics(most: int = 10) -> Topics:
     def config_of(name: str) -> TopicConfig | None:
         return None if name == "/plain" else KEEPS_FOR_EVER
 
-    return Topics(lambda _: False, config_of, most, Senders(0, 0))
+    return Topics(lambda _: False, config_of, most, SenderQuota(0, 0))
 
 
 def test_a_subscription_to_an_ordinary_channel_makes_no_topic() -> None:

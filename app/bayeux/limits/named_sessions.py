@@ -15,7 +15,7 @@ class NameOwner(NamedTuple):
     network: str
 
 
-class Names:
+class NamedSessions:
     """Finds named sessions. The cost does not depend on how many there are."""
 
     def __init__(self) -> None:

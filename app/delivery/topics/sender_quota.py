@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 
-class Senders:
+class SenderQuota:
     """Counts items and their bytes for each sender, which is an address or a subject."""
 
     def __init__(self, entries: int, bytes: int) -> None:

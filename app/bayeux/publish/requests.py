@@ -38,7 +38,7 @@ _FAULTS: Final = {
 }
 
 
-class Asking:
+class RequestHandler:
     """Sends requests for clients, and delivers replies to them."""
 
     def __init__(
