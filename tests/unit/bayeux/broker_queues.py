@@ -13,7 +13,7 @@ CHANNELS = (RULED, MADE, PLAIN, JOBS)
 PATTERNS = {"/t/*": RULED, "/u/*": MADE, "/jobs/*": JOBS}
 # Of the rules: how many messages a history keeps, and when a topic ends (seconds).
 DEPTH, DELAY_S = 2, 2.5
-# When a topic ends that has no destroy delay of its own (seconds).
+# The default destroy delay of topics, in seconds.
 ORDINARY_DELAY_S = 60.0
 # What the queue of a subject, and a work queue, has room for.
 MOST_SHARED = 4

@@ -75,7 +75,7 @@ class Model:
         return self.batch, self.handed
 
     def write_in_vain(self) -> None:
-        """Nobody can have received the last batch, so an ack of it settles nothing."""
+        """No client can have received the last batch, so an ack of it settles nothing."""
         only = range(self.batch, self.batch + 1)
         self.window = [(n, range(0) if carried == only else carried) for n, carried in self.window]
         self.handed = []
@@ -228,7 +228,7 @@ class AckWindow(RuleBasedStateMachine):
     @precondition(lambda self: self.answers)
     @rule()
     def connection_breaks_unnoticed(self) -> None:
-        """The server will write to it in vain."""
+        """The server will write to it, and nothing arrives."""
         for _, asked in self.answers:
             if asked.is_held:
                 asked.wire.is_cut = True
@@ -240,7 +240,7 @@ class AckWindow(RuleBasedStateMachine):
                 continue
             self.asked.remove(asked)
             if asked.is_held:
-                # It was written in vain.
+                # It was written, and did not arrive.
                 self.answers = [pair for pair in self.answers if pair[1] is not asked]
             if asked.exchange.is_superseded:
                 assert asked.is_held or asked.events == []

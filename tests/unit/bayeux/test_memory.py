@@ -44,7 +44,7 @@ def test_a_waiting_message_does_not_keep_its_request_in_memory() -> None:
 
 
 class Unread(Wire):
-    """The connection of a client that nobody reads for."""
+    """The connection of a client that does not read."""
 
     def answer(self, exchange: Exchange, messages: Sequence[Event]) -> bool:
         self.elements = []

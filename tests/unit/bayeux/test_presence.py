@@ -431,7 +431,7 @@ def test_a_client_that_loses_the_presence_right_loses_its_subscription() -> None
 
 
 class Closed(SecurityPolicy):
-    """Lets nobody subscribe to a room."""
+    """Denies subscribing to a room."""
 
     def can_subscribe(self, session: Session, channel: str, message: Json) -> Denial | None:
         return Denial() if channel.startswith("/room/") else None

@@ -1,4 +1,4 @@
-"""What is left of a session after a restart, and what begins anew."""
+"""What is left of a session after a restart, and what starts again."""
 
 from holdfast.bayeux.session import Session
 from holdfast.bayeux.wire.options import Durable

@@ -11,7 +11,7 @@ from holdfast.delivery.topics.configured import HistoryDepth
 from holdfast.extensions.request import Request
 from tests.unit.bayeux.harness import Client, Json, Server, server_of
 
-# Others subscribe to the first, and published on it; nobody has ever used the second.
+# Others subscribe to the first, and published on it; the second has never been used.
 KNOWN, UNKNOWN = "/rooms/known", "/rooms/unknown"
 RULES = {"/rooms/**": ChannelRule(has_presence=True, history=HistoryDepth(5))}
 
@@ -29,7 +29,7 @@ class Granted:
 
 
 def house() -> Server:
-    """A server on which others use one room, and nobody uses the other."""
+    """A server on which others use one room; the other is unused."""
     server = server_of(Request, channels=RULES)
     other = server.client()
     other.subscribe(KNOWN)

@@ -358,7 +358,7 @@ def test_messages_that_only_a_busy_receiver_may_take_do_not_delay_later_work(cou
     ann, joe = refused_by_all_but_a_busy_one(server, count)
     put(server, count, count + 1)
     assert fetch(ann).data == [count, count + 1]
-    # A message that is queued between those that nobody takes now is delivered, too.
+    # A message that is queued between messages without a receiver is delivered, too.
     put(server, count + 2, priority=5)
     put(server, count + 3)
     assert fetch(ann).data == [count + 2, count + 3]

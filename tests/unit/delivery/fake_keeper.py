@@ -182,7 +182,7 @@ class FakeKeeper:
         return bool(answers)
 
     def forget_answers(self) -> None:
-        """Who asked was killed: nobody hears the answers."""
+        """The process that asked was killed, so the answers are lost."""
         self._answers, self._silent = [], []
 
     def answer_late(self, outcome: PersistOutcome) -> None:

@@ -13,7 +13,7 @@ EXCEEDED = "403:user.configuration.maxSession,{}:sessions_exceeded"
 
 
 def from_address(server: RestartableServer, network: str) -> Client:
-    """Another client of the address, with a cookie of its own."""
+    """Another client of the address, with another cookie."""
     return server.guest(caller=Caller(network, network))
 
 
@@ -107,7 +107,7 @@ class Generous(SecurityPolicy):
         ("bob/1", 10_000, 60),
         ("cid/1", 0, 0),
         ("dan/1", 10_000, 3600),
-        # On the wire, zero would mean for ever.
+        # On the wire, zero would mean forever.
         ("eve/1", 0, 0.001),
     ],
 )

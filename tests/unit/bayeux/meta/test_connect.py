@@ -363,7 +363,7 @@ def test_a_stop_answers_held_connects_in_as_many_turns_as_they_take() -> None:
     idle, has_time = server.connected(), False
     server.bayeux.stop(server.now, lambda: ends.append(server.now))
     assert [asked.is_held for asked in held].count(True) == 4
-    # Nobody is held meanwhile, and who is lost is not waited for.
+    # No connect is held meanwhile, and lost clients are not waited for.
     assert not idle.connect().is_held
     server.abort(held[4])
     for left in (3, 2, 1):

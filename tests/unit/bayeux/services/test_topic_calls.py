@@ -362,7 +362,7 @@ def test_reading_creating_and_erasing_topics_need_rights_of_their_own() -> None:
 
 
 class NoCreation(SecurityPolicy):
-    """Lets nobody create channels."""
+    """Denies the creation of channels."""
 
     def can_create(self, session: Session, channel: str, message: Json) -> Denial | None:
         return None if channel == SERVICE else Denial()

@@ -318,7 +318,7 @@ def test_a_request_from_an_unknown_page_works_only_in_the_session_of_a_known_pag
         said = {**publish, "clientId": client_id}
         with pytest.raises(RequestRefused, match="origin_denied"):
             asked_by_script(program, said, kind=SpeakerKind.UNKNOWN)
-    # After a message of that session, those of others have no effect.
+    # After a message of that session, messages of others have no effect.
     replies = asked_by_script(
         page, own, {**publish, "clientId": program.client_id}, kind=SpeakerKind.UNKNOWN
     )

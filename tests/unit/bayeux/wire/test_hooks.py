@@ -213,7 +213,7 @@ def test_an_awaitable_result_of_a_hook_for_replies_is_logged(
     assert "which nobody awaits" in caplog.text
 
 
-# Faults have a code of their own
+# Faults have a separate code
 
 
 def breaks(*_: Any, **__: Any) -> Any:

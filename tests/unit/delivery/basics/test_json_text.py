@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from holdfast.delivery.basics.json_text import is_deeper, part, to_json
 
 LONG = -1.2345678901234567e-300
-# Runs in a process of its own, which ends if its memory is harmed.
+# Runs in a separate process, which ends if its memory is harmed.
 WRITER = """
 import itertools
 from {module} import {name} as write

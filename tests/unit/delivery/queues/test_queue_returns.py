@@ -246,5 +246,5 @@ def test_a_recalled_message_with_former_attempts_is_a_returned_entry() -> None:
     shelf.queue.recall()
     assert (shelf.returned, text_of(shelf.queue.new)) == ("b", "a")
     assert shelf.hand_over() == "ba"
-    # Nobody was handed the number that keeps the place.
+    # The number that keeps the place was never handed over.
     assert list(shelf.queue.in_flight()) == [2, 3]

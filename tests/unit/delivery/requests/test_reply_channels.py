@@ -1,4 +1,4 @@
-"""Serials are those of xMsg: the vectors come from its own tests."""
+"""Serials are xMsg's: the vectors come from its own tests."""
 
 import pytest
 
