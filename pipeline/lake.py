@@ -278,7 +278,9 @@ class Lake:
 
     def _is_empty(self) -> bool:
         """Return whether an older version has created tables, but could not read a first batch."""
-        return self.state() is None and not any((self.root / EVENTS).glob("batch=*"))
+        # Tables that are opened here stay open, but these may be removed next.
+        state = Lake(self.root).state()
+        return state is None and not any((self.root / EVENTS).glob("batch=*"))
 
     def commit(
         self, made: Iterable[NewFile], offset: Mapping[str, Any], *, anew: Iterable[str] = CARRIED
