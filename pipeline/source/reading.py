@@ -132,7 +132,8 @@ def _events(frames: Sequence[NumberedFrame]) -> list[pa.RecordBatch]:
         return []
     made = [*tables(frames)]
     if older := [each for each in frames if each.frame.head.v < MOVES_APART]:
-        made.append(taken_back(pa.Table.from_batches(tables(older)).select(NEEDED.names)))
+        added = taken_back(pa.Table.from_batches(tables(older)).select(NEEDED.names))
+        made += [added] if len(added) else []
     return made
 
 

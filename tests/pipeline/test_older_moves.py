@@ -24,7 +24,7 @@ from tests.pipeline.stored import store_events
 from tests.pipeline.tales import DAY, merged, work
 from tests.store.servers import ValkeyServer
 from tests.unit.pipeline.framed_events import one_run
-from tests.unit.pipeline.stories import start
+from tests.unit.pipeline.stories import start, the_story
 
 TASKS = LocalTasks(1)
 
@@ -79,6 +79,15 @@ def test_frames_of_an_older_server_count_as_those_of_this_one(
         writer.write_frame(frame_of([each], version=2))
     take_what_is_there(TASKS, Source(store.url), lake, lambda taken: None)
     assert everything(lake) == of_today
+
+
+def test_frames_of_an_older_server_without_moves_are_read(
+    store: ValkeyServer, tmp_path: Path
+) -> None:
+    writer, lake = Writer(store), Lake(tmp_path / "lake")
+    writer.write_frame(frame_of(the_story(), version=2))
+    take_what_is_there(TASKS, Source(store.url), lake, lambda taken: None)
+    assert everything(lake) == everything(store_events(tmp_path / "today", one_run(the_story())))
 
 
 @pytest.fixture
