@@ -22,7 +22,7 @@ GROUPS = {
     "Messages": {
         "publish": "Publish messages on a channel.",
         "subscribe": "Show messages as they arrive, until Ctrl-C.",
-        "request": "Ask whoever responds on a channel; print the reply.",
+        "request": "Ask the responders on a channel; print the reply.",
         "respond": "Reply to requests on a channel, until Ctrl-C.",
     },
     "Inspect and manage": {

@@ -1,4 +1,4 @@
-"""The times at which the logins of sessions are checked; `logins` ends those that are over."""
+"""The times at which the logins of sessions are checked; `extension` ends those that are over."""
 
 import heapq
 from collections.abc import Iterator

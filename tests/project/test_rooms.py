@@ -1,0 +1,109 @@
+"""Where modules are and what they are called: a reader finds a line by its room."""
+
+import re
+import tomllib
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.pages import ROOT
+
+APP = ROOT / "app"
+MOST_LINES = 450
+# Longer modules, and why.
+LONG = {
+    "bayeux/exchanges.py": "the way of a reply through it is about to change",
+    "bayeux/replies/answers.py": "it is about to be divided with that way",
+}
+# Modules that repeat the name of their room, and why.
+REPEATING = {
+    "bayeux/state/server_state.py": "`server` is the module that is assembled from it",
+    "client/client.py": "the class `Client`",
+    "client/sync_client.py": "the class `SyncClient`",
+    "delivery/ports/journal_port.py": "`journal` is what is behind the port",
+    "delivery/ports/store_port.py": "`store` is what is behind the port",
+    "journal/journal.py": "the class `Journal`",
+    "store/store.py": "the class `Store`",
+}
+# A message crosses these packages, and an operator's request the administration as well.
+ON_ONE_WAY = ("bayeux", "delivery", "journal", "store", "web")
+# Names of two modules, and why.
+TWICE = {
+    "application": "one on each of the two ports, both made by `compose`",
+    "shared_queues": "the REST resource of shared queues is named as they are",
+}
+
+
+def modules() -> Iterator[str]:
+    """The paths of all modules below `app`, without the links to other folders."""
+    yield from (path.name for path in sorted(APP.glob("*.py")) if path.name != "__init__.py")
+    for folder in APP.iterdir():
+        if folder.is_dir() and not folder.is_symlink():
+            for path in sorted(folder.rglob("*.py")):
+                if path.name != "__init__.py":
+                    yield path.relative_to(APP).as_posix()
+
+
+def repeats_room(module: str) -> bool:
+    """Whether a module's name has its room's, unless it is what the room has many of."""
+    path = Path(module)
+    room, words = path.parent.name, path.stem.split("_")
+    if not room or f"{path.stem}s" == room:
+        return False
+    return room.removesuffix("s") in [word.removesuffix("s") for word in words]
+
+
+def rooms() -> set[str]:
+    """The folders inside the packages that consist of rooms, without those of pages and tools."""
+    packages = ("bayeux", "delivery", "store")
+    return {str(Path(each).parent) for each in modules() if each.startswith(packages)}
+
+
+def test_no_module_has_more_lines_than_a_reader_keeps_in_mind() -> None:
+    lines = {each: len((APP / each).read_text("utf-8").splitlines()) for each in modules()}
+    assert len(lines) > 300
+    assert {each: count for each, count in lines.items() if count > MOST_LINES}.keys() <= {*LONG}
+
+
+def test_no_module_repeats_the_name_of_its_room() -> None:
+    assert {each for each in modules() if repeats_room(each)} == {*REPEATING}
+
+
+@pytest.mark.parametrize(
+    ("module", "expected"),
+    [
+        ("delivery/letters/dead_letters.py", True),
+        ("delivery/guard/guard.py", True),
+        ("store/store_clock.py", True),
+        ("bayeux/sessions/session_life.py", True),
+        ("delivery/messages/message.py", False),
+        ("delivery/letters/dead.py", False),
+    ],
+)
+def test_a_name_repeats_its_room_in_any_number(module: str, expected: bool) -> None:
+    assert repeats_room(module) is expected
+
+
+def test_no_two_modules_on_one_way_have_one_name() -> None:
+    found = defaultdict(list)
+    for each in modules():
+        if each.startswith(tuple(f"{package}/" for package in ON_ONE_WAY)):
+            found[Path(each).stem].append(each)
+    assert {name for name, places in found.items() if len(places) > 1} == {*TWICE}
+
+
+def test_the_table_of_rooms_has_each_of_them_once() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text("utf-8")
+    table = page.partition("\n## The rooms\n")[2].partition("\n## ")[0]
+    named = re.findall(r"^\| `app/([\w/]+)` \| \S", table, re.MULTILINE)
+    assert sorted(named) == sorted(rooms())
+
+
+def test_what_the_list_of_compiled_modules_names_is_there() -> None:
+    """A pattern without a module compiles nothing, and no build fails."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    hook = project["tool"]["hatch"]["build"]["targets"]["wheel"]["hooks"]["custom"]
+    assert [each for each in hook["compiled"] if not any(ROOT.glob(each))] == []
+    assert [each for each in hook["interpreted"] if not (ROOT / each).exists()] == []
