@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from holdfast.bayeux.publish.event_publish import EventPublish
+from holdfast.bayeux.publish.event import EventPublish
 from holdfast.bayeux.publish.new_messages import Publishing
 from holdfast.bayeux.publish.point_to_point import PTP
 from holdfast.bayeux.publish.qos import Qos, key_of

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import cast
 
-from holdfast.bayeux.publish.event_publish import EventPublish
+from holdfast.bayeux.publish.event import EventPublish
 from holdfast.bayeux.publish.point_to_point import (
     PointToPoint,
     SenderOverQuota,

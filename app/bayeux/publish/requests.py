@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final
 
-from holdfast.bayeux.publish.event_publish import EventPublish
+from holdfast.bayeux.publish.event import EventPublish
 from holdfast.bayeux.session import Session
 from holdfast.bayeux.state.server_state import ServerState
 from holdfast.bayeux.wire.codec import Json
