@@ -90,9 +90,9 @@ class Pipe(Protocol):
 
 
 class OpenReply:
-    """The reply to a connect or a handshake, which is written after its messages are handed over.
+    """The reply to a connect or a handshake, written after its messages are handed over.
 
-    Its place among the replies of the request is kept meanwhile.
+    Until then, its position among the replies is reserved.
     """
 
     __slots__ = ("asked", "fields", "is_written", "place")
@@ -157,8 +157,8 @@ class Exchange:
         self.client_verdicts = SILENT
         self.replies: list[bytes] = []
         self.open_reply: OpenReply | None = None
-        # Number of pending replies, and the session's client when the first became pending; also
-        # the client that a handshake has made.
+        # The number of pending replies, and the session's client when the first became pending;
+        # also the client that a handshake created.
         self.pending_replies = 0
         self.client_id: str | None = None
         # Whether the request has a single message. Connects among others are never held.
@@ -178,7 +178,7 @@ class Exchange:
         self.is_superseded = False
 
     def open(self, place: int, reply: dict[str, Any], asked: object) -> bytes:
-        """Leave the reply to a connect or a handshake open; return what keeps its place.
+        """Leave the reply to a connect or a handshake open, and reserve its position.
 
         `asked` is the `ext` of the request.
         """

@@ -14,10 +14,10 @@ KeyedMessage = tuple[str, int]
 
 
 class StoreClock:
-    """The store's clock, by which publish keys age.
+    """The store's clock, which determines the age of publish keys.
 
-    It counts the seconds that servers have run with this store; between them it stands still. It
-    depends on no wall clock, which may jump by a day.
+    It counts the seconds for which servers have run with this store. It does not depend on the wall
+    clock, which may jump.
 
     Args:
         monotonic: The clock of this process.

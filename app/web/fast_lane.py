@@ -1,6 +1,6 @@
 """The fast lane: plain POSTs are answered inside `data_received`, without a task or a Request.
 
-This module and those of its base classes use private parts of aiohttp. `aiohttp_parts` checks that
+This module and its base classes use private parts of aiohttp. `aiohttp_parts` checks that
 the installed version has them. If not, all requests use the aiohttp front end.
 
 A connection is in one of three states. *Free*: bytes go to aiohttp's parser, and a complete plain

@@ -32,7 +32,7 @@ COMMANDS: Mapping[Level, Sequence[str]] = {
     Level.SESSION: ("cbQueueNumMsgs", "connectionState", "dispatcherActive", "killSession"),
     Level.TOPIC: ("stateStr",),
 }
-# Those that change something, and the one that reads or sets a value; the others only read.
+# Commands that change something, and the one that reads or sets a value. All others only read.
 ACTIONS = frozenset(["killClient", "killSession"])
 FLAG = "dispatcherActive"
 
@@ -47,7 +47,7 @@ class Command:
     name: str
     # What to set.
     value: bool | None = None
-    # None: this one.
+    # None means this one.
     node: str | None = None
 
     @property
@@ -62,7 +62,7 @@ class Command:
 
 
 def understand(text: str, value: str | None = None) -> Command:
-    """Return the command that the text asks for; the value may also be given beside the text.
+    """Return the command in the text. The value may also be given separately.
 
     Raises `CommandRefused`.
     """

@@ -30,7 +30,7 @@ class Commands:
     """Runs commands on the sessions, subjects and topics of this server.
 
     Args:
-        clock: Monotonic seconds, as the server counts them.
+        clock: Returns monotonic seconds, as the server counts them.
     """
 
     def __init__(self, life: SessionLife, clock: Callable[[], float]) -> None:
@@ -39,9 +39,9 @@ class Commands:
         self._clock = clock
 
     def run(self, command: Command, who: str) -> CommandReply:
-        """Run a command of this operator; raises `CommandRefused` before any change.
+        """Run a command of this operator. Raises `CommandRefused` before any change.
 
-        The caller writes one that changes something to the audit.
+        The caller must write commands that change something to the audit.
         """
         node = self._state.node.name
         if command.node not in (None, node):

@@ -1,7 +1,6 @@
-"""When lifetimes end: expired messages leave the queues in which they wait, and histories.
+"""Expired messages leave histories and the queues in which they wait.
 
-The same goes for messages that a later one makes superfluous, by `newestOnly`. `Undelivered`
-settles all of them.
+So do messages that a later one supersedes, by `newestOnly`. `Undelivered` settles all of them.
 """
 
 from collections.abc import Callable

@@ -30,9 +30,9 @@ class SessionExtension(SessionHooks):
     ) -> None:
         """Change a reply before it is sent; `asked` is the `ext` of its request.
 
-        `batch` is what was handed over to travel with the reply to a connect or a handshake; it may
-        be empty. It is None if the reply carries no messages. If the hook raises, or changes what
-        the session may get, the batch counts as lost and is sent again later.
+        `batch` has the messages that travel with the reply to a connect or a handshake; it may be
+        empty. It is None if the reply carries no messages. If the hook raises, or changes what the
+        session may get, the batch counts as lost and is sent again later.
         """
 
 

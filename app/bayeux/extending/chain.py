@@ -52,7 +52,7 @@ def _ask(extension: SessionHooks, session: Session, message: Json, now: float) -
 def run_outgoing(
     session: Session, reply: Json, asked: Mapping[str, Any], now: float, *, batch: Batch | None
 ) -> bool:
-    """Run the hooks in reverse order; return whether the batch may travel with the reply.
+    """Run the hooks in reverse order. Returns whether the batch may travel with the reply.
 
     The reply itself is sent even if a hook fails.
     """

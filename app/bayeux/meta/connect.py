@@ -27,7 +27,7 @@ def connect(
     """
     state, now = life.state, exchange.now
     if exchange.open_reply is not None or exchange.is_lost:
-        # One response carries one batch; and on a lost connection nobody waits for it.
+        # One response carries one batch, and a lost connection has no use for it.
         raise Refused(ErrorReply.CONNECT_SUPERSEDED)
     if session.held_connect is not None:
         life.answers.supersede(session, session.held_connect)

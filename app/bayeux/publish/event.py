@@ -8,7 +8,7 @@ from holdfast.delivery.routing.publishes import Publish
 
 
 class EventPublish(Publish[Session]):
-    """Goes from its publisher to `Publishing`, which makes its message, and on to the hub."""
+    """Passed from its publisher to `Publishing`, which creates the message, and then to the hub."""
 
     __slots__ = ("event", "lazy_s", "now", "qos", "sender")
 
@@ -27,5 +27,5 @@ class EventPublish(Publish[Session]):
         # None if the server publishes.
         self.sender = sender
         self.qos = qos
-        # How long it may wait for other messages, instead of what the channel's rule says.
+        # How long it may wait for other messages; overrides the channel's rule.
         self.lazy_s: float | None = None

@@ -41,7 +41,7 @@ class Publishing:
         """Publish an event to the subscribers of a channel, or to its destinations.
 
         Extensions complete the event first. Returns the outcome, or None if the store must have the
-        message first: then the publish is told the outcome later. Raises `Refused`.
+        message first: then the publish gets the outcome later. Raises `Refused`.
         """
         state, channel, qos = self._state, publish.channel, publish.qos
         installed = state.installed

@@ -119,7 +119,7 @@ class Answers:
             self._send(exchange, session, batch, now)
 
     def _write(self, exchange: Exchange, session: Session, batch: Batch | None, now: float) -> bool:
-        """Write the open reply; return whether the batch, if there is one, may travel with it."""
+        """Write the open reply. Returns whether the batch, if there is one, may travel with it."""
         open_reply = exchange.open_reply
         if open_reply is None or open_reply.is_written:
             return True
@@ -150,7 +150,7 @@ class Answers:
         return may_travel
 
     def _answer_former(self, exchange: Exchange, session: Session, now: float) -> None:
-        """Send replies to a client that has lost or left its session; they carry no messages."""
+        """Send replies to a client that lost or left its session. They carry no messages."""
         self._write(exchange, session, None, now)
         exchange.carrier.answer(exchange, ())
         if session.is_gone:
@@ -167,13 +167,13 @@ class Answers:
         return batch.has_repeats or not self._store.is_prompt
 
     def _send_plain(self, exchange: Exchange, session: Session, now: float) -> None:
-        """Send messages straight from the queue of a plain session.
+        """Send messages directly from the queue of a plain session.
 
-        Most messages go this way. Without a hand-over they take the core half the time.
+        Most messages take this way. Without a hand-over, they cost the core half as much time.
         """
         messages = self._as_of_now(session)
         if self._write(exchange, session, Batch(0, 0, messages, now), now):
-            # Messages that a hook has delivered travel along.
+            # Messages that a hook delivered travel along.
             if session.is_plain and exchange.carrier.answer(exchange, session.queue.new):
                 self._settle_new(session, now)
                 self._after_reply(exchange, session, now)
@@ -213,8 +213,8 @@ class Answers:
                 session.queue.leave_late(batch, now)
                 self._send(exchange, session, batch, now)
             else:
-                # The session was held back, or may have lost rights to some of these; what is left
-                # is redelivered.
+                # The session was held back, or may have lost rights to some of these. The rest is
+                # redelivered.
                 self._send(exchange, session, None, now)
                 self._not_written(session, batch, now)
 
@@ -261,7 +261,7 @@ class Answers:
         return session.queue.new
 
     def _settle_new(self, session: Session, now: float) -> None:
-        """Settle the messages that were sent to a plain session straight from its queue."""
+        """Settle messages sent to a plain session directly from its queue."""
         session.lazy_due = 0.0
         if session.queue.count:
             self._ledger.acked(session, session.queue.new, now)
@@ -291,7 +291,7 @@ class Answers:
         return exchange.carrier.connection_type is not ConnectionType.CALLBACK_POLLING
 
     def _greets_with_messages(self, session: Session, now: float) -> bool:
-        """Return whether messages travel with the reply to a handshake: all that wait, or none.
+        """Return whether the reply to a handshake carries messages: all that wait, or none.
 
         cometd.js connects only after it got as many as were announced.
         """
@@ -318,8 +318,8 @@ class Answers:
         )
 
     def _batch_for(self, session: Session, now: float) -> Batch | None:
-        """Hand over what may go now, perhaps an empty batch; None if no reply is a batch now."""
-        # Only messages with a lifetime, and those handed over again, may carry requests.
+        """Hand over a batch, possibly an empty one, or return None if no reply is a batch now."""
+        # Only messages with a lifetime, and redeliveries, may carry requests.
         may_carry_requests = bool(session.queue.expiring)
         if may_carry_requests:
             self._undelivered.expire_waiting(session)
@@ -378,11 +378,11 @@ class Answers:
         return min(asked, most) if asked >= 0 else most
 
     def may_take(self, session: Session, now: float) -> bool:
-        """Return whether anything may be handed over now; durable queues wait for the store."""
+        """Return whether anything may be handed over now. Durable queues wait for the store."""
         return session.flows(now) and self._may_hand_over(session)
 
     def _may_hand_over(self, session: Session) -> bool:
-        """Return whether messages may be handed over now, as far as the server is concerned."""
+        """Return whether the server may hand over messages to the session now."""
         if session.unfinished or session.catching_up:
             # The rest of its request may refuse what would be handed over. A reply goes first.
             return False
@@ -428,8 +428,8 @@ class Answers:
             self._state.hub.make_ready(session)
 
     def _lose(self, session: Session, batch: Batch, now: float) -> None:
-        """Put back a batch that was not sent, because an extension failed or refused it."""
-        self._hand_overs.batch_lost(session, batch, now)
+        """Return a batch to the queue that an extension refused, or failed on."""
+        self._hand_overs.return_unsent(session, batch, now)
         self._message_expiry.watch(session)
         if session.held_connect is not None:
             self._state.hub.make_ready(session)

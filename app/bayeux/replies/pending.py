@@ -9,7 +9,7 @@ from holdfast.bayeux.wire.codec import Json, encode_reply
 
 
 def finish(message: Json, exchange: Exchange, reply: Json, now: float, place: int) -> bytes:
-    """Encode the reply after the session's extensions have completed it.
+    """Run the session's extensions on the reply, then encode it.
 
     The reply to a successful handshake stays open at its place: messages may travel with it.
     """
@@ -24,7 +24,7 @@ def finish(message: Json, exchange: Exchange, reply: Json, now: float, place: in
 
 
 def begin_pending(answers: Answers, message: Json, exchange: Exchange, reply: Json) -> Step:
-    """Keep a place for a pending reply; call the result once, in a later turn, to complete it."""
+    """Reserve a pending reply's position. Call the result once, in a later turn, to complete it."""
     place = len(exchange.replies)
     exchange.replies.append(b"")
     exchange.pending_replies += 1

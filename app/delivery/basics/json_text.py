@@ -112,9 +112,9 @@ def part(value: Any) -> Any:  # noqa: ANN401 - whatever was said
 
 
 def whole(value: object) -> int | None:
-    """Return the integer value, None if there is none; 5 and 5.0 are the same in JSON.
+    """Return the value as an integer, or None. In JSON, 5 and 5.0 are the same.
 
-    True and false are not numbers.
+    Booleans are not numbers.
     """
     if type(value) is int:
         return value

@@ -1,4 +1,4 @@
-"""How entries leave their queues, for the store and the journal: for good, or for other queues."""
+"""How entries leave their queues, settled or for other queues, for the store and the journal."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

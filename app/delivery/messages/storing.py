@@ -1,11 +1,10 @@
-"""Storing a message: what is asked of the store along with it, and what the store answers."""
+"""Storing a message: the changes that belong to it, and the store's answer."""
 
 from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import Final, NamedTuple
 
-# How long a publish key is remembered, by the store's clock, which no clock of a machine can make
-# jump.
+# How long a publish key is remembered, by the store's clock, which never jumps.
 KEY_LIFE_S = 24 * 3600
 
 # Fields of outstanding requests by name, see `stored_fields`; an empty value removes the field.

@@ -191,7 +191,7 @@ class InFlight:
         """Return a batch to the queue of which the transport wrote nothing."""
         return self._return(self._unsent(batch))
 
-    def lose_batch(self, batch: Batch) -> list[Entry]:
+    def return_unsent(self, batch: Batch) -> list[Entry]:
         """Return a batch to the queue whose reply leaves without it: it counts as lost.
 
         The client learns the number of the batch, but an ack of it settles nothing.
@@ -200,7 +200,7 @@ class InFlight:
         messages = set(map(id, batch.messages))
         for entry in self.tried():
             if id(entry.message) in messages:
-                # It may go again already, with a later reply that has not left yet.
+                # It may already be in flight again, with a later reply that has not left yet.
                 is_with_later = entry.seq in self._handed and entry.seq not in batch.numbers
                 entry.batch = self.batch if is_with_later else 0
         if lost:
@@ -209,7 +209,7 @@ class InFlight:
         return self._return(lost)
 
     def _unsent(self, batch: Batch) -> list[Entry]:
-        """Return the entries that are in flight with this batch; it was not sent."""
+        """Return the entries that are in flight with this batch, which was not sent."""
         handed = self.in_flight()
         entries = [handed[seq] for seq in batch.numbers if seq in handed]
         for entry in entries:

@@ -122,8 +122,8 @@ class Request(Timed, Generic[R]):
         self.id = 0
         # Whether it is on a work queue, which has one copy of it.
         self.is_work = False
-        # The session names of responders that may still reply, and of those that will not, with
-        # what they said: see `stored_fields`.
+        # Names of sessions that may still reply, and of sessions that will not, with what they
+        # said: see `stored_fields`.
         self.responders: set[str] = set()
         self.spoken: dict[str, bytes] = {}
         # Whether the store has it.

@@ -134,7 +134,7 @@ class Hub(Generic[R]):
     def publish(self, publish: Publish[R]) -> PersistOutcome | None:
         """Add the message to the queues of the channel's receivers and of addressed ones.
 
-        Returns the outcome, or None if the publish is told later: a durable message is stored
+        Returns the outcome, or None if the publish gets it later: a durable message is stored
         before it is queued, and later messages of its channel wait for it. The same applies to any
         message with a publish key, because only the store recognises a repeat.
         """

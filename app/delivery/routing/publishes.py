@@ -15,7 +15,7 @@ R = TypeVar("R", bound=Receiver)
 
 
 class Publish(Generic[R]):
-    """One publish: its message, its receivers, and what happens then.
+    """One publish: its message, its receivers, and the callbacks for its outcome.
 
     The publisher sets the first group of attributes; `message` must be set before the hub gets the
     publish. The hub sets the second group.

@@ -105,9 +105,9 @@ class HandOvers(Generic[R]):
         self._attempt_notes.note(receiver, lost, now, LOST_REPLY)
         self._ledger.returned(receiver, lost, lost)
 
-    def batch_lost(self, receiver: R, batch: Batch, now: float) -> None:
-        """Put back a batch whose reply could not be sent: it counts as a reply that was lost."""
-        lost = receiver.queue.lose_batch(batch)
+    def return_unsent(self, receiver: R, batch: Batch, now: float) -> None:
+        """Return a batch to the queue whose reply could not be sent: it counts as lost."""
+        lost = receiver.queue.return_unsent(batch)
         if receiver.queue.settling is not SettledBy.WRITTEN:
             self._attempt_notes.note(receiver, lost, now, LOST_REPLY)
         self._ledger.returned(receiver, lost, lost)

@@ -1,4 +1,4 @@
-"""Selects the letters of a replay, and their order: that in which messages were published."""
+"""Selects the letters of a replay, in the order in which their messages were published."""
 
 from array import array
 from collections import Counter
@@ -14,7 +14,7 @@ from holdfast.store.replays.job_records import Job, JobState, Sent, SkipReason
 
 # How many channels and receivers are listed.
 _LARGEST = 20
-# The numbers that a position takes in an array.
+# How many numbers a position takes in an array.
 _NUMBERS = 3
 
 
