@@ -13,8 +13,8 @@ import orjson
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+from holdfast.bayeux.assembly import assemble
 from holdfast.bayeux.server import Bayeux
-from holdfast.bayeux.state.server_state import ServerState
 from holdfast.bayeux.wire.errors import ErrorReply
 from holdfast.bayeux.wire.options import Options
 from holdfast.delivery.basics.error_codes import CODES
@@ -202,17 +202,19 @@ def _limits() -> dict[str, ConnectionLimit]:
 
 
 def _silent_server() -> Bayeux:
-    return Bayeux(
-        ServerState(
-            Options(),
-            new_id=str,
-            random=float,
-            on_ready=lambda: None,
-            run_later=lambda work, done: None,
-            node=Node("docs", int),
-            store=Mock(spec=StorePort, letter_quota=LetterQuota()),
-            journal=JournalWriter("docs", Mock(), now=0.0, now_ns=int),
-        )
+    return assemble(
+        Options(),
+        node=Node("docs", int),
+        store=Mock(spec=StorePort, letter_quota=LetterQuota()),
+        epoch="",
+        journal=JournalWriter("docs", Mock(), now=0.0, now_ns=int),
+        new_id=str,
+        random=float,
+        on_ready=lambda: None,
+        run_later=lambda work, done: None,
+        is_turn_over=lambda: False,
+        unread_since=float,
+        role_of=str,
     )
 
 

@@ -42,7 +42,6 @@ class Operators(ServerExtension):
     Args:
         role_of: Returns the role of a token, in constant time.
         warrant_of: Returns the warrant of a token, which is stored in its place.
-        role_by_warrant: Returns the role of a warrant; an empty string if its token is invalid.
         guess: Counts a wrong token from an address. Returns the seconds to wait, or zero.
         commands: Runs commands.
         change: Writes a change to the audit.
@@ -56,7 +55,6 @@ class Operators(ServerExtension):
         *,
         role_of: Callable[[str], str | None],
         warrant_of: Callable[[str], str],
-        role_by_warrant: Callable[[str], str],
         guess: Callable[[str, float], float],
         commands: Commands,
         change: Change,
@@ -68,7 +66,6 @@ class Operators(ServerExtension):
         self._commands = commands
         self._change = change
         server.services.add(SERVICE, self._serve)
-        server.restore_roles(role_by_warrant)
 
     def negotiate(self, session: Session, handshake: Json, reply: Json, now: float) -> None:
         shown = (handshake.get("ext") or {}).get("authentication")

@@ -179,10 +179,6 @@ class ServerApi(ABC):
         """
 
     @abstractmethod
-    def restore_roles(self, role_of: Callable[[str], str]) -> None:
-        """Set a function that returns the role of a stored session by its warrant, or ""."""
-
-    @abstractmethod
     def count_login(self, method: LoginMethod | None) -> None:
         """Count a login, or a failed one if `method` is None."""
 

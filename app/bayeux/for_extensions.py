@@ -76,9 +76,6 @@ class ForExtensions(ServerApi):
     def require_login(self, still_proves: Callable[[Identity, Caller], bool]) -> None:
         self._state.rights.require_login(still_proves)
 
-    def restore_roles(self, role_of: Callable[[str], str]) -> None:
-        self._state.rights.role_of = role_of
-
     def count_login(self, method: LoginMethod | None) -> None:
         self._state.counters.logins["failed" if method is None else method.value] += 1
 

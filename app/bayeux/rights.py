@@ -81,10 +81,6 @@ class Authorizer(Protocol):
     ) -> Vote | Denial: ...
 
 
-def _no_role(_: str) -> str:
-    return ""
-
-
 def _proves(_identity: Identity, _caller: Caller) -> bool:
     return True
 
@@ -114,14 +110,16 @@ class Rights:
     A subscription with wildcards needs a grant from every authorizer inside its pattern, so that
     `/**` cannot bypass an authorizer on `/secret/**`. Those authorizers decide for their own part
     only.
+
+    Args:
+        role_of: Returns the role of a stored session by its warrant; empty if it has none.
     """
 
-    def __init__(self, channels: Channels) -> None:
+    def __init__(self, channels: Channels, role_of: Callable[[str], str]) -> None:
         self._channels = channels
         self._policy = SecurityPolicy()
         self._authorizers: list[tuple[str, Authorizer]] = []
-        # Returns the role of a stored session by its warrant. By default, no session has a role.
-        self.role_of: Callable[[str], str] = _no_role
+        self.role_of = role_of
         self.still_proves: Callable[[Identity, Caller], bool] = _proves
         # Whether there is neither a policy nor an authorizer nor a required login.
         self.are_open = True

@@ -1,4 +1,4 @@
-"""One Bayeux server, assembled from its parts for the web layer. No I/O, no clock."""
+"""One Bayeux server as the web layer calls it. No I/O, no clock. `assembly` creates it."""
 
 from collections import deque
 from collections.abc import Callable
@@ -9,11 +9,7 @@ from holdfast.bayeux.meta.client_verdicts import VerdictHandler
 from holdfast.bayeux.meta.reading import ExtReader
 from holdfast.bayeux.publish.incoming import PublishHandler
 from holdfast.bayeux.publish.new_messages import Publishing
-from holdfast.bayeux.publish.point_to_point import PointToPoint
 from holdfast.bayeux.publish.requests import RequestHandler
-from holdfast.bayeux.services.presence_calls import PRESENCE_SERVICE, PresenceService
-from holdfast.bayeux.services.topic_calls import TOPICS, TopicService
-from holdfast.bayeux.services.topic_status import TopicStatuses
 from holdfast.bayeux.session import Exchange, Pipe, Session
 from holdfast.bayeux.sessions.claims import Claims
 from holdfast.bayeux.sessions.due import DueSessions
@@ -21,7 +17,6 @@ from holdfast.bayeux.sessions.identities import Identities
 from holdfast.bayeux.sessions.life import SessionLife
 from holdfast.bayeux.sessions.probes import Probes
 from holdfast.bayeux.sessions.slots import SessionSlots
-from holdfast.bayeux.sessions.unclaimed import UnclaimedSessions
 from holdfast.bayeux.state.backlog import SerialWork
 from holdfast.bayeux.state.server_state import ServerState
 from holdfast.bayeux.subscribe.handler import SubscribeHandler
@@ -43,37 +38,33 @@ class Bayeux:
     changes sessions; `publishing` publishes.
     """
 
-    def __init__(self, state: ServerState) -> None:
+    def __init__(
+        self,
+        state: ServerState,
+        life: SessionLife,
+        *,
+        slots: SessionSlots,
+        claims: Claims,
+        identities: Identities,
+        publishing: Publishing,
+        requests: RequestHandler,
+        publish_handler: PublishHandler,
+        subscribe_handler: SubscribeHandler,
+        verdicts: VerdictHandler,
+        ext_reader: ExtReader,
+    ) -> None:
         self.state = state
-        self.life = life = SessionLife(state)
-        self.slots = SessionSlots(state, life.ends, life.undelivered, life.unconnected)
-        unclaimed = UnclaimedSessions(life, self.slots)
-        self.publishing = Publishing(state, PointToPoint(state.waiting_places, unclaimed.open))
-        self.requests = RequestHandler(state, self.publishing.encoded, life.undelivered)
-        self.publish_handler = PublishHandler(state, life.answers, self.publishing, self.requests)
-        self.subscribe_handler = SubscribeHandler(state, life.answers)
-        topic_service = TopicService(
-            life.topics,
-            TopicStatuses(state.topics, state.rules, state.work, state.routes),
-            channels=state.channels,
-            topics=state.topics,
-            histories=state.hub.histories,
-            node=state.node,
-            rights=state.rights,
-            budgets=state.budgets,
-        )
-        state.services.add(TOPICS, topic_service.serve)
-        presence = PresenceService(state.presence, state.channels, state.rights, state.budgets)
-        state.services.add(PRESENCE_SERVICE, presence.serve)
-        self.claims = Claims(
-            state.options, state.sessions, state.rights, state.quotas, life.ends, self.slots
-        )
-        self.ext_reader = ExtReader(state.options, state.installed, state.budgets)
-        self.verdicts = VerdictHandler(
-            life.settlement, state.hub, state.options, state.budgets, state.is_turn_over
-        )
-        self.identities = Identities(state.options, state.sessions, state.rights, life.owner)
-        self._due = DueSessions(self.life)
+        self.life = life
+        self.slots = slots
+        self.claims = claims
+        self.identities = identities
+        self.publishing = publishing
+        self.requests = requests
+        self.publish_handler = publish_handler
+        self.subscribe_handler = subscribe_handler
+        self.verdicts = verdicts
+        self.ext_reader = ext_reader
+        self._due = DueSessions(life)
         self._probes = Probes(state.guard, state.hub, state.channels)
 
     def flush(self, now: float) -> bool:
@@ -122,7 +113,7 @@ class Bayeux:
         wall_ms = state.node.now_ms()
         self.life.clock.follow_wall(now, wall_ms)
         self.life.message_expiry.tick(wall_ms)
-        self.life.topics.tick(wall_ms)
+        state.topic_changes.tick(wall_ms)
         self._due.tick(now)
         self.slots.tick(now)
         self.life.channel_holds.tick(wall_ms)

@@ -11,10 +11,12 @@ import sys
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from holdfast.bayeux.api import ServerApi
+from holdfast.bayeux.assembly import assemble
 from holdfast.bayeux.for_extensions import ForExtensions
 from holdfast.bayeux.server import Bayeux
 from holdfast.bayeux.state.server_state import ServerState
@@ -42,8 +44,9 @@ from holdfast.web import aiohttp_parts
 from holdfast.web.admin.tokens import Tokens, TokensUnusable, open_tokens
 from holdfast.web.endpoint import Endpoint
 from holdfast.web.heads import Heads
-from holdfast.web.intake import Intake
+from holdfast.web.intake import Intake, UnreadRequests
 from holdfast.web.listener import Listener
+from holdfast.web.request_scheduler import RequestScheduler
 from holdfast.web.tasks import Tasks
 from holdfast.web.ticker import Ticker
 from holdfast.web.websocket import WebSocketFrontEnd
@@ -68,20 +71,12 @@ async def serving(settings: Settings) -> AsyncIterator[str]:
         tasks = Tasks(clock)
         stack.push_async_callback(tasks.close)
         writer = await open_journal(settings, storage.store, clock())
-        bayeux = _make_bayeux(settings, storage, ticker, tasks, writer)
+        unread = UnreadRequests()
+        bayeux = _make_bayeux(settings, storage, ticker, tasks, writer, unread, tokens)
         server = ForExtensions(bayeux, clock)
         logins = _logins(settings, server, stack, tokens)
         _install_extensions(server, settings)
-        endpoint = Endpoint(
-            bayeux,
-            bayeux.state.notices,
-            bayeux.state.budgets,
-            web_options(settings),
-            clock,
-            ticker.coalescer,
-            ticker.turn_budget,
-            Intake(settings.max_unfinished_bytes),
-        )
+        endpoint = _make_endpoint(settings, bayeux, ticker, unread)
         administration = make_administration(
             settings, stack, endpoint, server, storage, tokens, logins
         )
@@ -158,21 +153,45 @@ def _make_bayeux(
     ticker: Ticker,
     tasks: Tasks,
     writer: JournalWriter | None,
+    unread: UnreadRequests,
+    tokens: Tokens,
 ) -> Bayeux:
-    return Bayeux(
-        ServerState(
-            core_options(settings),
-            node=Node(settings.node, storage.stamps),
-            store=storage.store,
-            epoch=storage.store.seed,
-            journal=writer or NO_JOURNAL,
-            new_id=_identifiers().__next__,
-            random=random.random,
-            on_ready=ticker.end_turn_soon,
-            run_later=tasks,
-            is_turn_over=ticker.turn_budget.is_over,
-        )
+    return assemble(
+        core_options(settings),
+        node=Node(settings.node, storage.stamps),
+        store=storage.store,
+        epoch=storage.store.seed,
+        journal=writer or NO_JOURNAL,
+        new_id=_identifiers().__next__,
+        random=random.random,
+        on_ready=ticker.end_turn_soon,
+        run_later=tasks,
+        is_turn_over=ticker.turn_budget.is_over,
+        unread_since=unread.since,
+        role_of=partial(_role_of, tokens),
     )
+
+
+def _make_endpoint(
+    settings: Settings, bayeux: Bayeux, ticker: Ticker, unread: UnreadRequests
+) -> Endpoint:
+    intake = Intake(settings.max_unfinished_bytes)
+    return Endpoint(
+        bayeux,
+        bayeux.state.notices,
+        bayeux.state.budgets,
+        web_options(settings),
+        ticker.clock,
+        ticker.coalescer,
+        ticker.turn_budget,
+        intake,
+        RequestScheduler(bayeux, ticker.clock, intake, ticker.turn_budget, unread),
+    )
+
+
+def _role_of(tokens: Tokens, warrant: str) -> str:
+    role = tokens.role_by_warrant(warrant)
+    return "" if role is None else role.title
 
 
 def _books(state: ServerState) -> Books:

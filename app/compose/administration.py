@@ -140,7 +140,6 @@ def _operators(server: ServerApi, tokens: Tokens, commands: Commands, audit: Aud
         server,
         role_of=partial(_role_of, tokens),
         warrant_of=tokens.warrant,
-        role_by_warrant=partial(_role_by_warrant, tokens),
         guess=Throttle(STRANGERS).take,
         commands=commands,
         change=partial(change, audit),
@@ -160,8 +159,3 @@ def _feed_of(endpoint: Endpoint) -> Endpoint:
 def _role_of(tokens: Tokens, token: str) -> str | None:
     role = tokens.role(token)
     return None if role is None else role.title
-
-
-def _role_by_warrant(tokens: Tokens, warrant: str) -> str:
-    role = tokens.role_by_warrant(warrant)
-    return "" if role is None else role.title

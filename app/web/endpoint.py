@@ -80,14 +80,9 @@ class Endpoint:
     clock: Callable[[], float]
     coalescer: WriteCoalescer
     turn: Turn
-    intake: Intake = field(default_factory=Intake)
-    scheduler: RequestScheduler = field(init=False)
+    intake: Intake
+    scheduler: RequestScheduler
     endings: Endings = field(default_factory=Endings)
-
-    def __post_init__(self) -> None:
-        scheduler = RequestScheduler(self.bayeux, self.clock, self.intake, self.turn)
-        object.__setattr__(self, "scheduler", scheduler)
-        self.bayeux.life.clock.unread_since = scheduler.unread_since
 
     def check_origin(self, headers: "Headers") -> OriginTrust:
         """Return how far the page that sent a request is trusted.

@@ -1,12 +1,19 @@
-"""Limits the bytes of all requests that are still arriving or wait to be handled.
+"""The requests that are still arriving or wait to be handled: their bytes, and since when.
 
 Each request has a limit, but a thousand clients that never finish their requests would use a
 thousand times that. One network may use at most half, so that it cannot lock others out.
 """
 
-from typing import Final
+from collections import OrderedDict, deque
+from math import inf
+from typing import TYPE_CHECKING, Final
 
 from holdfast.bayeux.wire.errors import ErrorReply, RequestRefused
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from holdfast.bayeux.session import Exchange
 
 # Smaller requests are parsed and decoded at once, so they are not counted.
 SMALL: Final = 4096
@@ -49,3 +56,18 @@ class Intake:
     def __len__(self) -> int:
         """Return the number of networks that use anything."""
         return len(self._held_by)
+
+
+class UnreadRequests:
+    """When unread requests arrived. The request scheduler keeps it; the core asks it."""
+
+    def __init__(self) -> None:
+        # When requests arrived whose sessions are unknown yet, oldest first.
+        self.requests: OrderedDict[Exchange, float] = OrderedDict()
+        # Connections whose bytes arrived too late in a turn to be read, each with the time.
+        self.deferred: deque[tuple[float, Callable[[], None]]] = deque()
+
+    def since(self) -> float:
+        """Return when the oldest one arrived; infinity if there is none."""
+        oldest = next(iter(self.requests.values()), inf)
+        return min(oldest, self.deferred[0][0]) if self.deferred else oldest

@@ -11,18 +11,17 @@ requests take at most half of the time.
 import asyncio
 import logging
 import re
-from collections import Counter, OrderedDict, deque
+from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from math import inf
 from time import thread_time
 
 from holdfast.bayeux.exchanges import RemainingMessages, SalvagedRequest, receive
 from holdfast.bayeux.server import Bayeux
 from holdfast.bayeux.session import Exchange
 from holdfast.bayeux.wire.errors import ErrorReply, RequestRefused
-from holdfast.web.intake import SMALL, Intake
+from holdfast.web.intake import SMALL, Intake, UnreadRequests
 from holdfast.web.turn_budget import Turn
 
 log = logging.getLogger(__name__)
@@ -81,11 +80,13 @@ class RequestScheduler:
         clock: Callable[[], float],
         intake: Intake,
         turn: Turn,
+        unread: UnreadRequests,
     ) -> None:
         self._bayeux = bayeux
         self._clock = clock
         self._intake = intake
         self._turn = turn
+        self._unread, self._unheard = unread.requests, unread.deferred
         # The core's handling of a body. Tests replace it.
         self.handle = receive
         # Requests that are not decoded: small ones, and large ones.
@@ -93,8 +94,6 @@ class RequestScheduler:
         # Small requests with only a connect. They may bring much with their replies, and can wait.
         self._connects: deque[UnfinishedRequest] = deque()
         self._waiting: deque[UnfinishedRequest] = deque()
-        # Connections whose bytes arrived too late in a turn to be read, each with the time.
-        self._unheard: deque[tuple[float, Callable[[], None]]] = deque()
         # How many small requests of each browser wait.
         self._browsers: Counter[str] = Counter()
         # Requests of the aiohttp front end that wait for their turn, and how many of them have not
@@ -103,8 +102,6 @@ class RequestScheduler:
         self._waiting_to_begin = 0
         # Decoded requests, handled in rotation.
         self._going: deque[UnfinishedRequest] = deque()
-        # When the unread requests arrived, oldest first.
-        self._unread: OrderedDict[Exchange, float] = OrderedDict()
         self._large = 0
         self._is_due = False
         # Other requests are compensated for a long step. Until it fires, no large request
@@ -207,11 +204,6 @@ class RequestScheduler:
             self._turn.begin_late()
         elif self._turn.is_overdue():
             self._answer_early()
-
-    def unread_since(self) -> float:
-        """Return when the oldest unread request arrived."""
-        unread = next(iter(self._unread.values()), inf)
-        return min(unread, self._unheard[0][0]) if self._unheard else unread
 
     def _go_on_with(self, request: UnfinishedRequest) -> UnfinishedRequest:
         if not request.is_read:

@@ -12,11 +12,11 @@ from typing import Any
 
 from aiohttp import web
 
+from holdfast.bayeux.assembly import assemble
 from holdfast.bayeux.for_extensions import ForExtensions
-from holdfast.bayeux.server import Bayeux
-from holdfast.bayeux.state.server_state import ServerState
 from holdfast.bayeux.wire.options import Options
 from holdfast.delivery.basics.node import Node
+from holdfast.delivery.ports.journal_port import NO_JOURNAL
 from holdfast.web.addresses import Address
 from holdfast.web.admin.alerts import Alerts
 from holdfast.web.application import make_application
@@ -25,8 +25,10 @@ from holdfast.web.endpoint import Endpoint, WebOptions
 from holdfast.web.fast_lane import FastLaneFactory
 from holdfast.web.heads import Heads
 from holdfast.web.hosts import Hosts
+from holdfast.web.intake import Intake, UnreadRequests
 from holdfast.web.listener import Listener
 from holdfast.web.metrics import Metrics
+from holdfast.web.request_scheduler import RequestScheduler
 from holdfast.web.static_files import read_files
 from holdfast.web.websocket import WebSocketFrontEnd
 from holdfast.web.write_coalescer import WriteCoalescer
@@ -263,21 +265,25 @@ class Rig:
         )
         options = options or Options()
         limits = replace(options.request_limits, bytes=web_options.max_request_size)
-        self.bayeux = Bayeux(
-            ServerState(
-                replace(options, request_limits=limits),
-                new_id=lambda: f"{next(ids):032x}",
-                random=lambda: 0.5,
-                on_ready=self._on_ready,
-                run_later=_never,
-                node=Node("test", count(1_700_000_000_000_000_000).__next__),
-                store=self.keeper,
-                is_turn_over=self.turn.is_over,
-            )
+        self.unread = UnreadRequests()
+        self.bayeux = assemble(
+            replace(options, request_limits=limits),
+            node=Node("test", count(1_700_000_000_000_000_000).__next__),
+            store=self.keeper,
+            epoch="",
+            journal=NO_JOURNAL,
+            new_id=lambda: f"{next(ids):032x}",
+            random=lambda: 0.5,
+            on_ready=self._on_ready,
+            run_later=_never,
+            is_turn_over=self.turn.is_over,
+            unread_since=self.unread.since,
+            role_of=lambda warrant: "",
         )
         # As extensions have it.
         self.server = ForExtensions(self.bayeux, self._clock)
         self.coalescer = WriteCoalescer(self._on_ready, self.bayeux.state.hub.store.flush)
+        intake = Intake()
         self.endpoint = Endpoint(
             self.bayeux,
             self.bayeux.state.notices,
@@ -286,6 +292,8 @@ class Rig:
             self._clock,
             self.coalescer,
             self.turn,
+            intake,
+            RequestScheduler(self.bayeux, self._clock, intake, self.turn, self.unread),
         )
         self.room = ConnectionLimit(10_000)
         self.sockets = WebSocketFrontEnd(self.endpoint)

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from dataclasses import replace
 from itertools import chain, count, pairwise, repeat
 from math import inf
 from typing import Any
@@ -13,6 +14,7 @@ from holdfast.bayeux.exchanges import RemainingMessages, receive
 from holdfast.bayeux.server import Bayeux
 from holdfast.bayeux.session import Exchange
 from holdfast.web import request_scheduler
+from holdfast.web.endpoint import WebOptions
 from holdfast.web.fast_lane import FastLane
 from holdfast.web.intake import SMALL, Intake
 from tests.abuse.attacker import frame
@@ -222,11 +224,11 @@ async def test_a_connect_that_comes_when_small_requests_wait_is_read_later() -> 
         assert handled.bodies[1:] == [encode(HANDSHAKE)]
         assert isinstance(returning.protocol, FastLane)
         assert returning.protocol.has_unread()
-        assert rig.endpoint.scheduler.unread_since() < inf
+        assert rig.unread.since() < inf
         await returning.settle()
         assert len(returning.heard().responses) == 2
         assert not returning.protocol.has_unread()
-        assert rig.endpoint.scheduler.unread_since() == inf
+        assert rig.unread.since() == inf
 
 
 async def test_a_connect_is_read_after_those_that_wait_to_be_read() -> None:
@@ -586,11 +588,23 @@ async def test_a_session_does_not_expire_while_its_request_waits_unread(
         client = rig.connect()
         await client.send(HELLO)
         client.send_now(post_messages(LARGE))
-        while rig.bayeux.life.clock.unread_since() == inf:
+        while rig.unread.since() == inf:
             await client.settle(1)
         rig.pass_time(LONG_S)
         await client.settle()
         assert b'"successful":true' in client.heard().responses[-1].body
-        assert rig.bayeux.life.clock.unread_since() == inf
+        assert rig.unread.since() == inf
         rig.pass_time(LONG_S)
         assert len(rig.bayeux.state.sessions) == 0
+
+
+async def test_a_session_does_not_expire_unread_although_the_console_has_its_own_options() -> None:
+    async with Rig(front_end=FrontEnd.FAST_LANE, is_turn_over=lambda: True) as rig:
+        console = replace(rig.endpoint, options=WebOptions(paths=("/admin",)))
+        assert console.options is not rig.endpoint.options
+        client = rig.connect()
+        await client.send(HELLO)
+        client.send_now(post_messages(LARGE))
+        rig.pass_time(LONG_S)
+        await client.settle()
+        assert b'"successful":true' in client.heard().responses[-1].body

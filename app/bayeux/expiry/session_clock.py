@@ -18,12 +18,12 @@ _HANDSHAKEN: Final = SessionState.HANDSHAKEN
 _JUMP_MS: Final = 1000
 
 
-def _nothing_unread() -> float:
-    return inf
-
-
 class SessionClock:
-    """Sets the deadlines of sessions and schedules them in the timers."""
+    """Sets the deadlines of sessions and schedules them in the timers.
+
+    Args:
+        unread_since: Returns when the oldest unread request arrived; infinity if there is none.
+    """
 
     def __init__(
         self,
@@ -32,6 +32,7 @@ class SessionClock:
         unconnected: UnconnectedSessions,
         presence: Presence[Session],
         node: Node,
+        unread_since: Callable[[], float],
     ) -> None:
         self._options = options
         self._sessions = sessions
@@ -39,8 +40,7 @@ class SessionClock:
         self._unconnected = unconnected
         self._presence = presence
         self._node = node
-        # Returns when the oldest unread request arrived. Set by the web layer.
-        self.unread_since: Callable[[], float] = _nothing_unread
+        self._unread_since = unread_since
         # How far the wall clock is ahead of the core's clock.
         self._ahead_ms = 0.0
 
@@ -90,7 +90,7 @@ class SessionClock:
 
     def is_silent_since(self, session: Session, due: float) -> bool:
         """Return whether everything that the client sent by then is handled; else ask again."""
-        return session.is_heard and self.unread_since() > due
+        return session.is_heard and self._unread_since() > due
 
     def schedule(self, session: Session) -> None:
         """Schedule the session for its next deadline."""

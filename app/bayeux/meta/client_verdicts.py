@@ -15,6 +15,7 @@ from holdfast.bayeux.wire.errors import ErrorReply, Refused
 from holdfast.bayeux.wire.options import Options
 from holdfast.delivery.messages.verdicts import Refusals, Verdict
 from holdfast.delivery.routing.hub import Hub
+from holdfast.delivery.settling.failures import Failures
 from holdfast.delivery.settling.settlement import Settlement
 
 # With more verdicts than this, the turn that reads them leaves OK verdicts to the next turn, and
@@ -28,12 +29,14 @@ class VerdictHandler:
     def __init__(
         self,
         settlement: Settlement[Session],
+        failures: Failures[Session],
         hub: Hub[Session],
         options: Options,
         budgets: Budgets,
         is_turn_over: Callable[[], bool],
     ) -> None:
         self._settlement = settlement
+        self._failures = failures
         self._hub = hub
         self._options = options
         self._budgets = budgets
@@ -71,10 +74,7 @@ class VerdictHandler:
         else:
             refusals = self._settlement.settle_confirmed(session, progress or verdicts, now)
             has_time = progress is None or not refusals.rest
-        if not (
-            has_time
-            and self._settlement.failures.carry_out(session, refusals, now, self._is_turn_over)
-        ):
+        if not (has_time and self._failures.carry_out(session, refusals, now, self._is_turn_over)):
             exchange.progress = refusals
             raise TurnOver
         if refusals.refused_any and session.is_durable:

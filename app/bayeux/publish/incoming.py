@@ -7,12 +7,13 @@ from holdfast.bayeux.publish.event import EventPublish
 from holdfast.bayeux.publish.new_messages import Publishing
 from holdfast.bayeux.publish.point_to_point import PTP
 from holdfast.bayeux.publish.qos import Qos, key_of
-from holdfast.bayeux.publish.requests import END, REPLY_TO, STATUS, TIMEOUT, RequestHandler
+from holdfast.bayeux.publish.requests import REPLY_TO, TIMEOUT, RequestHandler
 from holdfast.bayeux.replies.answers import Answers
 from holdfast.bayeux.replies.pending import begin_pending, finish_when_kept
 from holdfast.bayeux.rights import BY_POLICY
 from holdfast.bayeux.session import Exchange, Session, TurnOver
 from holdfast.bayeux.state.backlog import Step
+from holdfast.bayeux.state.request_events import END, STATUS
 from holdfast.bayeux.state.server_state import ServerState
 from holdfast.bayeux.state.service_channels import ServiceCall
 from holdfast.bayeux.wire.codec import Json

@@ -7,29 +7,23 @@ from typing import Any, Final
 
 from holdfast.bayeux.publish.event import EventPublish
 from holdfast.bayeux.session import Session
+from holdfast.bayeux.state.request_events import ERROR, STATUS, call_fields
 from holdfast.bayeux.state.server_state import ServerState
 from holdfast.bayeux.wire.codec import Json
 from holdfast.bayeux.wire.errors import ErrorReply, Refused
 from holdfast.delivery.basics.channels import Channel
 from holdfast.delivery.basics.error_codes import LATE_REPLY
-from holdfast.delivery.basics.json_text import to_json, whole
+from holdfast.delivery.basics.json_text import whole
 from holdfast.delivery.messages.entries import Entry
-from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.storing import PersistOutcome, RequestStep
 from holdfast.delivery.requests.reply_channels import ReplyChannel
-from holdfast.delivery.requests.request import ReplyFault, ReplyMode, Request, RequestEnd
-from holdfast.delivery.routing.publishes import Publish
+from holdfast.delivery.requests.request import ReplyFault, ReplyMode, Request
 from holdfast.delivery.settling.undelivered import Undelivered
 
 # The keys of `ext` in a message that asks for replies.
 REPLY_TO: Final = "replyTo"
 TIMEOUT: Final = "timeout"
 MODE: Final = "request"
-# What an event to the requester is: an error, or the end of the replies, which only the server
-# knows.
-STATUS: Final = "status"
-_ERROR: Final = "ERROR"
-END: Final = "END"
 _MODES: Final = {mode.value: mode for mode in ReplyMode}
 _FAULTS: Final = {
     ReplyFault.DENIED: ErrorReply.REPLY_DENIED,
@@ -51,9 +45,7 @@ class RequestHandler:
         self._encoded = encoded
         self._undelivered = undelivered
         self._requests = state.requests
-        # Requests end with their sessions, so they are created before the parts that inform
-        # requesters.
-        state.requests.notify, state.requests.save = self._notify, state.store.save_requests
+        self._events = state.request_events
 
     # Requests
 
@@ -182,7 +174,8 @@ class RequestHandler:
         )
         try:
             wire = self._wire(request, event, session)
-            outcome = self._bring(request, channel, wire, session.name, step, done)
+            message = self._events.message(request, wire, session.name)
+            outcome = self._events.deliver(request, channel, message, step, done)
         except BaseException:
             # For example, the reply may be too large.
             self._requests.unanswered(request, session)
@@ -204,85 +197,14 @@ class RequestHandler:
         if request.call is None:
             event["channel"] = request.reply_to
         else:
-            is_error = (event.get("ext") or {}).get(STATUS) == _ERROR
-            event |= _call_fields(request.call, successful=not is_error)
+            is_error = (event.get("ext") or {}).get(STATUS) == ERROR
+            event |= call_fields(request.call, successful=not is_error)
         return self._encoded(event, sender)
 
     def _bury(self, request: Request[Session], session: Session, event: Json) -> None:
         """Create a dead letter for a reply that came too late."""
-        message = self._message(request, self._wire(request, event, session), session.name)
+        wire = self._wire(request, event, session)
+        message = self._events.message(request, wire, session.name)
         self._state.counters.accepted += 1
         self._state.ledger.published(message, 1)
         self._undelivered.dead_letter(request.requester, (Entry(message),), LATE_REPLY, "")
-
-    def _message(self, request: Request[Session], wire: bytes, sender: str) -> Message:
-        stamp = self._state.node.stamp()
-        message = Message(wire, id=stamp, channel=request.reply_to, sender=sender)
-        message.is_direct = True
-        message.addressed = (request.requester.key,)
-        return message
-
-    def _bring(
-        self,
-        request: Request[Session],
-        channel: Channel,
-        wire: bytes,
-        sender: str,
-        step: RequestStep,
-        done: Callable[[PersistOutcome], None] | None = None,
-    ) -> PersistOutcome | None:
-        publish: Publish[Session] = Publish(channel)
-        publish.message = self._message(request, wire, sender)
-        publish.addressed, publish.is_subscribable = (request.requester,), False
-        publish.done, publish.step = done, step
-        return self._state.hub.publish(publish)
-
-    def _notify(self, request: Request[Session]) -> None:
-        """Inform the requester how its request ended, once the store can keep the event."""
-        if request.requester.is_durable and not self._state.store.takes_messages:
-            self._requests.tell_later(request)
-            return
-        event: Json = {"channel": request.reply_to}
-        if request.end is RequestEnd.ANSWERED:
-            event["data"] = {"replies": request.replies, "missing": len(request.responders)}
-            event["ext"] = {STATUS: END}
-        else:
-            error = _error(request)
-            event |= {"data": {"error": error, **_reason(request)}, "error": error}
-            event["ext"] = {STATUS: _ERROR}
-        if request.call is not None:
-            event |= _call_fields(request.call, successful=False)
-        self._state.installed.complete(event)
-        channel = self._state.channels.named(request.reply_to)
-        step = RequestStep(self._requests.fields_of_end(request), partial(self._told, request))
-        outcome = self._bring(request, channel, to_json(event), "", step)
-        if outcome is not None:
-            step.known(outcome)
-
-    def _told(self, request: Request[Session], outcome: PersistOutcome) -> None:
-        if outcome is PersistOutcome.REFUSED:
-            self._requests.tell_later(request)
-        else:
-            self._requests.told(request)
-
-
-def _call_fields(call: tuple[str, str], *, successful: bool) -> Json:
-    """Return the fields by which cometd.js finds its remote call."""
-    channel, id = call
-    return {"channel": channel, "id": id, "successful": successful}
-
-
-def _error(request: Request[Session]) -> str:
-    """Return the error that ended a request."""
-    if request.end is RequestEnd.REFUSED and request.refusal is not None:
-        return ErrorReply.RESPONDER_ERROR.wire(request.channel, request.refusal[0])
-    is_over = request.end is RequestEnd.TIMEOUT
-    return (ErrorReply.TIMEOUT if is_over else ErrorReply.NO_RESPONDERS).wire(request.channel)
-
-
-def _reason(request: Request[Session]) -> Json:
-    """Return the known facts about the refusal that ended a request."""
-    if request.end is not RequestEnd.REFUSED or request.refusal is None:
-        return {}
-    code, text = request.refusal
-    return {"code": code, "message": text}

@@ -16,7 +16,9 @@ from holdfast.bayeux.wire.transports import ConnectionType
 from holdfast.delivery.basics.counters import Reason
 from holdfast.delivery.messages.batch import Batch
 from holdfast.delivery.messages.message import Event, Message
+from holdfast.delivery.settling.hand_overs import HandOvers
 from holdfast.delivery.settling.settlement import Settlement
+from holdfast.delivery.settling.undelivered import Undelivered
 
 # How many messages one reply carries to a durable session: the store must have each hand-over
 # before the reply leaves. With extensions, this takes about 8 ms.
@@ -42,14 +44,16 @@ class Answers:
         state: ServerState,
         clock: SessionClock,
         settlement: Settlement[Session],
+        hand_overs: HandOvers[Session],
+        undelivered: Undelivered[Session],
         message_expiry: MessageExpiry,
     ) -> None:
         self._state = state
         self._store, self._sessions = state.store, state.sessions
         self._clock = clock
         self._settlement = settlement
-        self._hand_overs = settlement.hand_overs
-        self._undelivered = settlement.undelivered
+        self._hand_overs = hand_overs
+        self._undelivered = undelivered
         self._message_expiry = message_expiry
         self._journal, self._ledger = state.journal, state.ledger
         # The number of messages in replies that wait for the store, and the sessions whose

@@ -23,65 +23,49 @@ from holdfast.delivery.basics.counters import Reason
 from holdfast.delivery.basics.notices import HELD, RESUMED
 from holdfast.delivery.messages.entries import SettledBy
 from holdfast.delivery.queues.dispatcher import Dispatcher, QueueHold
+from holdfast.delivery.settling.failures import Failures
+from holdfast.delivery.settling.hand_overs import HandOvers
 from holdfast.delivery.settling.settlement import Settlement
+from holdfast.delivery.settling.undelivered import Undelivered
 
 
 class SessionLife:
     """Changes sessions for clients, deadlines, operators and extensions."""
 
-    def __init__(self, state: ServerState) -> None:
+    def __init__(
+        self,
+        state: ServerState,
+        *,
+        unconnected: UnconnectedSessions,
+        clock: SessionClock,
+        channel_holds: ChannelHolds,
+        owner: SessionOwner,
+        settlement: Settlement[Session],
+        undelivered: Undelivered[Session],
+        hand_overs: HandOvers[Session],
+        failures: Failures[Session],
+        message_expiry: MessageExpiry,
+        reauthorizations: Reauthorizations,
+        answers: Answers,
+        login_events: LoginEvents,
+        ends: SessionEnds,
+        topics: TopicLife,
+    ) -> None:
         self.state = state
-        self.unconnected = UnconnectedSessions()
-        self.clock = SessionClock(
-            state.options, state.sessions, self.unconnected, state.presence, state.node
-        )
-        self.channel_holds = ChannelHolds(
-            state.guard,
-            state.hub,
-            state.channels,
-            state.node,
-            state.journal,
-            state.notices,
-            state.system_events,
-        )
-        self.owner = SessionOwner(state, self.clock, self.channel_holds)
-        self.settlement: Settlement[Session] = Settlement(
-            self.owner,
-            state.store,
-            state.ledger,
-            state.node,
-            state.guard,
-            state.waiting_places,
-            state.journal,
-            state.notices,
-        )
-        self.undelivered = self.settlement.undelivered
-        self.failures = self.settlement.failures
-        self.reauthorizations = Reauthorizations(state, self.owner, self.undelivered)
-        self.hand_overs = self.settlement.hand_overs
-        self.message_expiry = MessageExpiry(
-            self.undelivered, state.hub.histories, state.node, state.log_fault
-        )
-        self.answers = Answers(state, self.clock, self.settlement, self.message_expiry)
-        self.login_events = LoginEvents(
-            state.channels, state.routes, state.node, state.backlog, state.system_events
-        )
-        self.ends = SessionEnds(
-            state,
-            self.answers,
-            self.undelivered,
-            self.message_expiry,
-            self.unconnected,
-            self.login_events,
-        )
-        self.topics = TopicLife(state, self.owner, self.undelivered)
-        # What fills queues is created before what settles their entries and calls back.
-        self.owner.serve(self.ends)
-        state.hub.turned_away = self.undelivered.turned_away
-        state.hub.recheck = self.reauthorizations.recheck
-        state.hub.message_expiry = self.message_expiry
-        state.work.dead_letter = self.undelivered.dead_letter
-        state.work.discard = state.subjects.discard = self.undelivered.discard
+        self.unconnected = unconnected
+        self.clock = clock
+        self.channel_holds = channel_holds
+        self.owner = owner
+        self.settlement = settlement
+        self.undelivered = undelivered
+        self.hand_overs = hand_overs
+        self.failures = failures
+        self.message_expiry = message_expiry
+        self.reauthorizations = reauthorizations
+        self.answers = answers
+        self.login_events = login_events
+        self.ends = ends
+        self.topics = topics
 
     def open(self, session: Session) -> None:
         """Register a new session."""

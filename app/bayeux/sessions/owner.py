@@ -8,11 +8,9 @@ from holdfast.bayeux.expiry.session_clock import SessionClock
 from holdfast.bayeux.publish.point_to_point import is_ptp
 from holdfast.bayeux.session import Session
 from holdfast.bayeux.sessions.channel_holds import ChannelHolds
-from holdfast.bayeux.sessions.ends import SessionEnds
 from holdfast.bayeux.state.changed_session import ChangedSession
 from holdfast.bayeux.state.server_state import ServerState
 from holdfast.delivery.basics.channels import REPLIES, SERVICES
-from holdfast.delivery.basics.error_codes import ErrorCode
 from holdfast.delivery.letters.dead import CHANNEL
 from holdfast.delivery.letters.unwritten import UnwrittenLetter
 from holdfast.delivery.messages.entries import SettledBy
@@ -31,32 +29,23 @@ _DEFAULT = {choice.value: DefaultErrorHandler(choice) for choice in OnUserExcept
 class SessionOwner:
     """Implements the delivery core's port to the owner of receivers."""
 
-    # Set by `serve`, because the ends of sessions need the settlement, which needs this owner.
-    _ends: SessionEnds
-
     def __init__(
         self,
         state: ServerState,
         clock: SessionClock,
         channel_holds: ChannelHolds,
+        random: Callable[[], float],
     ) -> None:
         self._state = state
         self._clock = clock
         self._channel_holds = channel_holds
-        self._random = state.random
+        self._random = random
         # The channel of dead letters.
         self._channel = state.channels.named(CHANNEL)
         self._rules = state.rules
         # Letters to announce to subscribers, and the step after the last one.
         self._unannounced: deque[tuple[UnwrittenLetter, Callable[[], None] | None]] = deque()
         self._has_limits = any(rule.max_attempts is not None for rule in state.rules.all)
-
-    def serve(self, ends: SessionEnds) -> None:
-        """Set the part that ends sessions."""
-        self._ends = ends
-
-    def fail_session(self, session: Session, code: ErrorCode) -> None:
-        self._ends.fail_session(session, code)
 
     def announce(self, dead: Sequence[UnwrittenLetter], done: Callable[[], None]) -> None:
         if not self._state.routes.receivers(self._channel):
@@ -105,7 +94,7 @@ class SessionOwner:
         if session.dispatcher is not None and session.dispatcher.hold_record is not None:
             # The hold may be new.
             self._state.presence.show(session, session.subscriptions)
-        self._state.hub.message_expiry.watch(session)
+        self._state.hub.settling.watch_expiry(session)
         if session.is_durable:
             self._state.store.save(ChangedSession(session, self._state.node))
 

@@ -1,4 +1,4 @@
-"""The life cycle of topics: the effects of changes, destroy timers, erasure."""
+"""Restores topics when the server starts, and erases them."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
@@ -9,17 +9,12 @@ from holdfast.bayeux.sessions.owner import SessionOwner
 from holdfast.bayeux.state.backlog import SerialWork, Work
 from holdfast.bayeux.state.server_state import ServerState
 from holdfast.bayeux.wire.options import ChannelRule
-from holdfast.delivery.basics.timers import Timers
 from holdfast.delivery.settling.undelivered import Undelivered
 from holdfast.delivery.topics.configured import ORDINARY_CONFIG, HistoryDepth, Topic, TopicRecord
-from holdfast.delivery.topics.states import TopicState
-
-# How many topics one tick ends, about 10 us each.
-_MOST = 1000
 
 
 class TopicLife:
-    """Ends topics without references, and erases topics."""
+    """Restores and erases topics."""
 
     def __init__(
         self, state: ServerState, owner: SessionOwner, undelivered: Undelivered[Session]
@@ -27,41 +22,8 @@ class TopicLife:
         self._state = state
         self._owner = owner
         self._undelivered = undelivered
-        self._timers: Timers[Topic] = Timers()
         # The stored records of topics, while the server starts.
         self._found: Mapping[str, TopicRecord] = {}
-        state.topics.on_change = self._wake
-
-    def _wake(self) -> None:
-        self._state.backlog.at_turn_end(self._look_at_changed)
-
-    def _look_at_changed(self, _: float) -> None:
-        topics, changes = self._state.topics, dict[str, TopicRecord | None]()
-        for topic in topics.take_changed():
-            self._timers.drop(topic)
-            if topic.state is TopicState.UNREFERENCED:
-                self._let_end(topic)
-            if topic.state is TopicState.DEAD and topics.get(topic.name) is None:
-                # Messages published before the channel became a topic did not keep it alive.
-                self._state.hub.histories.forget(topic.name)
-            record = topics.record(topic)
-            if record != topic.stored:
-                changes[topic.name] = topic.stored = record
-        if changes:
-            self._state.store.save_topics(changes)
-
-    def _let_end(self, topic: Topic) -> None:
-        """End the unreferenced topic when its destroy delay is over."""
-        delay_ms = topic.config.destroy_delay_ms
-        if not delay_ms:
-            self._state.topics.time_out(topic)
-        elif delay_ms > 0:
-            self._timers.ring_by(topic, (self._state.node.now_ms() + delay_ms) / 1000)
-
-    def tick(self, wall_ms: int) -> None:
-        """End topics whose destroy delay is over, by the wall clock."""
-        for topic in self._timers.ring(wall_ms / 1000, most=_MOST):
-            self._state.topics.time_out(topic)
 
     def expect(self, records: Mapping[str, TopicRecord]) -> None:
         """Set the stored records of topics. Call it before sessions and histories are restored."""

@@ -16,10 +16,12 @@ from holdfast.bayeux.session import Session
 from holdfast.bayeux.state.backlog import Backlog, Step
 from holdfast.bayeux.state.channel_rules import ChannelRules
 from holdfast.bayeux.state.presence_events import PresenceEvents
+from holdfast.bayeux.state.request_events import RequestEvents
 from holdfast.bayeux.state.service_channels import Services
 from holdfast.bayeux.state.session_registry import Sessions, SharedQueueSessions
 from holdfast.bayeux.state.subscriptions import Subscriptions
 from holdfast.bayeux.state.system_events import SystemEvents
+from holdfast.bayeux.state.topic_changes import TopicChanges
 from holdfast.bayeux.wire.codec import Json
 from holdfast.bayeux.wire.cursors import CursorForm
 from holdfast.bayeux.wire.errors import ErrorReply
@@ -29,14 +31,15 @@ from holdfast.delivery.basics.node import Node
 from holdfast.delivery.basics.notices import Notices
 from holdfast.delivery.guard.holds import Guard
 from holdfast.delivery.messages.message import Message
-from holdfast.delivery.ports.journal_port import NO_JOURNAL, DeliveryJournal
+from holdfast.delivery.ports.journal_port import DeliveryJournal
 from holdfast.delivery.ports.ledger import Ledger
 from holdfast.delivery.ports.refused_publishes import RefusedPublishes
 from holdfast.delivery.ports.store_port import StorePort
 from holdfast.delivery.requests.outstanding import Requests
 from holdfast.delivery.routing.histories import Histories
-from holdfast.delivery.routing.hub import Hub
+from holdfast.delivery.routing.hub import Hub, SettlingPort
 from holdfast.delivery.routing.presence import Presence
+from holdfast.delivery.routing.routes import Routes
 from holdfast.delivery.topics.configured import Topics
 from holdfast.delivery.topics.sender_quota import SenderQuota
 from holdfast.delivery.waiting.places import WaitingPlaces
@@ -44,10 +47,6 @@ from holdfast.delivery.waiting.subjects import Subjects
 from holdfast.delivery.waiting.work_queues import WorkQueues
 
 Outcome = SessionExtension | BaseException | None
-
-
-def never() -> bool:
-    return False
 
 
 class RunLater(Protocol):
@@ -71,14 +70,15 @@ class ServerState:
         run_later: RunLater,
         node: Node,
         store: StorePort,
-        epoch: str = "",
-        journal: DeliveryJournal = NO_JOURNAL,
-        is_turn_over: Callable[[], bool] = never,
+        epoch: str,
+        journal: DeliveryJournal,
+        is_turn_over: Callable[[], bool],
+        role_of: Callable[[str], str],
+        settling: SettlingPort[Session],
     ) -> None:
         self.log = logging.getLogger("holdfast.bayeux")
         self.options = options
         self.new_id = new_id
-        self.random = random
         self.run_later = run_later
         # Returns whether divisible work should continue in a later turn.
         self.is_turn_over = is_turn_over
@@ -91,8 +91,7 @@ class ServerState:
         self.node = node
         # Identifies the store in cursors: another store has another epoch.
         self.epoch = epoch
-        self._plain_cursors = CursorForm(epoch, has_replay_ids=False)
-        self._replay_ids = CursorForm(epoch, has_replay_ids=True)
+        self._cursor_forms = [CursorForm(epoch, has_replay_ids=has) for has in (False, True)]
         self.journal = journal
         self.backlog = Backlog(self.wake, is_turn_over)
         self.channels = Channels(options.channel_limits)
@@ -102,14 +101,15 @@ class ServerState:
         # Sessions with a lazy message of this turn, and its delay in seconds.
         self.lingering: list[tuple[Session, float]] = []
         self.store, self.ledger = store, Ledger(store, journal)
-        self.hub = self._hub()
-        self.routes, self.counters = self.hub.routes, self.hub.counters
+        self.routes, self.counters = Routes[Session](), self.ledger.counters
+        self.histories = Histories(options.history_limits, store, node.stamp())
+        self.topic_changes = TopicChanges(self.backlog, store, self.histories, node)
+        self.topics = self._topics()
+        self.hub = self._hub(settling)
         self.system_events = SystemEvents(self.channels, self.hub, node)
-        rules = self.rules.all
-        self.keeps_history = any(rule.history is not None for rule in rules)
-        self.topics = self.routes.topics = self._topics()
+        self.keeps_history = any(rule.history is not None for rule in self.rules.all)
         self.presence: Presence[Session] = Presence(
-            is_used=any(rule.has_presence for rule in rules),
+            is_used=any(rule.has_presence for rule in self.rules.all),
             by_rule=self.rules.has_presence,
             stamp=node.stamp,
             changed=PresenceEvents(
@@ -122,34 +122,46 @@ class ServerState:
         self.admission = Admission(options.handshake_rate, random)
         self.budgets = Budgets(options, self.admission, self.notices)
         self.quotas = Quotas(options, self.sessions.usages, node, self.admission, self.notices)
-        self.rights = Rights(self.channels)
-        self.requests = Requests[Session](journal, self.backlog.add)
+        self.rights = Rights(self.channels, role_of)
+        self.installed = InstalledExtensions()
+        self.request_events = RequestEvents(self.hub, store, self.channels, self.installed, node)
+        self.requests: Requests[Session] = Requests(
+            journal,
+            begin=self.backlog.add,
+            save=store.save_requests,
+            announce_end=self.request_events.announce_end,
+        )
         self.subscriptions = Subscriptions(
             options, self.hub, self.presence, self.rights, self.work, self.quotas
         )
         self.services, self.error_handlers = Services(self.channels), ErrorHandlers(self.channels)
-        self.installed = InstalledExtensions()
 
-    def _hub(self) -> Hub[Session]:
-        hub: Hub[Session] = Hub(
+    def _hub(self, settling: SettlingPort[Session]) -> Hub[Session]:
+        rules = self.rules.all
+        return Hub(
             on_ready=self.wake,
             linger=self._linger,
             store=self.store,
-            histories=Histories(self.options.history_limits, self.node.stamp()),
+            settling=settling,
+            histories=self.histories,
             ledger=self.ledger,
+            routes=self.routes,
+            topics=self.topics,
             notices=self.notices,
+            keeps_history=any(rule.history is not None and rule.durable for rule in rules),
+            has_work_queues=bool(self.options.work_patterns),
         )
-        rules = self.rules.all
-        hub.keeps_history = any(rule.history is not None and rule.durable for rule in rules)
-        hub.has_work_queues = bool(self.options.work_patterns)
-        return hub
 
     def _topics(self) -> Topics:
         options = self.options
-        senders = SenderQuota(options.quotas.topics, 0)
-        topics = Topics(self.routes.__contains__, self.rules.topic, options.max_topics, senders)
-        topics.are_used = any(rule.topic for rule in self.rules.all)
-        return topics
+        return Topics(
+            self.routes.__contains__,
+            self.rules.topic,
+            most=options.max_topics,
+            makers=SenderQuota(options.quotas.topics, 0),
+            are_used=any(rule.topic for rule in self.rules.all),
+            on_change=self.topic_changes.note,
+        )
 
     def _waiting_places(self) -> WaitingPlaces[Session]:
         options, hub = self.options, self.hub
@@ -184,7 +196,7 @@ class ServerState:
 
     def cursor_form(self, *, has_replay_ids: bool) -> CursorForm:
         """Return the form in which sessions get cursors."""
-        return self._replay_ids if has_replay_ids else self._plain_cursors
+        return self._cursor_forms[has_replay_ids]
 
     def note_refused(self, message: Json, error: ErrorReply) -> None:
         """Count a refused message if it is a publish."""

@@ -127,7 +127,7 @@ class SharedQueueSessions(SharedQueueOwner[Session]):
         return session
 
     def close_queue(self, receiver: Session) -> None:
-        self._hub.message_expiry.forget(receiver)
+        self._hub.settling.forget_expiry(receiver)
         receiver.advance(SessionInput.END)
         receiver.is_durable = False
         self._hub.durables -= 1

@@ -31,7 +31,7 @@ class Subscriptions:
         quotas: Quotas,
     ) -> None:
         self._options = options
-        self._routes, self._counters = hub.routes, hub.counters
+        self._hub, self._routes, self._counters = hub, hub.routes, hub.counters
         self._presence = presence
         self._rights = rights
         self._work = work
@@ -98,12 +98,12 @@ class Subscriptions:
 
     def add(self, session: Session, channel: Channel, qos: SubscribeQos) -> None:
         """Add a subscription, or replace the QoS of an existing one."""
-        routes = self._routes
         if session.lost_subscriptions is not None:
             session.lost_subscriptions.pop(channel.name, None)
         if qos.filter is not None:
-            qos = replace(qos, filter=routes.filters.shared(qos.filter))
-        routes.add(channel, session, qos.selection(session.name) if qos.is_selective else None)
+            qos = replace(qos, filter=self._routes.filters.shared(qos.filter))
+        selection = qos.selection(session.name) if qos.is_selective else None
+        self._hub.subscribe(session, channel, selection)
         session.subscriptions.add(channel.name)
         if qos is not PLAIN and qos != PLAIN:
             if session.subscription_qos is None:
@@ -170,7 +170,7 @@ class Subscriptions:
         """Remove the subscription, if the session has it."""
         if pattern not in session.subscriptions:
             return
-        self._routes.remove(pattern, session)
+        self._hub.unsubscribe(session, pattern)
         session.subscriptions.remove(pattern)
         if session.silent_on is not None:
             session.silent_on.discard(pattern)

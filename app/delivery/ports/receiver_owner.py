@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
-from holdfast.delivery.basics.error_codes import ErrorCode
 from holdfast.delivery.letters.unwritten import UnwrittenLetter
 from holdfast.delivery.ports.reactions import ErrorHandler
 from holdfast.delivery.queues.receivers import Receiver
@@ -13,10 +12,6 @@ R_contra = TypeVar("R_contra", bound=Receiver, contravariant=True)
 
 class Owner(Protocol[R_contra]):
     """Owns the receivers and answers the core's questions about them."""
-
-    def fail_session(self, receiver: R_contra, code: ErrorCode, /) -> None:
-        """End the receiver. The caller has emptied its queue; nothing may enter it afterwards."""
-        ...
 
     def announce(self, dead: Sequence[UnwrittenLetter], done: Callable[[], None], /) -> None:
         """Announce stored letters to their listeners, if there are any, then call `done`."""

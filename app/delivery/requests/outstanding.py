@@ -6,11 +6,12 @@ once. Ended requests are remembered for some minutes, to explain why a late repl
 
 from collections import Counter, deque
 from collections.abc import Callable, Container, Iterable
+from functools import partial
 from typing import Final, Generic, TypeVar
 
 from holdfast.delivery.basics.timers import Timers
-from holdfast.delivery.messages.storing import NO_FIELDS, RequestFields
-from holdfast.delivery.ports.journal_port import NO_JOURNAL, DeliveryJournal
+from holdfast.delivery.messages.storing import NO_FIELDS, PersistOutcome, RequestFields, RequestStep
+from holdfast.delivery.ports.journal_port import DeliveryJournal
 from holdfast.delivery.queues.receivers import Receiver
 from holdfast.delivery.requests import stored_fields
 from holdfast.delivery.requests.request import ReplyFault, ReplyMode, Request, RequestEnd
@@ -34,30 +35,29 @@ _REPLY_GRACE_S: Final = 0.1
 _UNTOLD_S: Final = 1.0
 
 
-def _ignore(_: object) -> None:
-    """Ignore a result that has no listener."""
-
-
 class Requests(Generic[R]):
     """All requests of this server, by the channels that their responders publish to.
 
     Args:
         begin: Runs a work function from the end of this turn on, until it returns False.
+        save: Changes these fields in the store.
+        announce_end: Informs the requester of an ended request, and calls the step's `known` when
+            the event is in the requester's queue, or with REFUSED if this must be tried again.
     """
 
     def __init__(
         self,
-        journal: DeliveryJournal = NO_JOURNAL,
-        begin: Callable[[Callable[[float], bool]], None] = _ignore,
+        journal: DeliveryJournal,
+        *,
+        begin: Callable[[Callable[[float], bool]], None],
+        save: Callable[[RequestFields], None],
+        announce_end: Callable[[Request[R], RequestStep], None],
     ) -> None:
         self._journal = journal
         self._begin = begin
+        self._save_fields = save
+        self._announce_end = announce_end
         self._is_awake = False
-        # Called with an ended request whose requester must be informed. Must call `told` or
-        # `tell_later`.
-        self.notify: Callable[[Request[R]], None] = _ignore
-        # Called with fields that the store is to change.
-        self.save: Callable[[RequestFields], None] = _ignore
         # Whether clients may send requests.
         self.is_offered = False
         self._by_address: dict[str, Request[R]] = {}
@@ -140,7 +140,7 @@ class Requests(Generic[R]):
         """Store a request, even an ended one, whose message is not stored."""
         if not request.is_kept:
             request.is_kept = True
-            self.save(stored_fields.asked(request, sorted(request.responders)))
+            self._save_fields(stored_fields.asked(request, sorted(request.responders)))
 
     def _save_asked(self, request: Request[R]) -> None:
         """Store which sessions may answer."""
@@ -152,7 +152,7 @@ class Requests(Generic[R]):
         is_ending = request.arriving and request.mode is not ReplyMode.ALL
         if request.requester.is_durable and not is_ending:
             request.is_kept = True
-            self.save(fields)
+            self._save_fields(fields)
 
     def save_all(self) -> None:
         """Store all outstanding requests again: the store has lost everything."""
@@ -309,8 +309,9 @@ class Requests(Generic[R]):
         """Inform the requester that its request ended."""
         if request not in self._of_requester.get(request.requester, ()):
             return
+        fields = stored_fields.removed(request) if request.is_kept else NO_FIELDS
         try:
-            self.notify(request)
+            self._announce_end(request, RequestStep(fields, partial(self._announced, request)))
         except BaseException:
             # Otherwise the request would stay outstanding forever.
             self._give_up(request)
@@ -350,31 +351,30 @@ class Requests(Generic[R]):
             self._give_up(request)
         elif request.replies and request.mode is not ReplyMode.ALL:
             # The reply was stored together with the end, and tells the requester.
-            self.told(request)
+            self._told(request)
         else:
             self._to_notify.append(request)
             self._wake()
 
-    def fields_of_end(self, request: Request[R]) -> RequestFields:
-        """Return the fields to change when the event that announces the end is stored."""
-        return stored_fields.removed(request) if request.is_kept else NO_FIELDS
+    def _announced(self, request: Request[R], outcome: PersistOutcome) -> None:
+        if outcome is PersistOutcome.REFUSED:
+            # The store does not take the event now.
+            self._timers.ring_by(request, self._now + _UNTOLD_S)
+        else:
+            self._told(request)
 
-    def told(self, request: Request[R]) -> None:
+    def _told(self, request: Request[R]) -> None:
         """Record that the requester will be informed. The request is no longer outstanding."""
         if _remove(self._of_requester, request.requester, request):
             self._timers.drop(request)
             self.outstanding -= 1
             self._remember(request)
 
-    def tell_later(self, request: Request[R]) -> None:
-        """Inform the requester slightly later, because the store does not take the event now."""
-        self._timers.ring_by(request, self._now + _UNTOLD_S)
-
     def _give_up(self, request: Request[R]) -> None:
         """Remove a request whose requester need not be informed."""
         if request.is_kept:
-            self.save(stored_fields.removed(request))
-        self.told(request)
+            self._save_fields(stored_fields.removed(request))
+        self._told(request)
 
     def _remember(self, request: Request[R]) -> None:
         """Remember an ended request, and forget the oldest ones if there are too many."""

@@ -2,7 +2,7 @@
 
 from bisect import bisect_left, insort
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from itertools import islice
@@ -13,6 +13,7 @@ from holdfast.delivery.basics.channels import Channel
 from holdfast.delivery.basics.node import NS_PER_MS
 from holdfast.delivery.basics.sorted_names import SortedNames
 from holdfast.delivery.messages.message import Message
+from holdfast.delivery.ports.store_port import StorePort
 from holdfast.delivery.topics.configured import HistoryDepth
 
 NS_PER_CURSOR: Final = 1000
@@ -140,8 +141,9 @@ class Histories:
         start: The newest id before this process. Messages up to it may be missing.
     """
 
-    def __init__(self, limits: HistoryLimits, start: int = 0) -> None:
+    def __init__(self, limits: HistoryLimits, store: StorePort, start: int = 0) -> None:
         self.limits = limits
+        self._store = store
         self._by_channel: dict[str, KeptMessages] = {}
         # The messages of all channels by id, oldest first, and their total size.
         self._messages: OrderedDict[int, Message] = OrderedDict()
@@ -164,8 +166,6 @@ class Histories:
         self.floor = cursor_of(start)
         # The newest id that was ever in a history.
         self.newest = start
-        # Called with each message that leaves.
-        self.on_leave: Callable[[Message], None] = _ignore
 
     def __len__(self) -> int:
         return len(self._messages)
@@ -330,7 +330,8 @@ class Histories:
             self._names.remove(kept.channel)
         if message.topic is not None:
             message.topic.forget()
-        self.on_leave(message)
+        if message.is_durable:
+            self._store.leave_history(message.channel, message.id)
 
     def _forget_ends(self) -> None:
         """Rebuild the heap when most of it belongs to messages that have left."""
@@ -355,7 +356,3 @@ class Histories:
                 most -= 1
                 self._remove(self._by_channel[message.channel], message)
                 ends = self._ends
-
-
-def _ignore(_: Message) -> None:
-    """Ignore the removal of a message."""

@@ -3,9 +3,11 @@
 from collections.abc import Callable, Container, Sequence
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
-from holdfast.delivery.basics.channels import lookups
+from holdfast.delivery.basics.channels import Channel, lookups
 from holdfast.delivery.basics.counters import Reason
+from holdfast.delivery.basics.error_codes import ErrorCode
 from holdfast.delivery.basics.notices import FULL, Notices
+from holdfast.delivery.messages.entries import Entry
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.storing import NO_FIELDS, PersistOutcome, RequestFields
 from holdfast.delivery.ports.ledger import Ledger
@@ -15,7 +17,8 @@ from holdfast.delivery.routing.histories import NS_PER_CURSOR, Histories, cursor
 from holdfast.delivery.routing.publish_order import PublishOrder
 from holdfast.delivery.routing.publishes import Publish
 from holdfast.delivery.routing.routes import Routes
-from holdfast.delivery.topics.configured import Topic
+from holdfast.delivery.routing.selections import Selection
+from holdfast.delivery.topics.configured import Topic, Topics
 
 if TYPE_CHECKING:
     from holdfast.delivery.routing.latency import LatencySampler
@@ -24,31 +27,44 @@ R = TypeVar("R", bound=Receiver)
 R_contra = TypeVar("R_contra", bound=Receiver, contravariant=True)
 
 
-class MessageExpiryPort(Protocol[R_contra]):
-    """Ends the lifetime of messages."""
+class SettlingPort(Protocol[R_contra]):
+    """Settles messages that leave queues, or do not enter them, while queues are filled.
 
-    def watch(self, receiver: R_contra, /) -> None:
-        """Expire the receiver's messages when their lifetime ends."""
+    The circle is real: settling an entry may put messages into other queues, and a message that
+    enters a queue may push others out.
+    """
+
+    def turned_away(
+        self, receivers: Sequence[R_contra], message: Message, reason: Reason, /
+    ) -> None:
+        """Settle a message that the queues of these receivers refused."""
         ...
 
-    def forget(self, receiver: R_contra, /) -> None:
-        """Stop watching the receiver."""
+    def dead_letter(
+        self, receiver: R_contra, entries: Sequence[Entry], code: ErrorCode, text: str, /
+    ) -> None:
+        """Dead-letter entries that have left their queue."""
+        ...
+
+    def discard(self, receiver: R_contra, messages: Sequence[Message], reason: Reason, /) -> None:
+        """Discard messages that have left their queue, without dead letters."""
         ...
 
     def make_room_for(self, receiver: R_contra, message: Message, /) -> bool:
         """Queue the message in a full queue by expiring others. Returns False if none can."""
         ...
 
+    def watch_expiry(self, receiver: R_contra, /) -> None:
+        """Expire the receiver's messages when their lifetime ends."""
+        ...
 
-class _NoExpiry:
-    """Lets messages live until the server is assembled."""
+    def forget_expiry(self, receiver: R_contra, /) -> None:
+        """Stop watching the receiver."""
+        ...
 
-    def watch(self, receiver: Receiver) -> None: ...
-
-    def forget(self, receiver: Receiver) -> None: ...
-
-    def make_room_for(self, receiver: Receiver, message: Message) -> bool:
-        return False
+    def recheck(self, message: Message, receivers: Sequence[R_contra], /) -> None:
+        """Check whether the receivers may still get a message accepted before rights changed."""
+        ...
 
 
 class Hub(Generic[R]):
@@ -65,32 +81,34 @@ class Hub(Generic[R]):
         on_ready: Callable[[], None],
         linger: Callable[[R, Message], None],
         store: StorePort,
+        settling: SettlingPort[R],
         histories: Histories,
         ledger: Ledger,
-        notices: Notices | None = None,
+        routes: Routes[R],
+        topics: Topics,
+        notices: Notices,
+        keeps_history: bool = False,
+        has_work_queues: bool = False,
     ) -> None:
         self.histories = histories
-        histories.on_leave = self._leave_history
         # Whether some channels store their messages even without subscribers.
-        self.keeps_history = False
-        self.routes: Routes[R] = Routes()
+        self.keeps_history = keeps_history
+        self.routes = routes
+        self._topics = topics
         self.store = store
         self.ledger = ledger
         self.counters = ledger.counters
-        self._notices = notices or Notices()
+        self._notices = notices
         # Takes latency samples while an operator watches live figures; otherwise None.
         self.watch: LatencySampler | None = None
         # The number of durable receivers. Most deployments have none.
         self.durables = 0
         # Whether there are work queues. Their messages are durable regardless of receivers.
-        self.has_work_queues = False
-        # Settles a message that the queues of some receivers refuse.
-        self.turned_away: Callable[[Sequence[R], Message, Reason], None] = self._discard
-        self.message_expiry: MessageExpiryPort[R] = _NoExpiry()
-        # Messages with lower ids were accepted before rights changed: `recheck` is called for the
-        # receivers of each.
+        self.has_work_queues = has_work_queues
+        self.settling = settling
+        # Messages with lower ids were accepted before rights changed. The receivers of each are
+        # checked again.
         self.recheck_before = 0
-        self.recheck: Callable[[Message, Sequence[R]], None] = self._recheck_nothing
         self._publish_order: PublishOrder[R] = PublishOrder(self._show)
         # Receivers that may have news, until `take_ready` takes them.
         self.ready: list[R] = []
@@ -202,7 +220,7 @@ class Hub(Generic[R]):
         if message.depth is not None:
             self.histories.append(message, message.depth)
         if message.id < self.recheck_before:
-            self.recheck(message, receivers)
+            self.settling.recheck(message, receivers)
 
     def _give(self, message: Message, receivers: Sequence[R]) -> int:
         """Add the message to the queues. Returns how many refused it."""
@@ -216,7 +234,7 @@ class Hub(Generic[R]):
                 refusing.setdefault(Reason.SESSION_ENDED, []).append(receiver)
                 continue
             reason = receiver.queue.offer(message)
-            if reason is not None and not self.message_expiry.make_room_for(receiver, message):
+            if reason is not None and not self.settling.make_room_for(receiver, message):
                 self._note_overflow(receiver, reason)
                 refusing.setdefault(reason, []).append(receiver)
             elif is_lazy:
@@ -228,11 +246,11 @@ class Hub(Generic[R]):
                     self._on_ready()
                 self.ready.append(receiver)
         for reason, those in refusing.items():
-            self.turned_away(those, message, reason)
+            self.settling.turned_away(those, message, reason)
             refused += len(those)
         if message.expires_ms:
             for receiver in receivers:
-                self.message_expiry.watch(receiver)
+                self.settling.watch_expiry(receiver)
         return refused
 
     def _give_of_topic(self, message: Message, topic: Topic, receivers: Sequence[R]) -> None:
@@ -287,10 +305,6 @@ class Hub(Generic[R]):
         before = [first.message.id - NS_PER_CURSOR for first in firsts]
         return cursor_of(min([self.histories.newest, *before]))
 
-    def _leave_history(self, message: Message) -> None:
-        if message.is_durable:
-            self.store.leave_history(message.channel, message.id)
-
     def replay(self, receiver: R, message: Message, letter: int) -> None:
         """Queue a replayed dead letter. If the receiver is durable, the store already has it."""
         self.ledger.replayed(receiver.key, message, letter)
@@ -327,12 +341,25 @@ class Hub(Generic[R]):
             self._on_ready()
         self.ready = [*late, *self.ready]
 
+    def subscribe(self, receiver: R, pattern: Channel, selection: Selection | None = None) -> None:
+        """Add a subscription, or replace the selection of an existing one."""
+        is_first = pattern.name not in self.routes
+        self.routes.add(pattern, receiver, selection)
+        if is_first and self._topics.are_used and not pattern.is_wild:
+            self._topics.subscribe(pattern.name)
+
+    def unsubscribe(self, receiver: R, pattern: str) -> None:
+        """Remove a subscription, if there is one."""
+        self.routes.remove(pattern, receiver)
+        if pattern not in self.routes:
+            self._topics.unsubscribe(pattern)
+
     def remove(self, receiver: R) -> None:
         """Stop routing to this ended receiver. Its owner settles the rest of its queue."""
         if receiver.is_durable:
             self.durables -= 1
         for pattern in receiver.subscriptions:
-            self.routes.remove(pattern, receiver)
+            self.unsubscribe(receiver, pattern)
         receiver.subscriptions.clear()
 
     def _note_overflow(self, receiver: R, reason: Reason) -> None:
@@ -340,12 +367,6 @@ class Hub(Generic[R]):
         if not receiver.queue.is_overflowing:
             receiver.queue.is_overflowing = True
             self._notices.report(FULL, receiver.key, reason.value)
-
-    def _discard(self, receivers: Sequence[R], message: Message, reason: Reason) -> None:
-        self.counters.discarded[reason] += len(receivers)
-
-    def _recheck_nothing(self, message: Message, receivers: Sequence[R]) -> None:
-        """Rights change only in an assembled server."""
 
 
 def _fields(publish: Publish[R]) -> RequestFields:

@@ -1,13 +1,10 @@
 """Routes: the receivers of each channel."""
 
 from collections.abc import Hashable, Iterator, Sequence
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from holdfast.delivery.basics.channels import Channel
 from holdfast.delivery.routing.selections import Candidate, Filter, Filters, Selection
-
-if TYPE_CHECKING:
-    from holdfast.delivery.topics.configured import Topics
 
 R = TypeVar("R", bound=Hashable)
 
@@ -31,8 +28,6 @@ class Routes(Generic[R]):
         # The number of subscriptions, and how many of them select messages.
         self.count = self.selecting = 0
         self.filters = Filters()
-        # Called for the first and the last subscription to a channel.
-        self.topics: Topics | None = None
 
     def __contains__(self, pattern: str) -> bool:
         return pattern in self._subscribers
@@ -46,15 +41,12 @@ class Routes(Generic[R]):
 
     def add(self, pattern: Channel, receiver: R, selection: Selection | None = None) -> None:
         """Add a subscription, or replace the selection of an existing one."""
-        is_first = pattern.name not in self._subscribers
         subscribers = self._subscribers.setdefault(pattern.name, {})
         if receiver not in subscribers:
             self.count += 1
         self._select(subscribers.get(receiver), selection)
         subscribers[receiver] = selection
         self._forget(pattern.name)
-        if is_first and self.topics is not None and self.topics.are_used and not pattern.is_wild:
-            self.topics.subscribe(pattern.name)
 
     def _select(self, before: Selection | None, after: Selection | None) -> None:
         """Count the selection of a subscription."""
@@ -71,8 +63,6 @@ class Routes(Generic[R]):
         self._forget(pattern)
         if not subscribers:
             del self._subscribers[pattern]
-            if self.topics is not None:
-                self.topics.unsubscribe(pattern)
 
     def subscribers(self, pattern: str) -> Sequence[R]:
         """Return the receivers with a subscription to exactly this channel or pattern."""

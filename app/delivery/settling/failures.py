@@ -26,9 +26,19 @@ R = TypeVar("R", bound=Receiver)
 
 
 class Failures(Generic[R]):
-    """Carries out the reaction to each failure."""
+    """Carries out the reaction to each failure.
 
-    def __init__(self, parts: DeliveryParts[R], undelivered: Undelivered[R]) -> None:
+    Args:
+        fail_session: Ends the receiver's session. Its queue is empty by then, and nothing may enter
+            it afterwards.
+    """
+
+    def __init__(
+        self,
+        parts: DeliveryParts[R],
+        undelivered: Undelivered[R],
+        fail_session: Callable[[R, ErrorCode], None],
+    ) -> None:
         self._owner = parts.owner
         self._store = parts.store
         self._ledger = parts.ledger
@@ -40,6 +50,7 @@ class Failures(Generic[R]):
         self._attempt_notes = parts.attempt_notes
         self._waiting_places = parts.waiting_places
         self._undelivered = undelivered
+        self._fail_session = fail_session
         # While refusals are carried out: the lowest number of the entries returned so far, zero if
         # none. Otherwise None: each failure stands alone.
         self._returned_from: int | None = None
@@ -122,7 +133,7 @@ class Failures(Generic[R]):
         self._apply_to_queue(receiver, reaction, failure, entry, now)
         self._steer(receiver, dispatcher, reaction, failure, now)
         if reaction.ends_session:
-            self._owner.fail_session(receiver, failure.code)
+            self._fail_session(receiver, failure.code)
         elif not receiver.is_live:
             self._waiting_places.requeue_new(receiver)
 

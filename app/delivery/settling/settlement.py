@@ -4,22 +4,10 @@ from collections.abc import Iterable, Sequence
 from typing import Generic, TypeVar
 
 from holdfast.delivery.basics import error_codes
-from holdfast.delivery.basics.node import Node
-from holdfast.delivery.basics.notices import Notices
-from holdfast.delivery.guard.holds import Guard
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.verdicts import Refusals, Verdict
-from holdfast.delivery.ports.journal_port import NO_JOURNAL, DeliveryJournal
-from holdfast.delivery.ports.ledger import Ledger
-from holdfast.delivery.ports.receiver_owner import Owner
-from holdfast.delivery.ports.store_port import StorePort
 from holdfast.delivery.queues.receivers import Receiver
-from holdfast.delivery.settling.attempt_notes import AttemptNotes
 from holdfast.delivery.settling.delivery_parts import DeliveryParts
-from holdfast.delivery.settling.failures import Failures
-from holdfast.delivery.settling.hand_overs import HandOvers
-from holdfast.delivery.settling.undelivered import Undelivered
-from holdfast.delivery.waiting.places import WaitingPlaces
 
 R = TypeVar("R", bound=Receiver)
 
@@ -27,36 +15,12 @@ R = TypeVar("R", bound=Receiver)
 class Settlement(Generic[R]):
     """Settles each entry exactly once, together with `Undelivered` and `Failures`."""
 
-    def __init__(
-        self,
-        owner: Owner[R],
-        store: StorePort,
-        ledger: Ledger,
-        node: Node,
-        guard: Guard,
-        waiting_places: WaitingPlaces[R],
-        journal: DeliveryJournal = NO_JOURNAL,
-        notices: Notices | None = None,
-    ) -> None:
-        self._owner = owner
-        self._ledger = ledger
-        self._counters = ledger.counters
-        self._guard = guard
-        self._waiting_places = waiting_places
-        parts = DeliveryParts(
-            owner,
-            store,
-            journal,
-            ledger,
-            node,
-            guard,
-            notices or Notices(),
-            AttemptNotes(node),
-            waiting_places,
-        )
-        self.undelivered: Undelivered[R] = Undelivered(parts)
-        self.hand_overs: HandOvers[R] = HandOvers(parts, self.undelivered)
-        self.failures: Failures[R] = Failures(parts, self.undelivered)
+    def __init__(self, parts: DeliveryParts[R]) -> None:
+        self._owner = parts.owner
+        self._ledger = parts.ledger
+        self._counters = parts.counters
+        self._guard = parts.guard
+        self._waiting_places = parts.waiting_places
 
     def acknowledge(self, receiver: R, batch: int, now: float) -> None:
         """Settle all batches up to this one."""

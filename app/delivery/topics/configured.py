@@ -103,6 +103,11 @@ class Topic(Timed):
         )
         self.topics.note(self, step(self.state, seen, found))
 
+    def time_out(self) -> None:
+        """End the topic, which had no references for its destroy delay."""
+        self.is_configured = False
+        self.advance(TopicInput.TIMED_OUT)
+
     def publish(self) -> "Topic":
         """Configure the topic for a publish to it. Returns the topic of this name."""
         return self.topics.configure(self)
@@ -139,14 +144,19 @@ class Topics:
         most: How many there may be with messages or a configuration, and how many without.
         is_subscribed: Returns whether the channel of this name has an exact subscription.
         config_of: Returns the configuration in the rule of a channel, or None if it is not a topic.
+        on_change: Called when the first topic of a turn changes. The callee must arrange for
+            `take_changed` to be called when the turn ends.
     """
 
     def __init__(
         self,
         is_subscribed: Callable[[str], bool],
         config_of: Callable[[str], TopicConfig | None],
+        *,
         most: int,
         makers: SenderQuota,
+        are_used: bool,
+        on_change: Callable[["Topics"], None],
     ) -> None:
         self._is_subscribed = is_subscribed
         self._config_of = config_of
@@ -155,13 +165,11 @@ class Topics:
         self.makers = makers
         # By topic name: the address and the subject that it counts for.
         self._accounts: dict[str, Sequence[str]] = {}
-        # Called when the first topic changes. The callee must arrange for `take_changed` to be
-        # called when the turn ends.
-        self.on_change: Callable[[], None] = _nobody_listens
+        self._on_change = on_change
         self._topics: dict[str, Topic] = {}
         self.names = SortedNames(self._topics)
         # Whether any channel may be a topic. Most servers have none.
-        self.are_used = False
+        self.are_used = are_used
         # The topics that changed in this turn.
         self._changed: dict[Topic, None] = {}
         self.states: Counter[TopicState] = Counter()
@@ -263,15 +271,10 @@ class Topics:
         topic.is_configured = False
         topic.advance(TopicInput.ERASED)
 
-    def time_out(self, topic: Topic) -> None:
-        """End a topic that had no references for its destroy delay."""
-        topic.is_configured = False
-        topic.advance(TopicInput.TIMED_OUT)
-
     def note(self, topic: Topic, state: TopicState) -> None:
         """Change the state of a topic. The effects follow when the turn ends."""
         if not self._changed:
-            self.on_change()
+            self._on_change(self)
         self._changed[topic] = None
         if topic.state is not state:
             self.states[topic.state] -= 1
@@ -287,7 +290,3 @@ class Topics:
                 del self._topics[topic.name]
                 self.names.remove(topic.name)
         return changed
-
-
-def _nobody_listens() -> None:
-    """Ignore changes."""

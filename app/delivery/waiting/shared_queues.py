@@ -6,7 +6,7 @@ client: `joe/0` is the queue of a subject, `work:/jobs/0` the queue of the chann
 
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
@@ -22,8 +22,6 @@ from holdfast.delivery.routing.hub import Hub
 from holdfast.delivery.topics.sender_quota import SenderQuota
 
 R = TypeVar("R", bound=Receiver)
-
-Discard = Callable[[R, Sequence[Message], Reason], None]
 
 EXHAUSTED: Final = CODES["resource.exhaust"]
 # The quota of messages that wait in shared queues.
@@ -101,9 +99,6 @@ class SharedQueue(Generic[R]):
 class SharedQueues(ABC, Generic[R]):
     """The shared queues of one kind, by name: moves messages between them and sessions."""
 
-    # Set when the server is assembled. Discards messages that have left a queue.
-    discard: Discard[R]
-
     def __init__(
         self,
         hub: Hub[R],
@@ -113,6 +108,7 @@ class SharedQueues(ABC, Generic[R]):
     ) -> None:
         self._hub = hub
         self._ledger = hub.ledger
+        self._settling = hub.settling
         self._owner = owner
         self._limits = limits
         self._queues: dict[str, SharedQueue[R]] = {}
@@ -254,7 +250,7 @@ class SharedQueues(ABC, Generic[R]):
         erased = [has[each.id] for each in taken if each.is_erased]
         if erased:
             receiver.queue.remove_messages(erased)
-            self.discard(receiver, erased, Reason.ERASED)
+            self._settling.discard(receiver, erased, Reason.ERASED)
         self._expire_in_time(receiver)
         self._hub.make_ready(receiver)
 
@@ -284,4 +280,4 @@ class SharedQueues(ABC, Generic[R]):
         return copy
 
     def _expire_in_time(self, receiver: R) -> None:
-        self._hub.message_expiry.watch(receiver)
+        self._settling.watch_expiry(receiver)

@@ -6,7 +6,7 @@ requeued by their priority and age.
 """
 
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from heapq import heapify, heappop, heappush
 from typing import Final, TypeVar
@@ -40,7 +40,6 @@ MOST_REFUSALS: Final = 10
 
 # A receiver with its rank.
 _Ranked = tuple[int, int, int, R]
-DeadLetter = Callable[[R, Sequence[Entry], ErrorCode, str], None]
 
 
 class _Search:
@@ -60,9 +59,6 @@ class _Search:
 
 class WorkQueues(SharedQueues[R]):
     """The queues of the channels that are work queues, by channel."""
-
-    # Set when the server is assembled. Dead-letters entries that have left a queue.
-    dead_letter: DeadLetter[R]
 
     def __init__(
         self,
@@ -244,7 +240,7 @@ class WorkQueues(SharedQueues[R]):
         source.queue.remove_messages(messages)
         for message in messages:
             last = (message.refusals or ())[-1]
-            self.dead_letter(source, [Entry(message)], last.code, last.text)
+            self._settling.dead_letter(source, [Entry(message)], last.code, last.text)
 
     def requeue_refused(self, receiver: R, entry: Entry, code: ErrorCode, text: str) -> None:
         """Requeue a refused entry, which has left the receiver's queue, for the other receivers."""

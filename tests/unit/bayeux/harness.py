@@ -10,15 +10,16 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from functools import partial
 from itertools import count
+from math import inf
 from typing import Any, cast
 
 from holdfast.bayeux.api import ServerApi
+from holdfast.bayeux.assembly import assemble
 from holdfast.bayeux.exchanges import RemainingMessages, SalvagedRequest, receive
 from holdfast.bayeux.extending.base import ServerExtension
 from holdfast.bayeux.for_extensions import ForExtensions
-from holdfast.bayeux.server import Bayeux
 from holdfast.bayeux.session import Carrier, Exchange, Pipe, Session
-from holdfast.bayeux.state.server_state import Outcome, ServerState
+from holdfast.bayeux.state.server_state import Outcome
 from holdfast.bayeux.wire.caller import UNKNOWN, Caller, Speaker
 from holdfast.bayeux.wire.options import Options
 from holdfast.bayeux.wire.transports import ConnectionType
@@ -187,18 +188,23 @@ class Server:
         self.chance = 0.5
         # For how long the core did not run while the wall clock did.
         self._slept_s = 0.0
-        self.bayeux = Bayeux(
-            ServerState(
-                Options(**options),
-                new_id=lambda: f"{next(self._ids):032x}",
-                random=lambda: self.chance,
-                on_ready=self._on_ready,
-                run_later=self._run_later,
-                node=Node("test", self._stamp),
-                store=self.keeper,
-                journal=journal,
-                is_turn_over=is_turn_over,
-            )
+        # Returns when the oldest request arrived that the shell has not read.
+        self.unread_since: Callable[[], float] = lambda: inf
+        # The roles of stored sessions, by warrant.
+        self.roles: dict[str, str] = {}
+        self.bayeux = assemble(
+            Options(**options),
+            node=Node("test", self._stamp),
+            store=self.keeper,
+            epoch="",
+            journal=journal,
+            new_id=lambda: f"{next(self._ids):032x}",
+            random=lambda: self.chance,
+            on_ready=self._on_ready,
+            run_later=self._run_later,
+            is_turn_over=is_turn_over,
+            unread_since=lambda: self.unread_since(),
+            role_of=lambda warrant: self.roles.get(warrant, ""),
         )
         # The server as extensions see it.
         self.for_extensions = ForExtensions(self.bayeux, lambda: self.now)

@@ -229,16 +229,16 @@ def test_a_session_does_not_expire_while_its_own_request_is_being_handled() -> N
 def test_a_session_does_not_expire_before_a_request_is_read_that_came_in_time() -> None:
     server, client = connected(max_interval_s=5.0)
     came_at = server.now + 4.9
-    server.bayeux.life.clock.unread_since = lambda: came_at
+    server.unread_since = lambda: came_at
     server.advance(20.0)
     client.publish("/a", 1)
-    server.bayeux.life.clock.unread_since = lambda: inf
+    server.unread_since = lambda: inf
     assert lifetime(server) == pytest.approx(5.1)
 
 
 def test_a_session_expires_although_later_requests_of_others_are_always_unread() -> None:
     server, _ = connected(max_interval_s=5.0)
-    server.bayeux.life.clock.unread_since = lambda: server.now - 1.0
+    server.unread_since = lambda: server.now - 1.0
     assert lifetime(server) == pytest.approx(6.1)
 
 
@@ -260,10 +260,10 @@ def test_a_message_does_not_fail_while_its_verdict_may_be_unread() -> None:
     server.for_extensions.publish("/a", 1)
     client.connect()
     came_at = server.now + 1.9
-    server.bayeux.life.clock.unread_since = lambda: came_at
+    server.unread_since = lambda: came_at
     server.advance(3.0)
     assert server.keeper.letters == []
-    server.bayeux.life.clock.unread_since = lambda: inf
+    server.unread_since = lambda: inf
     server.advance(0.2)
     assert [letter.code for letter in server.keeper.letters] == ["communication.responseTimeout"]
 
@@ -275,10 +275,10 @@ def test_an_absent_session_does_not_end_while_its_next_client_may_be_unread() ->
     client.disconnect()
     server.turn()
     came_at = server.now + 9.0
-    server.bayeux.life.clock.unread_since = lambda: came_at
+    server.unread_since = lambda: came_at
     server.advance(20.0)
     assert server.bayeux.state.sessions.named("joe/1") is not None
-    server.bayeux.life.clock.unread_since = lambda: inf
+    server.unread_since = lambda: inf
     server.advance(0.2)
     assert server.bayeux.state.sessions.named("joe/1") is None
 

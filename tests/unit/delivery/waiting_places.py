@@ -5,26 +5,18 @@ from typing import Any
 from holdfast.bayeux.state.session_registry import Sessions, SharedQueueSessions
 from holdfast.delivery.basics.channels import ChannelLimits, Channels
 from holdfast.delivery.basics.node import Node
-from holdfast.delivery.ports.ledger import Ledger
-from holdfast.delivery.routing.histories import Histories, HistoryLimits
-from holdfast.delivery.routing.hub import Hub
 from holdfast.delivery.topics.sender_quota import SenderQuota
 from holdfast.delivery.waiting.places import WaitingPlaces
 from holdfast.delivery.waiting.shared_queues import SharedQueueLimits
 from holdfast.delivery.waiting.subjects import Subjects
 from holdfast.delivery.waiting.work_queues import WorkQueues
 from tests.unit.delivery.fake_keeper import FakeKeeper
+from tests.unit.delivery.lone_hub import quiet_hub
 
 
 def empty_places(keeper: FakeKeeper, node: Node) -> WaitingPlaces[Any]:
     """Places that stay empty."""
-    hub: Hub[Any] = Hub(
-        on_ready=lambda: None,
-        linger=lambda *_: None,
-        store=keeper,
-        histories=Histories(HistoryLimits()),
-        ledger=Ledger(keeper),
-    )
+    hub = quiet_hub(keeper)
     owner = SharedQueueSessions(hub, Sessions(lambda: "id", first=1), node)
     limits, senders = SharedQueueLimits(), SenderQuota(0, 0)
     channels = Channels(ChannelLimits())

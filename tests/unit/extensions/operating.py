@@ -50,12 +50,11 @@ def server_of(
     """A server with the store of the one `before`, if any; another seal means other tokens."""
     keeper = None if before is None else before.keeper
     server = Server(DeliveryWire, partial(Ack, announces_batch=False), keeper=keeper, after=before)
-    roles = {f"{role}{seal}": role for role in ROLES.values()}
+    server.roles |= {f"{role}{seal}": role for role in ROLES.values()}
     operators = Operators(
         server.for_extensions,
         role_of=ROLES.get,
         warrant_of=lambda token: f"{ROLES[token]}{seal}",
-        role_by_warrant=lambda warrant: roles.get(warrant, ""),
         guess=Guesses().count_one,
         commands=Commands(server.bayeux.life, lambda: server.now),
         change=(Audit() if audit is None else audit).change,

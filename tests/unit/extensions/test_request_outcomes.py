@@ -6,11 +6,11 @@ from typing import Any
 import orjson
 import pytest
 
-from holdfast.bayeux.session import Session
+from holdfast.bayeux.extending.base import ServerExtension
 from holdfast.bayeux.sessions.restoring import restore, restore_without_session
 from holdfast.bayeux.state.kept_requests import fields_of, rejoin, reopen_all
 from holdfast.delivery.messages.storing import PersistOutcome
-from holdfast.delivery.requests.request import ReplyMode, Request
+from holdfast.delivery.requests.request import ReplyMode
 from tests.unit.bayeux.harness import Json, Server, Socket
 from tests.unit.extensions.requesting import (
     POWER,
@@ -24,6 +24,17 @@ from tests.unit.extensions.test_reply_modes import judge, judging, named, named_
 
 TIMEOUT = f"408:{POWER}:timeout"
 NO_RESPONDERS = f"404:{POWER}:no_responders"
+
+
+class Failing(ServerExtension):
+    """Fails for events whose channel begins like this."""
+
+    def __init__(self, beginning: str) -> None:
+        self._beginning = beginning
+
+    def event(self, event: Json) -> None:
+        if event["channel"].startswith(self._beginning):
+            raise ValueError
 
 
 def killed(server: Server, away_s: float = 0, **options: Any) -> Server:
@@ -425,15 +436,8 @@ def test_a_request_has_no_responders_if_the_last_one_ended_before_its_reply_was_
 def test_a_requester_that_cannot_be_told_keeps_no_other_from_being_told() -> None:
     server = requesting()
     requests = server.bayeux.state.requests
-    tell = requests.notify
-
-    def tell_others(request: Request[Session]) -> None:
-        if request.requester.name == first.session.name:
-            raise ValueError
-        tell(request)
-
-    requests.notify = tell_others
     first, second = requester(server), requester(server)
+    server.for_extensions.extend(Failing(first.ret))
     for serial in (1, 2):
         # A lost wake-up would show in the second round.
         bob = responder(server)

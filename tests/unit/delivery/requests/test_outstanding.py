@@ -1,5 +1,6 @@
 """Requests: in whichever order things happen, each is answered once, or ends."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import pytest
@@ -7,6 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.delivery.basics.counters import Counters
+from holdfast.delivery.messages.storing import PersistOutcome, RequestStep
+from holdfast.delivery.ports.journal_port import NO_JOURNAL
 from holdfast.delivery.queues.queue import CallbackQueue, QueueLimits
 from holdfast.delivery.queues.receivers import Receiver
 from holdfast.delivery.requests.outstanding import Requests
@@ -19,6 +22,21 @@ def person(name: str) -> Receiver:
     receiver = Receiver(CallbackQueue(QueueLimits(), Counters()), 1)
     receiver.go_by(name)
     return receiver
+
+
+def tell_at_once(ended: Request[Receiver], step: RequestStep) -> None:
+    step.known(PersistOutcome.KEPT)
+
+
+def requests(
+    announce_end: Callable[[Request[Receiver], RequestStep], None] = tell_at_once,
+) -> Requests[Receiver]:
+    return Requests(
+        NO_JOURNAL,
+        begin=lambda work: None,
+        save=lambda fields: None,
+        announce_end=announce_end,
+    )
 
 
 @dataclass
@@ -74,14 +92,13 @@ STEPS = st.lists(
 def test_a_request_is_answered_once_or_ends(
     granted: set[str], steps: list[tuple[str, str]]
 ) -> None:
-    book: Requests[Receiver] = Requests()
     told: list[Request[Receiver]] = []
 
-    def tell(ended: Request[Receiver]) -> None:
+    def tell(ended: Request[Receiver], step: RequestStep) -> None:
         told.append(ended)
-        book.told(ended)
+        step.known(PersistOutcome.KEPT)
 
-    book.notify = tell
+    book = requests(tell)
     people = {name: person(name) for name in NAMES}
     request = asked(book)
     book.grant(request, sorted(granted))
@@ -126,7 +143,7 @@ def asked(
 
 
 def test_a_receiver_that_gets_a_request_after_its_end_may_not_reply() -> None:
-    book: Requests[Receiver] = Requests()
+    book = requests()
     request = asked(book)
     book.tick(1000.0)
     book.grant(request, ["ann/1"])
@@ -136,7 +153,7 @@ def test_a_receiver_that_gets_a_request_after_its_end_may_not_reply() -> None:
 
 
 def test_a_request_is_forgotten_although_a_responder_ended_in_the_turn_of_its_answer() -> None:
-    book: Requests[Receiver] = Requests()
+    book = requests()
     book.most_remembered = 6
     request = asked(book)
     book.grant(request, ["ann/1", "bob/1"])
@@ -152,8 +169,7 @@ def test_a_request_is_forgotten_although_a_responder_ended_in_the_turn_of_its_an
 
 @pytest.mark.slow
 def test_ten_thousand_requests_end_in_several_parts() -> None:
-    book: Requests[Receiver] = Requests()
-    book.notify = book.told
+    book = requests()
     for _ in range(10_000):
         request = Request(
             book, person("dee/1"), "/a", "/ret/x", ReplyMode.FIRST, 1, now=0.0, now_ms=0

@@ -1,21 +1,14 @@
 """The hub: from a publisher into the queues of receivers, and which receivers have news."""
 
-from typing import TYPE_CHECKING
-
 from holdfast.delivery.basics.channels import Channel, Channels
 from holdfast.delivery.basics.counters import Counters, Reason
 from holdfast.delivery.basics.session_states import SessionInput
 from holdfast.delivery.messages.message import Message
-from holdfast.delivery.ports.ledger import Ledger
 from holdfast.delivery.queues.queue import CallbackQueue, QueueLimits
 from holdfast.delivery.queues.receivers import Receiver
-from holdfast.delivery.routing.histories import Histories, HistoryLimits
-from holdfast.delivery.routing.hub import Hub
 from holdfast.delivery.routing.publishes import Publish
 from tests.unit.delivery.fake_keeper import FakeKeeper
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from tests.unit.delivery.lone_hub import Refusals, lone_hub
 
 
 def channel(name: str) -> Channel:
@@ -31,13 +24,8 @@ class Town:
         self.calls = 0
         self.lingering: list[tuple[Receiver, Message]] = []
         store = FakeKeeper()
-        self.hub: Hub[Receiver] = Hub(
-            on_ready=self._on_ready,
-            linger=self._linger,
-            store=store,
-            histories=Histories(HistoryLimits()),
-            ledger=Ledger(store),
-        )
+        self.settling = Refusals()
+        self.hub = lone_hub(store, self.settling, self._on_ready, self._linger)
         limits = QueueLimits(entries=entries)
         self.people = {
             name: Receiver(CallbackQueue(limits, self.hub.counters), number)
@@ -126,21 +114,19 @@ def test_a_message_for_a_full_queue_is_no_news_and_is_counted_as_discarded() -> 
     town.hub.deliver(town.people["alice"], Message(b"c"))
     assert town.calls == 0
     assert town.lingering == []
-    counters = town.hub.counters
-    assert counters.accepted == counters.discarded[Reason.OVERFLOW_ENTRIES] == 3
+    assert town.hub.counters.accepted == 3
+    assert [reason for _, _, reason in town.settling.refused] == [Reason.OVERFLOW_ENTRIES] * 3
 
 
 def test_receivers_that_do_not_take_a_message_are_reported_together_by_reason() -> None:
     town = Town("alice", "bob", "carol", "dave", entries=1)
     alice, bob, carol, dave = town.people.values()
     town.publish("first")
-    told: list[tuple[Sequence[Receiver], bytes, Reason]] = []
-    town.hub.turned_away = lambda those, message, reason: told.append((those, message.wire, reason))
     dave.queue.limit(None, 1)
     dave.queue.clear()
     carol.advance(SessionInput.DISCONNECT)
     town.publish("second")
-    assert told == [
+    assert town.settling.refused == [
         ([alice, bob], b"second", Reason.OVERFLOW_ENTRIES),
         ([carol], b"second", Reason.SESSION_ENDED),
         ([dave], b"second", Reason.OVERFLOW_BYTES),

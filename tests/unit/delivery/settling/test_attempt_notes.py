@@ -69,7 +69,7 @@ def test_letters_of_a_session_that_is_given_up_keep_their_attempts() -> None:
 def test_ending_a_session_adds_an_attempt_to_the_letter_of_an_entry_in_flight() -> None:
     court = Court()
     court.hand_over("a")
-    court.settlement.undelivered.dead_letter_all(
+    court.undelivered.dead_letter_all(
         court.receiver, error_codes.DELIVERY_ENDED, "by ops", court.now
     )
     (attempt,) = court.keeper.letters[0].attempts

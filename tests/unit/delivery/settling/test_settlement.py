@@ -10,6 +10,7 @@ from holdfast.delivery.basics import error_codes
 from holdfast.delivery.basics.counters import Reason
 from holdfast.delivery.basics.error_codes import CODES, ErrorCode
 from holdfast.delivery.basics.node import Node
+from holdfast.delivery.basics.notices import Notices
 from holdfast.delivery.basics.session_states import SessionInput
 from holdfast.delivery.guard.holds import Guard
 from holdfast.delivery.letters.unwritten import UnwrittenLetter
@@ -18,6 +19,7 @@ from holdfast.delivery.messages.letter_quota import LetterLimits
 from holdfast.delivery.messages.marks import Mark
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.verdicts import Verdict
+from holdfast.delivery.ports.journal_port import NO_JOURNAL
 from holdfast.delivery.ports.ledger import Ledger
 from holdfast.delivery.ports.reactions import (
     DefaultErrorHandler,
@@ -28,7 +30,12 @@ from holdfast.delivery.ports.reactions import (
 from holdfast.delivery.queues.dispatcher import Dispatcher, Policy
 from holdfast.delivery.queues.queue import CallbackQueue, QueueLimits
 from holdfast.delivery.queues.receivers import Receiver
+from holdfast.delivery.settling.attempt_notes import AttemptNotes
+from holdfast.delivery.settling.delivery_parts import DeliveryParts
+from holdfast.delivery.settling.failures import Failures
+from holdfast.delivery.settling.hand_overs import HandOvers
 from holdfast.delivery.settling.settlement import Settlement
+from holdfast.delivery.settling.undelivered import Undelivered
 from tests.unit.delivery.fake_keeper import FakeKeeper
 from tests.unit.delivery.waiting_places import empty_places
 
@@ -60,11 +67,21 @@ class Court:
         self._numbers = count(1)
         node = Node("here", self._stamp)
         self.guard = Guard(lambda _: True)
-        self.settlement: Settlement[Receiver] = Settlement(
-            self, self.keeper, self.ledger, node, self.guard, empty_places(self.keeper, node)
+        parts = DeliveryParts(
+            self,
+            self.keeper,
+            NO_JOURNAL,
+            self.ledger,
+            node,
+            self.guard,
+            Notices(),
+            AttemptNotes(node),
+            empty_places(self.keeper, node),
         )
-        self.failures = self.settlement.failures
-        self.hand_overs = self.settlement.hand_overs
+        self.settlement: Settlement[Receiver] = Settlement(parts)
+        self.undelivered: Undelivered[Receiver] = Undelivered(parts)
+        self.hand_overs: HandOvers[Receiver] = HandOvers(parts, self.undelivered)
+        self.failures: Failures[Receiver] = Failures(parts, self.undelivered, self._fail_session)
         self.receiver = self.add(7, policy)
         self.receiver.is_durable = is_durable
         self.queue = self.receiver.queue
@@ -80,10 +97,10 @@ class Court:
     def _stamp(self) -> int:
         return round(self.now * SECOND) + next(self._numbers)
 
-    # The owner
-
-    def fail_session(self, receiver: Receiver, code: ErrorCode, /) -> None:
+    def _fail_session(self, receiver: Receiver, code: ErrorCode) -> None:
         self.ended.append(code)
+
+    # The owner
 
     def announce(self, dead: Sequence[UnwrittenLetter], told: Callable[[], None], /) -> None:
         self.told += [each.letter() for each in dead]
@@ -295,11 +312,11 @@ def test_settling_a_passing_message_removes_nothing_from_the_store() -> None:
         message.limit_life(1, is_forced=True)
     court.queue.new[1].is_durable = False
     court.keeper.is_full = True
-    court.settlement.undelivered.expire_waiting(court.receiver)
+    court.undelivered.expire_waiting(court.receiver)
     assert court.counters.expired == 2
     assert [*court.keeper.queues[court.receiver.key]] == [ord("b")]
     passing = Message(b"c", id=ord("b"), channel="/a")
-    court.settlement.undelivered.turned_away([court.receiver], passing, Reason.OVERFLOW_ENTRIES)
+    court.undelivered.turned_away([court.receiver], passing, Reason.OVERFLOW_ENTRIES)
     assert court.counters.discarded == {Reason.OVERFLOW_ENTRIES: 1}
     assert [*court.keeper.queues[court.receiver.key]] == [ord("b")]
 
@@ -425,7 +442,7 @@ def test_a_message_that_is_turned_away_is_dead_or_discarded_by_its_reason(
     if is_stopped:
         court.receiver.advance(SessionInput.STOP)
     court.counters.accepted += 1
-    court.settlement.undelivered.turned_away([court.receiver], Message(b"a", channel="/a"), reason)
+    court.undelivered.turned_away([court.receiver], Message(b"a", channel="/a"), reason)
     assert court.letters() == ([] if code is None else [("a", code)])
     assert court.counters.discarded == ({reason: 1} if code is None else {})
     assert court.balances()
@@ -435,7 +452,7 @@ def test_overflow_is_only_counted_where_letters_are_not_wanted() -> None:
     court = Court()
     court.wants = False
     court.counters.accepted += 1
-    court.settlement.undelivered.turned_away(
+    court.undelivered.turned_away(
         [court.receiver], Message(b"a", channel="/a"), Reason.OVERFLOW_ENTRIES
     )
     assert court.counters.discarded == {Reason.OVERFLOW_ENTRIES: 1}
@@ -449,7 +466,7 @@ def test_overflow_of_many_queues_is_counted_and_removes_stored_entries_from_the_
     court.keeper.keep(message, [court.receiver.key], lambda _: None)
     court.keeper.turn()
     crowd = [court.add(number) for number in range(20, 23)]
-    court.settlement.undelivered.turned_away(
+    court.undelivered.turned_away(
         [crowd[0], court.receiver, *crowd[1:]], message, Reason.OVERFLOW_ENTRIES
     )
     court.keeper.turn()
@@ -461,11 +478,11 @@ def test_messages_turned_away_while_letters_are_congested_are_only_counted() -> 
     court = Court()
     flood = Message(b"x" * (5 * 1024 * 1024), channel="/a")
     for _ in range(3):
-        court.settlement.undelivered.turned_away([court.receiver], flood, Reason.OVERFLOW_BYTES)
+        court.undelivered.turned_away([court.receiver], flood, Reason.OVERFLOW_BYTES)
     assert len(court.keeper.letters) == 1
-    assert court.settlement.undelivered.is_congested
+    assert court.undelivered.is_congested
     court.keeper.turn()
-    assert not court.settlement.undelivered.is_congested
+    assert not court.undelivered.is_congested
     assert court.counters.discarded == {Reason.OVERFLOW_BYTES: 2}
 
 

@@ -40,14 +40,18 @@ class TopicsMachine(RuleBasedStateMachine):
         self.queues: list[list[Message]] = [[] for _ in range(QUEUES)]
         self.changes = 0
         self.topics = Topics(
-            self._is_subscribed, lambda _: ORDINARY_CONFIG, most=10, makers=SenderQuota(0, 0)
+            self._is_subscribed,
+            lambda _: ORDINARY_CONFIG,
+            most=10,
+            makers=SenderQuota(0, 0),
+            are_used=True,
+            on_change=self._on_change,
         )
-        self.topics.on_change = self._on_change
 
     def _is_subscribed(self, name: str) -> bool:
         return self.naive[name].subscribers > 0
 
-    def _on_change(self) -> None:
+    def _on_change(self, topics: Topics) -> None:
         self.changes += 1
 
     def waiting(self, name: str) -> list[Message]:
@@ -131,7 +135,7 @@ class TopicsMachine(RuleBasedStateMachine):
     def time_out(self, name: str) -> None:
         topic = self.topics.get(name)
         if topic is not None and topic.state is TopicState.UNREFERENCED:
-            self.topics.time_out(topic)
+            topic.time_out()
             self.naive[name] = Naive()
 
     @precondition(lambda self: self.changes)
@@ -175,7 +179,14 @@ def topics(most: int = 10) -> Topics:
     def config_of(name: str) -> TopicConfig | None:
         return None if name == "/plain" else KEEPS_FOR_EVER
 
-    return Topics(lambda _: False, config_of, most, SenderQuota(0, 0))
+    return Topics(
+        lambda _: False,
+        config_of,
+        most=most,
+        makers=SenderQuota(0, 0),
+        are_used=False,
+        on_change=lambda changed: None,
+    )
 
 
 def test_a_subscription_to_an_ordinary_channel_makes_no_topic() -> None:

@@ -1,0 +1,246 @@
+"""Creates the parts of one server, each with everything that it needs.
+
+`ServerState` creates the parts that need no sessions; the rest follows here, in the order of what
+needs what.
+"""
+
+from collections.abc import Callable, Sequence
+
+from holdfast.bayeux.expiry.expired_messages import MessageExpiry
+from holdfast.bayeux.expiry.session_clock import SessionClock
+from holdfast.bayeux.expiry.unconnected import UnconnectedSessions
+from holdfast.bayeux.meta.client_verdicts import VerdictHandler
+from holdfast.bayeux.meta.reading import ExtReader
+from holdfast.bayeux.publish.incoming import PublishHandler
+from holdfast.bayeux.publish.new_messages import Publishing
+from holdfast.bayeux.publish.point_to_point import PointToPoint
+from holdfast.bayeux.publish.requests import RequestHandler
+from holdfast.bayeux.replies.answers import Answers
+from holdfast.bayeux.server import Bayeux
+from holdfast.bayeux.services.presence_calls import PRESENCE_SERVICE, PresenceService
+from holdfast.bayeux.services.topic_calls import TOPICS, TopicService
+from holdfast.bayeux.services.topic_status import TopicStatuses
+from holdfast.bayeux.session import Session
+from holdfast.bayeux.sessions.channel_holds import ChannelHolds
+from holdfast.bayeux.sessions.claims import Claims
+from holdfast.bayeux.sessions.ends import SessionEnds
+from holdfast.bayeux.sessions.identities import Identities
+from holdfast.bayeux.sessions.life import SessionLife
+from holdfast.bayeux.sessions.login_events import LoginEvents
+from holdfast.bayeux.sessions.owner import SessionOwner
+from holdfast.bayeux.sessions.reauthorization import Reauthorizations
+from holdfast.bayeux.sessions.slots import SessionSlots
+from holdfast.bayeux.sessions.topic_life import TopicLife
+from holdfast.bayeux.sessions.unclaimed import UnclaimedSessions
+from holdfast.bayeux.state.server_state import RunLater, ServerState
+from holdfast.bayeux.subscribe.handler import SubscribeHandler
+from holdfast.bayeux.wire.options import Options
+from holdfast.delivery.basics.counters import Reason
+from holdfast.delivery.basics.error_codes import ErrorCode
+from holdfast.delivery.basics.node import Node
+from holdfast.delivery.messages.entries import Entry
+from holdfast.delivery.messages.message import Message
+from holdfast.delivery.ports.journal_port import DeliveryJournal
+from holdfast.delivery.ports.store_port import StorePort
+from holdfast.delivery.settling.attempt_notes import AttemptNotes
+from holdfast.delivery.settling.delivery_parts import DeliveryParts
+from holdfast.delivery.settling.failures import Failures
+from holdfast.delivery.settling.hand_overs import HandOvers
+from holdfast.delivery.settling.settlement import Settlement
+from holdfast.delivery.settling.undelivered import Undelivered
+
+
+class SettlingParts:
+    """Passes the calls of the hub and the shared queues on to parts that are created after them.
+
+    Those parts need the hub and the shared queues: a dead letter is announced, an addressed message
+    goes back to its subject. `bind` is called once, before the server gets any message.
+    """
+
+    _undelivered: Undelivered[Session]
+    _message_expiry: MessageExpiry
+    _reauthorizations: Reauthorizations
+
+    def bind(
+        self,
+        undelivered: Undelivered[Session],
+        message_expiry: MessageExpiry,
+        reauthorizations: Reauthorizations,
+    ) -> None:
+        """Set the parts that carry the calls out."""
+        self._undelivered = undelivered
+        self._message_expiry = message_expiry
+        self._reauthorizations = reauthorizations
+
+    def turned_away(self, receivers: Sequence[Session], message: Message, reason: Reason) -> None:
+        self._undelivered.turned_away(receivers, message, reason)
+
+    def dead_letter(
+        self, receiver: Session, entries: Sequence[Entry], code: ErrorCode, text: str
+    ) -> None:
+        self._undelivered.dead_letter(receiver, entries, code, text)
+
+    def discard(self, receiver: Session, messages: Sequence[Message], reason: Reason) -> None:
+        self._undelivered.discard(receiver, messages, reason)
+
+    def make_room_for(self, receiver: Session, message: Message) -> bool:
+        return self._message_expiry.make_room_for(receiver, message)
+
+    def watch_expiry(self, receiver: Session) -> None:
+        self._message_expiry.watch(receiver)
+
+    def forget_expiry(self, receiver: Session) -> None:
+        self._message_expiry.forget(receiver)
+
+    def recheck(self, message: Message, receivers: Sequence[Session]) -> None:
+        self._reauthorizations.recheck(message, receivers)
+
+
+def assemble(
+    options: Options,
+    *,
+    node: Node,
+    store: StorePort,
+    epoch: str,
+    journal: DeliveryJournal,
+    new_id: Callable[[], str],
+    random: Callable[[], float],
+    on_ready: Callable[[], None],
+    run_later: RunLater,
+    is_turn_over: Callable[[], bool],
+    unread_since: Callable[[], float],
+    role_of: Callable[[str], str],
+) -> Bayeux:
+    """Create a server.
+
+    Args:
+        epoch: Identifies the store in cursors: another store has another epoch.
+        on_ready: Called when the turn must end with a `flush`.
+        is_turn_over: Returns whether divisible work should continue in a later turn.
+        unread_since: Returns when the oldest unread request arrived; infinity if there is none.
+        role_of: Returns the role of a stored session by its warrant; empty if it has none.
+    """
+    settling = SettlingParts()
+    state = ServerState(
+        options,
+        random=random,
+        new_id=new_id,
+        on_ready=on_ready,
+        run_later=run_later,
+        node=node,
+        store=store,
+        epoch=epoch,
+        journal=journal,
+        is_turn_over=is_turn_over,
+        role_of=role_of,
+        settling=settling,
+    )
+    life = _life(state, unread_since, random)
+    settling.bind(life.undelivered, life.message_expiry, life.reauthorizations)
+    _add_services(state, life)
+    return _server(state, life)
+
+
+def _life(
+    state: ServerState, unread_since: Callable[[], float], random: Callable[[], float]
+) -> SessionLife:
+    """Create the parts that settle entries, then the parts that end sessions."""
+    unconnected = UnconnectedSessions()
+    clock = SessionClock(
+        state.options, state.sessions, unconnected, state.presence, state.node, unread_since
+    )
+    channel_holds = ChannelHolds(
+        state.guard,
+        state.hub,
+        state.channels,
+        state.node,
+        state.journal,
+        state.notices,
+        state.system_events,
+    )
+    owner = SessionOwner(state, clock, channel_holds, random)
+    parts = _parts(state, owner)
+    undelivered: Undelivered[Session] = Undelivered(parts)
+    hand_overs: HandOvers[Session] = HandOvers(parts, undelivered)
+    settlement: Settlement[Session] = Settlement(parts)
+    message_expiry = MessageExpiry(undelivered, state.histories, state.node, state.log_fault)
+    answers = Answers(state, clock, settlement, hand_overs, undelivered, message_expiry)
+    login_events = LoginEvents(
+        state.channels, state.routes, state.node, state.backlog, state.system_events
+    )
+    ends = SessionEnds(state, answers, undelivered, message_expiry, unconnected, login_events)
+    return SessionLife(
+        state,
+        unconnected=unconnected,
+        clock=clock,
+        channel_holds=channel_holds,
+        owner=owner,
+        settlement=settlement,
+        undelivered=undelivered,
+        hand_overs=hand_overs,
+        failures=Failures(parts, undelivered, ends.fail_session),
+        message_expiry=message_expiry,
+        reauthorizations=Reauthorizations(state, owner, undelivered),
+        answers=answers,
+        login_events=login_events,
+        ends=ends,
+        topics=TopicLife(state, owner, undelivered),
+    )
+
+
+def _parts(state: ServerState, owner: SessionOwner) -> DeliveryParts[Session]:
+    return DeliveryParts(
+        owner,
+        state.store,
+        state.journal,
+        state.ledger,
+        state.node,
+        state.guard,
+        state.notices,
+        AttemptNotes(state.node),
+        state.waiting_places,
+    )
+
+
+def _add_services(state: ServerState, life: SessionLife) -> None:
+    topics = TopicService(
+        life.topics,
+        TopicStatuses(state.topics, state.rules, state.work, state.routes),
+        channels=state.channels,
+        topics=state.topics,
+        histories=state.histories,
+        node=state.node,
+        rights=state.rights,
+        budgets=state.budgets,
+    )
+    state.services.add(TOPICS, topics.serve)
+    presence = PresenceService(state.presence, state.channels, state.rights, state.budgets)
+    state.services.add(PRESENCE_SERVICE, presence.serve)
+
+
+def _server(state: ServerState, life: SessionLife) -> Bayeux:
+    """Create the parts that handle clients' messages."""
+    slots = SessionSlots(state, life.ends, life.undelivered, life.unconnected)
+    unclaimed = UnclaimedSessions(life, slots)
+    publishing = Publishing(state, PointToPoint(state.waiting_places, unclaimed.open))
+    requests = RequestHandler(state, publishing.encoded, life.undelivered)
+    return Bayeux(
+        state,
+        life,
+        slots=slots,
+        claims=Claims(state.options, state.sessions, state.rights, state.quotas, life.ends, slots),
+        identities=Identities(state.options, state.sessions, state.rights, life.owner),
+        publishing=publishing,
+        requests=requests,
+        publish_handler=PublishHandler(state, life.answers, publishing, requests),
+        subscribe_handler=SubscribeHandler(state, life.answers),
+        verdicts=VerdictHandler(
+            life.settlement,
+            life.failures,
+            state.hub,
+            state.options,
+            state.budgets,
+            state.is_turn_over,
+        ),
+        ext_reader=ExtReader(state.options, state.installed, state.budgets),
+    )
