@@ -3,11 +3,12 @@
 from collections.abc import Sequence
 from typing import Final
 
-from holdfast.bayeux.advice import milliseconds, reconnect_advice, session_advice
+from holdfast.bayeux.advice import milliseconds, session_advice
 from holdfast.bayeux.extending.chain import run_incoming
 from holdfast.bayeux.meta.connect import connect, unknown_session
 from holdfast.bayeux.meta.disconnect import disconnect
 from holdfast.bayeux.meta.handshake import Handshake, check_capacity
+from holdfast.bayeux.meta.validation import skeleton, validate
 from holdfast.bayeux.replies.pending import begin_pending, finish
 from holdfast.bayeux.rights import BY_POLICY
 from holdfast.bayeux.server import Bayeux
@@ -26,14 +27,10 @@ _CONNECT: Final = "/meta/connect"
 _META: Final = Kind.META
 _UNKNOWN: Final = SpeakerKind.UNKNOWN
 _CALLBACK_POLLING: Final = ConnectionType.CALLBACK_POLLING
-_NUMBER: Final = (int, float)
 # In bytes. Decoding a shorter body takes a small part of a turn.
 _LONG: Final = 16_384
 # How many replies of one session may wait for the store. A request may cause half as many.
 _MOST_DELAYED: Final = 10_000
-# The longest id that contains characters other than letters and digits.
-_LONGEST_ID: Final = 255
-_OBJECT_OR_NULL: Final = (dict, type(None))
 
 
 class RemainingMessages:
@@ -302,7 +299,7 @@ def _handle(bayeux: Bayeux, message: Json, exchange: Exchange) -> bool:
     """Answer a message. Returns False if the turn is over; then call it again in a later turn."""
     reply = skeleton(message)
     try:
-        channel = _validate(bayeux, message)
+        channel = validate(bayeux.state, message)
         if message["channel"] == _HANDSHAKE:
             is_complete = _handshake(bayeux, message, exchange, reply)
         else:
@@ -336,38 +333,6 @@ def _refuse(
         reply["advice"] = {**session_advice(session, bayeux.state.options), **refused.advice}
         # It applies to one connect. The next one gets the usual advice again.
         session.is_advised = False
-
-
-def _validate(bayeux: Bayeux, message: Json) -> Channel:
-    """Check a message before its sender is checked. Raises `Refused`."""
-    if isinstance(message, Unfit):
-        is_final = message.fault is ErrorReply.CREDENTIALS_IN_URL
-        advice = reconnect_advice(bayeux.state.options, "none") if is_final else None
-        raise Refused(message.fault, advice=advice)
-    name = message.get("channel")
-    channel = bayeux.state.channels.get(name) if type(name) is str else None
-    if channel is None:
-        missing = name is None
-        raise Refused(ErrorReply.CHANNEL_MISSING if missing else ErrorReply.CHANNEL_INVALID)
-    message_id = message.get("id")
-    if type(message_id) is str:
-        if not (message_id.isascii() and (message_id.isalnum() or _is_printable(message_id))):
-            raise Refused(ErrorReply.MESSAGE_ID_INVALID)
-    elif message_id is not None and (type(message_id) is not int or message_id < 0):
-        raise Refused(ErrorReply.MESSAGE_ID_INVALID)
-    if "ext" in message and type(message["ext"]) not in _OBJECT_OR_NULL:
-        raise Refused(ErrorReply.EXT_INVALID)
-    if "advice" in message and type(message["advice"]) not in _OBJECT_OR_NULL:
-        raise Refused(ErrorReply.ADVICE_INVALID)
-    return channel
-
-
-def _is_printable(message_id: str) -> bool:
-    """Return whether an ASCII id is outside of Bayeux's alphabet but printable, as UUIDs are.
-
-    Ids of letters and digits, as in Bayeux, may be longer.
-    """
-    return 0 < len(message_id) <= _LONGEST_ID and message_id.isprintable()
 
 
 def _handshake(bayeux: Bayeux, message: Json, exchange: Exchange, reply: Json) -> bool:
@@ -455,16 +420,3 @@ def _unknown(bayeux: Bayeux, message: Json, exchange: Exchange) -> Refused:
     if message["channel"] == _CONNECT or is_late:
         return unknown_session(bayeux.state, exchange, message)
     return Refused(ErrorReply.SESSION_UNKNOWN)
-
-
-def skeleton(message: Json) -> Json:
-    """Return the fields that every reply repeats from its message."""
-    channel, message_id = message.get("channel"), message.get("id")
-    reply: Json = {"channel": channel} if type(channel) is str else {}
-    if type(message_id) is str:
-        reply["id"] = message_id
-    elif type(message_id) in _NUMBER:
-        reply["id"] = str(message_id)
-    if "subscription" in message and message["subscription"] is not None:
-        reply["subscription"] = message["subscription"]
-    return reply

@@ -10,7 +10,7 @@ import re
 import orjson
 from aiohttp import web
 
-from holdfast.bayeux.exchanges import skeleton
+from holdfast.bayeux.meta.validation import skeleton
 from holdfast.bayeux.rights import BY_POLICY
 from holdfast.bayeux.session import Exchange, Session
 from holdfast.bayeux.wire.caller import Caller, Speaker, credentials_in

@@ -13,10 +13,7 @@ from tests.pages import ROOT
 APP = ROOT / "app"
 MOST_LINES = 450
 # Longer modules, and why.
-LONG = {
-    "bayeux/exchanges.py": "the way of a reply through it is about to change",
-    "bayeux/replies/answers.py": "it is about to be divided with that way",
-}
+LONG: dict[str, str] = {}
 # Modules that repeat the name of their room, and why.
 REPEATING = {
     "bayeux/state/server_state.py": "`server` is the module that is assembled from it",

@@ -6,7 +6,8 @@ from functools import partial
 from holdfast.bayeux.advice import reconnect_advice
 from holdfast.bayeux.expiry.expired_messages import MessageExpiry, drop_outdated
 from holdfast.bayeux.expiry.session_clock import SessionClock
-from holdfast.bayeux.extending.chain import run_outgoing
+from holdfast.bayeux.replies.portions import most_of_reply
+from holdfast.bayeux.replies.writing import write_open_reply
 from holdfast.bayeux.session import Exchange, Pipe, Session
 from holdfast.bayeux.state.server_state import ServerState
 from holdfast.bayeux.wire.codec import Json, encode_reply
@@ -20,20 +21,9 @@ from holdfast.delivery.settling.hand_overs import HandOvers
 from holdfast.delivery.settling.settlement import Settlement
 from holdfast.delivery.settling.undelivered import Undelivered
 
-# How many messages one reply carries to a durable session: the store must have each hand-over
-# before the reply leaves. With extensions, this takes about 8 ms.
-_MOST_DURABLE = 300
-
 # How many messages may be in replies that wait for the store. Further hand-overs wait until it has
 # caught up. A message in such a reply takes half a kilobyte until the store has its hand-over.
 _MOST_BEHIND = 5_000
-
-# How many messages one reply carries with cursors, because each gets an event of its session's.
-_MOST_WITH_CURSORS = 1_000
-
-# How many messages one reply carries if any is a redelivery: a client that never acks asks for its
-# whole queue again and again.
-_MOST_AGAIN = 2_000
 
 
 class Answers:
@@ -122,40 +112,9 @@ class Answers:
         else:
             self._send(exchange, session, batch, now)
 
-    def _write(self, exchange: Exchange, session: Session, batch: Batch | None, now: float) -> bool:
-        """Write the open reply. Returns whether the batch, if there is one, may travel with it."""
-        open_reply = exchange.open_reply
-        if open_reply is None or open_reply.is_written:
-            return True
-        open_reply.is_written = True
-        reply = open_reply.fields
-        if session.cursors is not None and not exchange.is_handshake:
-            undelivered = session.queue.ids() if session.queue.count else ()
-            session.cursors.add_to(reply, self._state.hub.complete_cursor(), undelivered)
-        may_travel = True
-        if session.extensions:
-            client_id, authorized_at = session.client_id, session.authorized_at
-            count = session.queue.count
-            passes = run_outgoing(session, reply, open_reply.asked, now, batch=batch)
-            # A hook may have changed what the session may get.
-            may_travel = (
-                passes
-                and session.client_id == client_id
-                and session.authorized_at == authorized_at
-                and session.reauthorization is None
-                and session.queue.count >= count
-                and not session.has_left
-                and session.flows(now)
-            )
-        if may_travel and exchange.is_handshake and batch is not None:
-            # cometd.js connects only after it has got them.
-            reply["x-messages"] = len(batch.messages)
-        exchange.replies[open_reply.place] = encode_reply(reply, session.extensions)
-        return may_travel
-
     def _answer_former(self, exchange: Exchange, session: Session, now: float) -> None:
         """Send replies to a client that lost or left its session. They carry no messages."""
-        self._write(exchange, session, None, now)
+        write_open_reply(exchange, session, None, now, self._state.hub)
         exchange.carrier.answer(exchange, ())
         if session.is_gone:
             self._undelivered.discard_rest(session, Reason.SESSION_ENDED)
@@ -176,15 +135,19 @@ class Answers:
         Most messages take this way. Without a hand-over, they cost the core half as much time.
         """
         messages = self._as_of_now(session)
-        if self._write(exchange, session, Batch(0, 0, messages, now), now):
-            # Messages that a hook delivered travel along.
-            if session.is_plain and exchange.carrier.answer(exchange, session.queue.new):
-                self._settle_new(session, now)
-                self._after_reply(exchange, session, now)
-            else:
-                self._send(exchange, session, self._batch_for(session, now), now)
+        has_hooks = bool(session.extensions)
+        batch = Batch(0, 0, messages, now) if has_hooks or exchange.is_handshake else None
+        travels = write_open_reply(exchange, session, batch, now, self._state.hub)
+        # Messages that a hook delivered travel along.
+        may_go = travels and (not has_hooks or session.is_plain)
+        if may_go and exchange.carrier.answer(exchange, session.queue.new):
+            self._settle_new(session, now)
+            self._after_reply(exchange, session, now)
             return
         batch = self._batch_for(session, now)
+        if travels:
+            self._send(exchange, session, batch, now)
+            return
         exchange.carrier.answer(exchange, ())
         if batch is not None and batch.messages:
             self._lose(session, batch, now)
@@ -235,7 +198,7 @@ class Answers:
 
     def _send_goodbye(self, exchange: Exchange, session: Session, now: float) -> None:
         """Send a delayed reply whose session has ended, with the server's goodbye if it waits."""
-        self._write(exchange, session, None, now)
+        write_open_reply(exchange, session, None, now, self._state.hub)
         queue = session.queue
         # A session that leaves dead letters has nothing new except the server's goodbye.
         goodbye = queue.new if queue.count == len(queue.new) else ()
@@ -245,7 +208,7 @@ class Answers:
 
     def _send(self, exchange: Exchange, session: Session, batch: Batch | None, now: float) -> None:
         """Write the open reply, then send replies and messages."""
-        travels = self._write(exchange, session, batch, now)
+        travels = write_open_reply(exchange, session, batch, now, self._state.hub)
         if batch is None or not batch.messages:
             exchange.carrier.answer(exchange, ())
         elif not travels:
@@ -315,11 +278,7 @@ class Answers:
         if session.has_newest_only:
             drop_outdated(session, self._undelivered)
         is_limited = queue.window or queue.has_tried or queue.has_former or self._state.guard.held
-        return (
-            queue.count > 0
-            and not is_limited
-            and not 0 <= self._most_of_reply(session) < queue.count
-        )
+        return queue.count > 0 and not is_limited and not 0 <= most_of_reply(session) < queue.count
 
     def _batch_for(self, session: Session, now: float) -> Batch | None:
         """Hand over a batch, possibly an empty one, or return None if no reply is a batch now."""
@@ -331,7 +290,7 @@ class Answers:
             return None
         if session.has_newest_only:
             drop_outdated(session, self._undelivered)
-        limit = self._most_of_reply(session)
+        limit = most_of_reply(session)
         if not session.flows(now):
             limit = 0
         batch = self._hand_overs.hand_over(session, limit, now)
@@ -365,21 +324,6 @@ class Answers:
                 if wire is not message.wire:
                     message.wire = wire
                     message.frame = message.event_start = None
-
-    def _most_of_reply(self, session: Session) -> int:
-        """Return how many messages the next reply may carry. A negative number means all."""
-        asked = -1 if session.terms is None else session.terms.max_entries
-        if session.is_durable:
-            most = _MOST_DURABLE
-        elif session.cursors is not None:
-            most = _MOST_WITH_CURSORS
-        elif session.queue.count > len(session.queue.new):
-            most = _MOST_AGAIN
-        else:
-            return asked
-        if session.queue.count <= most:
-            return asked
-        return min(asked, most) if asked >= 0 else most
 
     def may_take(self, session: Session, now: float) -> bool:
         """Return whether anything may be handed over now. Durable queues wait for the store."""

@@ -1,0 +1,41 @@
+"""Writes the reply to a connect or a handshake, once its messages are handed over."""
+
+from holdfast.bayeux.extending.chain import run_outgoing
+from holdfast.bayeux.session import Exchange, Session
+from holdfast.bayeux.wire.codec import encode_reply
+from holdfast.delivery.messages.batch import Batch
+from holdfast.delivery.routing.hub import Hub
+
+
+def write_open_reply(
+    exchange: Exchange, session: Session, batch: Batch | None, now: float, hub: Hub[Session]
+) -> bool:
+    """Write the open reply. Returns whether the batch, if there is one, may travel with it."""
+    open_reply = exchange.open_reply
+    if open_reply is None or open_reply.is_written:
+        return True
+    open_reply.is_written = True
+    reply = open_reply.fields
+    if session.cursors is not None and not exchange.is_handshake:
+        undelivered = session.queue.ids() if session.queue.count else ()
+        session.cursors.add_to(reply, hub.complete_cursor(), undelivered)
+    may_travel = True
+    if session.extensions:
+        client_id, authorized_at = session.client_id, session.authorized_at
+        count = session.queue.count
+        passes = run_outgoing(session, reply, open_reply.asked, now, batch=batch)
+        # A hook may have changed what the session may get.
+        may_travel = (
+            passes
+            and session.client_id == client_id
+            and session.authorized_at == authorized_at
+            and session.reauthorization is None
+            and session.queue.count >= count
+            and not session.has_left
+            and session.flows(now)
+        )
+    if may_travel and exchange.is_handshake and batch is not None:
+        # cometd.js connects only after it has got them.
+        reply["x-messages"] = len(batch.messages)
+    exchange.replies[open_reply.place] = encode_reply(reply, session.extensions)
+    return may_travel
