@@ -204,7 +204,7 @@ def test_a_reader_during_the_first_ingest_is_told_that_there_are_no_tables_yet(
 
 
 def test_tables_of_another_version_are_neither_read_nor_extended(lake: Lake) -> None:
-    (lake.root / "events").mkdir(parents=True)
+    (lake.root / "events/batch=00000000").mkdir(parents=True)
     for version, words in (
         (None, "a much older holdfast: name another --lake"),
         ("2", "a much older holdfast: name another --lake"),
