@@ -143,7 +143,9 @@ class SalvagedRequest:
             if bayeux.state.is_turn_over():
                 return False
         messages, self._salvage.messages = self._salvage.messages, []
-        self._rest = _carry_out_all(bayeux, messages, self._exchange, self._size, now)
+        self._rest = _carry_out_all(
+            bayeux, messages, exchange=self._exchange, size=self._size, now=now
+        )
         return self._rest is None
 
 
@@ -160,11 +162,11 @@ def receive(
     if isinstance(found, Salvage):
         salvaged = SalvagedRequest(found, exchange, len(body))
         return None if not bayeux.state.is_turn_over() and salvaged.go_on(bayeux, now) else salvaged
-    return _carry_out_all(bayeux, found, exchange, len(body), now)
+    return _carry_out_all(bayeux, found, exchange=exchange, size=len(body), now=now)
 
 
 def _carry_out_all(
-    bayeux: Bayeux, messages: Sequence[Json], exchange: Exchange, size: int, now: float
+    bayeux: Bayeux, messages: Sequence[Json], *, exchange: Exchange, size: int, now: float
 ) -> RemainingMessages | None:
     if exchange.speaker.kind is _UNKNOWN:
         _check_speaker(bayeux, messages)
@@ -226,7 +228,7 @@ def _is_within_budget(
         return True
     for message in messages:
         reply = skeleton(message)
-        _refuse(bayeux, refused, exchange, message, reply)
+        _refuse(bayeux, refused, exchange=exchange, message=message, reply=reply)
         exchange.replies.append(encode_reply(reply))
     return False
 
@@ -303,11 +305,13 @@ def _handle(bayeux: Bayeux, message: Json, exchange: Exchange) -> bool:
         if message["channel"] == _HANDSHAKE:
             is_complete = _handshake(bayeux, message, exchange, reply)
         else:
-            is_complete = _carry_out(bayeux, channel, message, exchange, reply)
+            is_complete = _carry_out(
+                bayeux, channel, message=message, exchange=exchange, reply=reply
+            )
     except TurnOver:
         return False
     except Refused as refused:
-        _refuse(bayeux, refused, exchange, message, reply)
+        _refuse(bayeux, refused, exchange=exchange, message=message, reply=reply)
         is_complete = True
     except BaseException:
         # Operators' services and policies may fail or try to end the program. Other clients must
@@ -319,12 +323,14 @@ def _handle(bayeux: Bayeux, message: Json, exchange: Exchange) -> bool:
     exchange.has_passed = False
     if is_complete:
         place = len(exchange.replies)
-        exchange.replies.append(finish(message, exchange, reply, exchange.now, place))
+        exchange.replies.append(
+            finish(message, exchange, reply=reply, now=exchange.now, place=place)
+        )
     return True
 
 
 def _refuse(
-    bayeux: Bayeux, refused: Refused, exchange: Exchange, message: Json, reply: Json
+    bayeux: Bayeux, refused: Refused, *, exchange: Exchange, message: Json, reply: Json
 ) -> None:
     refused.fill(reply)
     bayeux.state.note_refused(message, refused.error)
@@ -348,7 +354,7 @@ def _handshake(bayeux: Bayeux, message: Json, exchange: Exchange, reply: Json) -
 
 
 def _carry_out(
-    bayeux: Bayeux, channel: Channel, message: Json, exchange: Exchange, reply: Json
+    bayeux: Bayeux, channel: Channel, *, message: Json, exchange: Exchange, reply: Json
 ) -> bool:
     """Return whether the reply is complete. The reply to a connect still waits for messages."""
     session = exchange.session
@@ -375,8 +381,10 @@ def _carry_out(
             _pass(bayeux, message, exchange, session)
         exchange.has_passed = True
     if channel.kind is not _META:
-        return bayeux.publish_handler.publish(exchange, session, channel, message, reply)
-    return _carry_out_meta(bayeux, exchange, session, message, reply)
+        return bayeux.publish_handler.publish(
+            exchange, session, channel=channel, message=message, reply=reply
+        )
+    return _carry_out_meta(bayeux, exchange, session=session, message=message, reply=reply)
 
 
 def _pass(bayeux: Bayeux, message: Json, exchange: Exchange, session: Session) -> None:
@@ -390,19 +398,19 @@ def _pass(bayeux: Bayeux, message: Json, exchange: Exchange, session: Session) -
 
 
 def _carry_out_meta(
-    bayeux: Bayeux, exchange: Exchange, session: Session, message: Json, reply: Json
+    bayeux: Bayeux, exchange: Exchange, *, session: Session, message: Json, reply: Json
 ) -> bool:
     """Return whether the reply is complete. A refused message has no effect."""
     # Handlers are never looked up by a name that a client chose.
     match message["channel"]:
         case "/meta/connect":
-            return connect(bayeux.life, exchange, session, message, reply)
+            return connect(bayeux.life, exchange, session=session, message=message, reply=reply)
         case "/meta/subscribe":
             return bayeux.subscribe_handler.subscribe(exchange, session, message, reply)
         case "/meta/unsubscribe":
             return bayeux.subscribe_handler.unsubscribe(exchange, session, message, reply)
         case "/meta/disconnect":
-            return disconnect(bayeux.life, exchange, session, message, reply)
+            return disconnect(bayeux.life, exchange, session=session, message=message, reply=reply)
         case _:
             raise Refused(ErrorReply.CHANNEL_CREATE_DENIED, BY_POLICY)
 

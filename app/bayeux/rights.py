@@ -191,19 +191,33 @@ class Rights:
     def check_presence(self, session: Session, channel: Channel, message: Json) -> None:
         """Refuse to list the members of a channel; a policy decides as for a subscribe to it."""
         if not session.identity.has_role:
-            self._check(Operation.PRESENCE, Operation.PRESENCE, session, channel, message)
+            self._check(
+                Operation.PRESENCE,
+                Operation.PRESENCE,
+                session=session,
+                channel=channel,
+                message=message,
+            )
 
     def check_publish(self, session: Session, channel: Channel, message: Json) -> None:
-        self._check(Operation.PUBLISH, Operation.PUBLISH, session, channel, message)
+        self._check(
+            Operation.PUBLISH, Operation.PUBLISH, session=session, channel=channel, message=message
+        )
 
     def check_subscribe(self, session: Session, channel: Channel, message: Json) -> None:
-        self._check(Operation.SUBSCRIBE, Operation.SUBSCRIBE, session, channel, message)
+        self._check(
+            Operation.SUBSCRIBE,
+            Operation.SUBSCRIBE,
+            session=session,
+            channel=channel,
+            message=message,
+        )
 
     def check_create(
         self, purpose: Operation, session: Session, channel: Channel, message: Json
     ) -> None:
         """Refuse a publish or a subscribe that creates the channel, or configures its topic."""
-        self._check(Operation.CREATE, purpose, session, channel, message)
+        self._check(Operation.CREATE, purpose, session=session, channel=channel, message=message)
 
     def check_rules(self, operation: Operation, session: Session, channel: Channel) -> None:
         """Refuse an operation that comes with a publish or a subscribe, unless the rules allow it.
@@ -219,12 +233,15 @@ class Rights:
 
     def check_erase(self, session: Session, channel: Channel, message: Json) -> None:
         """Refuse to erase topics without the right; a policy decides as for their creation."""
-        self._check(Operation.ERASE, Operation.ERASE, session, channel, message)
+        self._check(
+            Operation.ERASE, Operation.ERASE, session=session, channel=channel, message=message
+        )
 
     def _check(
         self,
         operation: Operation,
         purpose: Operation,
+        *,
         session: Session,
         channel: Channel,
         message: Json,

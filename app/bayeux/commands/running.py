@@ -88,7 +88,7 @@ class Commands:
                 if command.value:
                     self._life.resume(session, now, who=who)
                 elif command.value is not None and hold_of(session) is None:
-                    self._life.hold_back(session, "dispatcherActive=false", who, now)
+                    self._life.hold_back(session, "dispatcherActive=false", who=who, now=now)
                 return "true" if hold_of(session) is None else "false"
 
     def _of_topic(self, command: Command) -> str | None:

@@ -98,7 +98,7 @@ class Budgets:
 
     def spend_handshake(self, caller: Caller, now: float) -> None:
         """Charge a handshake. Raises `Refused`, like all methods below."""
-        self._spend(self.handshakes, caller.network, NOBODY, 1, now)
+        self._spend(self.handshakes, caller.network, subject=NOBODY, count=1, now=now)
 
     def spend_claim(self, session: Session, now: float) -> None:
         """Charge a handshake to its subject once that is known."""
@@ -108,22 +108,28 @@ class Budgets:
             raise self._refused(self.handshakes, network, subject, wait_s)
 
     def spend_publish(self, session: Session, now: float) -> None:
-        self._spend(self.publishes, session.caller.network, session.subject, 1, now)
+        self._spend(
+            self.publishes, session.caller.network, subject=session.subject, count=1, now=now
+        )
 
     def spend_answer(self, session: Session, items: int, now: float) -> None:
         """Charge the items that a subscribe or a call returns: ten cost as much as a request."""
         count = items // _PER_REQUEST
         if count:
-            self._spend(self.requests, session.caller.network, session.subject, count, now)
+            self._spend(
+                self.requests, session.caller.network, subject=session.subject, count=count, now=now
+            )
 
     def spend_letters(self, session: Session, verdicts: Sequence[Verdict], now: float) -> None:
         """Charge the dead letters that the verdicts may cause."""
         codes = [each.code for each in verdicts if not each.ok]
         count = len([each for each in codes if each is None or each.listed is not HOLDBACK])
         if count:
-            self._spend(self.letters, session.caller.network, session.subject, count, now)
+            self._spend(
+                self.letters, session.caller.network, subject=session.subject, count=count, now=now
+            )
 
-    def _spend(self, budget: Budget, network: str, subject: str, count: int, now: float) -> None:
+    def _spend(self, budget: Budget, network: str, *, subject: str, count: int, now: float) -> None:
         if network:
             wait_s = budget.spend(network, subject, now, count)
             if wait_s > 0.0:

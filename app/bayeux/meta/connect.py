@@ -19,7 +19,7 @@ _FEW: Final = 10
 
 
 def connect(
-    life: SessionLife, exchange: Exchange, session: Session, message: Json, reply: Json
+    life: SessionLife, exchange: Exchange, *, session: Session, message: Json, reply: Json
 ) -> bool:
     """Answer at once, or hold the exchange until there is something to send.
 
@@ -61,7 +61,9 @@ def connect(
     if state.is_stopping:
         reply["advice"] = life.farewell_advice(session)
     elif exchange.is_alone:
-        _hold_if_silent(life, exchange, session, reply, 0.0 if is_first else timeout_s)
+        _hold_if_silent(
+            life, exchange, session=session, reply=reply, timeout_s=0.0 if is_first else timeout_s
+        )
     return False
 
 
@@ -90,7 +92,7 @@ def _look_for_lost_reply(life: SessionLife, session: Session, now: float) -> Non
 
 
 def _hold_if_silent(
-    life: SessionLife, exchange: Exchange, session: Session, reply: Json, timeout_s: float
+    life: SessionLife, exchange: Exchange, *, session: Session, reply: Json, timeout_s: float
 ) -> None:
     """Hold the connect, after CometD's checks in its order: messages, a crowded browser."""
     now, pause_s, queue = exchange.now, 0.0, session.queue

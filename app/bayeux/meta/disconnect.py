@@ -56,7 +56,7 @@ def _disconnect_mode(asked: object) -> DisconnectMode:
 
 
 def disconnect(
-    life: SessionLife, exchange: Exchange, session: Session, message: Json, reply: Json
+    life: SessionLife, exchange: Exchange, *, session: Session, message: Json, reply: Json
 ) -> bool:
     """End the session. Waiting messages travel with this reply if possible.
 
@@ -65,9 +65,11 @@ def disconnect(
     """
     mode = disconnect_mode_of(message)
     if session.pending_publishes:
-        _disconnect_when_published(life, exchange, session, message, reply, mode)
+        _disconnect_when_published(
+            life, exchange, session=session, message=message, reply=reply, mode=mode
+        )
         return False
-    if not _disconnect(life, session, reply, mode, exchange.now):
+    if not _disconnect(life, session, reply=reply, mode=mode, now=exchange.now):
         return True
     life.state.when_kept(begin_pending(life.answers, message, exchange, reply))
     return False
@@ -76,6 +78,7 @@ def disconnect(
 def _disconnect_when_published(
     life: SessionLife,
     exchange: Exchange,
+    *,
     session: Session,
     message: Json,
     reply: Json,
@@ -90,7 +93,7 @@ def _disconnect_when_published(
         reply["successful"] = True
         # Another client may have taken it over in the meantime.
         if session.client_id == client_id and not session.has_left:
-            must_wait = _disconnect(life, session, reply, mode, now)
+            must_wait = _disconnect(life, session, reply=reply, mode=mode, now=now)
         else:
             must_wait = session.delayed_replies > 0
         if must_wait:
@@ -102,7 +105,7 @@ def _disconnect_when_published(
 
 
 def _disconnect(
-    life: SessionLife, session: Session, reply: Json, mode: DisconnectMode, now: float
+    life: SessionLife, session: Session, *, reply: Json, mode: DisconnectMode, now: float
 ) -> bool:
     """Disconnect the session. Returns whether the reply must wait for the store.
 

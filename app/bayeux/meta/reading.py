@@ -52,7 +52,7 @@ class ExtReader:
         if asked is None:
             return SILENT
         try:
-            return self._read_delivery(session, channel, message, asked, now)
+            return self._read_delivery(session, channel, message=message, asked=asked, now=now)
         except (Unreadable, QosInvalid) as invalid:
             raise _refused(invalid) from invalid
 
@@ -60,6 +60,7 @@ class ExtReader:
         self,
         session: Session,
         channel: Channel,
+        *,
         message: Json,
         asked: object,
         now: float,

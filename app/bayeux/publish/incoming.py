@@ -64,7 +64,7 @@ class PublishHandler:
         self.requests = requests
 
     def publish(
-        self, exchange: Exchange, session: Session, channel: Channel, message: Json, reply: Json
+        self, exchange: Exchange, session: Session, *, channel: Channel, message: Json, reply: Json
     ) -> bool:
         """Deliver the message. The reply only confirms that it was accepted.
 

@@ -65,7 +65,9 @@ class RequestHandler:
             raise Refused(ErrorReply.REPLY_DENIED, REPLY_TO)
         mode = _MODES[ext.get(MODE) or ReplyMode.FIRST.value]
         timeout_ms = whole(ext.get(TIMEOUT)) or self._state.options.reply_timeout_ms
-        request = self._request(session, channel, reply_to, now, mode, timeout_ms)
+        request = self._request(
+            session, channel, reply_to=reply_to, now=now, mode=mode, timeout_ms=timeout_ms
+        )
         request.address = own.address(reply_to, self._state.node.stamp())
         return request
 
@@ -75,7 +77,14 @@ class RequestHandler:
         """Return the request for a remote call, by its channel and id. Raises `Refused`."""
         own = session.reply_channel or self.give_channel(session)
         timeout_ms = self._state.options.reply_timeout_ms
-        request = self._request(session, channel, own.next_call(), now, ReplyMode.FIRST, timeout_ms)
+        request = self._request(
+            session,
+            channel,
+            reply_to=own.next_call(),
+            now=now,
+            mode=ReplyMode.FIRST,
+            timeout_ms=timeout_ms,
+        )
         request.address = f"{request.reply_to}/{self._state.node.stamp()}"
         request.call = call
         return request
@@ -84,6 +93,7 @@ class RequestHandler:
         self,
         session: Session,
         channel: Channel,
+        *,
         reply_to: str,
         now: float,
         mode: ReplyMode,
@@ -175,7 +185,7 @@ class RequestHandler:
         try:
             wire = self._wire(request, event, session)
             message = self._events.message(request, wire, session.name)
-            outcome = self._events.deliver(request, channel, message, step, done)
+            outcome = self._events.deliver(request, channel, message=message, step=step, done=done)
         except BaseException:
             # For example, the reply may be too large.
             self._requests.unanswered(request, session)

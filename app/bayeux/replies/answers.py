@@ -114,7 +114,7 @@ class Answers:
 
     def _answer_former(self, exchange: Exchange, session: Session, now: float) -> None:
         """Send replies to a client that lost or left its session. They carry no messages."""
-        write_open_reply(exchange, session, None, now, self._state.hub)
+        write_open_reply(exchange, session, batch=None, now=now, hub=self._state.hub)
         exchange.carrier.answer(exchange, ())
         if session.is_gone:
             self._undelivered.discard_rest(session, Reason.SESSION_ENDED)
@@ -137,7 +137,7 @@ class Answers:
         messages = self._as_of_now(session)
         has_hooks = bool(session.extensions)
         batch = Batch(0, 0, messages, now) if has_hooks or exchange.is_handshake else None
-        travels = write_open_reply(exchange, session, batch, now, self._state.hub)
+        travels = write_open_reply(exchange, session, batch=batch, now=now, hub=self._state.hub)
         # Messages that a hook delivered travel along.
         may_go = travels and (not has_hooks or session.is_plain)
         if may_go and exchange.carrier.answer(exchange, session.queue.new):
@@ -198,7 +198,7 @@ class Answers:
 
     def _send_goodbye(self, exchange: Exchange, session: Session, now: float) -> None:
         """Send a delayed reply whose session has ended, with the server's goodbye if it waits."""
-        write_open_reply(exchange, session, None, now, self._state.hub)
+        write_open_reply(exchange, session, batch=None, now=now, hub=self._state.hub)
         queue = session.queue
         # A session that leaves dead letters has nothing new except the server's goodbye.
         goodbye = queue.new if queue.count == len(queue.new) else ()
@@ -208,7 +208,7 @@ class Answers:
 
     def _send(self, exchange: Exchange, session: Session, batch: Batch | None, now: float) -> None:
         """Write the open reply, then send replies and messages."""
-        travels = write_open_reply(exchange, session, batch, now, self._state.hub)
+        travels = write_open_reply(exchange, session, batch=batch, now=now, hub=self._state.hub)
         if batch is None or not batch.messages:
             exchange.carrier.answer(exchange, ())
         elif not travels:

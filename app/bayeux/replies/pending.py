@@ -8,7 +8,7 @@ from holdfast.bayeux.state.server_state import ServerState
 from holdfast.bayeux.wire.codec import Json, encode_reply
 
 
-def finish(message: Json, exchange: Exchange, reply: Json, now: float, place: int) -> bytes:
+def finish(message: Json, exchange: Exchange, *, reply: Json, now: float, place: int) -> bytes:
     """Run the session's extensions on the reply, then encode it.
 
     The reply to a successful handshake stays open at its place: messages may travel with it.
@@ -32,7 +32,7 @@ def begin_pending(answers: Answers, message: Json, exchange: Exchange, reply: Js
         exchange.client_id = exchange.session.client_id
 
     def fulfil(now: float) -> None:
-        exchange.replies[place] = finish(message, exchange, reply, now, place)
+        exchange.replies[place] = finish(message, exchange, reply=reply, now=now, place=place)
         exchange.pending_replies -= 1
         if not exchange.pending_replies:
             answers.complete(exchange, now)

@@ -8,7 +8,7 @@ from holdfast.delivery.routing.hub import Hub
 
 
 def write_open_reply(
-    exchange: Exchange, session: Session, batch: Batch | None, now: float, hub: Hub[Session]
+    exchange: Exchange, session: Session, *, batch: Batch | None, now: float, hub: Hub[Session]
 ) -> bool:
     """Write the open reply. Returns whether the batch, if there is one, may travel with it."""
     open_reply = exchange.open_reply

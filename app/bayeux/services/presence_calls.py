@@ -53,11 +53,13 @@ class PresenceService:
         if not self._presence.is_visible(channel):
             raise CallInvalid(ILLEGAL, f"{channel.name} has no presence")
         limit, after = limit_of(given, least=0), _after(given)
-        shown = partial(self._shown, call.session, call.now, channel.name, after, limit)
+        shown = partial(
+            self._shown, call.session, call.now, name=channel.name, after=after, limit=limit
+        )
         call.answer(call.carry_out(shown))
 
     def _shown(
-        self, session: Session, now: float, name: str, after: int, limit: int
+        self, session: Session, now: float, *, name: str, after: int, limit: int
     ) -> Generator[None, None, dict[str, Any]]:
         answer: dict[str, Any] = {"channel": name, "count": self._presence.count(name)}
         if limit:

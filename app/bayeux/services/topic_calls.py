@@ -130,10 +130,11 @@ class TopicService:
         self._check_reading(call, pattern)
         self._rights.check_rules(Operation.HISTORY, call.session, pattern)
         count, limit, filter = _entries(given, 1), limit_of(given), _filter_of(given)
-        call.answer(call.carry_out(partial(self._got, call, pattern, count, limit, filter)))
+        got = partial(self._got, call, pattern, count=count, limit=limit, filter=filter)
+        call.answer(call.carry_out(got))
 
     def _got(
-        self, call: ServiceCall, pattern: Channel, count: int, limit: int, filter: Filter | None
+        self, call: ServiceCall, pattern: Channel, *, count: int, limit: int, filter: Filter | None
     ) -> Steps:
         now_ms = self._node.now_ms()
         search = HistorySearch(self._histories, pattern, count, limit, filter, now_ms=now_ms)

@@ -92,7 +92,7 @@ class DueSessions:
             and self._clock.is_silent_since(session, session.ends_at)
         ):
             self._ends.end_with_letters(
-                session, error_codes.NO_CONNECTION, "the session's timeout is over", now
+                session, error_codes.NO_CONNECTION, text="the session's timeout is over", now=now
             )
             return
         if session.hold_ends_at and session.hold_ends_at <= now:
@@ -117,7 +117,7 @@ class DueSessions:
             self._state.journal.dispatcher(session, dispatcher.state)
         if dispatcher.is_dead:
             self._ends.end_with_letters(
-                session, error_codes.DELIVERY_ENDED, "the last attempt failed", now
+                session, error_codes.DELIVERY_ENDED, text="the last attempt failed", now=now
             )
         elif dispatcher.flows(now):
             self._state.hub.flow_again(session)

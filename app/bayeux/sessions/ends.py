@@ -86,7 +86,7 @@ class SessionEnds:
             self._undelivered.discard_rest(session, Reason.SESSION_ENDED)
 
     def end_with_letters(
-        self, session: Session, code: ErrorCode, text: str, now: float, by: str = ""
+        self, session: Session, code: ErrorCode, *, text: str, now: float, by: str = ""
     ) -> None:
         """End the session and dead-letter its queue. `by` names who ended it, if known."""
         session.advance(SessionInput.STOP)

@@ -11,7 +11,7 @@ from holdfast.delivery.basics import error_codes
 def end(life: SessionLife, session: Session, who: str, now: float) -> None:
     """End the session; its queue becomes dead letters."""
     life.ends.end_with_letters(
-        session, error_codes.DELIVERY_ENDED, f"its session was ended by {who}", now, by=who
+        session, error_codes.DELIVERY_ENDED, text=f"its session was ended by {who}", now=now, by=who
     )
 
 

@@ -175,7 +175,7 @@ class SessionLife:
             self.clock.schedule(session)
 
     def hold_back(
-        self, session: Session, reason: str, who: str, now: float, until_ms: int | None = None
+        self, session: Session, reason: str, *, who: str, now: float, until_ms: int | None = None
     ) -> None:
         """Hold the queue back until it is resumed, or until `until_ms`."""
         dispatcher = self.failures.dispatcher(session, now)

@@ -99,7 +99,7 @@ class SessionSlots:
 
     def _evict(self, session: Session, now: float) -> None:
         self.evicted += 1
-        self._ends.end_with_letters(session, _USED_UP, _WHY, now)
+        self._ends.end_with_letters(session, _USED_UP, text=_WHY, now=now)
 
 
 def busy(state: ServerState) -> Refused:

@@ -107,7 +107,7 @@ def log_out(life: SessionLife, session: Session, now: float) -> None:
         leave(life, session, now, "handshake")
     else:
         life.ends.end_with_letters(
-            session, DELIVERY_ENDED, "its login has ended", now, by="the end of its login"
+            session, DELIVERY_ENDED, text="its login has ended", now=now, by="the end of its login"
         )
 
 

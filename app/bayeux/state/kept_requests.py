@@ -31,7 +31,13 @@ def reopen_all(state: ServerState, fields: Mapping[str, bytes], now: float) -> N
         try:
             requester = None if kept is None else requesters.get(orjson.loads(kept)["requester"])
             if kept is not None and requester is not None:
-                _reopen(state, requester, {**orjson.loads(kept), "address": address}, spoken, now)
+                _reopen(
+                    state,
+                    requester,
+                    kept={**orjson.loads(kept), "address": address},
+                    spoken=spoken,
+                    now=now,
+                )
                 continue
         except _UNREADABLE as error:
             state.log.error("request %s is unreadable and ends: %r", address, error)
@@ -42,7 +48,7 @@ def reopen_all(state: ServerState, fields: Mapping[str, bytes], now: float) -> N
 
 
 def _reopen(
-    state: ServerState, session: Session, kept: Json, spoken: Mapping[str, bytes], now: float
+    state: ServerState, session: Session, *, kept: Json, spoken: Mapping[str, bytes], now: float
 ) -> None:
     """Continue a request of the session. `spoken` is what responders said, by name."""
     deadline_ms, now_ms = kept["deadline_ms"], state.node.now_ms()

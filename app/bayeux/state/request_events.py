@@ -52,6 +52,7 @@ class RequestEvents:
         self,
         request: Request[Session],
         channel: Channel,
+        *,
         message: Message,
         step: RequestStep,
         done: Callable[[PersistOutcome], None] | None = None,
@@ -83,7 +84,9 @@ class RequestEvents:
             event |= call_fields(request.call, successful=False)
         self._installed.complete(event)
         channel = self._channels.named(request.reply_to)
-        outcome = self.deliver(request, channel, self.message(request, to_json(event), ""), step)
+        outcome = self.deliver(
+            request, channel, message=self.message(request, to_json(event), ""), step=step
+        )
         if outcome is not None:
             step.known(outcome)
 

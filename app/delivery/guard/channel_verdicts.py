@@ -155,7 +155,7 @@ class ChannelVerdicts:
                 self.broken -= 1
 
     def refuses(
-        self, person: str, publisher: str, message: int, now: float, now_ms: int, *, knew: bool
+        self, person: str, publisher: str, *, message: int, now: float, now_ms: int, knew: bool
     ) -> None:
         if now >= self._heard_until:
             # From now on, the guard records which receivers accept messages.

@@ -83,7 +83,9 @@ class Guard:
             return False
         self.watch(now)
         verdicts = self._verdicts_on(channel, now)
-        verdicts.refuses(person, message.sender, message.id, now, now_ms, knew=knew)
+        verdicts.refuses(
+            person, message.sender, message=message.id, now=now, now_ms=now_ms, knew=knew
+        )
         return len(self._held) < self._limits.channels and verdicts.is_suspicious(now)
 
     def hold_channel(

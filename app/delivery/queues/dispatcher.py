@@ -181,7 +181,7 @@ class Dispatcher:
         elif self.hold_record is not None:
             self._step(DispatcherInput.LOSS, now, WaitReason.CLIENT)
         else:
-            self._fail(DispatcherInput.LOSS, WaitReason.CLIENT, now)
+            self._fail(DispatcherInput.LOSS, WaitReason.CLIENT, now=now)
 
     def refused(self, now: float, delay_s: float | None = None, attempts: int = 1) -> None:
         """Record that the receiver refused a message or gave no verdict in time.
@@ -194,7 +194,9 @@ class Dispatcher:
             return
         least_s = least_pause_s(attempts, self.policy.delay_s)
         if self._awaited is None:
-            self._fail(DispatcherInput.REFUSAL, WaitReason.TIME, now, delay_s, least_s)
+            self._fail(
+                DispatcherInput.REFUSAL, WaitReason.TIME, now=now, delay_s=delay_s, least_s=least_s
+            )
         elif self._awaited is WaitReason.TIME and self.deadline is not None:
             # Refusals of entries handed over before the failure are part of the same failure.
             self.deadline = max(self.deadline, now + max(delay_s or 0.0, least_s))
@@ -204,7 +206,7 @@ class Dispatcher:
         if self.deadline is None or now < self.deadline:
             return
         if self._awaited in (WaitReason.CLIENT, WaitReason.CLIENT_AND_TIME):
-            self._fail(DispatcherInput.LOSS, WaitReason.CLIENT, now)
+            self._fail(DispatcherInput.LOSS, WaitReason.CLIENT, now=now)
         else:
             self._step(DispatcherInput.ATTEMPT, now)
 
@@ -248,6 +250,7 @@ class Dispatcher:
         self,
         seen: DispatcherInput,
         awaited: WaitReason,
+        *,
         now: float,
         delay_s: float | None = None,
         least_s: float = 0.0,

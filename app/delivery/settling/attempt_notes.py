@@ -16,7 +16,13 @@ class AttemptNotes:
         self._node = node
 
     def note_failure(
-        self, receiver: Receiver, entries: Iterable[Entry], now: float, code: ErrorCode, text: str
+        self,
+        receiver: Receiver,
+        entries: Iterable[Entry],
+        *,
+        now: float,
+        code: ErrorCode,
+        text: str,
     ) -> None:
         """Record that the last attempts to deliver these entries failed."""
         self.note(receiver, entries, now, code.text, code=code.text, text=text)

@@ -72,7 +72,7 @@ class Failures(Generic[R]):
                 entry = receiver.queue.find(verdict.seq)
                 if entry is not None and verdict.code is not None:
                     refusals.refused_any = True
-                    self._refused(receiver, entry, verdict.code, verdict, now)
+                    self._refused(receiver, entry, code=verdict.code, verdict=verdict, now=now)
                 if rest and is_turn_over():
                     return False
         finally:
@@ -82,7 +82,7 @@ class Failures(Generic[R]):
         return True
 
     def _refused(
-        self, receiver: R, entry: Entry, code: ErrorCode, verdict: Verdict, now: float
+        self, receiver: R, entry: Entry, *, code: ErrorCode, verdict: Verdict, now: float
     ) -> None:
         channel = entry.message.channel
         failure = Failure(code, verdict.text, verdict.delay_s, channel, entry.attempts)
@@ -129,9 +129,11 @@ class Failures(Generic[R]):
         if failure.code.listed is error_codes.DEAD_MESSAGE:
             receiver.acked += 1
         if entry is not None:
-            self._attempt_notes.note_failure(receiver, [entry], now, failure.code, failure.text)
-        self._apply_to_queue(receiver, reaction, failure, entry, now)
-        self._steer(receiver, dispatcher, reaction, failure, now)
+            self._attempt_notes.note_failure(
+                receiver, [entry], now=now, code=failure.code, text=failure.text
+            )
+        self._apply_to_queue(receiver, reaction, failure=failure, entry=entry, now=now)
+        self._steer(receiver, dispatcher, reaction=reaction, failure=failure, now=now)
         if reaction.ends_session:
             self._fail_session(receiver, failure.code)
         elif not receiver.is_live:
@@ -147,7 +149,7 @@ class Failures(Generic[R]):
         return receiver.dispatcher
 
     def _apply_to_queue(
-        self, receiver: R, reaction: Reaction, failure: Failure, entry: Entry | None, now: float
+        self, receiver: R, reaction: Reaction, *, failure: Failure, entry: Entry | None, now: float
     ) -> None:
         queue = receiver.queue
         if reaction.message is ForMessage.DEAD and entry is not None:
@@ -158,7 +160,7 @@ class Failures(Generic[R]):
         if reaction.rest is ForRest.DEAD:
             self._undelivered.dead_letter_all(receiver, failure.code, failure.text, now)
         elif reaction.rest is ForRest.STAYS:
-            self._return(receiver, reaction, failure, entry, now)
+            self._return(receiver, reaction, failure=failure, entry=entry, now=now)
 
     def _give_up(self, receiver: R, reaction: Reaction, failure: Failure, entry: Entry) -> None:
         """Requeue an entry that its receiver will not get, or dead-letter it."""
@@ -180,14 +182,14 @@ class Failures(Generic[R]):
             )
 
     def _return(
-        self, receiver: R, reaction: Reaction, failure: Failure, entry: Entry | None, now: float
+        self, receiver: R, reaction: Reaction, *, failure: Failure, entry: Entry | None, now: float
     ) -> None:
         """Return failed entries to the queue; without `entry`, everything in flight failed."""
         queue, code = receiver.queue, failure.code
         changed: Collection[Entry]
         if entry is None:
             changed = back = failed = queue.return_all()
-            self._attempt_notes.note_failure(receiver, back, now, code, failure.text)
+            self._attempt_notes.note_failure(receiver, back, now=now, code=code, text=failure.text)
         elif self._returned_from and self._returned_from <= entry.seq:
             changed, back, failed = [entry], [], [entry]
         else:
@@ -215,6 +217,7 @@ class Failures(Generic[R]):
         self,
         receiver: R,
         dispatcher: Dispatcher,
+        *,
         reaction: Reaction,
         failure: Failure,
         now: float,

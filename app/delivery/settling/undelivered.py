@@ -41,7 +41,9 @@ class Undelivered(Generic[R]):
         """Dead-letter the queue, except messages that have expired or can be requeued."""
         queue = receiver.queue
         self.expire_waiting(receiver)
-        self._attempt_notes.note_failure(receiver, queue.in_flight().values(), now, code, text)
+        self._attempt_notes.note_failure(
+            receiver, queue.in_flight().values(), now=now, code=code, text=text
+        )
         self.waiting_places.requeue_all(receiver)
         entries = queue.entries()
         queue.clear()

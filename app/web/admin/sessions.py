@@ -124,7 +124,7 @@ class SessionResource:
             session = self._find(key)
             if until is not None and until <= self._node.now_ms():
                 raise illegal("until: this time is in the past")
-            self._life.hold_back(session, reason, who, self._server.clock(), until)
+            self._life.hold_back(session, reason, who=who, now=self._server.clock(), until_ms=until)
         return await self._view(session)
 
     @route("DELETE", _SESSION + "/hold")

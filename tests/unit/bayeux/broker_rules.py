@@ -420,7 +420,7 @@ class BrokerRules(RuleBasedStateMachine):
         queue = queues[who % len(queues)]
         life, session = self.server.bayeux.life, self.session(queue)
         if what == "hold":
-            life.hold_back(session, "lunch", "ops", self.server.now)
+            life.hold_back(session, "lunch", who="ops", now=self.server.now)
             self.model.hold(queue)
         elif what == "clear":
             life.clear(session)

@@ -211,7 +211,11 @@ class Stage:
         if seconds is not None:
             until_ms = bayeux.state.node.now_ms() + round(seconds * 1000)
         bayeux.life.hold_back(
-            self.session(receiver), "maintenance", "operator", self.server.now, until_ms
+            self.session(receiver),
+            "maintenance",
+            who="operator",
+            now=self.server.now,
+            until_ms=until_ms,
         )
         self.model.hold(receiver, None if seconds is None else self.server.now + seconds)
         self.end_turn()

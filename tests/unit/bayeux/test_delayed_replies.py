@@ -283,7 +283,7 @@ def test_a_reply_that_waits_for_the_store_brings_nothing_once_its_session_is_hel
     publish(server, 1, 2)
     server.keeper.is_prompt = False
     asked = client.connect(ext={"ack": 1})
-    server.bayeux.life.hold_back(client.session, "lunch", "ops", server.now)
+    server.bayeux.life.hold_back(client.session, "lunch", who="ops", now=server.now)
     server.turn()
     assert (asked.data, asked.reply["successful"]) == ([], True)
     server.keeper.is_prompt = True

@@ -353,7 +353,7 @@ def test_many_dead_letters_are_published_in_order_over_several_turns() -> None:
     client = named(server)
     publish(server, *range(10))
     server.bayeux.life.ends.end_with_letters(
-        client.session, DELIVERY_ENDED, "its time is over", server.now
+        client.session, DELIVERY_ENDED, text="its time is over", now=server.now
     )
     server.keeper.turn()
     server.flush()

@@ -90,7 +90,7 @@ def test_an_expired_message_without_force_destroy_is_delivered_late() -> None:
 def test_an_expired_message_leaves_a_queue_that_is_held_back() -> None:
     server = server_of()
     client = named(server)
-    server.bayeux.life.hold_back(client.session, "maintenance", "operator", server.now)
+    server.bayeux.life.hold_back(client.session, "maintenance", who="operator", now=server.now)
     publish(server.connected(), 1)
     server.advance(1.2)
     assert left(server) == (0, 0)
@@ -160,7 +160,7 @@ def with_expired_in_flight(server: RestartableServer) -> Client:
 def test_an_expired_message_leaves_when_it_returns_to_a_queue_that_is_held_back() -> None:
     server = server_of()
     client = with_expired_in_flight(server)
-    server.bayeux.life.hold_back(client.session, "maintenance", "operator", server.now)
+    server.bayeux.life.hold_back(client.session, "maintenance", who="operator", now=server.now)
     assert connect(client, 1).data == []
     server.advance(0.2)
     assert left(server) == (0, 0)

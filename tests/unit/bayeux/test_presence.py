@@ -242,7 +242,7 @@ def test_watchers_are_told_of_members_that_are_held_back_and_resumed() -> None:
     joe = named(here, "joe/1")
     joe.subscribe(ROOM)
     watching = watcher(here)
-    here.bayeux.life.hold_back(joe.session, "a break", "operator", here.now)
+    here.bayeux.life.hold_back(joe.session, "a break", who="operator", now=here.now)
     assert states(heard(watching)) == [("client/joe/1", "held")]
     assert ask(watching, {"channel": ROOM})["members"][0]["state"] == "held"
     here.bayeux.life.resume(joe.session, here.now)
@@ -275,7 +275,7 @@ def test_a_join_and_a_change_of_state_in_one_turn_are_told_as_a_join() -> None:
     watching = watcher(here)
     joe = named(here, "joe/1")
     joe.subscribe(ROOM)
-    here.bayeux.life.hold_back(joe.session, "a break", "operator", here.now)
+    here.bayeux.life.hold_back(joe.session, "a break", who="operator", now=here.now)
     (event,) = heard(watching)
     assert [each["state"] for each in event["joined"]] == ["held"]
     assert event["changed"] == []

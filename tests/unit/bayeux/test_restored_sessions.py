@@ -32,7 +32,9 @@ def test_a_queue_hold_with_an_end_ends_on_time_after_a_restart() -> None:
     client = named(server)
     publish(server, 1)
     until_ms = server.bayeux.state.node.now_ms() + 2000
-    server.bayeux.life.hold_back(client.session, "lunch", "operator", server.now, until_ms)
+    server.bayeux.life.hold_back(
+        client.session, "lunch", who="operator", now=server.now, until_ms=until_ms
+    )
     server = server.reborn()
     client = again(client, server)
     server.advance(1.5)
@@ -45,7 +47,9 @@ def test_a_queue_hold_whose_end_passed_before_a_restart_ends_at_once() -> None:
     server = RestartableServer()
     client = named(server)
     until_ms = server.bayeux.state.node.now_ms() + 2000
-    server.bayeux.life.hold_back(client.session, "lunch", "operator", server.now, until_ms)
+    server.bayeux.life.hold_back(
+        client.session, "lunch", who="operator", now=server.now, until_ms=until_ms
+    )
     server.now += 60.0
     server = server.reborn()
     server.advance(0.2)
@@ -60,7 +64,7 @@ def test_a_queue_hold_of_a_session_without_terms_survives_a_restart() -> None:
     connect(client, 0)
     client.subscribe("/a")
     server.turn()
-    server.bayeux.life.hold_back(client.session, "maintenance", "operator", server.now)
+    server.bayeux.life.hold_back(client.session, "maintenance", who="operator", now=server.now)
     publish(server, 1)
     server = server.reborn()
     client = again(client, server)

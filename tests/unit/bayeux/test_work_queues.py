@@ -238,14 +238,14 @@ def test_a_receiver_that_holds_itself_back_leaves_its_work_to_others(code: str) 
 def test_a_receiver_that_an_operator_holds_back_gets_no_work_until_it_is_resumed() -> None:
     server = working()
     ann = worker(server, session="ann/1")
-    server.bayeux.life.hold_back(ann.session, "repairs", "root", server.now)
+    server.bayeux.life.hold_back(ann.session, "repairs", who="root", now=server.now)
     put(server, 1)
     assert waiting(server) == [1]
     server.bayeux.life.resume(ann.session, server.now)
     server.turn()
     assert fetch(ann).data == [1]
     put(server, 2)
-    server.bayeux.life.hold_back(ann.session, "repairs", "root", server.now)
+    server.bayeux.life.hold_back(ann.session, "repairs", who="root", now=server.now)
     server.turn()
     assert waiting(server) == [2]
 
@@ -400,7 +400,7 @@ def test_a_refused_message_is_dead_lettered_when_its_last_receiver_takes_no_more
     if how == "unsubscribes":
         joe.unsubscribe(JOBS)
     else:
-        server.bayeux.life.hold_back(joe.session, "", "operator", server.now)
+        server.bayeux.life.hold_back(joe.session, "", who="operator", now=server.now)
     server.turn()
     assert letters(server) == [event["data"]]
     assert server.balances()

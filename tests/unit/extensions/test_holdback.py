@@ -60,7 +60,9 @@ def test_a_queue_hold_can_end_at_a_set_time() -> None:
     server = server_of()
     client = receiver(server)
     until_ms = server.bayeux.state.node.now_ms() + 2000
-    server.bayeux.life.hold_back(client.session, "lunch", "operator", server.now, until_ms)
+    server.bayeux.life.hold_back(
+        client.session, "lunch", who="operator", now=server.now, until_ms=until_ms
+    )
     publish(server, 1)
     asked = client.connect(ext={"ack": client.session.queue.batch})
     server.advance(1.9)
@@ -73,7 +75,7 @@ def test_a_plain_receiver_can_be_held_back_by_an_operator() -> None:
     server = server_of()
     client = server.connected()
     client.subscribe("/a")
-    server.bayeux.life.hold_back(client.session, "maintenance", "operator", server.now)
+    server.bayeux.life.hold_back(client.session, "maintenance", who="operator", now=server.now)
     asked = client.connect()
     publish(server, 1)
     server.turn()

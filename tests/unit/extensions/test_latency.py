@@ -27,7 +27,7 @@ def test_waiting_for_a_queue_that_is_held_back_does_not_count_as_latency() -> No
     server, watch = watched()
     client = receiver(server)
     waiting = wait(client)
-    server.bayeux.life.hold_back(client.session, "until noon", "ann", server.now)
+    server.bayeux.life.hold_back(client.session, "until noon", who="ann", now=server.now)
     for number in range(20):
         publish(server, number)
         server.advance(1.0)

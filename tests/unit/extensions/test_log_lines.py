@@ -42,7 +42,7 @@ def test_a_holdback_its_end_and_the_hold_of_an_operator_are_logged(
     (event,) = connect(client).events
     connect(client, no(event, HOLDBACK))
     server.bayeux.life.resume(client.session, server.now)
-    server.bayeux.life.hold_back(client.session, "secret", "operator/ann", server.now)
+    server.bayeux.life.hold_back(client.session, "secret", who="operator/ann", now=server.now)
     assert caplog.messages == [
         "session joe/1 is held back by itself",
         "session joe/1 is resumed by operator",

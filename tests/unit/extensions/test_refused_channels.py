@@ -168,7 +168,7 @@ def test_holdbacks_of_all_receivers_do_not_hold_their_channel() -> None:
 def test_receivers_that_are_held_back_away_or_lost_do_not_count_for_a_channel() -> None:
     server = server_of()
     held, left, gone = (receiver(server, session=f"eve{n}/1") for n in range(3))
-    server.bayeux.life.hold_back(held.session, "for a while", "operator", server.now)
+    server.bayeux.life.hold_back(held.session, "for a while", who="operator", now=server.now)
     left.send({"channel": "/meta/disconnect"})
     server.turn()
     bad = [receiver(server) for _ in range(3)]

@@ -54,7 +54,9 @@ def test_the_journal_records_who_held_a_queue_back_and_how_the_hold_ended() -> N
     bayeux = scene.server.bayeux
     bayeux.life.resume(client.session, scene.server.now)
     now_ms = bayeux.state.node.now_ms()
-    bayeux.life.hold_back(client.session, "lunch", "ops", scene.server.now, until_ms=now_ms + 1000)
+    bayeux.life.hold_back(
+        client.session, "lunch", who="ops", now=scene.server.now, until_ms=now_ms + 1000
+    )
     scene.server.advance(2.0)
     asleep = scene.server.client(
         ext={"ack": True, "delivery": {"session": "ann/1", "dispatcherActive": False}}

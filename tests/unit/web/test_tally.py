@@ -56,7 +56,7 @@ class Shop:
                 client.connect(advice={"timeout": 0}, ext={"delivery": {"verdicts": verdicts}})
             case "hold":
                 life = self.server.bayeux.life
-                life.hold_back(client.session, "", "operator", self.server.now)
+                life.hold_back(client.session, "", who="operator", now=self.server.now)
             case "wait":
                 self.server.advance(float(number % 12))
             case _:

@@ -85,7 +85,7 @@ def test_the_log_names_the_operator_who_resumes_a_session_by_a_command(
 def test_the_first_operator_who_holds_a_session_back_stays_on_record() -> None:
     server = server_of()
     session = receiver(server).session
-    server.bayeux.life.hold_back(session, "disk full", "ann", server.now)
+    server.bayeux.life.hold_back(session, "disk full", who="ann", now=server.now)
     ask(server, "client/joe/1/?dispatcherActive=false")
     hold = hold_of(session)
     assert hold is not None

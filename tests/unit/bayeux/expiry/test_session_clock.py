@@ -23,7 +23,9 @@ def test_a_queue_hold_without_an_end_replaces_one_with_an_end() -> None:
     publish(server, 1)
     (seq,) = seqs(connect(client, 1))
     until_ms = server.bayeux.state.node.now_ms() + 1000
-    server.bayeux.life.hold_back(client.session, "lunch", "operator", server.now, until_ms)
+    server.bayeux.life.hold_back(
+        client.session, "lunch", who="operator", now=server.now, until_ms=until_ms
+    )
     connect(client, 1, no(seq, message="disk full"))
     server.advance(3.0)
     dispatcher = client.session.dispatcher
@@ -36,10 +38,12 @@ def test_the_end_of_a_resumed_queue_hold_does_not_end_a_later_one() -> None:
     server = RestartableServer()
     client = named(server)
     until_ms = server.bayeux.state.node.now_ms() + 1000
-    server.bayeux.life.hold_back(client.session, "lunch", "operator", server.now, until_ms)
+    server.bayeux.life.hold_back(
+        client.session, "lunch", who="operator", now=server.now, until_ms=until_ms
+    )
     server.bayeux.life.resume(client.session, server.now)
     assert client.session.hold_ends_at == 0.0
-    server.bayeux.life.hold_back(client.session, "maintenance", "operator", server.now)
+    server.bayeux.life.hold_back(client.session, "maintenance", who="operator", now=server.now)
     server.advance(3.0)
     assert not client.session.flows(server.now)
 
@@ -48,7 +52,9 @@ def test_a_queue_hold_ends_by_the_wall_clock_though_the_process_was_asleep() -> 
     server = RestartableServer()
     client = named(server)
     until_ms = server.bayeux.state.node.now_ms() + 60_000
-    server.bayeux.life.hold_back(client.session, "lunch", "operator", server.now, until_ms)
+    server.bayeux.life.hold_back(
+        client.session, "lunch", who="operator", now=server.now, until_ms=until_ms
+    )
     publish(server, 1)
     asked = client.connect(ext={"ack": 1})
     server.advance(1.0)
@@ -63,7 +69,9 @@ def test_a_queue_hold_whose_end_is_past_ends_at_once() -> None:
     client = named(server)
     publish(server, 1)
     asked = client.connect(ext={"ack": 1})
-    server.bayeux.life.hold_back(client.session, "lunch", "operator", server.now, 1)
+    server.bayeux.life.hold_back(
+        client.session, "lunch", who="operator", now=server.now, until_ms=1
+    )
     server.advance(0.2)
     assert asked.data == [1]
 
@@ -110,7 +118,7 @@ def test_a_held_back_session_without_contact_fails_only_after_its_session_timeou
     connect(client, 0)
     client.subscribe("/a")
     server.turn()
-    server.bayeux.life.hold_back(client.session, "maintenance", "operator", server.now)
+    server.bayeux.life.hold_back(client.session, "maintenance", who="operator", now=server.now)
     publish(server, 1)
     server.advance(60.0)
     assert not client.session.is_gone
@@ -122,7 +130,7 @@ def test_a_held_back_session_without_contact_fails_only_after_its_session_timeou
 def test_a_session_that_is_resumed_without_contact_gives_its_client_a_moment_to_return() -> None:
     server = RestartableServer()
     client = named(server, retries=0)
-    server.bayeux.life.hold_back(client.session, "maintenance", "operator", server.now)
+    server.bayeux.life.hold_back(client.session, "maintenance", who="operator", now=server.now)
     server.advance(15.0)
     server.bayeux.life.resume(client.session, server.now)
     assert client.session.dispatcher is not None
@@ -152,7 +160,7 @@ def test_a_held_back_session_without_terms_ends_after_a_day_without_contact() ->
     publish(server, 1)
     state = server.bayeux.state
     seen_ms = state.node.now_ms()
-    server.bayeux.life.hold_back(client.session, "maintenance", "operator", server.now)
+    server.bayeux.life.hold_back(client.session, "maintenance", who="operator", now=server.now)
     server.advance(11.0)
     assert client.session.dispatcher is not None
     assert client.session.dispatcher.state is Contact.POLLING
@@ -174,7 +182,7 @@ def test_a_held_back_session_without_terms_goes_on_if_its_client_returns_within_
     client.connect()
     client.subscribe("/a")
     publish(server, 1)
-    server.bayeux.life.hold_back(client.session, "maintenance", "operator", server.now)
+    server.bayeux.life.hold_back(client.session, "maintenance", who="operator", now=server.now)
     server.advance(11.0)
     server.now += 12 * 3600
     connect(client, 0)

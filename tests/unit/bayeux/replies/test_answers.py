@@ -43,7 +43,7 @@ def test_the_ack_of_a_batch_without_a_lost_message_does_not_settle_it() -> None:
     server = RestartableServer()
     client = named(server)
     known = lose_one(server, client)
-    server.bayeux.life.hold_back(client.session, "maintenance", "operator", server.now)
+    server.bayeux.life.hold_back(client.session, "maintenance", who="operator", now=server.now)
     known = batch(connect(client, known))
     server.bayeux.life.resume(client.session, server.now)
     connect(client, known, wire=cut())

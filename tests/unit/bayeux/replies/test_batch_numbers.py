@@ -186,7 +186,7 @@ class Numbers(RuleBasedStateMachine):
         """An operator holds the queue back, or lets it flow."""
         life, session, now = self.server.bayeux.life, self.client.session, self.server.now
         if is_held:
-            life.hold_back(session, "lunch", "ops", now)
+            life.hold_back(session, "lunch", who="ops", now=now)
         else:
             life.resume(session, now)
         self.listen()

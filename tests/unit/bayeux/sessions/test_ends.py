@@ -235,7 +235,7 @@ class Town:
                 delivery = {"end": word != "leave", "discard": word == "discard"}
                 client.send({"channel": "/meta/disconnect", "ext": {"delivery": delivery}})
             case "hold" if session is not None and not session.is_gone:
-                life.hold_back(session, "lunch", "ann", now)
+                life.hold_back(session, "lunch", who="ann", now=now)
             case "resume" if session is not None and not session.is_gone:
                 life.resume(session, now)
             case "end by operator" if session is not None and not session.is_gone:

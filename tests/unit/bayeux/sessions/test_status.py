@@ -116,7 +116,7 @@ def test_a_session_without_a_dispatcher_has_been_alive_since_it_began() -> None:
     server.advance(5.0)
     began = created_ms(client.session)
     assert since(server, client, ALIVE) == began
-    server.bayeux.life.hold_back(client.session, "disk full", "ann", server.now)
+    server.bayeux.life.hold_back(client.session, "disk full", who="ann", now=server.now)
     server.advance(1.0)
     assert since(server, client, ALIVE) == began
     assert since(server, client, POLLING) is None

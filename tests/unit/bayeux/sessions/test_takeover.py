@@ -65,7 +65,7 @@ def test_batches_of_the_old_client_do_not_count_for_the_new_one() -> None:
         ack = batch(connect(old, ack))
     publish(server, 9)
     connect(old, ack)
-    server.bayeux.life.hold_back(old.session, "maintenance", "operator", server.now)
+    server.bayeux.life.hold_back(old.session, "maintenance", who="operator", now=server.now)
     connect(old, ack)
     new = newcomer(server, dispatcherActive=True)
     answer = connect(new, 0)
