@@ -147,16 +147,21 @@ def _life(
     """Create the parts that settle entries, then the parts that end sessions."""
     unconnected = UnconnectedSessions()
     clock = SessionClock(
-        state.options, state.sessions, unconnected, state.presence, state.node, unread_since
+        state.options,
+        state.sessions,
+        unconnected=unconnected,
+        presence=state.presence,
+        node=state.node,
+        unread_since=unread_since,
     )
     channel_holds = ChannelHolds(
         state.guard,
         state.hub,
-        state.channels,
-        state.node,
-        state.journal,
-        state.notices,
-        state.system_events,
+        channels=state.channels,
+        node=state.node,
+        journal=state.journal,
+        notices=state.notices,
+        events=state.system_events,
     )
     owner = SessionOwner(state, clock, channel_holds, random)
     parts = _parts(state, owner)
@@ -164,11 +169,29 @@ def _life(
     hand_overs: HandOvers[Session] = HandOvers(parts, undelivered)
     settlement: Settlement[Session] = Settlement(parts)
     message_expiry = MessageExpiry(undelivered, state.histories, state.node, state.log_fault)
-    answers = Answers(state, clock, settlement, hand_overs, undelivered, message_expiry)
-    login_events = LoginEvents(
-        state.channels, state.routes, state.node, state.backlog, state.system_events
+    answers = Answers(
+        state,
+        clock,
+        settlement=settlement,
+        hand_overs=hand_overs,
+        undelivered=undelivered,
+        message_expiry=message_expiry,
     )
-    ends = SessionEnds(state, answers, undelivered, message_expiry, unconnected, login_events)
+    login_events = LoginEvents(
+        state.channels,
+        state.routes,
+        node=state.node,
+        backlog=state.backlog,
+        events=state.system_events,
+    )
+    ends = SessionEnds(
+        state,
+        answers,
+        undelivered=undelivered,
+        message_expiry=message_expiry,
+        unconnected=unconnected,
+        login_events=login_events,
+    )
     return SessionLife(
         state,
         unconnected=unconnected,
@@ -192,13 +215,13 @@ def _parts(state: ServerState, owner: SessionOwner) -> DeliveryParts[Session]:
     return DeliveryParts(
         owner,
         state.store,
-        state.journal,
-        state.ledger,
-        state.node,
-        state.guard,
-        state.notices,
-        AttemptNotes(state.node),
-        state.waiting_places,
+        journal=state.journal,
+        ledger=state.ledger,
+        node=state.node,
+        guard=state.guard,
+        notices=state.notices,
+        attempt_notes=AttemptNotes(state.node),
+        waiting_places=state.waiting_places,
     )
 
 
@@ -228,7 +251,14 @@ def _server(state: ServerState, life: SessionLife) -> Bayeux:
         state,
         life,
         slots=slots,
-        claims=Claims(state.options, state.sessions, state.rights, state.quotas, life.ends, slots),
+        claims=Claims(
+            state.options,
+            state.sessions,
+            rights=state.rights,
+            quotas=state.quotas,
+            ends=life.ends,
+            slots=slots,
+        ),
         identities=Identities(state.options, state.sessions, state.rights, life.owner),
         publishing=publishing,
         requests=requests,
@@ -237,10 +267,10 @@ def _server(state: ServerState, life: SessionLife) -> Bayeux:
         verdicts=VerdictHandler(
             life.settlement,
             life.failures,
-            state.hub,
-            state.options,
-            state.budgets,
-            state.is_turn_over,
+            hub=state.hub,
+            options=state.options,
+            budgets=state.budgets,
+            is_turn_over=state.is_turn_over,
         ),
         ext_reader=ExtReader(state.options, state.installed, state.budgets),
     )

@@ -346,7 +346,14 @@ def _handshake(bayeux: Bayeux, message: Json, exchange: Exchange, reply: Json) -
     # Before the shared capacity, which one caller must not use up.
     bayeux.state.budgets.spend_handshake(exchange.speaker.caller, exchange.now)
     check_capacity(bayeux.state, bayeux.slots, message, exchange.now)
-    handshake = Handshake(bayeux.life, bayeux.slots, bayeux.claims, exchange, message, reply)
+    handshake = Handshake(
+        bayeux.life,
+        bayeux.slots,
+        claims=bayeux.claims,
+        exchange=exchange,
+        message=message,
+        reply=reply,
+    )
     if handshake.start(exchange.now):
         return True
     handshake.fulfil = begin_pending(bayeux.life.answers, message, exchange, reply)

@@ -78,7 +78,14 @@ def make_administration(
         store,
         letters.search,
         reader,
-        receivers=Replaying(state.hub, state.sessions, state.work, node, state.notices, clock),
+        receivers=Replaying(
+            state.hub,
+            state.sessions,
+            work=state.work,
+            node=node,
+            notices=state.notices,
+            clock=clock,
+        ),
         audit=audit,
         new_id=lambda: f"{node.stamp():019d}",
     )

@@ -1,5 +1,6 @@
 """Where modules are and what they are called: a reader finds a line by its room."""
 
+import ast
 import re
 import tomllib
 from collections import defaultdict
@@ -12,6 +13,8 @@ from tests.pages import ROOT
 
 APP = ROOT / "app"
 MOST_LINES = 450
+# With as many parameters, all after the second must be named.
+MOST_POSITIONAL = 5
 # Longer modules, and why.
 LONG: dict[str, str] = {}
 # Modules that repeat the name of their room, and why.
@@ -62,6 +65,24 @@ def test_no_module_has_more_lines_than_a_reader_keeps_in_mind() -> None:
     lines = {each: len((APP / each).read_text("utf-8").splitlines()) for each in modules()}
     assert len(lines) > 300
     assert {each: count for each, count in lines.items() if count > MOST_LINES}.keys() <= {*LONG}
+
+
+def positional(function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[str]:
+    """The parameters that a call may give without a name."""
+    given = [each.arg for each in (*function.args.posonlyargs, *function.args.args)]
+    return given[1:] if given[:1] in (["self"], ["cls"]) else given
+
+
+def test_calls_in_the_core_name_their_arguments_where_there_are_many() -> None:
+    found = [
+        f"{path.relative_to(APP)}: {each.name}"
+        for package in ("bayeux", "delivery")
+        for path in (APP / package).rglob("*.py")
+        for each in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef)
+        if len(positional(each)) >= MOST_POSITIONAL
+    ]
+    assert found == []
 
 
 def test_no_module_repeats_the_name_of_its_room() -> None:

@@ -29,6 +29,7 @@ class SessionClock:
         self,
         options: Options,
         sessions: Sessions,
+        *,
         unconnected: UnconnectedSessions,
         presence: Presence[Session],
         node: Node,

@@ -29,6 +29,7 @@ class Quotas:
         self,
         options: Options,
         usages: Usages,
+        *,
         node: Node,
         admission: Admission,
         notices: Notices,

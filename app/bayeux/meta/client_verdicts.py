@@ -30,6 +30,7 @@ class VerdictHandler:
         self,
         settlement: Settlement[Session],
         failures: Failures[Session],
+        *,
         hub: Hub[Session],
         options: Options,
         budgets: Budgets,

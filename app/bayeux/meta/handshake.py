@@ -29,6 +29,7 @@ class Handshake:
         self,
         life: SessionLife,
         slots: SessionSlots,
+        *,
         claims: Claims,
         exchange: Exchange,
         message: Json,

@@ -76,7 +76,9 @@ class PublishHandler:
         if "data" not in message:
             raise Refused(ErrorReply.DATA_MISSING)
         if channel.is_reserved:
-            return _ClientPublish(self, exchange, session, channel, message, reply).answer()
+            return _ClientPublish(
+                self, exchange, session=session, channel=channel, message=message, reply=reply
+            ).answer()
         if not state.rights.are_open:
             state.rights.check_publish(session, channel, message)
         ext = message.get("ext")
@@ -84,12 +86,22 @@ class PublishHandler:
         if channel.name == PTP:
             message, qos = _addressed(message, qos)
         elif channel.kind is Kind.SERVICE:
-            return _ClientPublish(self, exchange, session, channel, message, reply).serve()
+            return _ClientPublish(
+                self, exchange, session=session, channel=channel, message=message, reply=reply
+            ).serve()
         self._check(session, channel, message, qos)
         if qos is not None or state.hub.may_wait or _asks(message):
             if qos is not None and qos.generates_channel:
                 channel = self._generated(session, qos)
-            publish = _ClientPublish(self, exchange, session, channel, message, reply, qos)
+            publish = _ClientPublish(
+                self,
+                exchange,
+                session=session,
+                channel=channel,
+                message=message,
+                reply=reply,
+                qos=qos,
+            )
             return publish.broadcast()
         event = self.event(channel, message)
         simple = EventPublish(channel, event, exchange.now, sender=session)
@@ -191,6 +203,7 @@ class _ClientPublish:
         self,
         handler: PublishHandler,
         exchange: Exchange,
+        *,
         session: Session,
         channel: Channel,
         message: Json,
@@ -246,10 +259,10 @@ class _ClientPublish:
         call = ServiceCall(
             deliver,
             state.is_turn_over,
-            self._exchange,
-            self._session,
-            channel.name,
-            self._message,
+            exchange=self._exchange,
+            session=self._session,
+            channel=channel.name,
+            message=self._message,
         )
         outcome = service(call)
         if outcome is not None:

@@ -34,7 +34,11 @@ class Publishing:
         self._state = state
         self._ptp = ptp
         self._topics = TopicPublishing(
-            state.topics, state.hub, state.node, state.quotas, state.keep_history
+            state.topics,
+            state.hub,
+            node=state.node,
+            quotas=state.quotas,
+            keep_history=state.keep_history,
         )
 
     def broadcast(self, publish: EventPublish) -> PersistOutcome | None:

@@ -103,10 +103,10 @@ class RequestHandler:
         return Request(
             self._requests,
             session,
-            channel.name,
-            reply_to,
-            mode,
-            timeout_ms,
+            channel=channel.name,
+            reply_to=reply_to,
+            mode=mode,
+            timeout_ms=timeout_ms,
             now=now,
             now_ms=self._state.node.now_ms(),
         )

@@ -33,6 +33,7 @@ class TopicPublishing:
         self,
         topics: Topics,
         hub: Hub[Session],
+        *,
         node: Node,
         quotas: Quotas,
         keep_history: Callable[[], None],

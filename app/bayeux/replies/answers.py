@@ -33,6 +33,7 @@ class Answers:
         self,
         state: ServerState,
         clock: SessionClock,
+        *,
         settlement: Settlement[Session],
         hand_overs: HandOvers[Session],
         undelivered: Undelivered[Session],
@@ -136,7 +137,11 @@ class Answers:
         """
         messages = self._as_of_now(session)
         has_hooks = bool(session.extensions)
-        batch = Batch(0, 0, messages, now) if has_hooks or exchange.is_handshake else None
+        batch = (
+            Batch(0, 0, messages=messages, handed_at=now)
+            if has_hooks or exchange.is_handshake
+            else None
+        )
         travels = write_open_reply(exchange, session, batch=batch, now=now, hub=self._state.hub)
         # Messages that a hook delivered travel along.
         may_go = travels and (not has_hooks or session.is_plain)

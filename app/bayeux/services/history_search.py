@@ -22,10 +22,10 @@ class HistorySearch:
         self,
         histories: Histories,
         pattern: Channel,
+        *,
         count: int,
         limit: int,
         filter: Filter | None,
-        *,
         now_ms: int,
     ) -> None:
         self._filter = filter

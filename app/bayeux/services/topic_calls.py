@@ -137,7 +137,9 @@ class TopicService:
         self, call: ServiceCall, pattern: Channel, *, count: int, limit: int, filter: Filter | None
     ) -> Steps:
         now_ms = self._node.now_ms()
-        search = HistorySearch(self._histories, pattern, count, limit, filter, now_ms=now_ms)
+        search = HistorySearch(
+            self._histories, pattern, count=count, limit=limit, filter=filter, now_ms=now_ms
+        )
         self._charge(call, search.asked)
         looked, between = 0, FEW if filter is None else 1
         while search.go_on(call.now):

@@ -23,6 +23,7 @@ class ChannelHolds:
         self,
         guard: Guard,
         hub: Hub[Session],
+        *,
         channels: Channels,
         node: Node,
         journal: DeliveryJournal,

@@ -23,6 +23,7 @@ class Claims:
         self,
         options: Options,
         sessions: Sessions,
+        *,
         rights: Rights,
         quotas: Quotas,
         ends: SessionEnds,

@@ -35,6 +35,7 @@ class SessionEnds:
         self,
         state: ServerState,
         answers: Answers,
+        *,
         undelivered: Undelivered[Session],
         message_expiry: MessageExpiry,
         unconnected: UnconnectedSessions,

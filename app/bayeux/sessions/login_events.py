@@ -21,6 +21,7 @@ class LoginEvents:
         self,
         channels: Channels,
         routes: Routes[Session],
+        *,
         node: Node,
         backlog: Backlog,
         events: SystemEvents,

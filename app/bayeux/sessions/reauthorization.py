@@ -45,7 +45,13 @@ class Reauthorizations:
                 self._begin(session, ())
 
     def _begin(self, session: Session, patterns: Collection[str]) -> None:
-        review = Reauthorization(self._state, self._owner, self._undelivered, session, patterns)
+        review = Reauthorization(
+            self._state,
+            self._owner,
+            undelivered=self._undelivered,
+            session=session,
+            patterns=patterns,
+        )
         session.reauthorization = review
         self._state.backlog.add(review.go_on)
 
@@ -69,6 +75,7 @@ class Reauthorization(RightsReview):
         self,
         state: ServerState,
         owner: SessionOwner,
+        *,
         undelivered: Undelivered[Session],
         session: Session,
         patterns: Collection[str],

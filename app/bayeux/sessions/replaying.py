@@ -31,6 +31,7 @@ class Replaying:
         self,
         hub: Hub[Session],
         sessions: Sessions,
+        *,
         work: WorkQueues[Session],
         node: Node,
         notices: Notices,

@@ -218,7 +218,7 @@ def _refill(
         queue.count += 1
         queue.size += len(message.wire)
         # Older marks of returned entries have no last number. Their position replaces it.
-        entry = Entry(message, abs(mark.seq) or mark.position, mark.batch)
+        entry = Entry(message, abs(mark.seq) or mark.position, batch=mark.batch)
         entry.place = mark.position
         entry.attempts, entry.redelivered = mark.attempts, mark.redelivered
         entry.trail = mark.trail

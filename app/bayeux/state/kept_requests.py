@@ -55,10 +55,10 @@ def _reopen(
     request = Request(
         state.requests,
         session,
-        kept["channel"],
-        kept["reply_to"],
-        ReplyMode(kept["mode"]),
-        kept["timeout_ms"],
+        channel=kept["channel"],
+        reply_to=kept["reply_to"],
+        mode=ReplyMode(kept["mode"]),
+        timeout_ms=kept["timeout_ms"],
         now=now,
         now_ms=now_ms,
     )

@@ -30,6 +30,7 @@ class RequestEvents:
         self,
         hub: Hub[Session],
         store: StorePort,
+        *,
         channels: Channels,
         installed: InstalledExtensions,
         node: Node,

@@ -121,10 +121,14 @@ class ServerState:
         self.subjects, self.work = self.waiting_places.subjects, self.waiting_places.work
         self.admission = Admission(options.handshake_rate, random)
         self.budgets = Budgets(options, self.admission, self.notices)
-        self.quotas = Quotas(options, self.sessions.usages, node, self.admission, self.notices)
+        self.quotas = Quotas(
+            options, self.sessions.usages, node=node, admission=self.admission, notices=self.notices
+        )
         self.rights = Rights(self.channels, role_of)
         self.installed = InstalledExtensions()
-        self.request_events = RequestEvents(self.hub, store, self.channels, self.installed, node)
+        self.request_events = RequestEvents(
+            self.hub, store, channels=self.channels, installed=self.installed, node=node
+        )
         self.requests: Requests[Session] = Requests(
             journal,
             begin=self.backlog.add,
@@ -132,7 +136,12 @@ class ServerState:
             announce_end=self.request_events.announce_end,
         )
         self.subscriptions = Subscriptions(
-            options, self.hub, self.presence, self.rights, self.work, self.quotas
+            options,
+            self.hub,
+            presence=self.presence,
+            rights=self.rights,
+            work=self.work,
+            quotas=self.quotas,
         )
         self.services, self.error_handlers = Services(self.channels), ErrorHandlers(self.channels)
 
@@ -172,9 +181,9 @@ class ServerState:
             WorkQueues(
                 hub,
                 sessions,
-                options.work_limits,
-                senders,
-                self.channels,
+                limits=options.work_limits,
+                senders=senders,
+                channels=self.channels,
                 is_used=hub.has_work_queues,
             ),
         )

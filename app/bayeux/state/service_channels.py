@@ -47,6 +47,7 @@ class ServiceCall:
         self,
         deliver: Deliver,
         is_turn_over: Callable[[], bool],
+        *,
         exchange: Exchange,
         session: Session,
         channel: str,

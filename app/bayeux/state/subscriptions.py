@@ -25,6 +25,7 @@ class Subscriptions:
         self,
         options: Options,
         hub: Hub[Session],
+        *,
         presence: Presence[Session],
         rights: Rights,
         work: WorkQueues[Session],

@@ -41,6 +41,7 @@ class CatchUp:
         self,
         state: ServerState,
         session: Session,
+        *,
         starts: Starts,
         qos: SubscribeQos,
         patterns: Mapping[str, Channel],

@@ -62,7 +62,9 @@ class SubscribeHandler:
                 # Before the histories are read: a session without the right must not make the
                 # server read them.
                 state.subscriptions.check_join(session, patterns, message, qos)
-                catch_up = CatchUp(state, session, starts, qos, patterns, message)
+                catch_up = CatchUp(
+                    state, session, starts=starts, qos=qos, patterns=patterns, message=message
+                )
                 progress.catch_up = catch_up
         if catch_up is not None:
             try:

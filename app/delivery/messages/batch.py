@@ -31,6 +31,7 @@ class Batch:
         self,
         number: int,
         seq: int,
+        *,
         messages: Sequence[Message],
         handed_at: float,
         entries: Sequence[Entry] | None = None,
@@ -62,7 +63,9 @@ class Batch:
     def split(self, due: float) -> dict[int, Entry]:
         """Create the entries of a fresh batch, by number. Responses are due at `due`."""
         made = {
-            seq: Entry(message, seq, self.number, 1, self.handed_at, due)
+            seq: Entry(
+                message, seq, batch=self.number, attempts=1, handed_at=self.handed_at, due=due
+            )
             for seq, message in enumerate(self.messages, self.seq)
         }
         if len(made) == 1:
@@ -74,4 +77,4 @@ class Batch:
         return BatchMark(self.number, self.seq, [message.id for message in self.messages])
 
 
-NO_BATCH: Final = Batch(0, 0, (), 0.0)
+NO_BATCH: Final = Batch(0, 0, messages=(), handed_at=0.0)

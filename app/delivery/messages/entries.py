@@ -48,6 +48,7 @@ class Entry:
         self,
         message: Message,
         seq: int = 0,
+        *,
         batch: int = 0,
         attempts: int = 0,
         handed_at: float = 0.0,

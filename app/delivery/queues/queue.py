@@ -175,7 +175,9 @@ class CallbackQueue(InFlight):
         if self.has_tried:
             batch = self._batch_with_repeats(now, limit, held)
         else:
-            batch = Batch(self.batch, self.seq + 1, self._take_new(limit, held), now)
+            batch = Batch(
+                self.batch, self.seq + 1, messages=self._take_new(limit, held), handed_at=now
+            )
             if batch.messages:
                 self._fresh = batch
         batch.size = self.count
@@ -218,7 +220,14 @@ class CallbackQueue(InFlight):
             entry.due = due
             handed[seq] = entry
         messages = [entry.message for entry in going]
-        return Batch(self.batch, self.seq + 1, messages, now, going, set_aside)
+        return Batch(
+            self.batch,
+            self.seq + 1,
+            messages=messages,
+            handed_at=now,
+            entries=going,
+            set_aside=set_aside,
+        )
 
     def _is_free(self, message: Message, held: Collection[str]) -> bool:
         """Whether it may be handed over although some channels are held."""

@@ -97,11 +97,11 @@ class Request(Timed, Generic[R]):
         self,
         requests: RequestBook,
         requester: R,
+        *,
         channel: str,
         reply_to: str,
         mode: ReplyMode,
         timeout_ms: int,
-        *,
         now: float,
         now_ms: int,
     ) -> None:

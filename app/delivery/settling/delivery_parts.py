@@ -24,6 +24,7 @@ class DeliveryParts(Generic[R]):
         self,
         owner: Owner[R],
         store: StorePort,
+        *,
         journal: DeliveryJournal,
         ledger: Ledger,
         node: Node,

@@ -64,10 +64,10 @@ class WorkQueues(SharedQueues[R]):
         self,
         hub: Hub[R],
         owner: SharedQueueOwner[R],
+        *,
         limits: SharedQueueLimits,
         senders: SenderQuota,
         channels: Channels,
-        *,
         is_used: bool,
     ) -> None:
         super().__init__(hub, owner, limits, senders)

@@ -68,7 +68,9 @@ class TopicResource:
         found, done = _end()
         count = limit if compiled is None else -1
         now_ms = self._node.now_ms()
-        search = HistorySearch(self._histories, pattern, count, limit, compiled, now_ms=now_ms)
+        search = HistorySearch(
+            self._histories, pattern, count=count, limit=limit, filter=compiled, now_ms=now_ms
+        )
         self._backlog.begin(SerialWork([search.go_on], done).go_on, self._server.clock())
         await found
         return [kept_message(self._node.name, each) for each in search.messages]

@@ -36,10 +36,10 @@ def replaying_of(server: Server) -> Replaying:
     return Replaying(
         state.hub,
         state.sessions,
-        state.work,
-        state.node,
-        state.notices,
-        lambda: server.now,
+        work=state.work,
+        node=state.node,
+        notices=state.notices,
+        clock=lambda: server.now,
     )
 
 

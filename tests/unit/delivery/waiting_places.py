@@ -22,5 +22,5 @@ def empty_places(keeper: FakeKeeper, node: Node) -> WaitingPlaces[Any]:
     channels = Channels(ChannelLimits())
     return WaitingPlaces(
         Subjects(hub, owner, limits, senders),
-        WorkQueues(hub, owner, limits, senders, channels, is_used=False),
+        WorkQueues(hub, owner, limits=limits, senders=senders, channels=channels, is_used=False),
     )

@@ -35,7 +35,7 @@ class OneMessage:
         self.receiver.is_durable = is_durable
         self.message = Message(b"{}", id=ID, channel="/a")
         self.message.is_durable = is_durable
-        self.entry = Entry(self.message, 1, 1, 1)
+        self.entry = Entry(self.message, 1, batch=1, attempts=1)
 
     def events(self) -> list[tuple[str, int | None, str | None]]:
         self.store.writer.flush(0.0)
@@ -48,12 +48,12 @@ def copied(at: OneMessage) -> None:
 
 
 def handed_over(at: OneMessage) -> None:
-    at.ledger.handed_over(at.receiver, Batch(1, 1, [at.message], 0.0), 0.0)
+    at.ledger.handed_over(at.receiver, Batch(1, 1, messages=[at.message], handed_at=0.0), 0.0)
 
 
 def handed_over_again(at: OneMessage) -> None:
     at.entry.attempts = 2
-    batch = Batch(2, 1, [at.message], 0.0, [at.entry])
+    batch = Batch(2, 1, messages=[at.message], handed_at=0.0, entries=[at.entry])
     at.ledger.handed_over(at.receiver, batch, 0.0)
 
 

@@ -137,7 +137,9 @@ def asked(
 ) -> Request[Receiver]:
     """A request that is being asked."""
     dee = person("dee/1")
-    request = Request(book, dee, "/a", address, mode, 5000, now=0.0, now_ms=0)
+    request = Request(
+        book, dee, channel="/a", reply_to=address, mode=mode, timeout_ms=5000, now=0.0, now_ms=0
+    )
     book.open(request)
     return request
 
@@ -172,7 +174,14 @@ def test_ten_thousand_requests_end_in_several_parts() -> None:
     book = requests()
     for _ in range(10_000):
         request = Request(
-            book, person("dee/1"), "/a", "/ret/x", ReplyMode.FIRST, 1, now=0.0, now_ms=0
+            book,
+            person("dee/1"),
+            channel="/a",
+            reply_to="/ret/x",
+            mode=ReplyMode.FIRST,
+            timeout_ms=1,
+            now=0.0,
+            now_ms=0,
         )
         request.address = f"/ret/x/{id(request)}"
         book.open(request)

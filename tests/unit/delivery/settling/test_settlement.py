@@ -70,13 +70,13 @@ class Court:
         parts = DeliveryParts(
             self,
             self.keeper,
-            NO_JOURNAL,
-            self.ledger,
-            node,
-            self.guard,
-            Notices(),
-            AttemptNotes(node),
-            empty_places(self.keeper, node),
+            journal=NO_JOURNAL,
+            ledger=self.ledger,
+            node=node,
+            guard=self.guard,
+            notices=Notices(),
+            attempt_notes=AttemptNotes(node),
+            waiting_places=empty_places(self.keeper, node),
         )
         self.settlement: Settlement[Receiver] = Settlement(parts)
         self.undelivered: Undelivered[Receiver] = Undelivered(parts)
