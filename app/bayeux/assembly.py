@@ -23,11 +23,13 @@ from holdfast.bayeux.services.topic_status import TopicStatuses
 from holdfast.bayeux.session import Session
 from holdfast.bayeux.sessions.channel_holds import ChannelHolds
 from holdfast.bayeux.sessions.claims import Claims
+from holdfast.bayeux.sessions.due import DueSessions
 from holdfast.bayeux.sessions.ends import SessionEnds
 from holdfast.bayeux.sessions.identities import Identities
 from holdfast.bayeux.sessions.life import SessionLife
 from holdfast.bayeux.sessions.login_events import LoginEvents
 from holdfast.bayeux.sessions.owner import SessionOwner
+from holdfast.bayeux.sessions.probes import Probes
 from holdfast.bayeux.sessions.reauthorization import Reauthorizations
 from holdfast.bayeux.sessions.slots import SessionSlots
 from holdfast.bayeux.sessions.topic_life import TopicLife
@@ -273,4 +275,6 @@ def _server(state: ServerState, life: SessionLife) -> Bayeux:
             is_turn_over=state.is_turn_over,
         ),
         ext_reader=ExtReader(state.options, state.installed, state.budgets),
+        due=DueSessions(life),
+        probes=Probes(state.guard, state.hub, state.channels),
     )

@@ -52,6 +52,8 @@ class Bayeux:
         subscribe_handler: SubscribeHandler,
         verdicts: VerdictHandler,
         ext_reader: ExtReader,
+        due: DueSessions,
+        probes: Probes,
     ) -> None:
         self.state = state
         self.life = life
@@ -64,8 +66,8 @@ class Bayeux:
         self.subscribe_handler = subscribe_handler
         self.verdicts = verdicts
         self.ext_reader = ext_reader
-        self._due = DueSessions(life)
-        self._probes = Probes(state.guard, state.hub, state.channels)
+        self._due = due
+        self._probes = probes
 
     def flush(self, now: float) -> bool:
         """End the turn: send news to sessions, and continue long work.

@@ -104,7 +104,9 @@ def make_administration(
     )
     feed = Feed(figures, state.channels, state.hub, node)
     stack.push_async_callback(cancel, asyncio.create_task(feed.run()))
-    upkeep = LetterUpkeep(letters, store.letter_quota, age_s=settings.dead_letter_age / 1000)
+    upkeep = LetterUpkeep(
+        letters, store.letter_quota, storage.has_excess, age_s=settings.dead_letter_age / 1000
+    )
     stack.push_async_callback(cancel, asyncio.create_task(upkeep.run()))
     server.extend(_operators(server, tokens, Commands(bayeux.life, clock), audit))
     running = RunningServer(

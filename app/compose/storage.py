@@ -56,6 +56,8 @@ class Storage:
     ) -> None:
         self.address = address
         self.link = link
+        # Set when there are too many dead letters, or their number is unknown.
+        self.has_excess = asyncio.Event()
         self.store = Store(
             link,
             RedisKeys(settings.namespace),
@@ -70,7 +72,8 @@ class Storage:
                     count=settings.dead_letter_count,
                     bytes=settings.dead_letter_bytes,
                     share=settings.dead_letter_share_bytes,
-                )
+                ),
+                on_excess=self.has_excess.set,
             ),
         )
         self._embedded = embedded

@@ -108,7 +108,7 @@ class LetterQuota:
     ) -> None:
         self.limits = limits or LetterLimits()
         # Called repeatedly while there are too many letters, or while their number is unknown.
-        self.on_excess = on_excess
+        self._on_excess = on_excess
         self.begin()
         # How many letters were removed for lack of space or because of their age.
         self.removed = dict.fromkeys(Removal, 0)
@@ -177,5 +177,5 @@ class LetterQuota:
         self._call()
 
     def _call(self) -> None:
-        if self.on_excess is not None:
-            self.on_excess()
+        if self._on_excess is not None:
+            self._on_excess()

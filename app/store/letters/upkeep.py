@@ -22,15 +22,20 @@ _WHY = {
 
 
 class LetterUpkeep:
-    """Enforces the quota as soon as it is exceeded, and the age once a minute."""
+    """Enforces the quota as soon as it is exceeded, and the age once a minute.
 
-    def __init__(self, letters: Letters, room: LetterQuota, *, age_s: float) -> None:
+    Args:
+        is_needed: Set when there are too many letters, or their number is unknown.
+    """
+
+    def __init__(
+        self, letters: Letters, room: LetterQuota, is_needed: asyncio.Event, *, age_s: float
+    ) -> None:
         self._letters = letters
         self._room = room
         self._age_s = age_s
         self._loop = asyncio.get_running_loop()
-        self._is_needed = asyncio.Event()
-        room.on_excess = self._is_needed.set
+        self._is_needed = is_needed
         self._logged = dict(room.removed)
 
     async def run(self) -> None:
