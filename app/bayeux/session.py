@@ -260,7 +260,6 @@ class Session(Receiver):
         "lost_subscriptions",
         "pending_publishes",
         "pipe",
-        "published",
         "quiet_until",
         "reauthorization",
         "reply_channel",
@@ -324,8 +323,8 @@ class Session(Receiver):
         # When it was created, in ns since 1970, and when its client was last connected to an
         # earlier process, in ms.
         self.created = self.seen_ms = 0
-        # The numbers of pending publishes and accepted publishes.
-        self.pending_publishes = self.published = 0
+        # How many of its publishes wait for the store.
+        self.pending_publishes = 0
         # Called when the last of these publishes is stored. A disconnect waits for that.
         self.when_published: Callable[[float], None] | None = None
         # The number of replies that wait for the store. A disconnect's reply follows them.

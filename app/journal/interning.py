@@ -52,14 +52,15 @@ class Interning:
         return number
 
     def message(self, message: "Message") -> Interned:
-        if message.journal_frame == self._frame:
-            return message.journal_number
+        note = message.journal_note
+        if note is not None and note[0] == self._frame:
+            return note[1]
         # Other messages cannot be known here by id, and the lookup would cost as much as the rest.
         if message.is_durable or message.generation or self._nameless:
             number = self.named(message.id, message.channel)
         else:
             number = self._new_message(message.id, self.channel(message.channel))
-        message.journal_number, message.journal_frame = number, self._frame
+        message.journal_note = (self._frame, number)
         return number
 
     def named(self, id: int, channel: str) -> Interned:

@@ -224,7 +224,7 @@ class JournalWriter(DeliveryJournal):
             publish_row(message, len(keys), len(keys))
             for message, keys in messages
             # A history alone makes a message durable, too.
-            if keys or message.depth is not None
+            if keys or message.keeping is not None
         ]
         return self._note(published, [])
 

@@ -243,7 +243,7 @@ def _for_queues(
     pairs: Sequence[tuple[Message, Sequence[str]]],
 ) -> Sequence[tuple[Message, Sequence[str]]]:
     """Return the messages with the sessions that get them, without histories."""
-    if all(message.depth is None for message, _ in pairs):
+    if all(message.keeping is None for message, _ in pairs):
         return pairs
     return [
         (message, [each for each in receivers if not is_history(each)])

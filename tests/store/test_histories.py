@@ -10,7 +10,7 @@ from holdfast.bayeux.wire.options import ChannelRule
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.outcomes import ACKED
 from holdfast.delivery.messages.storing import PersistOutcome
-from holdfast.delivery.topics.configured import HistoryDepth
+from holdfast.delivery.topics.configured import HistoryDepth, Keeping
 from holdfast.journal.frame import decode
 from holdfast.journal.unfold import unfold
 from holdfast.journal.writer import JournalWriter
@@ -37,7 +37,7 @@ DEPTH = HistoryDepth(3)
 
 def kept(n: int, key: str = "") -> Message:
     made = message(n, key=key)
-    made.depth, made.is_durable = DEPTH, True
+    made.keeping, made.is_durable = Keeping(DEPTH), True
     return made
 
 

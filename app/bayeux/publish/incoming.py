@@ -107,7 +107,6 @@ class PublishHandler:
         simple = EventPublish(channel, event, exchange.now, sender=session)
         self.filter(exchange, simple)
         self.publishing.broadcast(simple)
-        session.published += 1
         reply["successful"] = True
         return True
 
@@ -341,7 +340,6 @@ class _ClientPublish:
     def _fill(self, outcome: PersistOutcome) -> None:
         match outcome:
             case PersistOutcome.KEPT | PersistOutcome.REPEATED:
-                self._session.published += outcome is PersistOutcome.KEPT
                 self._reply["successful"] = True
                 if self._qos is not None:
                     confirmation = self._qos.confirmation(self._handler.state.node.name)

@@ -23,7 +23,7 @@ from holdfast.delivery.basics.json_text import NoNumber, to_json, to_strict_json
 from holdfast.delivery.messages.message import ORDINARY_PRIORITY, Message
 from holdfast.delivery.messages.storing import PersistOutcome
 from holdfast.delivery.routing.selections import Candidate
-from holdfast.delivery.topics.configured import Topic
+from holdfast.delivery.topics.configured import Keeping, Topic
 from holdfast.delivery.waiting.shared_queues import OverQuota, Undeliverable
 
 
@@ -86,12 +86,10 @@ class Publishing:
         publish.message = message
         message.linger_s = rule.lazy_timeout_s if publish.lazy_s is None else publish.lazy_s
         message.topic = topic
-        message.depth = (
-            rule.history if topic is None else self._topics.depth_for(rule, topic, message)
-        )
+        depth = rule.history if topic is None else self._topics.depth_for(rule, topic, message)
+        if depth is not None:
+            message.keeping = Keeping(depth, account_of(sender))
         publish.persistent = rule.durable
-        if message.depth is not None:
-            message.account = account_of(sender)
         if qos is not None:
             qos.qualify(message, sender)
             if qos.persistent is not None:

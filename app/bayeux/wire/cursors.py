@@ -34,7 +34,7 @@ class CursorForm:
     def events(self, batch: Batch, events: Sequence[Event]) -> Sequence[Event]:
         """Return the batch's events. Events of channels with a history get cursors."""
         return [
-            event if message.depth is None else self._event(message, event)
+            event if message.keeping is None else self._event(message, event)
             for message, event in zip(batch.messages, events, strict=True)
         ]
 

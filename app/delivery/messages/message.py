@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from holdfast.delivery.messages.storing import PublishKey
     from holdfast.delivery.messages.trails import FormerAttempts
     from holdfast.delivery.messages.verdicts import WorkRefusal
-    from holdfast.delivery.topics.configured import HistoryDepth, Topic
+    from holdfast.delivery.topics.configured import Keeping, Topic
 
 ORDINARY_PRIORITY = 5
 
@@ -55,14 +55,12 @@ class Message(Event):
 
     `wire` is the complete event as JSON; it is never serialised again for a receiver. `linger_s`
     makes the message lazy: it may wait that long for other messages. Decorators cache in
-    `event_start`, the journal in `journal_number` and `journal_frame`.
+    `event_start`, the journal in `journal_note`.
     """
 
     __slots__ = (
-        "account",
         "addressed",
         "channel",
-        "depth",
         "event_start",
         "expires_ms",
         "former",
@@ -72,8 +70,8 @@ class Message(Event):
         "is_durable",
         "is_initial",
         "is_late",
-        "journal_frame",
-        "journal_number",
+        "journal_note",
+        "keeping",
         "key",
         "leaves_no_letter",
         "life_ms",
@@ -110,10 +108,8 @@ class Message(Event):
         # if never.
         self.expires_ms = 0
         self.is_durable = False
-        # How many messages of this kind the channel keeps; None if none.
-        self.depth: HistoryDepth | None = None
-        # The subject or address whose quota pays for it in the history; empty if none does.
-        self.account = ""
+        # How the history of its channel keeps it; None if it does not.
+        self.keeping: Keeping | None = None
         # Whether it is a copy from the history of its channel.
         self.is_initial = False
         # Whether it was published to one receiver, regardless of subscriptions.
@@ -133,8 +129,7 @@ class Message(Event):
         # now.
         self.leaves_no_letter = False
         self.event_start: bytes | None = None
-        self.journal_number: Any = None
-        self.journal_frame = 0
+        self.journal_note: Any = None
         # The publish key, which identifies a repeat.
         self.key: PublishKey | None = None
         # The topic that counts the queues containing it. Most channels are not topics.
@@ -177,7 +172,7 @@ class Message(Event):
     def initial(self) -> "Message":
         """Return a copy for a later subscriber."""
         copy = self._copy()
-        copy.depth = self.depth
+        copy.keeping = self.keeping
         copy.is_initial = True
         # The original was for its destinations; this copy is for a subscriber.
         copy.addressed = ()
@@ -198,7 +193,7 @@ class Message(Event):
         self.life_ms = life_ms
         if not life_ms:
             # Volatile: only for receivers that are connected now.
-            self.depth = None
+            self.keeping = None
         self.expires_ms = self.id // NS_PER_MS + life_ms if is_forced else 0
 
     @property

@@ -144,7 +144,7 @@ class Request(Timed, Generic[R]):
         self.id = message.id
         message.request = self
         # Later subscribers have no use for it.
-        message.depth = None
+        message.keeping = None
         if message.life_ms is None or message.life_ms > self.timeout_ms:
             message.limit_life(self.timeout_ms, is_forced=True)
         self._find_place(message)

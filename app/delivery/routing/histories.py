@@ -14,7 +14,7 @@ from holdfast.delivery.basics.node import NS_PER_MS
 from holdfast.delivery.basics.sorted_names import SortedNames
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.ports.store_port import StorePort
-from holdfast.delivery.topics.configured import HistoryDepth
+from holdfast.delivery.topics.configured import HistoryDepth, Keeping
 
 NS_PER_CURSOR: Final = 1000
 # The heap may keep this many expiry times of messages that have left.
@@ -202,15 +202,15 @@ class Histories:
                 found.append(self._by_channel[name])
         return found, looked
 
-    def append(self, message: Message, depth: HistoryDepth) -> None:
-        """Add a message to its channel's history, and cut the history to this depth."""
+    def append(self, message: Message, keeping: Keeping) -> None:
+        """Add a message to its channel's history, and cut the history to its depth."""
         kept = self._by_channel.get(message.channel)
         if kept is None:
             kept = self._begin(message.channel)
         kept.append(message)
         self._messages[message.id] = message
-        if message.account:
-            self._charge(message)
+        if keeping.account:
+            self._charge(message, keeping.account)
         arrival, self.arrival = self.arrival, Arrival()
         arrival.message, arrival.next = message, self.arrival
         if message.topic is not None:
@@ -220,10 +220,10 @@ class Histories:
         if message.life_ms is not None:
             self._with_lifetime += 1
             heappush(self._ends, (end_of(message), message.id))
-        self._shorten(kept, depth)
+        self._shorten(kept, keeping.depth)
         limits = self.limits
-        if message.account:
-            self._trim_share(message.account)
+        if keeping.account:
+            self._trim_share(keeping.account)
         while len(self._messages) > limits.entries or self.size > limits.bytes:
             self._make_room(next(iter(self._messages.values())))
 
@@ -239,10 +239,10 @@ class Histories:
         while len(kept) > depth.entries or kept.size > depth.bytes:
             self._make_room(kept.oldest)
 
-    def _charge(self, message: Message) -> None:
-        share = self._shares.get(message.account)
+    def _charge(self, message: Message, account: str) -> None:
+        share = self._shares.get(account)
         if share is None:
-            share = self._shares[message.account] = _Share()
+            share = self._shares[account] = _Share()
         share.messages[message.id] = message
         share.size += len(message.wire)
 
@@ -254,12 +254,12 @@ class Histories:
         ):
             self._make_room(next(iter(share.messages.values())))
 
-    def _discharge(self, message: Message) -> None:
-        share = self._shares[message.account]
+    def _discharge(self, message: Message, account: str) -> None:
+        share = self._shares[account]
         del share.messages[message.id]
         share.size -= len(message.wire)
         if not share.messages:
-            del self._shares[message.account]
+            del self._shares[account]
 
     def miss(self, message: Message) -> None:
         """Record that a topic was configured not to keep its messages, such as this one."""
@@ -293,9 +293,10 @@ class Histories:
         ordered = sorted(messages, key=_by_id)
         if is_whole:
             self._begin(channel).floor = cursor_of(ordered[0].id) - 1
+        keeping = Keeping(depth)
         for message in ordered:
-            message.depth = depth
-            self.append(message, depth)
+            message.keeping = keeping
+            self.append(message, keeping)
 
     def _begin(self, channel: str) -> KeptMessages:
         kept = self._by_channel[channel] = KeptMessages(channel, self.floor)
@@ -317,8 +318,8 @@ class Histories:
         kept.remove(message)
         del self._messages[message.id]
         self.size -= len(message.wire)
-        if message.account:
-            self._discharge(message)
+        if message.keeping is not None and message.keeping.account:
+            self._discharge(message, message.keeping.account)
         if message.life_ms is not None:
             self._with_lifetime -= 1
             self._forget_ends()

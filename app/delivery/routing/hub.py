@@ -165,7 +165,7 @@ class Hub(Generic[R]):
                 else self.routes.selecting_receivers(publish.channel, publish.candidate)
             )
         else:
-            message.depth = None
+            message.keeping = None
         if publish.addressed:
             receivers = tuple(dict.fromkeys((*publish.addressed, *receivers)))
             if publish.leave_out in publish.addressed:
@@ -175,7 +175,7 @@ class Hub(Generic[R]):
             self.watch.published(publish.channel.name)
         is_keyed = message.key is not None
         # Whether its history is stored regardless of receivers.
-        is_to_keep = message.depth is not None and publish.persistent is True
+        is_to_keep = message.keeping is not None and publish.persistent is True
         if not (self.durables or self._publish_order.waiting or is_keyed or is_to_keep):
             self._show_published(message, receivers, publish.leave_out, 0)
             return PersistOutcome.KEPT
@@ -190,7 +190,7 @@ class Hub(Generic[R]):
         message.is_durable = bool(keys) or is_to_keep
         publish.kept = len(keys)
         answered = self._publish_order.keep(publish)
-        if message.depth is not None and message.is_durable:
+        if message.keeping is not None and message.is_durable:
             # A message that is durable for its receivers is durable in its history too.
             keys = [*keys, publish.channel.name]
         self.store.keep(message, keys, answered, _fields(publish))
@@ -217,8 +217,8 @@ class Hub(Generic[R]):
             self._give(message, receivers)
         else:
             self._give_of_topic(message, message.topic, receivers)
-        if message.depth is not None:
-            self.histories.append(message, message.depth)
+        if message.keeping is not None:
+            self.histories.append(message, message.keeping)
         if message.id < self.recheck_before:
             self.settling.recheck(message, receivers)
 
@@ -287,7 +287,7 @@ class Hub(Generic[R]):
             for name, waiting in self._publish_order.waiting.items()
             if any(pattern in patterns for pattern in lookups(name))
             for publish in waiting
-            if publish.message.depth is not None
+            if publish.message.keeping is not None
         ]
 
     def include(self, receiver: R, publish: Publish[R]) -> None:

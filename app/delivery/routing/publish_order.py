@@ -37,7 +37,7 @@ class PublishOrder(Generic[R]):
     def newest(self, channel: str) -> Publish[R] | None:
         """Return the last message that waits to enter the channel's history."""
         waiting = self.waiting.get(channel, ())
-        return next((each for each in reversed(waiting) if each.message.depth is not None), None)
+        return next((each for each in reversed(waiting) if each.message.keeping is not None), None)
 
     def keep(self, publish: Publish[R]) -> Callable[[PersistOutcome], None]:
         """Add a message that waits for the store. Call the result with the store's answer.

@@ -30,6 +30,15 @@ class HistoryDepth:
 
 
 @dataclass(frozen=True, slots=True)
+class Keeping:
+    """How the history of a channel keeps one message."""
+
+    depth: HistoryDepth
+    # The subject or address whose quota pays for it; empty if none does.
+    account: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class TopicConfig:
     """The configuration of one topic, set by the operator or a publisher."""
 

@@ -74,7 +74,7 @@ def test_a_repeated_publish_gets_the_first_reply_and_reaches_nobody() -> None:
     counters = server.bayeux.state.hub.counters
     # The publish in `heard` counts, too.
     assert (counters.published, counters.repeated) == (2, 1)
-    assert (alice.session.published, server.balances()) == (1, True)
+    assert server.balances()
 
 
 def test_the_reply_to_a_publish_with_options_says_when_the_server_received_it() -> None:

@@ -5,7 +5,6 @@ from typing import Any
 
 from holdfast.bayeux.sessions.status import created_ms, expires_ms, last_seen_ms, since_ms
 from holdfast.bayeux.state.presence_events import member_of
-from holdfast.delivery.messages.storing import PersistOutcome
 from holdfast.delivery.queues.dispatcher import DispatcherState
 from holdfast.web.admin.session_views import session_summary
 from tests.unit.bayeux.harness import Client, Server, server_of
@@ -120,27 +119,6 @@ def test_a_session_without_a_dispatcher_has_been_alive_since_it_began() -> None:
     server.advance(1.0)
     assert since(server, client, ALIVE) == began
     assert since(server, client, POLLING) is None
-
-
-def test_the_accepted_publishes_of_a_session_are_counted() -> None:
-    server = server_of()
-    client, other = receiver(server), server.connected()
-    # The first waits for the store, which keeps it for joe/1; the second has no receiver.
-    for channel in ("/a", "/b"):
-        other.publish(channel, 1)
-        server.turn()
-    assert (other.session.published, client.session.published) == (2, 0)
-
-
-def test_a_refused_publish_is_not_counted() -> None:
-    server = server_of()
-    receiver(server)
-    other = server.connected()
-    other.publish("/*", 1)
-    server.keeper.outcome = PersistOutcome.REFUSED
-    other.publish("/a", 1)
-    server.turn()
-    assert other.session.published == 0
 
 
 def _relative(

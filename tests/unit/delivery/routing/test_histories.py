@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from holdfast.delivery.basics.channels import Channels, covers
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.routing.histories import Histories, HistoryLimits, KeptMessages, cursor_of
-from holdfast.delivery.topics.configured import HistoryDepth
+from holdfast.delivery.topics.configured import HistoryDepth, Keeping
 from tests.unit.delivery.fake_keeper import FakeKeeper
 
 US = 1000
@@ -30,7 +30,8 @@ def histories() -> Histories:
 
 
 def put(histories: Histories, message: Message, entries: int, size: int) -> None:
-    histories.append(message, HistoryDepth(entries, size))
+    message.keeping = Keeping(HistoryDepth(entries, size))
+    histories.append(message, message.keeping)
 
 
 def kept(histories: Histories, channel: str = "/a") -> KeptMessages:
