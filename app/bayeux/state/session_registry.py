@@ -3,10 +3,10 @@
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 
-from holdfast.bayeux.limits.named_sessions import NamedSessions
 from holdfast.bayeux.limits.usage import Usages
 from holdfast.bayeux.session import Exchange, Session
 from holdfast.bayeux.state.changed_session import ChangedSession
+from holdfast.bayeux.state.named_sessions import NamedSessions
 from holdfast.delivery.basics.node import Node
 from holdfast.delivery.basics.session_states import SessionInput
 from holdfast.delivery.basics.timers import Timers
