@@ -178,7 +178,7 @@ class Failures(Generic[R]):
             self._waiting_places.requeue(receiver, entry)
         else:
             self._undelivered.dead_letter(
-                receiver, [entry], code, failure.text, is_verdict=failure.by_client
+                receiver, [entry], code, failure.text, is_about_message=failure.by_client
             )
 
     def _return(

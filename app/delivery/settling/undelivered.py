@@ -1,6 +1,6 @@
 """Settles entries that leave a queue undelivered: dead, expired or discarded.
 
-`reactions` decides which failures become dead letters.
+`failures` decides by the table in `reactions` whether a failed entry goes this way at all.
 """
 
 from collections.abc import Sequence
@@ -47,7 +47,7 @@ class Undelivered(Generic[R]):
         self.waiting_places.requeue_all(receiver)
         entries = queue.entries()
         queue.clear()
-        self.dead_letter(receiver, entries, code, text, is_verdict=False)
+        self.dead_letter(receiver, entries, code, text, is_about_message=False)
 
     def requeue_all(self, receiver: R, now: float) -> None:
         """Requeue an ending session's addressed messages and work."""
@@ -61,14 +61,14 @@ class Undelivered(Generic[R]):
         code: ErrorCode,
         text: str,
         *,
-        is_verdict: bool = True,
+        is_about_message: bool = True,
     ) -> None:
         """Dead-letter entries that have left their queue; discard those without dead letters.
 
-        `is_verdict` says whether the code is about these messages, not about the receiver.
+        `is_about_message` says whether the code is about these messages, not about the receiver.
         """
         messages = [entry.message for entry in entries]
-        if is_verdict:
+        if is_about_message:
             _lose_requests(receiver, messages, code.text, text)
         else:
             _leave_requests(receiver, messages)
@@ -128,7 +128,9 @@ class Undelivered(Generic[R]):
                 and not self.is_congested
                 and self._owner.wants_letters(receiver, message.channel)
             ):
-                self.dead_letter(receiver, [Entry(message)], code, "", is_verdict=not has_ended)
+                self.dead_letter(
+                    receiver, [Entry(message)], code, "", is_about_message=not has_ended
+                )
             else:
                 if has_ended:
                     _leave_requests(receiver, (message,))
