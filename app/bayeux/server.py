@@ -7,6 +7,7 @@ from typing import Final
 
 from holdfast.bayeux.meta.client_verdicts import VerdictHandler
 from holdfast.bayeux.meta.reading import ExtReader
+from holdfast.bayeux.publish.delaying import DueMessages
 from holdfast.bayeux.publish.incoming import PublishHandler
 from holdfast.bayeux.publish.new_messages import Publishing
 from holdfast.bayeux.publish.requests import RequestHandler
@@ -53,6 +54,7 @@ class Bayeux:
         verdicts: VerdictHandler,
         ext_reader: ExtReader,
         due: DueSessions,
+        due_messages: DueMessages,
         probes: Probes,
     ) -> None:
         self.state = state
@@ -67,6 +69,7 @@ class Bayeux:
         self.verdicts = verdicts
         self.ext_reader = ext_reader
         self._due = due
+        self._due_messages = due_messages
         self._probes = probes
 
     def flush(self, now: float) -> bool:
@@ -117,6 +120,7 @@ class Bayeux:
         self.life.message_expiry.tick(wall_ms)
         state.topic_changes.tick(wall_ms)
         self._due.tick(now)
+        self._due_messages.tick(now, wall_ms)
         self.slots.tick(now)
         self.life.channel_holds.tick(wall_ms)
         self._probes.tick(now)

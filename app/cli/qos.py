@@ -53,6 +53,12 @@ def _publish_options(
             help="How long the messages are worth delivering; default: without end.",
         ),
     ] = None,
+    delay: Annotated[
+        float | None,
+        typer.Option(
+            min=0.001, metavar="SECONDS", help="Deliver the messages later, after this time."
+        ),
+    ] = None,
     properties: Annotated[
         list[str] | None,
         typer.Option(
@@ -75,6 +81,7 @@ def _publish_options(
         "priority": priority,
         "persistent": persistent,
         "lifetime_s": lifetime,
+        "delay_s": delay,
         "properties": _pairs(properties) if properties else None,
         "destinations": [{"name": each, "forceQueuing": force_queuing} for each in destinations]
         if destinations

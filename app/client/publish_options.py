@@ -15,6 +15,7 @@ class PublishOptions(TypedDict, total=False):
     priority: int | None
     persistent: bool | None
     lifetime_s: float | None
+    delay_s: float | None
     properties: Mapping[str, Any] | None
     destinations: Sequence[Destination] | None
     qos: Mapping[str, Any] | None
@@ -35,6 +36,7 @@ def publish_ext(
     priority: int | None = None,
     persistent: bool | None = None,
     lifetime_s: float | None = None,
+    delay_s: float | None = None,
     properties: Mapping[str, Any] | None = None,
     mime: str | None = None,
     destinations: Sequence[Destination] | None = None,
@@ -45,6 +47,8 @@ def publish_ext(
     given["properties"] = None if properties is None else dict(properties)
     if lifetime_s is not None:
         given["expiration"] = {"lifeTime": round(lifetime_s * 1000)}
+    if delay_s is not None:
+        given["delay"] = round(delay_s * 1000)
     if destinations is not None:
         given["destinations"] = [
             {"name": each} if isinstance(each, str) else dict(each) for each in destinations

@@ -40,6 +40,7 @@ class Sender:
         priority: int | None = None,
         persistent: bool | None = None,
         lifetime_s: float | None = None,
+        delay_s: float | None = None,
         properties: Mapping[str, Any] | None = None,
         destinations: Sequence[Destination] | None = None,
         qos: Mapping[str, Any] | None = None,
@@ -59,6 +60,7 @@ class Sender:
             priority: 0 to 9; messages with a higher priority overtake others that wait.
             persistent: Whether the message survives a restart of the server.
             lifetime_s: How long it is worth delivering.
+            delay_s: How long the server waits before it delivers the message.
             properties: Names and values for receivers.
             destinations: Sessions or subjects, such as `joe/1` or `joe`, that it is for.
             qos: Further options of `ext.delivery`.
@@ -68,6 +70,7 @@ class Sender:
             priority=priority,
             persistent=persistent,
             lifetime_s=lifetime_s,
+            delay_s=delay_s,
             properties=properties,
             destinations=destinations,
             qos=qos,

@@ -59,6 +59,10 @@ def core_options(settings: Settings) -> Options:
             bytes=settings.max_work_queue_bytes,
             queues=settings.max_work_queues,
         ),
+        delay_limits=SharedQueueLimits(
+            entries=settings.max_delayed, bytes=settings.max_delayed_bytes
+        ),
+        max_delay_ms=settings.max_delay,
         guard=_guard_limits(settings),
         budgets=_taken(BudgetRates, settings, prefix="budget_"),
         quotas=_taken(QuotaLimits, settings, prefix="quota_", bytes=settings.quota_waiting_bytes),

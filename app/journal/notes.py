@@ -10,6 +10,7 @@ import orjson
 
 from holdfast.delivery.basics.counters import Reason
 from holdfast.delivery.messages.outcomes import Outcome, OutcomeKind
+from holdfast.delivery.waiting.delays import KEY
 from holdfast.journal.columns import DecodedNote, FailureDetails, PublishRow, Row
 from holdfast.journal.schema import VERSION, Kind
 from holdfast.journal.wording import wording_of
@@ -26,6 +27,7 @@ _OLDER = 2
 KINDS: Mapping[OutcomeKind, str] = {
     OutcomeKind.ACKED: Kind.ACKED,
     OutcomeKind.EXPIRED: Kind.EXPIRED,
+    OutcomeKind.DUE: Kind.DUE,
     OutcomeKind.DISCARDED: Kind.DISCARDED,
 }
 
@@ -145,6 +147,20 @@ def moved(moves: "Sequence[Move]", at: int) -> DecodedNote:
             attempts = message.former.attempts if message.former is not None else None
             rows.append((Kind.ENTERED, [message.id], attempts, why, [*targets[:count]], [at]))
     return copies, rows
+
+
+def delayed(messages: "Sequence[Message]", at: int) -> DecodedNote:
+    """Return the rows of messages that wait until they are due.
+
+    Each is a copy without a size: what it is published as later has one, so that readers count one
+    message.
+    """
+    copies = [
+        (each.id, 1, int(each.is_durable), 0, each.priority, each.sender, each.channel)
+        for each in messages
+    ]
+    ids = [each.id for each in messages]
+    return copies, [(Kind.DELAYED, ids, None, None, [KEY], [at])]
 
 
 def settled(entries: Mapping[int, Sequence[str]], outcome: Outcome, at: int) -> list[Row]:

@@ -47,6 +47,10 @@ class Kind:
     MOVED: Final = "moved"
     # Entered this queue by a move, with the attempts and the generation that it brought along.
     ENTERED: Final = "entered"
+    # Waits until it is due, in a queue for delayed messages; this is no publish yet.
+    DELAYED: Final = "delayed"
+    # Its delay is over: it was published as another message.
+    DUE: Final = "due"
     # A dead letter became one more copy, of the next generation.
     REPLAYED: Final = "replayed"
 
@@ -72,17 +76,27 @@ class Kind:
 
 
 # The events after which a copy is not in its queue any more.
-SETTLED = frozenset({Kind.ACKED, Kind.WRITTEN, Kind.DEAD, Kind.EXPIRED, Kind.DISCARDED, Kind.MOVED})
+SETTLED = frozenset(
+    {
+        Kind.ACKED,
+        Kind.WRITTEN,
+        Kind.DEAD,
+        Kind.EXPIRED,
+        Kind.DISCARDED,
+        Kind.MOVED,
+        Kind.DUE,
+    }
+)
 
 # The books: by counter, the kinds that it counts; of publishes it counts copies. A copy that moves
-# is accepted again by its new queue.
+# is accepted again by its new queue, and so is what becomes of a delayed message.
 BOOKS: Final = {
     "accepted": (Kind.PUBLISHED, Kind.REPLAYED, Kind.MOVED),
     "acked": (Kind.ACKED, Kind.WRITTEN),
     "dead": (Kind.DEAD,),
     "expired": (Kind.EXPIRED,),
     "discarded": (Kind.DISCARDED,),
-    "moved": (Kind.MOVED,),
+    "moved": (Kind.MOVED, Kind.DUE),
 }
 
 

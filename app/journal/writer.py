@@ -15,6 +15,7 @@ from holdfast.delivery.messages.outcomes import Outcome
 from holdfast.delivery.ports.journal_port import DeliveryJournal
 from holdfast.delivery.queues.dispatcher import DispatcherState
 from holdfast.delivery.queues.receivers import Receiver
+from holdfast.delivery.waiting.delays import KEY
 from holdfast.journal import notes
 from holdfast.journal.builder import publish_row
 from holdfast.journal.columns import DecodedNote, PublishRow, Row
@@ -109,6 +110,9 @@ class JournalWriter(DeliveryJournal):
     def end_round(self) -> None:
         self._handed.end()
         self._written.end()
+
+    def delayed(self, receiver: Receiver, message: Message) -> None:
+        self.journal.add_note(notes.delayed([message], self._clock.read()))
 
     def replayed(self, key: str, message: Message, letter: int) -> None:
         why = notes.of_replay(message)
@@ -220,13 +224,18 @@ class JournalWriter(DeliveryJournal):
     # Notes
 
     def note_kept(self, messages: "Sequence[tuple[Message, Sequence[str]]]") -> bytes:
-        published = [
-            publish_row(message, len(keys), len(keys))
-            for message, keys in messages
-            # A history alone makes a message durable, too.
-            if keys or message.keeping is not None
-        ]
-        return self._note(published, [])
+        published: list[PublishRow] = []
+        delayed: list[Message] = []
+        for message, keys in messages:
+            if len(keys) == 1 and keys[0] == KEY:
+                delayed.append(message)
+            elif keys or message.keeping is not None:
+                # A history alone makes a message durable, too.
+                published.append(publish_row(message, len(keys), len(keys)))
+        if not delayed:
+            return self._note(published, [])
+        copies, rows = notes.delayed(delayed, self._clock.read())
+        return self._note(published + copies, rows)
 
     def note_handed_over(self, batches: "Mapping[str, BatchMark]") -> bytes:
         return self._note([], notes.handed_over(batches, self._clock.read()))

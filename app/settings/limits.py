@@ -89,6 +89,13 @@ class LimitSettings(Section):
     max_work_queues: Limit = Field(
         10_000, description="Maximum number of work queues that messages wait in."
     )
+    max_delay: TimeLimit = Field(
+        7 * 24 * 3600 * 1000, description="Longest delay that a publish may ask for."
+    )
+    max_delayed: Limit = Field(10_000, description="Maximum delayed messages.")
+    max_delayed_bytes: SizeLimit = Field(
+        16 * 1024**2, description="Maximum bytes of all delayed messages."
+    )
     max_publish_keys: Limit = Field(
         1_000_000, description="Maximum number of publish keys that the server remembers."
     )
@@ -150,7 +157,7 @@ class QuotaSettings(Section):
     quota_addressed: Quota = Field(
         1_000,
         description="Maximum messages from one address, and from one subject, that wait for "
-        "subjects or in work queues; 0 is unlimited.",
+        "subjects, in work queues or until they are due; 0 is unlimited.",
     )
     quota_addressed_bytes: SizeQuota = Field(
         64 * 1024**2,

@@ -149,6 +149,16 @@ class Diary:
         self.kinds[Kind.MOVED] += 1
         self.kinds[Kind.ENTERED] += 1
 
+    def delay(self, channel: str) -> Message:
+        """Let a message wait until it is due."""
+        message = self.message(channel)
+        message.is_durable = True
+        self.builder.add_note(notes.delayed([message], self.now))
+        self.kinds[Kind.PUBLISHED] += 1
+        self.kinds[Kind.DELAYED] += 1
+        self.copies += 1
+        return message
+
     # Journal events
 
     def happen(

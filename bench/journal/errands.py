@@ -1,13 +1,14 @@
 """What happens now and then in a generated journal: everything that is no plain publish.
 
 Work that its workers pass on, messages that return to their subject, requests, messages that
-operators or ended sessions discard, and refused publishes.
+operators or ended sessions discard, refused publishes, and delayed messages.
 """
 
 from collections.abc import Callable
 
 from bench.journal.diary import Diary, Receiver, Sort
 from holdfast.delivery.messages.message import Message
+from holdfast.delivery.waiting.delays import KEY
 from holdfast.journal.schema import Kind
 
 REFUSALS = (
@@ -16,6 +17,7 @@ REFUSALS = (
     "user.update.illegalArgument",
 )
 _JOBS, _MAIL, _ASK = "/jobs/eu", "/mail", "/ask/eu"
+_DELAYS = Receiver(KEY, Sort.KEPT)
 _QUEUE = Receiver(f"work:{_JOBS}/0", Sort.KEPT)
 _WORKERS = [Receiver(f"worker/{n}", Sort.KEPT) for n in (1, 2, 3)]
 # Shares of the work that is refused, and of requests with each end.
@@ -66,7 +68,10 @@ def errands(diary: Diary) -> list[Callable[[], None]]:
         refused = 1 + diary.dice.randrange(9)
         diary.change(Kind.PUBLISHES_REFUSED, "publish_denied", channel=_MAIL, number=refused)
 
-    return [work, ask, write, ask, work, discard, misspell]
+    def delay() -> None:
+        diary.later(diary.latency(), _publish_late, diary, diary.delay(_MAIL))
+
+    return [work, ask, write, ask, work, discard, misspell, delay]
 
 
 def _take(diary: Diary, message: Message, attempts: int) -> None:
@@ -90,6 +95,13 @@ def _finish(diary: Diary, message: Message, worker: Receiver, attempts: int) -> 
         _take(diary, message, attempts)
     else:
         diary.end(Kind.DEAD, _QUEUE, message, code, attempts)
+
+
+def _publish_late(diary: Diary, message: Message) -> None:
+    """Publish a message whose delay is over."""
+    diary.happen(Kind.DUE, _DELAYS, [message])
+    reader = Receiver(f"late{diary.dice.randrange(1000)}/1", Sort.PLAIN)
+    diary.happen(Kind.WRITTEN, reader, [diary.publish(_MAIL, [reader])], 1)
 
 
 def _come_back(

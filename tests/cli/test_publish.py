@@ -3,6 +3,7 @@
 import gc
 import re
 import signal
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -76,6 +77,15 @@ def test_options_arrive_with_the_message(run: Run) -> None:
     assert run("publish", "/options", "1", *words, "--no-persistent").exit_code == 0
     [message] = lines(run("subscribe", "/options", "--session", name, "--count", 1, "--json"))
     assert (message["priority"], message["properties"]) == (7, {"a": "1", "b": "x=y"})
+
+
+def test_a_message_may_be_delivered_later(run: Run) -> None:
+    name = "options/2"
+    run("subscribe", "/later", "--session", name, "--seconds", 0)
+    begun = time.monotonic()
+    assert run("publish", "/later", "1", "--delay", 1.5).exit_code == 0
+    [message] = lines(run("subscribe", "/later", "--session", name, "--count", 1, "--json"))
+    assert (message["data"], time.monotonic() - begun >= 1.5) == (1, True)
 
 
 def test_messages_may_have_destinations(run: Run) -> None:

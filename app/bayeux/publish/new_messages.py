@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import cast
 
+from holdfast.bayeux.publish.delaying import Delaying
 from holdfast.bayeux.publish.event import EventPublish
 from holdfast.bayeux.publish.point_to_point import (
     PointToPoint,
@@ -33,6 +34,7 @@ class Publishing:
     def __init__(self, state: ServerState, ptp: PointToPoint) -> None:
         self._state = state
         self._ptp = ptp
+        self._delaying = Delaying(state)
         self._topics = TopicPublishing(
             state.topics,
             state.hub,
@@ -48,6 +50,8 @@ class Publishing:
         message first: then the publish gets the outcome later. Raises `Refused`.
         """
         state, channel, qos = self._state, publish.channel, publish.qos
+        if qos is not None and qos.delay_ms:
+            return self._delaying.accept(publish, qos, self.encoded(publish.event, publish.sender))
         installed = state.installed
         if installed.eventful:
             installed.complete(publish.event)

@@ -4,7 +4,7 @@ from base64 import urlsafe_b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from holdfast.bayeux.session import Session
 from holdfast.bayeux.wire.destinations import Destination, DestinationInvalid, destinations_of
@@ -28,6 +28,7 @@ _OPTIONS = SAID_BY_RECEIVERS | {
     "properties",
     "key",
     "refuseHeld",
+    "delay",
     "destinations",
     "subscribable",
     "topic",
@@ -37,6 +38,15 @@ _OPTIONS = SAID_BY_RECEIVERS | {
 _LONGEST_KEY = 255
 # Of the digest of a key: a multiple of three, so that base64 needs no padding.
 _DIGEST_BYTES = 15
+
+
+class Promised(NamedTuple):
+    """What a message keeps of its publish, which was accepted earlier and is carried out now."""
+
+    # The publisher's absolute session name; its session may have ended.
+    sender: str
+    # Identifies the publish, so that it is carried out once; None if the store does not have it.
+    key: PublishKey | None
 
 
 @dataclass(slots=True)
@@ -67,6 +77,10 @@ class Qos:
     # Whether an addressed message gets a channel for itself, and the name of that channel.
     generates_channel: bool = field(default=False, compare=False, repr=False)
     channel: str = field(default="", compare=False, repr=False)
+    # How long the message waits before it is published, and the other options, which apply then.
+    delay_ms: int = field(default=0, compare=False, repr=False)
+    when_due: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
+    promised: Promised | None = field(default=None, compare=False, repr=False)
     # The request that the message carries.
     request: Request[Session] | None = field(default=None, compare=False, repr=False)
     # The outcome for each destination.
@@ -95,6 +109,9 @@ class Qos:
         refuse_held = asked.get("refuseHeld", False)
         if type(refuse_held) is not bool:
             raise QosInvalid("refuseHeld")
+        delay_ms = whole(asked.get("delay", 0))
+        if delay_ms is None or not 0 <= delay_ms <= LONGEST_MS:
+            raise QosInvalid("delay")
         destinations, is_subscribable = _addresses(asked)
         topic = asked.get("topic")
         is_administrative = asked.get("administrative") or False
@@ -115,6 +132,8 @@ class Qos:
             None if topic is None else TopicOptions.of(topic),
             is_administrative,
             asked.get("forceUpdate") is not False,
+            delay_ms=delay_ms,
+            when_due=_when_due(asked) if delay_ms else {},
         )
 
     def qualify(self, message: Message, sender: Session | None = None) -> None:
@@ -126,6 +145,8 @@ class Qos:
         message.properties = self.properties
         if self.life_ms is not None:
             message.limit_life(self.life_ms, is_forced=self.force_destroy)
+        if self.promised is not None:
+            message.sender, message.key = self.promised
         if self.request is not None:
             self.request.enter(message)
 
@@ -159,11 +180,19 @@ class Qos:
             "id": f"{node}-{first}",
             "rcvTimestamp": str(first),
         }
+        if self.delay_ms:
+            confirmed["delay"] = self.delay_ms
         if self.channel:
             confirmed["channel"] = self.channel
         if self.outcomes:
             confirmed["destinations"] = self.outcomes
         return confirmed
+
+
+def _when_due(asked: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the options that apply when a delayed message is published."""
+    now = SAID_BY_RECEIVERS | {"delay", "key", "refuseHeld"}
+    return {name: value for name, value in asked.items() if name not in now}
 
 
 def _addresses(asked: Mapping[str, Any]) -> tuple[tuple[Destination, ...], bool]:

@@ -42,6 +42,7 @@ from holdfast.delivery.routing.presence import Presence
 from holdfast.delivery.routing.routes import Routes
 from holdfast.delivery.topics.configured import Topics
 from holdfast.delivery.topics.sender_quota import SenderQuota
+from holdfast.delivery.waiting.delays import Delays
 from holdfast.delivery.waiting.places import WaitingPlaces
 from holdfast.delivery.waiting.subjects import Subjects
 from holdfast.delivery.waiting.work_queues import WorkQueues
@@ -186,6 +187,7 @@ class ServerState:
                 channels=self.channels,
                 is_used=hub.has_work_queues,
             ),
+            Delays(hub, sessions, options.delay_limits, senders),
         )
 
     def wake(self) -> None:

@@ -128,6 +128,9 @@ class Options:
     history_limits: HistoryLimits = field(default_factory=HistoryLimits)
     subject_limits: SharedQueueLimits = field(default_factory=SharedQueueLimits)
     work_limits: SharedQueueLimits = field(default_factory=SharedQueueLimits)
+    delay_limits: SharedQueueLimits = field(default_factory=SharedQueueLimits)
+    # The longest delay of a publish.
+    max_delay_ms: int = 7 * 24 * 3600 * 1000
     guard: GuardLimits = field(default_factory=GuardLimits)
     budgets: BudgetRates = field(default_factory=BudgetRates)
     quotas: QuotaLimits = field(default_factory=QuotaLimits)

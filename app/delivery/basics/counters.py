@@ -19,6 +19,8 @@ class Reason(Enum):
     SESSION_ENDED = "session_ended"
     # An operator cleared the queue.
     CLEARED = "cleared"
+    # An operator cancelled the delayed message.
+    CANCELLED = "cancelled"
     # The store's buffer was full, so there is no dead letter.
     STORE_UNAVAILABLE = "store_unavailable"
     # The receiver lost its right to the channel.

@@ -20,6 +20,8 @@ class OutcomeKind(Enum):
     EXPIRED = "expired"
     # Dropped without a dead letter, as the receiver's terms say.
     DISCARDED = "discarded"
+    # Its delay was over, and it was published as another message.
+    DUE = "due"
     # The store refused the message, so there never was an entry.
     NEVER_KEPT = "never kept"
 
@@ -34,6 +36,7 @@ class Outcome:
 
 ACKED = Outcome(OutcomeKind.ACKED)
 EXPIRED = Outcome(OutcomeKind.EXPIRED)
+DUE = Outcome(OutcomeKind.DUE)
 NEVER_KEPT = Outcome(OutcomeKind.NEVER_KEPT)
 DISCARDED = {reason: Outcome(OutcomeKind.DISCARDED, reason) for reason in Reason}
 

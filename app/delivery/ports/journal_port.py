@@ -80,6 +80,9 @@ class DeliveryJournal:
 
     # Live: other events of messages
 
+    def delayed(self, receiver: "Receiver", message: "Message") -> None:
+        """Record a message that waits until it is due. The store does not have it."""
+
     def replayed(self, key: str, message: "Message", letter: int) -> None:
         """Record that a dead letter became a message again: one more copy, for this session."""
 

@@ -8,6 +8,7 @@ never take both:
 | ---------------- | ---------------------------------- | ------------------------------------ |
 | `published`      | the hub has called `keep`          | `published`                          |
 | `copied`         | `keep`                             | `published`                          |
+| `delayed`        | `keep`                             | `delayed`                            |
 | `moved`          | `move`                             | `moved`                              |
 | `handed_over`    | `mark_batch`                       | `handed`, if the receiver can refuse |
 | the same, again  | `mark`                             | `handed_again`                       |
@@ -35,7 +36,7 @@ from typing import TYPE_CHECKING, Final
 
 from holdfast.delivery.basics.counters import Counters, Reason
 from holdfast.delivery.messages.entries import Entry, SettledBy
-from holdfast.delivery.messages.outcomes import ACKED, DISCARDED, EXPIRED, Outcome
+from holdfast.delivery.messages.outcomes import ACKED, DISCARDED, DUE, EXPIRED, Outcome
 from holdfast.delivery.ports.journal_port import NO_JOURNAL, DeliveryJournal
 from holdfast.delivery.queues.receivers import Receiver
 
@@ -71,6 +72,11 @@ class Ledger:
             self._store.keep(message, (receiver.key,), _ignore)
         else:
             self._journal.published(message, 1)
+
+    def delayed(self, receiver: Receiver, message: "Message") -> None:
+        """Record that a message waits until it is due. If it is durable, `keep` reported it."""
+        if not message.is_durable:
+            self._journal.delayed(receiver, message)
 
     def replayed(self, key: str, message: "Message", letter: int) -> None:
         """Record that a dead letter became a message again, for the session with this key."""
@@ -140,7 +146,7 @@ class Ledger:
             self._journal.written(receiver, messages, now)
 
     def settled(self, receiver: Receiver, messages: "Sequence[Message]", outcome: Outcome) -> None:
-        """Record messages that left the queue because they expired or were discarded."""
+        """Record messages that left the queue because they expired, were discarded or are due."""
         self._count(len(messages), outcome)
         kept, others = self._of_store(receiver, messages)
         if others:
@@ -212,6 +218,9 @@ class Ledger:
             self.counters.discarded[reason] += count
         elif outcome is EXPIRED:
             self.counters.expired += count
+        elif outcome is DUE:
+            # As with a move, what it was published as counts as accepted again.
+            self.counters.moved += count
 
     def _of_store(
         self, receiver: Receiver, messages: "Sequence[Message]"

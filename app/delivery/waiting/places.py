@@ -1,4 +1,4 @@
-"""The shared queues of both kinds: subjects' queues and work queues."""
+"""The shared queues of all kinds: subjects' queues, work queues, and delayed messages."""
 
 from collections.abc import Sequence
 from typing import Generic, TypeVar
@@ -7,6 +7,7 @@ from holdfast.delivery.basics.error_codes import ErrorCode
 from holdfast.delivery.messages.entries import Entry
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.queues.receivers import Receiver
+from holdfast.delivery.waiting.delays import NAME, Delays
 from holdfast.delivery.waiting.shared_queues import SharedQueues
 from holdfast.delivery.waiting.subjects import Subjects
 from holdfast.delivery.waiting.work_queues import PREFIX, WorkQueues
@@ -15,14 +16,17 @@ R = TypeVar("R", bound=Receiver)
 
 
 class WaitingPlaces(Generic[R]):
-    """The shared queues of both kinds."""
+    """The shared queues of all kinds."""
 
-    def __init__(self, subjects: Subjects[R], work: WorkQueues[R]) -> None:
+    def __init__(self, subjects: Subjects[R], work: WorkQueues[R], delays: Delays[R]) -> None:
         self.subjects = subjects
         self.work = work
+        self.delays = delays
 
     def _of(self, name: str) -> SharedQueues[R]:
         """Return the queues of the kind that this name belongs to."""
+        if name == NAME:
+            return self.delays
         return self.work if name.startswith(PREFIX) else self.subjects
 
     def assign_to(self, receiver: R) -> None:
@@ -68,4 +72,4 @@ class WaitingPlaces(Generic[R]):
 
     def queues(self) -> Sequence[R]:
         """The receivers that own the shared queues."""
-        return [*self.subjects.queues(), *self.work.queues()]
+        return [*self.subjects.queues(), *self.work.queues(), *self.delays.queues()]

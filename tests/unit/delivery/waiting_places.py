@@ -1,4 +1,4 @@
-"""Waiting places for tests in which no message is addressed, and none is work."""
+"""Waiting places for tests in which no message is addressed, delayed, or work."""
 
 from typing import Any
 
@@ -6,6 +6,7 @@ from holdfast.bayeux.state.session_registry import Sessions, SharedQueueSessions
 from holdfast.delivery.basics.channels import ChannelLimits, Channels
 from holdfast.delivery.basics.node import Node
 from holdfast.delivery.topics.sender_quota import SenderQuota
+from holdfast.delivery.waiting.delays import Delays
 from holdfast.delivery.waiting.places import WaitingPlaces
 from holdfast.delivery.waiting.shared_queues import SharedQueueLimits
 from holdfast.delivery.waiting.subjects import Subjects
@@ -23,4 +24,5 @@ def empty_places(keeper: FakeKeeper, node: Node) -> WaitingPlaces[Any]:
     return WaitingPlaces(
         Subjects(hub, owner, limits, senders),
         WorkQueues(hub, owner, limits=limits, senders=senders, channels=channels, is_used=False),
+        Delays(hub, owner, limits, senders),
     )

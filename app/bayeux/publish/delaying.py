@@ -1,0 +1,203 @@
+"""Accepts publishes with a delay: they are written down, and carried out when they are due."""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, Final, NamedTuple, cast
+
+from orjson import loads
+
+from holdfast.bayeux.publish.event import EventPublish
+from holdfast.bayeux.publish.point_to_point import accounts_of
+from holdfast.bayeux.publish.qos import Promised, Qos, key_of
+from holdfast.bayeux.session import Session
+from holdfast.bayeux.state.server_state import ServerState
+from holdfast.bayeux.wire.codec import Json
+from holdfast.bayeux.wire.errors import ErrorReply, Refused
+from holdfast.delivery.basics.error_codes import CODES, ErrorCode
+from holdfast.delivery.basics.json_text import to_strict_json
+from holdfast.delivery.basics.node import NS_PER_MS
+from holdfast.delivery.messages.entries import Entry
+from holdfast.delivery.messages.message import Message
+from holdfast.delivery.messages.storing import PersistOutcome, PublishKey
+from holdfast.delivery.routing.selections import Candidate
+from holdfast.delivery.settling.undelivered import Undelivered
+from holdfast.delivery.waiting.delays import Delayed
+from holdfast.delivery.waiting.shared_queues import OverQuota, Undeliverable
+
+# The fields of a record. The queue reads the first one.
+_DUE: Final = "due"
+_OPTIONS: Final = "delivery"
+_EVENT: Final = "event"
+
+# How many messages are published in one tick.
+MOST: Final = 200
+# How long to wait after the store has refused a message.
+_PAUSE_S: Final = 1.0
+_REFUSED: Final = CODES["user.publish"]
+_FAULT: Final = CODES["internal.publish"]
+
+# Publishes an event. Returns the outcome, or None if the publish is told later.
+Broadcast = Callable[[EventPublish], PersistOutcome | None]
+
+
+class Record(NamedTuple):
+    """A publish that waits: its event, and its `ext.delivery`."""
+
+    event: Json
+    options: Mapping[str, Any]
+
+
+class Delaying:
+    """Accepts publishes with a delay."""
+
+    def __init__(self, state: ServerState) -> None:
+        self._state = state
+
+    def accept(self, publish: EventPublish, qos: Qos, event: bytes) -> PersistOutcome | None:
+        """Let the encoded event wait until its delay is over. Raises `Refused`.
+
+        Returns the outcome, or None if the publish is told later.
+        """
+        state, sender, channel = self._state, publish.sender, publish.channel.name
+        self._check(qos)
+        id = state.node.stamp()
+        due_ms = id // NS_PER_MS + qos.delay_ms
+        message = Message(
+            _packed(due_ms, qos, event),
+            id=id,
+            channel=channel,
+            sender="" if sender is None else sender.name,
+        )
+        message.priority = qos.priority
+        message.is_durable = qos.persistent is not False
+        if qos.key is not None and sender is not None:
+            message.key = key_of(sender, qos.key)
+        publish.message = qos.message = message
+        try:
+            return state.waiting_places.delays.accept(
+                message, due_ms=due_ms, senders=accounts_of(sender), done=publish.done
+            )
+        except OverQuota as over:
+            # Only sessions have quotas.
+            raise state.quotas.too_much_waits(cast("Session", sender), over.quota, ()) from over
+        except Undeliverable as full:
+            raise Refused(ErrorReply.DESTINATION_FULL, full.code.text, channel) from full
+
+    def _check(self, qos: Qos) -> None:
+        """Refuse delays that are too long, and those of requests and administrative publishes."""
+        is_answered_at_once = qos.request is not None or qos.is_administrative
+        if is_answered_at_once or qos.delay_ms > self._state.options.max_delay_ms:
+            raise Refused(ErrorReply.DELIVERY_INVALID, "user.publish", "delay")
+
+
+class DueMessages:
+    """Publishes delayed messages when they are due. `tick` must be called again and again.
+
+    A message keeps its place in the store until the store has what was published for it. A process
+    that is killed in between publishes it once more, with the same key, so the store knows it.
+    """
+
+    def __init__(
+        self, state: ServerState, broadcast: Broadcast, undelivered: Undelivered[Session]
+    ) -> None:
+        self._state = state
+        self._broadcast = broadcast
+        self._undelivered = undelivered
+        self._not_before = 0.0
+
+    def tick(self, now: float, wall_ms: int) -> None:
+        """Publish messages that are due, in order, as many as one turn has time for."""
+        delays = self._state.waiting_places.delays
+        delays.settle()
+        if now < self._not_before:
+            return
+        for _ in range(MOST):
+            first = delays.take_due(wall_ms)
+            if first is None:
+                break
+            self._publish(first, now)
+            if self._state.is_turn_over():
+                break
+        delays.settle()
+
+    def _publish(self, delayed: Delayed, now: float) -> None:
+        message = delayed.message
+        record = read_record(message)
+        try:
+            done = partial(self._answered, delayed, now)
+            outcome = self._broadcast(self._due(message, record, now, done))
+        except Refused as refused:
+            self._bury(message, record, _REFUSED, str(refused))
+        except Exception:
+            self._state.log.exception("a delayed message could not be published")
+            self._bury(message, record, _FAULT, "")
+        else:
+            if outcome is not None:
+                done(outcome)
+
+    def _due(
+        self,
+        message: Message,
+        record: Record,
+        now: float,
+        done: Callable[[PersistOutcome], None],
+    ) -> EventPublish:
+        """Return the publish that the message stands for."""
+        channel = self._state.channels.named(message.channel)
+        qos = Qos.of(record.options)
+        key = PublishKey(f"delay {message.id}") if message.is_durable else None
+        qos.promised = Promised(message.sender, key)
+        sender = self._sender(message.sender)
+        publish = EventPublish(channel, record.event, now, sender=sender, qos=qos)
+        publish.done = done
+        if self._state.routes.selecting:
+            # The sender's session may have ended, but filters know its name.
+            publish.candidate = Candidate(
+                channel=channel.name,
+                data=record.event.get("data"),
+                sender=message.sender,
+                priority=qos.priority,
+                properties=qos.properties,
+            )
+        return publish
+
+    def _sender(self, name: str) -> Session | None:
+        """Return the session that published, if it is still there."""
+        key = name.removeprefix("client/")
+        try:
+            return self._state.subjects.session(key.rpartition("/")[0], key, 0)
+        except Undeliverable:
+            return None
+
+    def _answered(self, delayed: Delayed, now: float, outcome: PersistOutcome) -> None:
+        delays = self._state.waiting_places.delays
+        if outcome in (PersistOutcome.KEPT, PersistOutcome.REPEATED):
+            delays.published(delayed.message)
+        else:
+            # If the store has it nevertheless, the next attempt is a repeat.
+            delays.keep_waiting(delayed)
+            self._not_before = now + _PAUSE_S
+
+    def _bury(self, message: Message, record: Record, code: ErrorCode, text: str) -> None:
+        """Dead-letter a message that cannot be published, with the event as it was published."""
+        receiver = self._state.waiting_places.delays.remove((message,))
+        event = Message(
+            to_strict_json(record.event),
+            id=message.id,
+            channel=message.channel,
+            sender=message.sender,
+        )
+        event.priority, event.is_durable = message.priority, message.is_durable
+        self._undelivered.dead_letter(receiver, [Entry(event)], code, text)
+
+
+def _packed(due_ms: int, qos: Qos, event: bytes) -> bytes:
+    """Return the JSON object that waits. The event is not encoded again."""
+    head = to_strict_json({_DUE: due_ms, _OPTIONS: dict(qos.when_due)})
+    return b'%b,"%b":%b}' % (head[:-1], _EVENT.encode(), event)
+
+
+def read_record(message: Message) -> Record:
+    """Return what the delayed message waits to publish."""
+    fields = loads(message.wire)
+    return Record(fields[_EVENT], fields[_OPTIONS])
