@@ -34,6 +34,7 @@ GROUPS = {
         "topic": "List, show and erase topics.",
         "subject": "List and clear messages that wait for subjects.",
         "work": "List and clear work queues; show their receivers.",
+        "delayed": "List and cancel messages that wait until they are due.",
         "message": "Show where a message is, and every step that the journal has of it.",
         "dead": "List, replay and remove dead letters.",
     },

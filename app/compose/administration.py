@@ -27,6 +27,7 @@ from holdfast.web.admin.alert_watch import AlertWatch
 from holdfast.web.admin.alerts import Alerts
 from holdfast.web.admin.application import OpenRequests, make_admin
 from holdfast.web.admin.changes import RunningServer, change
+from holdfast.web.admin.delayed import DelayedResource
 from holdfast.web.admin.feed import Feed
 from holdfast.web.admin.figures import LiveFigures
 from holdfast.web.admin.letters import LetterResource
@@ -126,6 +127,7 @@ def make_administration(
     resources = (
         SessionResource(running, letters.search),
         SharedQueueResource(running),
+        DelayedResource(running),
         TopicResource(running),
         LetterResource(running, letters, replays),
         MessageResource(running, letters.search, frames),

@@ -12,6 +12,7 @@ import {signIn} from "./sign_in.js";
 import {show as audit} from "./audit.js";
 import {show as channels} from "./channels.js";
 import {show as dead} from "./dead.js";
+import {show as delayed} from "./delayed.js";
 import {show as messages} from "./messages.js";
 import {show as now} from "./now.js";
 import {show as overview} from "./overview.js";
@@ -27,6 +28,7 @@ const PAGES = new Map(Object.entries({
     subjects: ["Subjects", subjects],
     channels: ["Channels", channels],
     work: ["Work queues", work],
+    delayed: ["Delayed", delayed],
     dead: ["Dead letters", dead],
     replays: ["Replays", replays],
     messages: ["Messages", messages],

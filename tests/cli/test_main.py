@@ -120,9 +120,9 @@ def test_examples_in_help_texts_use_existing_commands_and_options(name: str) -> 
 
 
 def test_a_mistyped_command_gets_a_suggestion() -> None:
-    result = CliRunner().invoke(program, ["ded"])
+    result = CliRunner().invoke(program, ["subjet"])
     assert result.exit_code == 2
-    assert "No such command 'ded'. Did you mean 'dead'?" in result.output
+    assert "No such command 'subjet'. Did you mean 'subject'?" in result.output
 
 
 _COLLECTIONS = """

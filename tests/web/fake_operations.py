@@ -19,6 +19,7 @@ from holdfast.store.replays.job_records import JobState
 from holdfast.store.replays.parameters import ReplayOptions
 from holdfast.units import Form
 from holdfast.web.admin.changes import check_sweep
+from holdfast.web.admin.delayed import DelayedMessage
 from holdfast.web.admin.faults import CONFLICT, UNKNOWN, UNKNOWN_SESSION, RequestFailed, illegal
 from holdfast.web.admin.letter_views import (
     Attempt,
@@ -236,6 +237,8 @@ class FakeOperations:
         ]
         # What is stuck now.
         self.standing = nothing_waits()
+        # Whether no message waits until it is due any more.
+        self.is_cancelled = False
         # Whether nothing waits for subjects any more.
         self.is_cleared = False
         # How far each look at a replay brings it, and how many looks there were.
@@ -364,6 +367,29 @@ class FakeOperations:
         self._fail()
         self._changed(who, "work.clear", channel)
         return ClearedQueue(2)
+
+    async def delayed(self, cursor: str | None, limit: int) -> Page[DelayedMessage]:
+        self._fail()
+        waiting = DelayedMessage(
+            id=f"holdfast-{NOW_MS * 1_000_000}",
+            due=NOW_MS + 60_000,
+            accepted=NOW_MS,
+            channel="/orders/7",
+            sender="client/ann/1",
+            priority=5,
+            bytes=120,
+            durable=True,
+            data={"n": 1},
+            is_cut=False,
+        )
+        return Page([] if self.is_cancelled else [waiting], None)
+
+    async def cancel_delayed(self, id: str, who: str) -> None:
+        self._fail()
+        if self.is_cancelled or id == NO_MESSAGE:
+            raise RequestFailed(UNKNOWN, f"{id} is not a message that waits until it is due")
+        self.is_cancelled = True
+        self._changed(who, "delayed.cancel", id)
 
     async def topics(self, prefix: str, cursor: str | None, limit: int) -> Page[Topic]:
         self._fail()

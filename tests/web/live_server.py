@@ -21,6 +21,7 @@ from holdfast.web.admin.alert_limits import AlertLimits
 from holdfast.web.admin.alert_watch import AlertWatch
 from holdfast.web.admin.alerts import Alerts
 from holdfast.web.admin.changes import RunningServer
+from holdfast.web.admin.delayed import DelayedResource
 from holdfast.web.admin.faults import RequestFailed
 from holdfast.web.admin.figures import LiveFigures
 from holdfast.web.admin.letter_views import Letter
@@ -48,6 +49,7 @@ class Api(NamedTuple):
 
     sessions: SessionResource
     queues: SharedQueueResource
+    delayed: DelayedResource
     topics: TopicResource
     letters: LetterResource
     messages: MessageResource
@@ -112,6 +114,7 @@ class LiveServer(Server):
         self.api = Api(
             SessionResource(server, search),
             SharedQueueResource(server),
+            DelayedResource(server),
             TopicResource(server),
             LetterResource(server, self.letters, self.replays),
             MessageResource(server, search, frames),
@@ -126,6 +129,10 @@ class LiveServer(Server):
     def _stamp(self) -> int:
         self._newest = max(self._newest + 1, time.time_ns())
         return self._newest
+
+    def sleep(self, seconds: float) -> None:
+        """The wall clock is set forward."""
+        self._newest = max(self._newest, time.time_ns()) + round(seconds * 1_000_000_000)
 
     def _on_ready(self) -> None:
         asyncio.get_running_loop().call_soon(lambda: self.bayeux.flush(self.now))

@@ -3,6 +3,7 @@
 import asyncio
 from typing import Any
 
+from holdfast.web.admin.delayed import DelayedResource
 from holdfast.web.admin.letters import LetterResource
 from holdfast.web.admin.messages import MessageResource
 from holdfast.web.admin.openapi import describe
@@ -32,6 +33,7 @@ ROUTES = routes_of(
         MessageResource,
         SessionResource,
         SharedQueueResource,
+        DelayedResource,
         TopicResource,
         LetterResource,
         Description,

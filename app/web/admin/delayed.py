@@ -1,0 +1,83 @@
+"""The resource of delayed messages, and cancelling them."""
+
+from dataclasses import dataclass
+from itertools import islice
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from holdfast.bayeux.publish.delaying import read_record
+from holdfast.delivery.basics.json_text import part
+from holdfast.delivery.basics.node import NS_PER_MS
+from holdfast.delivery.waiting.delays import Delayed
+from holdfast.store.operator_input import Count, Ms
+from holdfast.web.admin.changes import RunningServer
+from holdfast.web.admin.faults import UNKNOWN, RequestFailed
+from holdfast.web.admin.fields import FrameCursor, Limit, MessageId
+from holdfast.web.admin.route import route
+from holdfast.web.admin.views import Page, view_of
+
+_PATH = "/delayed"
+# Larger data is not shown.
+_LARGEST = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DelayedMessage:
+    """A message that waits until it is due."""
+
+    id: Annotated[str, Field(description="As in the reply to its publish.")]
+    due: Annotated[Ms, Field(description="When it will be published.")]
+    accepted: Ms
+    channel: str
+    sender: Annotated[str, Field(description="The publisher; empty for the server.")]
+    priority: Annotated[int, Field(ge=0, le=9)]
+    bytes: Annotated[Count, Field(description="How much of the limit it takes.")]
+    durable: Annotated[bool, Field(description="Survives a restart.")]
+    data: Annotated[Any, Field(description="Null if `is_cut`.")]
+    is_cut: Annotated[bool, Field(description="`data` is beyond 64 KiB and left out.")]
+
+
+class DelayedResource:
+    """Answers requests about delayed messages; cancelling is audited."""
+
+    def __init__(self, server: RunningServer) -> None:
+        state = server.life.state
+        self._server = server
+        self._node = state.node.name
+        self._delays = state.waiting_places.delays
+
+    @route("GET", _PATH)
+    async def delayed(self, cursor: FrameCursor = None, limit: Limit = 100) -> Page[DelayedMessage]:
+        """List messages that wait until they are due, those that are due first at the top."""
+        due_ms, _, id = (cursor or "0-0").partition("-")
+        last = int(due_ms), int(id)
+        rest = (each for each in self._delays.waiting() if each[:2] > last)
+        found = list(islice(rest, limit + 1))
+        after = f"{found[limit - 1].due_ms}-{found[limit - 1].id}" if len(found) > limit else None
+        return Page([self._view(each) for each in found[:limit]], after)
+
+    @route("DELETE", _PATH)
+    async def cancel_delayed(self, id: MessageId, who: str) -> None:
+        """Discard a delayed message before it is due."""
+        node, _, number = id.rpartition("-")
+        async with self._server.change(who, "delayed.cancel", id) as detail:
+            found = self._delays.cancel(int(number)) if node == self._node else None
+            if found is None:
+                raise RequestFailed(UNKNOWN, f"{id} is not a message that waits until it is due")
+            detail["channel"] = found.message.channel
+
+    def _view(self, delayed: Delayed) -> DelayedMessage:
+        message = delayed.message
+        is_cut = len(message.wire) > _LARGEST
+        return view_of(
+            DelayedMessage,
+            message,
+            id=f"{self._node}-{message.id}",
+            due=delayed.due_ms,
+            accepted=message.id // NS_PER_MS,
+            bytes=len(message.wire),
+            durable=message.is_durable,
+            data=None if is_cut else part(read_record(message).event.get("data")),
+            is_cut=is_cut,
+        )
