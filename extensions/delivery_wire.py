@@ -121,9 +121,10 @@ class _DeliveryWireOfSession(SessionExtension):
             agreed["dispatcherActive"] = session.dispatcher is None or session.dispatcher.is_active
             agreed["resumed"] = session.is_resumed
             agreed["waiting"] = session.queue.count
-            if session.lost_subscriptions:
-                agreed["lostSubscriptions"] = list(session.lost_subscriptions)
-                session.lost_subscriptions = dict.fromkeys(session.lost_subscriptions, True)
+            details = session.subscription_details
+            if details is not None and details.lost:
+                agreed["lostSubscriptions"] = list(details.lost)
+                details.lost = dict.fromkeys(details.lost, True)
             reply.setdefault("ext", {})["delivery"] = agreed
 
 

@@ -23,11 +23,12 @@ from holdfast.delivery.queues.receivers import NOBODY, Receiver
 if TYPE_CHECKING:
     from holdfast.bayeux.wire.cursors import Cursors
     from holdfast.bayeux.wire.session_hooks import SessionHooks
-    from holdfast.bayeux.wire.subscribe_qos import SubscribeQos
+    from holdfast.bayeux.wire.subscribe_qos import SubscribeQos, SubscriptionDetails
     from holdfast.bayeux.wire.terms import Terms
     from holdfast.delivery.requests.reply_channels import ReplyChannel
 
 _WRITTEN: Final = SettledBy.WRITTEN
+NO_QOS: "Final[Mapping[str, SubscribeQos]]" = {}
 
 
 class EventDecorator(Protocol):
@@ -249,7 +250,6 @@ class Session(Receiver):
         "ends_at",
         "expiry_timer",
         "extensions",
-        "has_newest_only",
         "held_connect",
         "hold_ends_at",
         "identity",
@@ -257,7 +257,6 @@ class Session(Receiver):
         "is_advised",
         "is_resumed",
         "lazy_due",
-        "lost_subscriptions",
         "pending_publishes",
         "pipe",
         "quiet_until",
@@ -265,7 +264,7 @@ class Session(Receiver):
         "reply_channel",
         "rest_interval_s",
         "seen_ms",
-        "subscription_qos",
+        "subscription_details",
         "terms",
         "timeout_s",
         "unfinished",
@@ -293,8 +292,6 @@ class Session(Receiver):
         self.reply_channel: ReplyChannel | None = None
         # The number of subscribes whose replies must precede messages from histories.
         self.catching_up = 0
-        # Whether it has subscriptions to the newest message of a channel only.
-        self.has_newest_only = False
         # Data of extensions and services, created when first needed.
         self.attributes: dict[str, Any] | None = None
         self.timeout_s = self.interval_s = 0.0
@@ -313,11 +310,8 @@ class Session(Receiver):
         # infinite while its client is absent.
         self.deadline = 0.0
         self.lazy_due = self.quiet_until = 0.0
-        # The QoS of subscriptions that have options, created when first needed.
-        self.subscription_qos: dict[str, SubscribeQos] | None = None
-        # Subscriptions that ended without the client's doing, until the client is informed, and
-        # whether the last handshake's reply lists them; created when first needed.
-        self.lost_subscriptions: dict[str, bool] | None = None
+        # Created when first needed. Most sessions have none.
+        self.subscription_details: SubscriptionDetails | None = None
         # When a named session without a client ends, and when its queue hold ends; zero if never.
         self.ends_at = self.hold_ends_at = 0.0
         # When it was created, in ns since 1970, and when its client was last connected to an
@@ -347,6 +341,21 @@ class Session(Receiver):
             and not self.has_newest_only
             and self.reauthorization is None
         )
+
+    @property
+    def subscription_qos(self) -> "Mapping[str, SubscribeQos]":
+        """The QoS of its subscriptions that have one."""
+        return NO_QOS if self.subscription_details is None else self.subscription_details.qos
+
+    @property
+    def lost_subscriptions(self) -> Mapping[str, bool]:
+        """The subscriptions that ended without its client, as `SubscriptionDetails` has them."""
+        return {} if self.subscription_details is None else self.subscription_details.lost
+
+    @property
+    def has_newest_only(self) -> bool:
+        """Whether it has subscriptions to the newest message of a channel only."""
+        return self.subscription_details is not None and self.subscription_details.has_newest_only
 
     @property
     def takes_addressed(self) -> bool:

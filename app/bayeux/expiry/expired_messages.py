@@ -96,7 +96,7 @@ class MessageExpiry:
 
 def drop_outdated(session: Session, undelivered: Undelivered[Session]) -> None:
     """Discard new messages that were superseded by later ones of such subscriptions."""
-    qos = session.subscription_qos or {}
+    qos = session.subscription_qos
     newest: dict[str, Message] = {}
     outdated: list[Message] = []
     is_of_such: dict[str, bool] = {}

@@ -69,10 +69,12 @@ def connect(
 
 def _forget_told(life: SessionLife, session: Session, now: float) -> None:
     """Remove the lost subscriptions listed in the handshake's reply, which has now arrived."""
-    lost = session.lost_subscriptions or {}
-    untold = {name: False for name, is_told in lost.items() if not is_told}
-    if len(untold) < len(lost):
-        session.lost_subscriptions = untold or None
+    details = session.subscription_details
+    if details is None:
+        return
+    untold = {name: False for name, is_told in details.lost.items() if not is_told}
+    if len(untold) < len(details.lost):
+        details.lost = untold
         life.note(session, now)
 
 

@@ -93,7 +93,7 @@ class Erasure:
     def _notifies(self, session: Session) -> bool:
         """Whether to notify the session: it understands states and subscribed with `notify`."""
         pattern = session.subscription(self._topic.name)
-        qos = (session.subscription_qos or {}).get(pattern or "")
+        qos = session.subscription_qos.get(pattern or "")
         return session.terms is not None and (qos is None or qos.notify)
 
     def _erase(self) -> None:

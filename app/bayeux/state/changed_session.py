@@ -38,10 +38,8 @@ def record_of(session: Session, now_ms: int) -> SessionRecord:
         warrant=identity.warrant,
         login=None if identity.login is None else identity.login.to_json(),
         subscriptions=sorted(session.subscriptions),
-        subscription_qos={
-            name: qos.to_json() for name, qos in (session.subscription_qos or {}).items()
-        },
-        lost_subscriptions=list(session.lost_subscriptions or ()),
+        subscription_qos={name: qos.to_json() for name, qos in session.subscription_qos.items()},
+        lost_subscriptions=list(session.lost_subscriptions),
         batch=session.queue.batch,
         seq=session.queue.seq,
         hold=HoldRecord()

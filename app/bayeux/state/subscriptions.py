@@ -10,7 +10,7 @@ from holdfast.bayeux.wire.codec import Json
 from holdfast.bayeux.wire.errors import ErrorReply, Refused
 from holdfast.bayeux.wire.operation import Operation
 from holdfast.bayeux.wire.options import Options
-from holdfast.bayeux.wire.subscribe_qos import PLAIN, SubscribeQos
+from holdfast.bayeux.wire.subscribe_qos import PLAIN, SubscribeQos, SubscriptionDetails
 from holdfast.delivery.basics.channels import Channel, overlaps
 from holdfast.delivery.routing.hub import Hub
 from holdfast.delivery.routing.presence import Presence
@@ -99,20 +99,19 @@ class Subscriptions:
 
     def add(self, session: Session, channel: Channel, qos: SubscribeQos) -> None:
         """Add a subscription, or replace the QoS of an existing one."""
-        if session.lost_subscriptions is not None:
-            session.lost_subscriptions.pop(channel.name, None)
+        details = session.subscription_details
+        if details is not None:
+            details.lost.pop(channel.name, None)
+            details.qos.pop(channel.name, None)
         if qos.filter is not None:
             qos = replace(qos, filter=self._routes.filters.shared(qos.filter))
         selection = qos.selection(session.name) if qos.is_selective else None
         self._hub.subscribe(session, channel, selection)
         session.subscriptions.add(channel.name)
         if qos is not PLAIN and qos != PLAIN:
-            if session.subscription_qos is None:
-                session.subscription_qos = {}
-            session.subscription_qos[channel.name] = qos
-            session.has_newest_only |= qos.newest_only
-        elif session.subscription_qos is not None:
-            session.subscription_qos.pop(channel.name, None)
+            details = details_of(session)
+            details.qos[channel.name] = qos
+            details.has_newest_only |= qos.newest_only
         if not qos.responds:
             session.silent_on = (session.silent_on or set()) | {channel.name}
         elif session.silent_on is not None:
@@ -123,7 +122,7 @@ class Subscriptions:
     ) -> None:
         """Check that subscriptions to these patterns may have the filter. Raises `Refused`."""
         options, filters = self._options, self._routes.filters
-        known = session.subscription_qos or {}
+        known = session.subscription_qos
         others = sum(qos.filter is not None for name, qos in known.items() if name not in patterns)
         if others + len(patterns) > options.max_session_filters:
             most = str(options.max_session_filters)
@@ -159,9 +158,7 @@ class Subscriptions:
         """Record that the session lost the subscription, for the next client of a named session."""
         if session.terms is None or not session.terms.is_named:
             return
-        if session.lost_subscriptions is None:
-            session.lost_subscriptions = {}
-        lost = session.lost_subscriptions
+        lost = details_of(session).lost
         lost[pattern] = False
         if len(lost) > self._options.max_subscriptions:
             # Its client subscribed to more in between, so it was present and knows about the first.
@@ -177,10 +174,17 @@ class Subscriptions:
             session.silent_on.discard(pattern)
         if self._presence.is_used:
             self._presence.leave(pattern, session)
-        if session.subscription_qos is not None:
-            session.subscription_qos.pop(pattern, None)
+        if session.subscription_details is not None:
+            session.subscription_details.qos.pop(pattern, None)
         self._work.requeue_new(session)
 
     def too_many(self) -> Refused:
         """Return the refusal of a subscription beyond the limit."""
         return Refused(ErrorReply.SUBSCRIPTIONS_EXCEEDED, str(self._options.max_subscriptions))
+
+
+def details_of(session: Session) -> SubscriptionDetails:
+    """Return what the session knows of its subscriptions, which may be nothing yet."""
+    if session.subscription_details is None:
+        session.subscription_details = SubscriptionDetails()
+    return session.subscription_details
