@@ -38,8 +38,14 @@ def modules(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
     return found
 
 
+def is_empty(name: str) -> bool:
+    """Whether it is a folder of modules without code of its own, which costs nothing."""
+    start = ROOT.joinpath(*name.split("."), "__init__.py")
+    return start.is_file() and not start.read_bytes()
+
+
 def test_a_plain_server_imports_a_limited_number_of_modules(modules: set[str]) -> None:
-    assert len(modules) < MOST_MODULES
+    assert len([name for name in modules if not is_empty(name)]) < MOST_MODULES
 
 
 @pytest.mark.parametrize(
