@@ -46,6 +46,16 @@ class StoreChanged(JournalFailed):
     )
 
 
+class QueryStopped(PipelineFailed):
+    """Another user of the session stopped the query of an ingest: Spark tells no error then."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "somebody stopped Spark's query of this ingest; its last complete batch is in the "
+            "tables: run the command again"
+        )
+
+
 _FULL = "the disk is full: make room, then run the command again"
 _NO_MEMORY = "Spark has too little memory: try --conf spark.driver.memory=4g"
 _NO_ROOM = "the temporary folder is full: make room there, or name another one in TMPDIR"

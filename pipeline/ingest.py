@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from holdfast.pipeline import heard, lacking
 from holdfast.pipeline.census import Group
-from holdfast.pipeline.failures import PipelineFailed
+from holdfast.pipeline.failures import PipelineFailed, QueryStopped
 from holdfast.pipeline.incidents import INCIDENTS
 from holdfast.pipeline.lake import CARRIED, EVENTS, Lake, NewFile
 from holdfast.pipeline.made_tables import make_tables
@@ -234,10 +234,19 @@ class _Ingest:
         """Ingest all present frames with a query; note the missing frames."""
         with answering(self._source.url):
             numbered = self._journals.numbered()
+            goal = self._planner.newest()
         self.query(spark).finish()
         # Spark may tell of the last batches later than it ends.
         self._tell()
+        if self._is_left(goal):
+            raise QueryStopped
         self.settle(numbered)
+
+    def _is_left(self, goal: Mapping[str, str]) -> bool:
+        """Return whether the journal has frames up to these that are not in the tables."""
+        offset = self._lake.offset()
+        with answering(self._source.url):
+            return self._planner.advance(offset, goal, 1) != offset
 
     def _tell(self) -> None:
         """Report the batches that were not reported yet."""

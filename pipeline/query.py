@@ -19,7 +19,7 @@ from pyspark.sql.streaming.listener import (
     StreamingQueryListener,
 )
 
-from holdfast.pipeline.failures import PipelineFailed, in_words
+from holdfast.pipeline.failures import PipelineFailed, QueryStopped, in_words
 from holdfast.pipeline.source.journal_source import REMEDIES, JournalSource
 from holdfast.pipeline.source.options import NAME, Form
 
@@ -64,7 +64,7 @@ class IngestQuery:
         self._failure: BaseException | None = None
 
     def finish(self) -> None:
-        """Take what there is now.
+        """Take what there is now; less if somebody stops the query, which Spark does not tell.
 
         Raises:
             PipelineFailed: The query failed.
@@ -79,7 +79,7 @@ class IngestQuery:
         """Take what there is and what comes, until it is over and a batch is complete.
 
         Raises:
-            PipelineFailed: The query failed.
+            PipelineFailed: The query failed, or somebody stopped it.
         """
 
         def wait(query: "StreamingQuery") -> None:
@@ -91,6 +91,8 @@ class IngestQuery:
         ms = max(1, int(pause_s * 1000))
         self._spark.conf.set(_IDLE, ms)
         self._run({"processingTime": f"{ms} milliseconds"}, wait)
+        if not is_over.is_set():
+            raise QueryStopped
 
     def _run(self, trigger: Mapping[str, Any], wait: "Callable[[StreamingQuery], None]") -> None:
         self._spark.dataSource.register(JournalSource)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from holdfast.journal.schema import Event
+from holdfast.pipeline import lacking
 from holdfast.pipeline.delta import Table
 from holdfast.pipeline.failures import PipelineFailed
 from holdfast.pipeline.heard import remembered
@@ -176,6 +177,59 @@ def wait_for(condition: Callable[[], bool]) -> None:
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.02)
+
+
+class _Stopping(Lake):
+    """A lake whose ingest loses its query at each batch: somebody stops it."""
+
+    spark: "SparkSession"
+
+    def commit(self, *args: Any, **how: Any) -> Any:
+        stop_query(self.spark)
+        return super().commit(*args, **how)
+
+
+def stop_query(spark: "SparkSession") -> None:
+    """Stop the query of this thread's batch, and no other; Spark waits until the batch ends."""
+    id = spark.sparkContext.getLocalProperty("sql.streaming.queryId")
+    query = spark.streams.get(id or "")
+    assert query is not None
+    threading.Thread(target=query.stop).start()
+    wait_for(lambda: not query.isActive)
+
+
+@pytest.mark.beside
+def test_an_ingest_whose_query_somebody_stops_says_so(
+    spark: "SparkSession", store: ValkeyServer, tmp_path: Path
+) -> None:
+    lake = _Stopping(tmp_path / "lake")
+    lake.spark = spark
+    Writer(store).write_all([start(n) for n in range(2)], each=1)
+    with pytest.raises(PipelineFailed, match="stopped"):
+        ingest(spark, store, lake, most=1)
+    # Frames that were not read are not missing.
+    assert lacking.remembered(lake) == {}
+    assert ingest(spark, store, Lake(tmp_path / "lake")) == IngestProgress(1, 1)
+
+
+@pytest.mark.beside
+def test_a_continuing_query_that_somebody_stops_says_so(
+    spark: "SparkSession", store: ValkeyServer, tmp_path: Path
+) -> None:
+    # Spark need not be installed for other tests.
+    from holdfast.pipeline.query import IngestQuery
+
+    Writer(store).write(start(0))
+    query = IngestQuery(
+        spark,
+        {"url": store.url},
+        tmp_path / "checkpoint",
+        lambda ranges: stop_query(spark),
+        told=lambda: None,
+        idle=lambda: None,
+    )
+    with pytest.raises(PipelineFailed, match="stopped"):
+        query.go_on(0.1, threading.Event())
 
 
 def test_reading_a_lake_without_tables_fails_and_names_the_ingest(

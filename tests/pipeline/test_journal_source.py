@@ -23,8 +23,6 @@ from tests.pipeline.test_source import some_events
 from tests.store.servers import ValkeyServer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from pyspark.sql import DataFrame, SparkSession
 
 EXAMPLES = {
@@ -36,13 +34,11 @@ PLACE = "redis://127.0.0.1:6379/0"
 
 
 @pytest.fixture
-def notebook(spark: "SparkSession") -> "Iterator[SparkSession]":
+def notebook(spark: "SparkSession") -> "SparkSession":
     """A session that knows the source, as in the first example."""
     known: dict[str, Any] = {"spark": spark}
     exec(EXAMPLES["register"], known)  # the page's own words
-    yield spark
-    for query in spark.streams.active:
-        query.stop()
+    return spark
 
 
 def test_a_session_of_the_page_has_this_python_and_a_java(
@@ -91,7 +87,11 @@ def taken(spark: "SparkSession", store: ValkeyServer, place: Path, **options: ob
         .trigger(availableNow=True)
         .start()
     )
-    query.awaitTermination(60)
+    try:
+        query.awaitTermination(60)
+    finally:
+        # Only this one: tests in other threads have queries in the same session.
+        query.stop()
     return rows
 
 
