@@ -36,6 +36,7 @@ def addresses(world: World) -> list[str]:
         "#/", "#/sessions", "#/sessions/mail/1", "#/subjects", "#/subjects/mail",
         "#/work", "#/work/%2Fjobs%2Fpictures",
         "#/channels", "#/channels/%2Fprices",
+        "#/delayed",
         "#/dead",
         f"#/dead/letters?fingerprint={letter['fingerprint']}", f"#/dead/letter/{letter['id']}",
         "#/replays", *(f"#/replays/{each['id']}" for each in replays[:1]),

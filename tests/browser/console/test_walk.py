@@ -180,6 +180,19 @@ def test_the_queue_of_a_subject_is_shown_and_emptied(page: Page, world: World) -
     expect(page.get_by_role("link", name="joe/1")).to_be_visible()
 
 
+def test_delayed_messages_are_shown_by_due_time_and_cancelled(page: Page, world: World) -> None:
+    go(page, "Delayed")
+    rows = page.get_by_role("row").filter(has_text="/orders/reminded")
+    expect(rows).to_have_count(2)
+    first, last = world.ask("GET", "delayed")["items"]
+    assert [each["data"]["after"] for each in (first, last)] == [1, 2]
+    rows.nth(0).get_by_role("button", name="Cancel").click()
+    answer(page, "Cancel the message")
+    expect(page.get_by_text("Message cancelled.")).to_be_visible()
+    expect(rows).to_have_count(1)
+    assert [each["id"] for each in world.ask("GET", "delayed")["items"]] == [last["id"]]
+
+
 def test_a_work_queue_is_shown_with_its_receivers_and_emptied(page: Page, world: World) -> None:
     go(page, "Work queues")
     row = page.get_by_role("row").filter(has_text="/jobs/pictures")

@@ -127,6 +127,8 @@ def ordinary(world: World) -> World:
         world.publisher.send("/service/ptp", data={"destinations": [joe], "content": text})
     for number in range(3):
         world.publish("/jobs/pictures", {"picture": number, "width": 640})
+    for hours in (2, 1):
+        world.publish("/orders/reminded", {"after": hours}, delay=hours * 3_600_000)
     hold = {"reason": "the mail relay is down until noon", "until": None}
     world.ask("PUT", "sessions/mail/1/hold", hold)
     return world
