@@ -93,7 +93,6 @@ def a_session(key: str = "joe/1", **changes: Any) -> Session:
         retry=0,
         next_attempt=None,
         redelivered=0,
-        published=3,
         acked=7,
         dead=0,
         last_failure=None,

@@ -82,7 +82,6 @@ class Session(SessionSummary):
     retry: Annotated[int, Field(ge=0, description="Attempts since contact was lost.")]
     next_attempt: Ms | None
     redelivered: Count
-    published: Annotated[int, Field(ge=0, description="Publishes since the server began.")]
     acked: Count
     dead: Count
     last_failure: Annotated[str | None, Field(description="Code of its latest failure.")]
