@@ -4,7 +4,7 @@ They refer to each other, so they share a module.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from math import inf
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -12,7 +12,6 @@ from holdfast.bayeux.wire.caller import UNKNOWN, Caller, Speaker
 from holdfast.bayeux.wire.identity import Identity
 from holdfast.bayeux.wire.transports import ConnectionType
 from holdfast.delivery.basics.channels import covers
-from holdfast.delivery.basics.timers import Timed
 from holdfast.delivery.messages.batch import Batch
 from holdfast.delivery.messages.entries import SettledBy
 from holdfast.delivery.messages.message import Event
@@ -213,16 +212,6 @@ class Exchange:
         self.waits_for_store = False
 
 
-class ExpiryTimer(Timed):
-    """The timers' item for the expiring messages of one session."""
-
-    __slots__ = ("session",)
-
-    def __init__(self, session: "Session") -> None:
-        super().__init__()
-        self.session = session
-
-
 class RightsReview(ABC):
     """The review of a session's rights after a change."""
 
@@ -248,7 +237,6 @@ class Session(Receiver):
         "delayed_replies",
         "deliver_only",
         "ends_at",
-        "expiry_timer",
         "extensions",
         "held_connect",
         "hold_ends_at",
@@ -257,7 +245,6 @@ class Session(Receiver):
         "is_advised",
         "is_resumed",
         "lazy_due",
-        "pending_publishes",
         "pipe",
         "quiet_until",
         "reauthorization",
@@ -268,7 +255,6 @@ class Session(Receiver):
         "terms",
         "timeout_s",
         "unfinished",
-        "when_published",
     )
 
     def __init__(self, client_id: str, number: int, queue: CallbackQueue) -> None:
@@ -317,14 +303,8 @@ class Session(Receiver):
         # When it was created, in ns since 1970, and when its client was last connected to an
         # earlier process, in ms.
         self.created = self.seen_ms = 0
-        # How many of its publishes wait for the store.
-        self.pending_publishes = 0
-        # Called when the last of these publishes is stored. A disconnect waits for that.
-        self.when_published: Callable[[float], None] | None = None
         # The number of replies that wait for the store. A disconnect's reply follows them.
         self.delayed_replies = 0
-        # Created when a message with a lifetime waits for the first time.
-        self.expiry_timer: ExpiryTimer | None = None
 
     @property
     def is_plain(self) -> bool:

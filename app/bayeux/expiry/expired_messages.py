@@ -6,11 +6,11 @@ So do messages that a later one supersedes, by `newestOnly`. `Undelivered` settl
 from collections.abc import Callable
 from operator import attrgetter
 
-from holdfast.bayeux.session import ExpiryTimer, Session
+from holdfast.bayeux.session import Session
 from holdfast.bayeux.wire.subscribe_qos import PLAIN
 from holdfast.delivery.basics.counters import Reason
 from holdfast.delivery.basics.node import Node
-from holdfast.delivery.basics.timers import Timers
+from holdfast.delivery.basics.timers import Timed, Timers
 from holdfast.delivery.messages.message import Message, release
 from holdfast.delivery.routing.histories import Histories
 from holdfast.delivery.settling.undelivered import Undelivered
@@ -23,6 +23,16 @@ _ENTRIES = 64
 _FEW = 16
 
 _by_id = attrgetter("id")
+
+
+class _ExpiryTimer(Timed):
+    """The timers' entry for the expiring messages of one session."""
+
+    __slots__ = ("session",)
+
+    def __init__(self, session: Session) -> None:
+        super().__init__()
+        self.session = session
 
 
 class MessageExpiry:
@@ -39,15 +49,18 @@ class MessageExpiry:
         self._histories = histories
         self._node = node
         self._log_fault = log_fault
-        self._timers: Timers[ExpiryTimer] = Timers()
+        self._timers: Timers[_ExpiryTimer] = Timers()
+        # By session, while messages with a lifetime wait.
+        self._timer_of: dict[Session, _ExpiryTimer] = {}
 
     def watch(self, session: Session) -> None:
         """Watch the session, because a message with a lifetime waits in its queue."""
         expiring = session.queue.expiring
         if expiring and session.takes_messages:
-            if session.expiry_timer is None:
-                session.expiry_timer = ExpiryTimer(session)
-            self._timers.ring_by(session.expiry_timer, expiring[0].expires_ms / 1000)
+            timer = self._timer_of.get(session)
+            if timer is None:
+                timer = self._timer_of[session] = _ExpiryTimer(session)
+            self._timers.ring_by(timer, expiring[0].expires_ms / 1000)
 
     def begin(self, session: Session) -> None:
         """Watch a restored session, whose queue may contain expired messages."""
@@ -56,8 +69,9 @@ class MessageExpiry:
 
     def forget(self, session: Session) -> None:
         """Stop watching a session without waiting messages."""
-        if session.expiry_timer is not None:
-            self._timers.drop(session.expiry_timer)
+        timer = self._timer_of.pop(session, None)
+        if timer is not None:
+            self._timers.drop(timer)
 
     def tick(self, wall_ms: int) -> None:
         """Remove messages that have expired since the last tick.
@@ -68,6 +82,7 @@ class MessageExpiry:
         left, now = _MOST, wall_ms / 1000
         while left > 0 and (rung := self._timers.ring(now, most=1)):
             session = rung[0].session
+            del self._timer_of[session]
             left -= 1 + (len(session.queue.new) + len(session.queue.returned)) // _ENTRIES
             try:
                 left -= self._undelivered.expire_waiting(session, max(left, 1))

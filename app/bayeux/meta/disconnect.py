@@ -64,7 +64,7 @@ def disconnect(
     complete.
     """
     mode = disconnect_mode_of(message)
-    if session.pending_publishes:
+    if life.state.unstored_publishes.count(session):
         _disconnect_when_published(
             life, exchange, session=session, message=message, reply=reply, mode=mode
         )
@@ -84,12 +84,10 @@ def _disconnect_when_published(
     reply: Json,
     mode: DisconnectMode,
 ) -> None:
-    client_id, before = session.client_id, session.when_published
+    client_id = session.client_id
     fulfil = begin_pending(life.answers, message, exchange, reply)
 
     def disconnect_then(now: float) -> None:
-        if before is not None:
-            before(now)
         reply["successful"] = True
         # Another client may have taken it over in the meantime.
         if session.client_id == client_id and not session.has_left:
@@ -101,7 +99,7 @@ def _disconnect_when_published(
         else:
             fulfil(now)
 
-    session.when_published = disconnect_then
+    life.state.unstored_publishes.then(session, disconnect_then)
 
 
 def _disconnect(

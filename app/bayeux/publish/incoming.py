@@ -117,7 +117,7 @@ class PublishHandler:
             self._check_other_rights(session, channel, message, qos)
         if qos is not None and qos.refuse_held and state.guard.is_held(channel.name):
             raise Refused(ErrorReply.CHANNEL_HELD_BACK, CHANNEL_HELD.text, channel.name)
-        if session.pending_publishes >= _MOST_PENDING:
+        if state.unstored_publishes.count(session) >= _MOST_PENDING:
             raise Refused(ErrorReply.PUBLISHES_EXCEEDED, str(_MOST_PENDING))
 
     def _check_other_rights(
@@ -329,7 +329,7 @@ class _ClientPublish:
         """Complete the reply if the outcome is known. Returns whether it is."""
         if outcome is None:
             self._fulfil = self._pending()
-            self._session.pending_publishes += 1
+            self._handler.state.unstored_publishes.begin(self._session)
             return False
         self._fill(outcome)
         return True
@@ -360,12 +360,10 @@ class _ClientPublish:
         state.backlog.at_turn_end(self._finish)
 
     def _finish(self, now: float) -> None:
-        session = self._session
-        session.pending_publishes -= 1
+        session, unstored = self._session, self._handler.state.unstored_publishes
+        unstored.end(session)
         self._fulfil(now)
-        if not session.pending_publishes and session.when_published is not None:
-            go_on, session.when_published = session.when_published, None
-            go_on(now)
+        unstored.go_on(session, now)
 
 
 def _asks(message: Json) -> bool:

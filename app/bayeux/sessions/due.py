@@ -132,7 +132,7 @@ class DueSessions:
             self._clock.await_return(session, now)
             self._clock.ring_soon(session, now)
         elif session.deadline <= now:
-            if session.delayed_replies or session.pending_publishes:
+            if session.delayed_replies or self._state.unstored_publishes.count(session):
                 # The client is waiting for this server.
                 self._clock.await_return(session, now)
             elif self._clock.is_silent_since(session, session.deadline):

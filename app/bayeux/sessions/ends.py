@@ -82,7 +82,8 @@ class SessionEnds:
         return Message(to_strict_json(event), id=self._state.node.stamp(), channel=_DISCONNECT)
 
     def _discard_rest(self, session: Session, now: float) -> None:
-        if not (session.unfinished or session.pending_publishes or session.delayed_replies):
+        waiting = self._state.unstored_publishes.count(session)
+        if not (session.unfinished or session.delayed_replies or waiting):
             # Otherwise a reply is still to come, and discards what it does not carry.
             self._undelivered.discard_rest(session, Reason.SESSION_ENDED)
 

@@ -22,6 +22,7 @@ from holdfast.bayeux.state.session_registry import Sessions, SharedQueueSessions
 from holdfast.bayeux.state.subscriptions import Subscriptions
 from holdfast.bayeux.state.system_events import SystemEvents
 from holdfast.bayeux.state.topic_changes import TopicChanges
+from holdfast.bayeux.state.unstored_publishes import UnstoredPublishes
 from holdfast.bayeux.wire.codec import Json
 from holdfast.bayeux.wire.cursors import CursorForm
 from holdfast.bayeux.wire.errors import ErrorReply
@@ -94,7 +95,10 @@ class ServerState:
         self.epoch = epoch
         self._cursor_forms = [CursorForm(epoch, has_replay_ids=has) for has in (False, True)]
         self.journal = journal
-        self.backlog = Backlog(self.wake, is_turn_over)
+        self.backlog, self.unstored_publishes = (
+            Backlog(self.wake, is_turn_over),
+            UnstoredPublishes(),
+        )
         self.channels = Channels(options.channel_limits)
         self.rules = ChannelRules(self.channels, options.channels)
         self.guard = Guard(self.rules.is_guarded, options.guard)

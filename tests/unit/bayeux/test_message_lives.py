@@ -334,8 +334,8 @@ def test_the_end_of_a_session_cancels_the_expiry_timer_of_its_queue() -> None:
     server = server_of()
     client = named(server)
     publish(server.connected(), 1, life_ms=10**9)
-    timer = client.session.expiry_timer
-    assert timer is not None
+    watched, session = server.bayeux.life.message_expiry._timer_of, client.session
+    timer = watched[session]
     assert timer.alarm
-    server.for_extensions.end_by_server(client.session)
-    assert not timer.alarm
+    server.for_extensions.end_by_server(session)
+    assert (timer.alarm, session in watched) == (0, False)
