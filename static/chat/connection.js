@@ -180,6 +180,8 @@ export class Connection {
     /** Cuts the connection, and calls back when it is restored. */
     kill(onRestored) {
         this.#onRestored = onRestored;
+        // The cut may fall between two connects: then none of them fails.
+        this.#isLost = true;
         this.#cable.cut();
         this.#show.state("Connecting …", "warn");
     }
