@@ -374,17 +374,16 @@ class Answers:
         ]
 
     def _not_written(self, session: Session, batch: Batch, now: float) -> None:
-        is_back = self._hand_overs.return_unwritten(session, batch, now)
-        self._message_expiry.watch(session)
-        if is_back and session.held_connect is not None:
-            # Another connect has arrived in the meantime.
-            self._state.hub.make_ready(session)
+        self._wait_again(session, is_back=self._hand_overs.return_unwritten(session, batch, now))
 
     def _lose(self, session: Session, batch: Batch, now: float) -> None:
         """Return a batch to the queue that an extension refused, or failed on."""
-        self._hand_overs.return_unsent(session, batch, now)
+        self._wait_again(session, is_back=self._hand_overs.return_unsent(session, batch, now))
+
+    def _wait_again(self, session: Session, *, is_back: bool) -> None:
         self._message_expiry.watch(session)
-        if session.held_connect is not None:
+        if is_back and session.held_connect is not None:
+            # Another connect has arrived in the meantime.
             self._state.hub.make_ready(session)
 
     def release(self, session: Session, exchange: Exchange, now: float) -> None:

@@ -1,7 +1,6 @@
 """Batches: the messages that one hand-over gives to a receiver."""
 
 from collections.abc import Sequence
-from typing import Final
 
 from holdfast.delivery.messages.entries import Entry
 from holdfast.delivery.messages.marks import BatchMark
@@ -75,6 +74,3 @@ class Batch:
     def mark(self) -> BatchMark:
         """Return the mark of a fresh batch, for the store."""
         return BatchMark(self.number, self.seq, [message.id for message in self.messages])
-
-
-NO_BATCH: Final = Batch(0, 0, messages=(), handed_at=0.0)

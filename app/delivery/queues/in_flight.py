@@ -148,6 +148,13 @@ class InFlight:
         for entry in lost:
             entry.redelivered += 1
 
+    def _return_as_lost(self, lost: list[Entry]) -> list[Entry]:
+        """Return these entries to the queue after their reply was lost."""
+        if lost:
+            self._lose(lost)
+            self.narrow()
+        return self._return(lost)
+
     # Receipt without acks
 
     def hear(self, seq: int) -> None:
@@ -164,10 +171,7 @@ class InFlight:
             return []
         handed = self.in_flight().items()
         lost = [entry for seq, entry in handed if seq > self._heard and not entry.is_pending]
-        if lost:
-            self._lose(lost)
-            self.narrow()
-        return self._return(lost)
+        return self._return_as_lost(lost)
 
     # Writing
 
@@ -203,10 +207,7 @@ class InFlight:
                 # It may already be in flight again, with a later reply that has not left yet.
                 is_with_later = entry.seq in self._handed and entry.seq not in batch.numbers
                 entry.batch = self.batch if is_with_later else 0
-        if lost:
-            self._lose(lost)
-            self.narrow()
-        return self._return(lost)
+        return self._return_as_lost(lost)
 
     def _unsent(self, batch: Batch) -> list[Entry]:
         """Return the entries that are in flight with this batch, which was not sent."""

@@ -105,12 +105,16 @@ class HandOvers(Generic[R]):
         self._attempt_notes.note(receiver, lost, now, LOST_REPLY)
         self._ledger.returned(receiver, lost, lost)
 
-    def return_unsent(self, receiver: R, batch: Batch, now: float) -> None:
-        """Return a batch to the queue whose reply could not be sent: it counts as lost."""
+    def return_unsent(self, receiver: R, batch: Batch, now: float) -> bool:
+        """Return a batch to the queue whose reply left without it: it counts as lost.
+
+        Returns whether any of it waits again.
+        """
         lost = receiver.queue.return_unsent(batch)
         if receiver.queue.settling is not SettledBy.WRITTEN:
             self._attempt_notes.note(receiver, lost, now, LOST_REPLY)
         self._ledger.returned(receiver, lost, lost)
+        return bool(lost)
 
     def return_unwritten(self, receiver: R, batch: Batch, now: float) -> bool:
         """Return an unwritten batch to the queue. Returns whether any of it waits again."""

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import pytest
 
 from holdfast.delivery.basics.counters import Counters, Reason
-from holdfast.delivery.messages.batch import NO_BATCH
+from holdfast.delivery.messages.batch import Batch
 from holdfast.delivery.messages.entries import SettledBy
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.queues.queue import CallbackQueue, QueueLimits
@@ -19,7 +19,7 @@ class CountedQueue:
         self.queue = CallbackQueue(QueueLimits(**limits), self.counters)
         if acknowledged:
             self.queue.settling = SettledBy.BATCH
-        self.batch = NO_BATCH
+        self.batch = Batch(0, 0, messages=(), handed_at=0.0)
 
     def offer(self, *texts: str, lazy: bool = False) -> list[bool]:
         taken = []

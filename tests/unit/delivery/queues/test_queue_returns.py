@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from holdfast.delivery.basics.counters import Counters
-from holdfast.delivery.messages.batch import NO_BATCH
+from holdfast.delivery.messages.batch import Batch
 from holdfast.delivery.messages.entries import Entry, SettledBy
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.trails import FormerAttempts
@@ -17,7 +17,7 @@ class Shelf:
         self.counters = Counters()
         self.queue = CallbackQueue(QueueLimits(), self.counters)
         self.queue.settling = settling
-        self.batch = NO_BATCH
+        self.batch = Batch(0, 0, messages=(), handed_at=0.0)
 
     def offer(self, texts: str, *, channel: str = "/a", priority: int = 5) -> None:
         for text in texts:
