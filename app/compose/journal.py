@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from holdfast.bayeux.session import Session
 from holdfast.bayeux.state.session_registry import Sessions
 from holdfast.delivery.basics.counters import Counters
-from holdfast.delivery.waiting.places import WaitingPlaces
+from holdfast.delivery.shared_queues.places import WaitingPlaces
 from holdfast.journal.schema import Kind
 from holdfast.journal.writer import JournalWriter
 from holdfast.settings import Settings

@@ -10,7 +10,7 @@ import orjson
 
 from holdfast.delivery.basics.counters import Reason
 from holdfast.delivery.messages.outcomes import Outcome, OutcomeKind
-from holdfast.delivery.waiting.delays import KEY
+from holdfast.delivery.shared_queues.delays import KEY
 from holdfast.journal.columns import DecodedNote, FailureDetails, PublishRow, Row
 from holdfast.journal.schema import VERSION, Kind
 from holdfast.journal.wording import wording_of

@@ -15,7 +15,7 @@ from holdfast.delivery.messages.outcomes import Outcome
 from holdfast.delivery.ports.journal_port import DeliveryJournal
 from holdfast.delivery.queues.dispatcher import DispatcherState
 from holdfast.delivery.queues.receivers import Receiver
-from holdfast.delivery.waiting.delays import KEY
+from holdfast.delivery.shared_queues.delays import KEY
 from holdfast.journal import notes
 from holdfast.journal.builder import publish_row
 from holdfast.journal.columns import DecodedNote, PublishRow, Row

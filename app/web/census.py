@@ -10,7 +10,7 @@ from holdfast.delivery.basics.session_states import SessionState
 from holdfast.delivery.guard.holds import Guard
 from holdfast.delivery.queues.dispatcher import DispatcherState
 from holdfast.delivery.routing.latency import first_free
-from holdfast.delivery.waiting.places import WaitingPlaces
+from holdfast.delivery.shared_queues.places import WaitingPlaces
 
 # Messages examined in each queue while channels are held.
 _DEPTH = 20

@@ -18,8 +18,8 @@ from holdfast.delivery.basics.channels import REPLIES
 from holdfast.delivery.messages.batch import Batch
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.queues.dispatcher import DispatcherState
-from holdfast.delivery.waiting.places import WaitingPlaces
-from holdfast.delivery.waiting.work_queues import PREFIX
+from holdfast.delivery.shared_queues.places import WaitingPlaces
+from holdfast.delivery.shared_queues.work_queues import PREFIX
 
 Item = TypeVar("Item")
 

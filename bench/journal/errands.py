@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from bench.journal.diary import Diary, Receiver, Sort
 from holdfast.delivery.messages.message import Message
-from holdfast.delivery.waiting.delays import KEY
+from holdfast.delivery.shared_queues.delays import KEY
 from holdfast.journal.schema import Kind
 
 REFUSALS = (

@@ -5,7 +5,7 @@ from functools import partial
 import pytest
 
 from holdfast.bayeux.sessions.restoring import restore, restore_without_session
-from holdfast.delivery.waiting.delays import KEY
+from holdfast.delivery.shared_queues.delays import KEY
 from tests.store.servers import ValkeyServer
 from tests.web.live_server import LiveServer, server_at
 

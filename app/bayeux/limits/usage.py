@@ -2,7 +2,7 @@
 
 from holdfast.bayeux.session import Session
 from holdfast.delivery.queues.receivers import NOBODY
-from holdfast.delivery.waiting.shared_queues import ADDRESSED
+from holdfast.delivery.shared_queues.shared_queues import ADDRESSED
 
 SESSIONS, SUBSCRIPTIONS, BYTES = "sessions", "subscriptions", "waiting_bytes"
 TOPICS = "topics"

@@ -21,8 +21,8 @@ from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.storing import PersistOutcome, PublishKey
 from holdfast.delivery.routing.selections import Candidate
 from holdfast.delivery.settling.undelivered import Undelivered
-from holdfast.delivery.waiting.delays import Delayed
-from holdfast.delivery.waiting.shared_queues import OverQuota, Undeliverable
+from holdfast.delivery.shared_queues.delays import Delayed
+from holdfast.delivery.shared_queues.shared_queues import OverQuota, Undeliverable
 
 # The fields of a record. The queue reads the first one.
 _DUE: Final = "due"

@@ -24,8 +24,8 @@ from holdfast.delivery.basics.json_text import NoNumber, to_json, to_strict_json
 from holdfast.delivery.messages.message import ORDINARY_PRIORITY, Message
 from holdfast.delivery.messages.storing import PersistOutcome
 from holdfast.delivery.routing.selections import Candidate
+from holdfast.delivery.shared_queues.shared_queues import OverQuota, Undeliverable
 from holdfast.delivery.topics.configured import Keeping, Topic
-from holdfast.delivery.waiting.shared_queues import OverQuota, Undeliverable
 
 
 class Publishing:

@@ -18,9 +18,9 @@ from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.storing import PersistOutcome
 from holdfast.delivery.ports.store_port import StorePort
 from holdfast.delivery.queues.receivers import NOBODY
-from holdfast.delivery.waiting.places import WaitingPlaces
-from holdfast.delivery.waiting.shared_queues import OverQuota, Undeliverable
-from holdfast.delivery.waiting.subjects import DENIED, UNKNOWN
+from holdfast.delivery.shared_queues.places import WaitingPlaces
+from holdfast.delivery.shared_queues.shared_queues import OverQuota, Undeliverable
+from holdfast.delivery.shared_queues.subjects import DENIED, UNKNOWN
 
 if TYPE_CHECKING:
     from holdfast.delivery.queues.charged import ChargedQueue

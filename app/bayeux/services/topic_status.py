@@ -15,9 +15,9 @@ from holdfast.delivery.basics.sorted_names import Look, SortedNames
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.routing.histories import MOST_LOOKS
 from holdfast.delivery.routing.routes import Routes
+from holdfast.delivery.shared_queues.work_queues import WorkQueues
 from holdfast.delivery.topics.configured import Topic, Topics
 from holdfast.delivery.topics.states import TopicState
-from holdfast.delivery.waiting.work_queues import WorkQueues
 
 # How many names are found or skipped between two checks of the turn budget.
 _FEW: Final = 50

@@ -11,7 +11,7 @@ from holdfast.delivery.basics.notices import DEAD_LETTER, Notices
 from holdfast.delivery.letters.dead import DeadLetter
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.routing.hub import Hub
-from holdfast.delivery.waiting.work_queues import PREFIX, WorkQueues
+from holdfast.delivery.shared_queues.work_queues import PREFIX, WorkQueues
 
 # The maximum age of the list of unnamed sessions, if sessions were added since.
 _FRESH_S = 1.0

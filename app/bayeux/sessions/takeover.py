@@ -7,7 +7,7 @@ from holdfast.bayeux.wire.caller import UNKNOWN
 from holdfast.bayeux.wire.errors import ErrorReply, Refused
 from holdfast.delivery.basics.error_codes import DELIVERY_ENDED
 from holdfast.delivery.basics.session_states import SessionInput
-from holdfast.delivery.waiting.subjects import DENIED
+from holdfast.delivery.shared_queues.subjects import DENIED
 
 
 def take_over(life: SessionLife, session: Session, draft: Session, now: float) -> None:

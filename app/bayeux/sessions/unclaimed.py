@@ -11,8 +11,8 @@ from holdfast.bayeux.wire.options import Options
 from holdfast.bayeux.wire.terms import Terms, TermsInvalid
 from holdfast.delivery.basics.error_codes import CODES, NO_CONNECTION
 from holdfast.delivery.queues.queue import CallbackQueue
-from holdfast.delivery.waiting.shared_queues import EXHAUSTED, OverQuota, Undeliverable
-from holdfast.delivery.waiting.subjects import UNKNOWN
+from holdfast.delivery.shared_queues.shared_queues import EXHAUSTED, OverQuota, Undeliverable
+from holdfast.delivery.shared_queues.subjects import UNKNOWN
 
 
 class UnclaimedSessions:

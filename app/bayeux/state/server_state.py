@@ -41,12 +41,12 @@ from holdfast.delivery.routing.histories import Histories
 from holdfast.delivery.routing.hub import Hub, SettlingPort
 from holdfast.delivery.routing.presence import Presence
 from holdfast.delivery.routing.routes import Routes
+from holdfast.delivery.shared_queues.delays import Delays
+from holdfast.delivery.shared_queues.places import WaitingPlaces
+from holdfast.delivery.shared_queues.subjects import Subjects
+from holdfast.delivery.shared_queues.work_queues import WorkQueues
 from holdfast.delivery.topics.configured import Topics
 from holdfast.delivery.topics.sender_quota import SenderQuota
-from holdfast.delivery.waiting.delays import Delays
-from holdfast.delivery.waiting.places import WaitingPlaces
-from holdfast.delivery.waiting.subjects import Subjects
-from holdfast.delivery.waiting.work_queues import WorkQueues
 
 Outcome = SessionExtension | BaseException | None
 

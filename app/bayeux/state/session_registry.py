@@ -13,7 +13,7 @@ from holdfast.delivery.basics.timers import Timers
 from holdfast.delivery.queues.charged import ChargedQueue
 from holdfast.delivery.queues.queue import CallbackQueue
 from holdfast.delivery.routing.hub import Hub
-from holdfast.delivery.waiting.shared_queues import SharedQueueOwner
+from holdfast.delivery.shared_queues.shared_queues import SharedQueueOwner
 
 # How many replaced client ids are remembered.
 _REPLACED = 10_000

@@ -15,7 +15,7 @@ from holdfast.delivery.basics.channels import Channel, overlaps
 from holdfast.delivery.routing.hub import Hub
 from holdfast.delivery.routing.presence import Presence
 from holdfast.delivery.routing.selections import Filter
-from holdfast.delivery.waiting.work_queues import WorkQueues
+from holdfast.delivery.shared_queues.work_queues import WorkQueues
 
 
 class Subscriptions:

@@ -9,8 +9,8 @@ from holdfast.delivery.basics.channels import ChannelLimits
 from holdfast.delivery.guard.holds import GuardLimits
 from holdfast.delivery.queues.queue import QueueLimits
 from holdfast.delivery.routing.histories import HistoryLimits
+from holdfast.delivery.shared_queues.shared_queues import SharedQueueLimits
 from holdfast.delivery.topics.configured import HistoryDepth, TopicConfig
-from holdfast.delivery.waiting.shared_queues import SharedQueueLimits
 
 
 @dataclass(frozen=True, slots=True)

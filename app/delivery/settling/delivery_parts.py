@@ -11,7 +11,7 @@ from holdfast.delivery.ports.receiver_owner import Owner
 from holdfast.delivery.ports.store_port import StorePort
 from holdfast.delivery.queues.receivers import Receiver
 from holdfast.delivery.settling.attempt_notes import AttemptNotes
-from holdfast.delivery.waiting.places import WaitingPlaces
+from holdfast.delivery.shared_queues.places import WaitingPlaces
 
 R = TypeVar("R", bound=Receiver)
 

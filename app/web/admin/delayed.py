@@ -9,7 +9,7 @@ from pydantic import Field
 from holdfast.bayeux.publish.delaying import read_record
 from holdfast.delivery.basics.json_text import part
 from holdfast.delivery.basics.node import NS_PER_MS
-from holdfast.delivery.waiting.delays import Delayed
+from holdfast.delivery.shared_queues.delays import Delayed
 from holdfast.store.operator_input import Count, Ms
 from holdfast.web.admin.changes import RunningServer
 from holdfast.web.admin.faults import UNKNOWN, RequestFailed

@@ -10,7 +10,7 @@ from holdfast.delivery.basics.session_states import SessionInput, SessionState
 from holdfast.delivery.guard.holds import Guard
 from holdfast.delivery.routing.hub import Hub
 from holdfast.delivery.routing.latency import Latencies, LatencySampler
-from holdfast.delivery.waiting.places import WaitingPlaces
+from holdfast.delivery.shared_queues.places import WaitingPlaces
 from holdfast.store.connection import StoreUnavailable
 from holdfast.store.letters.search import LetterStatistics
 from holdfast.web.admin.alerts import Alerts

@@ -9,8 +9,8 @@ from pydantic import Field
 from holdfast.bayeux.session import Session
 from holdfast.bayeux.sessions.status import first_entries
 from holdfast.delivery.basics.node import NS_PER_MS
-from holdfast.delivery.waiting import shared_queues
-from holdfast.delivery.waiting.work_queues import PREFIX
+from holdfast.delivery.shared_queues import shared_queues
+from holdfast.delivery.shared_queues.work_queues import PREFIX
 from holdfast.store.operator_input import Channel, Count, Ms, Subject
 from holdfast.web.admin.changes import RunningServer
 from holdfast.web.admin.fields import Cursor, EntryLimit, Limit

@@ -22,8 +22,8 @@ from holdfast.delivery.messages.storing import NO_FIELDS, PersistOutcome, Reques
 from holdfast.delivery.queues import in_flight
 from holdfast.delivery.queues.dispatcher import Dispatcher
 from holdfast.delivery.queues.queue import CallbackQueue
-from holdfast.delivery.waiting.subjects import Subjects
-from holdfast.delivery.waiting.work_queues import WorkQueues
+from holdfast.delivery.shared_queues.subjects import Subjects
+from holdfast.delivery.shared_queues.work_queues import WorkQueues
 from holdfast.extensions.delivery_wire import DeliveryDecorator
 from holdfast.store import scripts
 from holdfast.store.script import Script

@@ -21,7 +21,7 @@ delivery.addEventListener("change", () => {
     const told: [string | undefined, boolean, number] = [
         delivery.session,
         delivery.isHeldBack || delivery.isResumed,
-        delivery.waiting + delivery.pending,
+        delivery.shared_queues + delivery.pending,
     ];
     keep(storageOf("localStorage"), "told", told);
 });

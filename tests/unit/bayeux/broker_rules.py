@@ -16,8 +16,8 @@ from holdfast.bayeux.sessions.restoring import restore, restore_without_session
 from holdfast.bayeux.wire.options import ChannelRule
 from holdfast.delivery.letters.dead import DeadLetter
 from holdfast.delivery.ports.store_port import StorePort
+from holdfast.delivery.shared_queues.shared_queues import SharedQueueLimits
 from holdfast.delivery.topics.configured import HistoryDepth, TopicConfig, TopicRecord
-from holdfast.delivery.waiting.shared_queues import SharedQueueLimits
 from tests.unit.bayeux.broker_model import (
     DEAD_MESSAGE,
     DENIED,

@@ -9,7 +9,7 @@ from holdfast.bayeux.wire.options import ChannelRule, Durable, QuotaLimits
 from holdfast.delivery.basics.counters import Reason
 from holdfast.delivery.messages.marks import Mark
 from holdfast.delivery.messages.storing import PersistOutcome
-from holdfast.delivery.waiting.shared_queues import SharedQueueLimits
+from holdfast.delivery.shared_queues.shared_queues import SharedQueueLimits
 from holdfast.store.records import message_of
 from tests.unit.bayeux.harness import Asked, Client, Json, Server, server_of
 from tests.unit.bayeux.operated_server import letters, replaying_of

@@ -5,12 +5,12 @@ from typing import Any
 from holdfast.bayeux.state.session_registry import Sessions, SharedQueueSessions
 from holdfast.delivery.basics.channels import ChannelLimits, Channels
 from holdfast.delivery.basics.node import Node
+from holdfast.delivery.shared_queues.delays import Delays
+from holdfast.delivery.shared_queues.places import WaitingPlaces
+from holdfast.delivery.shared_queues.shared_queues import SharedQueueLimits
+from holdfast.delivery.shared_queues.subjects import Subjects
+from holdfast.delivery.shared_queues.work_queues import WorkQueues
 from holdfast.delivery.topics.sender_quota import SenderQuota
-from holdfast.delivery.waiting.delays import Delays
-from holdfast.delivery.waiting.places import WaitingPlaces
-from holdfast.delivery.waiting.shared_queues import SharedQueueLimits
-from holdfast.delivery.waiting.subjects import Subjects
-from holdfast.delivery.waiting.work_queues import WorkQueues
 from tests.unit.delivery.fake_keeper import FakeKeeper
 from tests.unit.delivery.lone_hub import quiet_hub
 

@@ -12,9 +12,9 @@ from holdfast.bayeux.wire.caller import Caller
 from holdfast.bayeux.wire.options import ChannelRule, QuotaLimits
 from holdfast.delivery.basics.counters import Reason
 from holdfast.delivery.messages.storing import PersistOutcome
+from holdfast.delivery.shared_queues.delays import KEY
+from holdfast.delivery.shared_queues.shared_queues import SharedQueueLimits
 from holdfast.delivery.topics.configured import HistoryDepth
-from holdfast.delivery.waiting.delays import KEY
-from holdfast.delivery.waiting.shared_queues import SharedQueueLimits
 from tests.unit.bayeux.harness import Client, Json, Server, server_of
 from tests.unit.bayeux.publish.test_point_to_point import arriving, named, restarted
 from tests.unit.extensions.delivering import connect

@@ -12,7 +12,7 @@ from holdfast.bayeux.wire.options import ChannelRule, QuotaLimits
 from holdfast.delivery.basics.counters import Reason
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.storing import PersistOutcome
-from holdfast.delivery.waiting.shared_queues import SharedQueueLimits
+from holdfast.delivery.shared_queues.shared_queues import SharedQueueLimits
 from tests.unit.bayeux.harness import Asked, Client, Json, Server, Socket, server_of
 from tests.unit.bayeux.operated_server import letters
 from tests.unit.extensions.delivering import codes, connect, no, redelivered

@@ -19,13 +19,13 @@ from holdfast.delivery.messages.outcomes import DISCARDED, DUE, Move
 from holdfast.delivery.messages.storing import PersistOutcome
 from holdfast.delivery.queues.receivers import Receiver
 from holdfast.delivery.routing.hub import Hub
-from holdfast.delivery.topics.sender_quota import SenderQuota
-from holdfast.delivery.waiting.shared_queues import (
+from holdfast.delivery.shared_queues.shared_queues import (
     SharedQueue,
     SharedQueueLimits,
     SharedQueueOwner,
     SharedQueues,
 )
+from holdfast.delivery.topics.sender_quota import SenderQuota
 
 R = TypeVar("R", bound=Receiver)
 

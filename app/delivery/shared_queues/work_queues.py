@@ -21,14 +21,14 @@ from holdfast.delivery.messages.verdicts import WorkRefusal
 from holdfast.delivery.queues.queue import rightful_place
 from holdfast.delivery.queues.receivers import Receiver
 from holdfast.delivery.routing.hub import Hub
-from holdfast.delivery.topics.sender_quota import SenderQuota
-from holdfast.delivery.waiting.shared_queues import (
+from holdfast.delivery.shared_queues.shared_queues import (
     MOST,
     SharedQueue,
     SharedQueueLimits,
     SharedQueueOwner,
     SharedQueues,
 )
+from holdfast.delivery.topics.sender_quota import SenderQuota
 
 R = TypeVar("R", bound=Receiver)
 

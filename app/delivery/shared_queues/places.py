@@ -7,10 +7,10 @@ from holdfast.delivery.basics.error_codes import ErrorCode
 from holdfast.delivery.messages.entries import Entry
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.queues.receivers import Receiver
-from holdfast.delivery.waiting.delays import NAME, Delays
-from holdfast.delivery.waiting.shared_queues import SharedQueues
-from holdfast.delivery.waiting.subjects import Subjects
-from holdfast.delivery.waiting.work_queues import PREFIX, WorkQueues
+from holdfast.delivery.shared_queues.delays import NAME, Delays
+from holdfast.delivery.shared_queues.shared_queues import SharedQueues
+from holdfast.delivery.shared_queues.subjects import Subjects
+from holdfast.delivery.shared_queues.work_queues import PREFIX, WorkQueues
 
 R = TypeVar("R", bound=Receiver)
 

@@ -13,8 +13,7 @@ from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.outcomes import Move
 from holdfast.delivery.queues.receivers import NOBODY, Receiver
 from holdfast.delivery.routing.hub import Hub
-from holdfast.delivery.topics.sender_quota import SenderQuota
-from holdfast.delivery.waiting.shared_queues import (
+from holdfast.delivery.shared_queues.shared_queues import (
     MOST,
     SharedQueue,
     SharedQueueLimits,
@@ -22,6 +21,7 @@ from holdfast.delivery.waiting.shared_queues import (
     SharedQueues,
     Undeliverable,
 )
+from holdfast.delivery.topics.sender_quota import SenderQuota
 
 R = TypeVar("R", bound=Receiver)
 
