@@ -5,27 +5,33 @@ from dataclasses import dataclass
 from typing import Final
 
 NS_PER_MS: Final = 1_000_000
-# A cursor is an id in microseconds, so no two ids may share a microsecond.
-_NS_PER_US = 1000
+# The shard that this process serves. A server by itself is the only shard.
+SHARD: Final = 0
+# A timestamp is a microsecond and, in its last three digits, the shard: no two shards return the
+# same one, and a cursor, which is an id in microseconds, is unique in its shard.
+_NS_PER_US: Final = 1000
 
 
 class TimestampSource:
     """Returns increasing timestamps in nanoseconds since 1970, at most one in each microsecond.
 
-    They increase even if the wall clock stops or is set back.
+    The last three digits are the shard. Timestamps increase even if the wall clock stops or is set
+    back.
 
     Args:
-        newest: The newest timestamp that an earlier process returned.
+        newest: The newest timestamp that an earlier process returned. Its last three digits may be
+            any: earlier releases had no shards.
         wall_ns: Reads the clock.
     """
 
-    def __init__(self, newest: int, wall_ns: Callable[[], int]) -> None:
-        self._newest = newest
+    def __init__(self, newest: int, wall_ns: Callable[[], int], shard: int = SHARD) -> None:
+        self._newest_us = newest // _NS_PER_US
         self._wall_ns = wall_ns
+        self._shard = shard
 
     def __call__(self) -> int:
-        self._newest = max(self._newest + _NS_PER_US, self._wall_ns())
-        return self._newest
+        self._newest_us = us = max(self._newest_us + 1, self._wall_ns() // _NS_PER_US)
+        return us * _NS_PER_US + self._shard
 
 
 @dataclass(frozen=True, slots=True)
