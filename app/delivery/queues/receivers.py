@@ -1,7 +1,7 @@
 """Receivers of messages."""
 
 from sys import intern
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from holdfast.delivery.basics.channels import lookups
 from holdfast.delivery.basics.session_states import (
@@ -18,6 +18,9 @@ from holdfast.delivery.messages.entries import SettledBy
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.queues.dispatcher import Dispatcher, DispatcherState
 from holdfast.delivery.queues.queue import CallbackQueue
+
+if TYPE_CHECKING:
+    from holdfast.delivery.basics.feature_records import Records
 
 _WRITTEN: Final = SettledBy.WRITTEN
 NOBODY: Final = "anonymous"
@@ -39,10 +42,10 @@ class Receiver(Timed):
         "is_ready",
         "is_unclaimed",
         "key",
-        "last_work",
         "name",
         "number",
         "queue",
+        "records",
         "silent_on",
         "state",
         "subject",
@@ -83,8 +86,8 @@ class Receiver(Timed):
         self.acked = 0
         # The last two publishers whose messages the receiver accepted.
         self.took_from = self.took_before = _NOBODY_YET
-        # The number of its last message of a work queue, counted over all receivers; 0 if none.
-        self.last_work = 0
+        # What single features know of it, see `feature_records`; None if none of them does.
+        self.records: Records | None = None
         # Whether the hub will look at the queue when this turn ends.
         self.is_ready = False
         self.go_by(f"{NOBODY}/-{number}")

@@ -13,6 +13,7 @@ from typing import Final, TypeVar
 
 from holdfast.delivery.basics.channels import Channels, lookups
 from holdfast.delivery.basics.error_codes import ErrorCode
+from holdfast.delivery.basics.feature_records import record_of, with_record
 from holdfast.delivery.messages.entries import Entry
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.outcomes import Move
@@ -40,6 +41,16 @@ MOST_REFUSALS: Final = 10
 
 # A receiver with its rank.
 _Ranked = tuple[int, int, int, R]
+
+
+class _Worker:
+    """The record of a receiver that has had messages of work queues."""
+
+    __slots__ = ("last_work",)
+
+    def __init__(self, last_work: int) -> None:
+        # The number of its last one, counted over all receivers.
+        self.last_work = last_work
 
 
 class _Search:
@@ -107,7 +118,7 @@ class WorkQueues(SharedQueues[R]):
             return ()
         chosen = min(live)[3]
         self._given += 1
-        chosen.last_work = self._given
+        _note_work(chosen, self._given)
         return (chosen,)
 
     # Queues
@@ -228,7 +239,7 @@ class WorkQueues(SharedQueues[R]):
             if taker is None:
                 continue
             self._given += 1
-            taker.last_work = self._given
+            _note_work(taker, self._given)
             moves.append(self._enter(message, source.key, (taker,), ()))
             heappush(ranked, _rank(taker))
         if refused:
@@ -312,7 +323,18 @@ def _channel(name: str) -> str:
 
 def _rank(receiver: R) -> _Ranked[R]:
     """Return the order of choice: fewest entries first, then longest without work."""
-    return receiver.queue.count, receiver.last_work, receiver.number, receiver
+    worker = record_of(receiver.records, _Worker)
+    last_work = 0 if worker is None else worker.last_work
+    return receiver.queue.count, last_work, receiver.number, receiver
+
+
+def _note_work(receiver: Receiver, number: int) -> None:
+    """Record that the receiver gets the message with this number."""
+    worker = record_of(receiver.records, _Worker)
+    if worker is None:
+        receiver.records = with_record(receiver.records, _Worker(number))
+    else:
+        worker.last_work = number
 
 
 def _choose(ranked: list[_Ranked[R]], message: Message) -> R | None:

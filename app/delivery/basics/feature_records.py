@@ -1,0 +1,36 @@
+"""Records of features: what one feature knows of a message or of a session.
+
+A message or a session carries such records without opening them. Each feature defines the class of
+its record in its own room, so every reader of a record imports that feature. A carrier has at most
+one record of each class. The ordinary carrier has none: it pays one slot, and each reader one test
+for None.
+
+The tuple never changes, so carriers may share it.
+"""
+
+from typing import TypeVar
+
+K = TypeVar("K")
+R = TypeVar("R")
+
+# What a carrier has in its slot `records`.
+Records = tuple[object, ...]
+
+
+def record_of(records: Records | None, kind: type[K]) -> K | None:
+    """Return the record of exactly this class, if the carrier has one."""
+    if records is not None:
+        for each in records:
+            if type(each) is kind:
+                return each
+    return None
+
+
+def with_record(records: tuple[R, ...] | None, record: R) -> tuple[R, ...]:
+    """Return the records with this one, which replaces another of its class."""
+    return (*without_record(records, type(record)), record)
+
+
+def without_record(records: tuple[R, ...] | None, kind: type[object]) -> tuple[R, ...]:
+    """Return the records without the record of this class."""
+    return tuple([each for each in records or () if type(each) is not kind])
