@@ -10,17 +10,9 @@ from holdfast.bayeux.wire.codec import Json
 from holdfast.bayeux.wire.errors import ErrorReply, Refused
 from holdfast.bayeux.wire.operation import Operation
 from holdfast.delivery.basics.error_codes import ErrorCode
-from holdfast.delivery.ports.reactions import (
-    AWAITED,
-    GIVEN_UP,
-    REFUSED,
-    REFUSED_FOR_GOOD,
-    Failure,
-    ForMessage,
-    ForRest,
-    Reaction,
-)
+from holdfast.delivery.ports.error_handler import Failure, ForMessage, ForRest, Reaction
 from holdfast.delivery.queues.dispatcher import Dispatcher, DispatcherInput
+from holdfast.delivery.settling.reactions import AWAITED, GIVEN_UP, REFUSED, REFUSED_FOR_GOOD
 
 __all__ = [
     "AWAITED",

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from holdfast.bayeux.wire.hooks import check_hook
 from holdfast.delivery.basics.channels import Channels
-from holdfast.delivery.ports.reactions import PartialErrorHandler
+from holdfast.delivery.ports.error_handler import PartialErrorHandler
 
 
 class ErrorHandlers:

@@ -10,7 +10,7 @@ from holdfast.delivery.basics import error_codes
 from holdfast.delivery.basics.counters import Reason
 from holdfast.delivery.basics.session_states import SessionInput
 from holdfast.delivery.messages.entries import SettledBy
-from holdfast.delivery.ports.reactions import Failure
+from holdfast.delivery.ports.error_handler import Failure
 from holdfast.delivery.queues.dispatcher import Dispatcher
 
 _WRITTEN = SettledBy.WRITTEN

@@ -14,9 +14,9 @@ from holdfast.delivery.basics.channels import REPLIES, SERVICES
 from holdfast.delivery.letters.dead import CHANNEL
 from holdfast.delivery.letters.unwritten import UnwrittenLetter
 from holdfast.delivery.messages.entries import SettledBy
-from holdfast.delivery.ports.reactions import (
+from holdfast.delivery.ports.error_handler import ErrorHandler
+from holdfast.delivery.settling.reactions import (
     DefaultErrorHandler,
-    ErrorHandler,
     ErrorHandlerChain,
     OnUserException,
     RetryThenDead,

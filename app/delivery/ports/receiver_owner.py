@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
 from holdfast.delivery.letters.unwritten import UnwrittenLetter
-from holdfast.delivery.ports.reactions import ErrorHandler
+from holdfast.delivery.ports.error_handler import ErrorHandler
 from holdfast.delivery.queues.receivers import Receiver
 
 R_contra = TypeVar("R_contra", bound=Receiver, contravariant=True)

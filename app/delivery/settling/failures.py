@@ -10,7 +10,7 @@ from holdfast.delivery.messages.entries import Entry
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.trails import RETURNED
 from holdfast.delivery.messages.verdicts import Refusals, Verdict
-from holdfast.delivery.ports.reactions import Failure, ForMessage, ForRest, Reaction
+from holdfast.delivery.ports.error_handler import Failure, ForMessage, ForRest, Reaction
 from holdfast.delivery.queues.dispatcher import (
     Dispatcher,
     DispatcherInput,

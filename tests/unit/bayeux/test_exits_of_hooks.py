@@ -13,7 +13,7 @@ from holdfast.bayeux.state.service_channels import ServiceCall
 from holdfast.bayeux.wire.hooks import HookFailed
 from holdfast.bayeux.wire.operation import Operation
 from holdfast.delivery.messages.batch import Batch
-from holdfast.delivery.ports.reactions import Failure, Reaction
+from holdfast.delivery.ports.error_handler import Failure, Reaction
 from holdfast.delivery.queues.dispatcher import Dispatcher
 from holdfast.web.tasks import Tasks
 from tests.unit.bayeux.harness import Json, Server, server_of

@@ -6,19 +6,16 @@ from typing import Any
 import pytest
 
 from holdfast.delivery.basics.error_codes import CODES
-from holdfast.delivery.ports.reactions import (
+from holdfast.delivery.ports.error_handler import Failure, ForMessage, ForRest, Reaction
+from holdfast.delivery.queues.dispatcher import Dispatcher, DispatcherInput, Policy
+from holdfast.delivery.settling.reactions import (
     AWAITED,
     GIVEN_UP,
     REFUSED,
     REFUSED_FOR_GOOD,
     DefaultErrorHandler,
     ErrorHandlerChain,
-    Failure,
-    ForMessage,
-    ForRest,
-    Reaction,
 )
-from holdfast.delivery.queues.dispatcher import Dispatcher, DispatcherInput, Policy
 
 FAILURE = Failure(CODES["user.update.error"], "not today", channel="/a")
 AGAIN = Reaction(ForMessage.STAYS, ForRest.STAYS, pause_s=1.0)

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.bayeux.wire.options import ChannelRule
-from holdfast.delivery.ports.reactions import Failure, ForMessage, ForRest, Reaction
+from holdfast.delivery.ports.error_handler import Failure, ForMessage, ForRest, Reaction
 from holdfast.delivery.queues.dispatcher import Dispatcher
 from tests.unit.bayeux.harness import Json, server_of
 from tests.unit.extensions.delivering import connect, no, ok, publish, receiver

@@ -3,14 +3,9 @@
 from typing import Any
 
 from holdfast.bayeux.wire.options import ChannelRule
-from holdfast.delivery.ports.reactions import (
-    REFUSED_FOR_GOOD,
-    Failure,
-    ForMessage,
-    ForRest,
-    Reaction,
-)
+from holdfast.delivery.ports.error_handler import Failure, ForMessage, ForRest, Reaction
 from holdfast.delivery.queues.dispatcher import Dispatcher
+from holdfast.delivery.settling.reactions import REFUSED_FOR_GOOD
 from tests.unit.bayeux.harness import Client, Json, Server, server_of
 from tests.unit.bayeux.operated_server import letters
 

@@ -12,7 +12,7 @@ from holdfast.bayeux.sessions import interventions
 from holdfast.delivery.basics.counters import Reason
 from holdfast.delivery.basics.session_states import NEXT, SessionState
 from holdfast.delivery.messages.storing import PersistOutcome
-from holdfast.delivery.ports.reactions import Failure, ForMessage, ForRest, Reaction
+from holdfast.delivery.ports.error_handler import Failure, ForMessage, ForRest, Reaction
 from holdfast.delivery.queues.dispatcher import Dispatcher
 from tests.unit.bayeux.harness import Client, Json
 from tests.unit.bayeux.second_lives import RestartableServer, codes, named, no, ok, publish, seqs

@@ -19,14 +19,9 @@ from holdfast.delivery.messages.letter_quota import LetterLimits
 from holdfast.delivery.messages.marks import Mark
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.verdicts import Verdict
+from holdfast.delivery.ports.error_handler import ErrorHandler, Failure
 from holdfast.delivery.ports.journal_port import NO_JOURNAL
 from holdfast.delivery.ports.ledger import Ledger
-from holdfast.delivery.ports.reactions import (
-    DefaultErrorHandler,
-    ErrorHandler,
-    Failure,
-    RetryThenDead,
-)
 from holdfast.delivery.queues.dispatcher import Dispatcher, Policy
 from holdfast.delivery.queues.queue import CallbackQueue, QueueLimits
 from holdfast.delivery.queues.receivers import Receiver
@@ -34,6 +29,7 @@ from holdfast.delivery.settling.attempt_notes import AttemptNotes
 from holdfast.delivery.settling.delivery_parts import DeliveryParts
 from holdfast.delivery.settling.failures import Failures
 from holdfast.delivery.settling.hand_overs import HandOvers
+from holdfast.delivery.settling.reactions import DefaultErrorHandler, RetryThenDead
 from holdfast.delivery.settling.settlement import Settlement
 from holdfast.delivery.settling.undelivered import Undelivered
 from tests.unit.delivery.fake_keeper import FakeKeeper

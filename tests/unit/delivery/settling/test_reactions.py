@@ -3,17 +3,12 @@
 import pytest
 
 from holdfast.delivery.basics.error_codes import CODES, ErrorCode, find
-from holdfast.delivery.ports.reactions import (
-    CodeKind,
-    DefaultErrorHandler,
+from holdfast.delivery.ports.error_handler import (
     ErrorHandler,
     Failure,
     ForMessage,
     ForRest,
-    OnUserException,
     Reaction,
-    RetryThenDead,
-    classify,
 )
 from holdfast.delivery.queues.dispatcher import (
     Dispatcher,
@@ -21,6 +16,13 @@ from holdfast.delivery.queues.dispatcher import (
     DispatcherState,
     Policy,
     QueueHold,
+)
+from holdfast.delivery.settling.reactions import (
+    CodeKind,
+    DefaultErrorHandler,
+    OnUserException,
+    RetryThenDead,
+    classify,
 )
 
 CONTINUE = DefaultErrorHandler()
