@@ -14,7 +14,7 @@ from holdfast.bayeux.rights import BY_POLICY
 from holdfast.bayeux.server import Bayeux
 from holdfast.bayeux.session import Exchange, Pipe, Session, TurnOver
 from holdfast.bayeux.wire.caller import UNKNOWN as NO_CALLER
-from holdfast.bayeux.wire.codec import Json, encode_reply, read
+from holdfast.bayeux.wire.codec import Json, encode_reply, ext_of, read
 from holdfast.bayeux.wire.errors import ErrorReply, Refused, RequestRefused
 from holdfast.bayeux.wire.transports import ConnectionType, SpeakerKind
 from holdfast.bayeux.wire.unfit import Salvage, Unfit
@@ -202,8 +202,7 @@ def _check_speaker(bayeux: Bayeux, messages: Sequence[Json]) -> None:
 
 def _without_credentials(message: Json) -> Json:
     """Refuse a message with credentials in its URL: proxies and servers log URLs."""
-    ext = message.get("ext")
-    if isinstance(ext, dict) and "authentication" in ext:
+    if "authentication" in ext_of(message):
         return Unfit(message, ErrorReply.CREDENTIALS_IN_URL)
     return message
 

@@ -177,13 +177,12 @@ class Exchange:
         # Whether a newer connect superseded this held one.
         self.is_superseded = False
 
-    def open(self, place: int, reply: dict[str, Any], asked: object) -> bytes:
+    def open(self, place: int, reply: dict[str, Any], asked: Mapping[str, Any]) -> bytes:
         """Leave the reply to a connect or a handshake open, and reserve its position.
 
         `asked` is the `ext` of the request.
         """
-        ext: Mapping[str, Any] = asked if isinstance(asked, dict) else {}
-        self.open_reply = OpenReply(place, reply, ext)
+        self.open_reply = OpenReply(place, reply, asked)
         return b""
 
     @property

@@ -6,7 +6,7 @@ from holdfast.bayeux.advice import multiple_clients_advice, reconnect_advice, se
 from holdfast.bayeux.session import Exchange, Session
 from holdfast.bayeux.sessions.life import SessionLife
 from holdfast.bayeux.state.server_state import ServerState
-from holdfast.bayeux.wire.codec import Json
+from holdfast.bayeux.wire.codec import Json, ext_of
 from holdfast.bayeux.wire.errors import ErrorReply, Refused
 from holdfast.bayeux.wire.transports import ConnectionType
 from holdfast.delivery.basics.session_states import SessionInput, SessionState
@@ -57,7 +57,7 @@ def connect(
         reply["advice"] = session_advice(session, state.options)
     session.pipe = exchange.pipe
     reply["successful"] = True
-    exchange.replies.append(exchange.open(len(exchange.replies), reply, message.get("ext")))
+    exchange.replies.append(exchange.open(len(exchange.replies), reply, ext_of(message)))
     if state.is_stopping:
         reply["advice"] = life.farewell_advice(session)
     elif exchange.is_alone:

@@ -5,7 +5,7 @@ from holdfast.bayeux.replies.answers import Answers
 from holdfast.bayeux.session import Exchange, Session
 from holdfast.bayeux.state.backlog import Step
 from holdfast.bayeux.state.server_state import ServerState
-from holdfast.bayeux.wire.codec import Json, encode_reply
+from holdfast.bayeux.wire.codec import Json, encode_reply, ext_of
 
 
 def finish(message: Json, exchange: Exchange, *, reply: Json, now: float, place: int) -> bytes:
@@ -13,13 +13,13 @@ def finish(message: Json, exchange: Exchange, *, reply: Json, now: float, place:
 
     The reply to a successful handshake stays open at its place: messages may travel with it.
     """
-    session, ext = exchange.session, message.get("ext")
+    session = exchange.session
     if session is None:
         return encode_reply(reply)
     if exchange.is_handshake:
-        return exchange.open(place, reply, ext)
+        return exchange.open(place, reply, ext_of(message))
     if session.extensions:
-        run_outgoing(session, reply, ext if isinstance(ext, dict) else {}, now, batch=None)
+        run_outgoing(session, reply, ext_of(message), now, batch=None)
     return encode_reply(reply, session.extensions)
 
 

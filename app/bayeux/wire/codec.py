@@ -90,6 +90,12 @@ def _weigh(body: bytes) -> int:
     return len(body) - len(body.translate(None, _STRUCTURE))
 
 
+def ext_of(message: Json) -> Json:
+    """Return the `ext` of a message; an empty one if it has none, or one that is no object."""
+    ext = message.get("ext")
+    return ext if isinstance(ext, dict) else {}
+
+
 def encode_reply(reply: Json, authors: Sequence[object] = ()) -> bytes:
     """Encode a reply. A reply that an extension made unencodable is replaced.
 

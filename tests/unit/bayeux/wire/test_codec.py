@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from holdfast.bayeux.wire.codec import Json, RequestLimits, decode
+from holdfast.bayeux.wire.codec import Json, RequestLimits, decode, ext_of
 from holdfast.bayeux.wire.errors import ErrorReply, RequestRefused
 from holdfast.bayeux.wire.unfit import Unfit
 from holdfast.delivery.basics.json_text import to_json
@@ -349,3 +349,17 @@ def test_a_message_of_the_greatest_depth_is_written_as_it_was_read(
     body = nested(512, opening=opening, closing=closing)
     (message,) = decode(body, LIMITS)
     assert to_json(message).replace(b" ", b"") == body
+
+
+@pytest.mark.parametrize(
+    ("message", "ext"),
+    [
+        ({"ext": {"ack": 1}}, {"ack": 1}),
+        ({}, {}),
+        ({"ext": None}, {}),
+        ({"ext": [1]}, {}),
+        ({"ext": "text"}, {}),
+    ],
+)
+def test_an_ext_that_is_no_object_counts_as_empty(message: Json, ext: Json) -> None:
+    assert ext_of(message) == ext
