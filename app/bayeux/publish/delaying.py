@@ -1,17 +1,14 @@
 """Accepts publishes with a delay: they are written down, and carried out when they are due."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
-from typing import Any, Final, NamedTuple, cast
-
-from orjson import loads
+from typing import Final, cast
 
 from holdfast.bayeux.publish.event import EventPublish
 from holdfast.bayeux.publish.point_to_point import accounts_of
 from holdfast.bayeux.publish.qos import Promised, Qos, key_of
 from holdfast.bayeux.session import Session
 from holdfast.bayeux.state.server_state import ServerState
-from holdfast.bayeux.wire.codec import Json
 from holdfast.bayeux.wire.errors import ErrorReply, Refused
 from holdfast.delivery.basics.error_codes import CODES, ErrorCode
 from holdfast.delivery.basics.json_text import to_strict_json
@@ -21,13 +18,9 @@ from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.storing import PersistOutcome, PublishKey
 from holdfast.delivery.routing.selections import Candidate
 from holdfast.delivery.settling.undelivered import Undelivered
+from holdfast.delivery.shared_queues.delayed_publish import DelayedPublish, packed, publish_in
 from holdfast.delivery.shared_queues.delays import Delayed
 from holdfast.delivery.shared_queues.shared_queues import OverQuota, Undeliverable
-
-# The fields of a record. The queue reads the first one.
-_DUE: Final = "due"
-_OPTIONS: Final = "delivery"
-_EVENT: Final = "event"
 
 # How many messages are published in one tick.
 MOST: Final = 200
@@ -38,13 +31,6 @@ _FAULT: Final = CODES["internal.publish"]
 
 # Publishes an event. Returns the outcome, or None if the publish is told later.
 Broadcast = Callable[[EventPublish], PersistOutcome | None]
-
-
-class Record(NamedTuple):
-    """A publish that waits: its event, and its `ext.delivery`."""
-
-    event: Json
-    options: Mapping[str, Any]
 
 
 class Delaying:
@@ -63,7 +49,7 @@ class Delaying:
         id = state.node.stamp()
         due_ms = id // NS_PER_MS + qos.delay_ms
         message = Message(
-            _packed(due_ms, qos, event),
+            packed(due_ms, qos.when_due, event),
             id=id,
             channel=channel,
             sender="" if sender is None else sender.name,
@@ -122,7 +108,7 @@ class DueMessages:
 
     def _publish(self, delayed: Delayed, now: float) -> None:
         message = delayed.message
-        record = read_record(message)
+        record = publish_in(message)
         try:
             done = partial(self._answered, delayed, now)
             outcome = self._broadcast(self._due(message, record, now, done))
@@ -138,7 +124,7 @@ class DueMessages:
     def _due(
         self,
         message: Message,
-        record: Record,
+        record: DelayedPublish,
         now: float,
         done: Callable[[PersistOutcome], None],
     ) -> EventPublish:
@@ -178,7 +164,7 @@ class DueMessages:
             delays.keep_waiting(delayed)
             self._not_before = now + _PAUSE_S
 
-    def _bury(self, message: Message, record: Record, code: ErrorCode, text: str) -> None:
+    def _bury(self, message: Message, record: DelayedPublish, code: ErrorCode, text: str) -> None:
         """Dead-letter a message that cannot be published, with the event as it was published."""
         receiver = self._state.waiting_places.delays.remove((message,))
         event = Message(
@@ -189,15 +175,3 @@ class DueMessages:
         )
         event.priority, event.is_durable = message.priority, message.is_durable
         self._undelivered.dead_letter(receiver, [Entry(event)], code, text)
-
-
-def _packed(due_ms: int, qos: Qos, event: bytes) -> bytes:
-    """Return the JSON object that waits. The event is not encoded again."""
-    head = to_strict_json({_DUE: due_ms, _OPTIONS: dict(qos.when_due)})
-    return b'%b,"%b":%b}' % (head[:-1], _EVENT.encode(), event)
-
-
-def read_record(message: Message) -> Record:
-    """Return what the delayed message waits to publish."""
-    fields = loads(message.wire)
-    return Record(fields[_EVENT], fields[_OPTIONS])

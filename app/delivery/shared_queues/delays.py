@@ -1,8 +1,7 @@
 """Delayed messages: they wait in a shared queue of their own until they are due.
 
-A delayed message is a record of a publish: its `wire` is a JSON object with the time when it is due
-(`due`, in ms since 1970). The queue does not look at the rest. The record leaves the queue when the
-publish has been carried out, or is cancelled.
+A delayed message is a record of a publish, a `DelayedPublish`. The queue uses only the time when it
+is due. The record leaves the queue when the publish has been carried out, or is cancelled.
 """
 
 import logging
@@ -11,14 +10,13 @@ from functools import partial
 from heapq import heappop, heappush
 from typing import Final, NamedTuple, TypeVar
 
-from orjson import loads
-
 from holdfast.delivery.basics.counters import Reason
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.outcomes import DISCARDED, DUE, Move
 from holdfast.delivery.messages.storing import PersistOutcome
 from holdfast.delivery.queues.receivers import Receiver
 from holdfast.delivery.routing.hub import Hub
+from holdfast.delivery.shared_queues.delayed_publish import publish_in
 from holdfast.delivery.shared_queues.shared_queues import (
     SharedQueue,
     SharedQueueLimits,
@@ -149,7 +147,7 @@ class Delays(SharedQueues[R]):
         super().restore(name, messages)
         for message in messages:
             try:
-                due_ms = int(loads(message.wire)["due"])
+                due_ms = publish_in(message).due_ms
             except (ValueError, KeyError, TypeError) as error:
                 log.error("the delayed message %d is unreadable and stays: %r", message.id, error)
             else:

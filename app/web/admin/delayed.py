@@ -6,9 +6,9 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from holdfast.bayeux.publish.delaying import read_record
 from holdfast.delivery.basics.json_text import part
 from holdfast.delivery.basics.node import NS_PER_MS
+from holdfast.delivery.shared_queues.delayed_publish import publish_in
 from holdfast.delivery.shared_queues.delays import Delayed
 from holdfast.store.operator_input import Count, Ms
 from holdfast.web.admin.changes import RunningServer
@@ -78,6 +78,6 @@ class DelayedResource:
             accepted=message.id // NS_PER_MS,
             bytes=len(message.wire),
             durable=message.is_durable,
-            data=None if is_cut else part(read_record(message).event.get("data")),
+            data=None if is_cut else part(publish_in(message).event.get("data")),
             is_cut=is_cut,
         )

@@ -193,6 +193,24 @@ def test_a_message_that_was_published_before_a_kill_is_not_published_again() -> 
     assert after.balances()
 
 
+def test_a_record_that_this_version_cannot_read_stays_and_stops_no_other(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    server = server_of()
+    reader(server)
+    sender = server.client()
+    delay(sender, 1)
+    delay(sender, 2)
+    unreadable = server.keeper.bodies[min(server.keeper.queues[KEY])]
+    unreadable.wire = b'{"due":0}'
+    after = restarted(server)
+    after.sleep(3600)
+    after.advance(0.2)
+    assert read(arriving(after, "joe/1")) == [2]
+    assert [*after.keeper.queues[KEY]] == [unreadable.id]
+    assert "is unreadable and stays" in caplog.text
+
+
 def test_a_passing_message_waits_in_memory_only() -> None:
     server = server_of()
     joe = reader(server)
