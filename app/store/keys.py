@@ -1,6 +1,7 @@
 """All Redis keys; no other module spells one."""
 
 from holdfast.delivery.letters.dead import DeadLetter
+from holdfast.store.tags import tag_of
 
 # Version of the layout below. It increases with every change that an older release would not
 # preserve.
@@ -15,10 +16,10 @@ def is_history(receiver: str) -> bool:
 
 
 class RedisKeys:
-    """The keys of one namespace. A hash tag keeps them in one slot of a cluster."""
+    """The keys of a shard of a namespace. A hash tag keeps them in one slot of a cluster."""
 
-    def __init__(self, namespace: str) -> None:
-        self.prefix = prefix = f"{{{namespace}}}:"
+    def __init__(self, namespace: str, shard: int = 0) -> None:
+        self.prefix = prefix = f"{{{tag_of(namespace, shard)}}}:"
         # Hash: version, seed, fence, epoch (who may write), node, clock, newest and
         # confirmed (ids of messages); the journal of a node -> number of its newest frame; "digest"
         # and the journal -> digest of that frame; "trimmed" and the journal -> number of removed
