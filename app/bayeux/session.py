@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from holdfast.bayeux.wire.session_hooks import SessionHooks
     from holdfast.bayeux.wire.subscribe_qos import SubscribeQos, SubscriptionDetails
     from holdfast.bayeux.wire.terms import Terms
-    from holdfast.delivery.requests.reply_channels import ReplyChannel
 
 _WRITTEN: Final = SettledBy.WRITTEN
 NO_QOS: "Final[Mapping[str, SubscribeQos]]" = {}
@@ -247,7 +246,6 @@ class Session(Receiver):
         "pipe",
         "quiet_until",
         "reauthorization",
-        "reply_channel",
         "rest_interval_s",
         "seen_ms",
         "subscription_details",
@@ -273,8 +271,6 @@ class Session(Receiver):
         self.decorator: EventDecorator | None = None
         # Set if the client wants cursors.
         self.cursors: Cursors | None = None
-        # The channel for replies to its requests, if its client asked for one.
-        self.reply_channel: ReplyChannel | None = None
         # The number of subscribes whose replies must precede messages from histories.
         self.catching_up = 0
         # Data of extensions and services, created when first needed.

@@ -20,6 +20,7 @@ from holdfast.delivery.basics.counters import Reason
 from holdfast.delivery.basics.json_text import NoNumber, has_no_number
 from holdfast.delivery.basics.session_states import SessionInput
 from holdfast.delivery.queues.queue import CallbackQueue
+from holdfast.delivery.requests.reply_channels import reply_channel_of
 
 
 class Handshake:
@@ -180,8 +181,9 @@ class Handshake:
     def _offer_replies(self, session: Session) -> None:
         """Tell a client that wants replies its session's reply channel, which may be a kept one."""
         asked = self._message.get("ext") or {}
-        if asked.get(MODE) and session.reply_channel is not None:
-            self._reply.setdefault("ext", {})["ret"] = session.reply_channel.name
+        channel = reply_channel_of(session) if asked.get(MODE) else None
+        if channel is not None:
+            self._reply.setdefault("ext", {})["ret"] = channel.name
 
     def _offer_cursors(self, session: Session) -> None:
         """Offer replay to Salesforce's clients; give cursors to a client that asks."""

@@ -16,7 +16,11 @@ from holdfast.delivery.basics.error_codes import LATE_REPLY
 from holdfast.delivery.basics.json_text import whole
 from holdfast.delivery.messages.entries import Entry
 from holdfast.delivery.messages.storing import PersistOutcome, RequestStep
-from holdfast.delivery.requests.reply_channels import ReplyChannel
+from holdfast.delivery.requests.reply_channels import (
+    ReplyChannel,
+    give_reply_channel,
+    reply_channel_of,
+)
 from holdfast.delivery.requests.request import ReplyFault, ReplyMode, Request
 from holdfast.delivery.settling.undelivered import Undelivered
 
@@ -52,14 +56,15 @@ class RequestHandler:
     def give_channel(self, session: Session, resumes: str = "") -> ReplyChannel:
         """Give the session a reply channel, which replaces the current one."""
         secret = urlsafe_b64encode(bytes.fromhex(self._state.new_id())).decode().rstrip("=")
-        session.reply_channel = ReplyChannel(secret, resumes=resumes)
-        return session.reply_channel
+        channel = ReplyChannel(secret, resumes=resumes)
+        give_reply_channel(session, channel)
+        return channel
 
     def request_of(
         self, session: Session, channel: Channel, ext: Mapping[str, Any], now: float
     ) -> Request[Session]:
         """Return the request described by these keys of a message. Raises `Refused`."""
-        reply_to, own = ext[REPLY_TO], session.reply_channel
+        reply_to, own = ext[REPLY_TO], reply_channel_of(session)
         if own is None or not own.covers(reply_to):
             # Otherwise the client could make a responder write to another client's channel.
             raise Refused(ErrorReply.REPLY_DENIED, REPLY_TO)
@@ -75,7 +80,7 @@ class RequestHandler:
         self, session: Session, channel: Channel, call: tuple[str, str], now: float
     ) -> Request[Session]:
         """Return the request for a remote call, by its channel and id. Raises `Refused`."""
-        own = session.reply_channel or self.give_channel(session)
+        own = reply_channel_of(session) or self.give_channel(session)
         timeout_ms = self._state.options.reply_timeout_ms
         request = self._request(
             session,
@@ -135,7 +140,7 @@ class RequestHandler:
         request, store = publish.qos.request, self._state.store
         is_kept = request.requester.is_durable
         publish.then(partial(self._settle, request))
-        own = request.requester.reply_channel
+        own = reply_channel_of(request.requester)
         if own is not None and request.call is None:
             own.use(request.reply_to)
         self._requests.open(request)

@@ -24,7 +24,7 @@ from holdfast.delivery.messages.trails import FormerAttempts
 from holdfast.delivery.queues.dispatcher import Dispatcher, QueueHold
 from holdfast.delivery.queues.in_flight import by_seq
 from holdfast.delivery.queues.queue import CallbackQueue
-from holdfast.delivery.requests.reply_channels import ReplyChannel
+from holdfast.delivery.requests.reply_channels import ReplyChannel, give_reply_channel
 
 _NS_PER_US = 1000
 # For messages without marks: the marks of an ended session are gone before the last of very many
@@ -51,7 +51,7 @@ def restore(
     session.go_by(record.key)
     session.is_unclaimed = record.is_unclaimed
     if record.ret:
-        session.reply_channel = ReplyChannel.restored(record.ret)
+        give_reply_channel(session, ReplyChannel.restored(record.ret))
     _identify(session, record, state.rights)
     _stop(session, record)
     queue.batch = record.batch

@@ -7,6 +7,7 @@ from holdfast.bayeux.wire.caller import UNKNOWN
 from holdfast.bayeux.wire.errors import ErrorReply, Refused
 from holdfast.delivery.basics.error_codes import DELIVERY_ENDED
 from holdfast.delivery.basics.session_states import SessionInput
+from holdfast.delivery.requests.reply_channels import take_reply_channel
 from holdfast.delivery.shared_queues.subjects import DENIED
 
 
@@ -33,7 +34,7 @@ def take_over(life: SessionLife, session: Session, draft: Session, now: float) -
     session.interval_s = session.rest_interval_s = draft.interval_s
     session.deliver_only = draft.deliver_only
     session.decorator = draft.decorator
-    _take_reply_channel(session, draft)
+    take_reply_channel(session, draft)
     session.terms = draft.terms
     state.sessions.names.claim(session)
     session.is_advised = session.is_resumed = True
@@ -54,13 +55,6 @@ def take_over(life: SessionLife, session: Session, draft: Session, now: float) -
     after = None if session.dispatcher is None else session.dispatcher.state
     if after is not None and after is not before:
         state.journal.dispatcher(session, after)
-
-
-def _take_reply_channel(session: Session, draft: Session) -> None:
-    """Keep the reply channel for a client that knows it. Other clients must not get its replies."""
-    old, new = session.reply_channel, draft.reply_channel
-    if new is not None and (old is None or new.resumes != old.name):
-        session.reply_channel = new
 
 
 def _take_queue(life: SessionLife, session: Session, draft: Session, now: float) -> None:

@@ -4,6 +4,7 @@ from holdfast.bayeux.session import Session
 from holdfast.delivery.basics.node import Node
 from holdfast.delivery.messages.entries import SettledBy
 from holdfast.delivery.messages.session_record import HoldRecord, SessionRecord
+from holdfast.delivery.requests.reply_channels import reply_channel_of
 
 
 class ChangedSession:
@@ -23,6 +24,7 @@ class ChangedSession:
 def record_of(session: Session, now_ms: int) -> SessionRecord:
     """Return the record of the session to store."""
     terms, identity = session.terms, session.identity
+    replies = reply_channel_of(session)
     hold = None if session.dispatcher is None else session.dispatcher.hold_record
     return SessionRecord(
         key=session.key,
@@ -56,7 +58,7 @@ def record_of(session: Session, now_ms: int) -> SessionRecord:
         is_granted=terms is not None and terms.is_granted,
         is_unclaimed=session.is_unclaimed,
         replay_ids=None if session.cursors is None else session.cursors.form.has_replay_ids,
-        ret="" if session.reply_channel is None else session.reply_channel.id,
+        ret="" if replies is None else replies.id,
         created_ms=session.created // 1_000_000,
         seen_ms=now_ms,
     )

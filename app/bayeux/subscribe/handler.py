@@ -17,6 +17,7 @@ from holdfast.bayeux.wire.reserved import refuse_replies
 from holdfast.bayeux.wire.starts import Starts, initial_update, starts_of
 from holdfast.bayeux.wire.subscribe_qos import PLAIN, SubscribeQos
 from holdfast.delivery.basics.channels import REPLIES, Channel, Kind
+from holdfast.delivery.requests.reply_channels import reply_channel_of
 
 _META = frozenset(
     f"/meta/{name}" for name in ("handshake", "connect", "subscribe", "unsubscribe", "disconnect")
@@ -118,7 +119,7 @@ class SubscribeHandler:
         """Refuse reply channels, except the session's own, which it receives anyway."""
         if not self._state.requests.is_offered:
             refuse_replies(channel)
-        own = session.reply_channel
+        own = reply_channel_of(session)
         if own is None or not channel.name.startswith(own.name + "/"):
             raise Refused(ErrorReply.SUBSCRIBE_DENIED, BY_POLICY)
 

@@ -4,6 +4,8 @@ import re
 from typing import Final
 
 from holdfast.delivery.basics.channels import REPLIES
+from holdfast.delivery.basics.feature_records import record_of, with_record
+from holdfast.delivery.queues.receivers import Receiver
 
 # The first digit of the server's serials; clients have 1 to 8, by their language.
 SERVER: Final = 9
@@ -33,7 +35,7 @@ class Serials:
 
 
 class ReplyChannel:
-    """The channels below which one client receives replies."""
+    """The channels below which one client receives replies: a record of its session."""
 
     __slots__ = ("_highest", "_serials", "name", "resumes")
 
@@ -79,3 +81,20 @@ class ReplyChannel:
 
     def _serial(self, reply_to: str) -> int:
         return int(reply_to[len(self.name) + 1 :])
+
+
+def reply_channel_of(receiver: Receiver) -> ReplyChannel | None:
+    """Return the receiver's reply channel, or None if its client asked for none."""
+    return record_of(receiver.records, ReplyChannel)
+
+
+def give_reply_channel(receiver: Receiver, channel: ReplyChannel) -> None:
+    """Give the receiver the reply channel, which replaces an earlier one."""
+    receiver.records = with_record(receiver.records, channel)
+
+
+def take_reply_channel(receiver: Receiver, draft: Receiver) -> None:
+    """Keep the reply channel for a client that knows it. Other clients must not get its replies."""
+    old, new = reply_channel_of(receiver), reply_channel_of(draft)
+    if new is not None and (old is None or new.resumes != old.name):
+        give_reply_channel(receiver, new)

@@ -7,6 +7,7 @@ import pytest
 
 from holdfast.bayeux.wire.operation import Operation
 from holdfast.bayeux.wire.options import ChannelRule
+from holdfast.delivery.requests.reply_channels import reply_channel_of
 from holdfast.delivery.topics.configured import HistoryDepth
 from holdfast.extensions.request import Request
 from tests.unit.bayeux.harness import Client, Json, Server, server_of
@@ -94,7 +95,7 @@ WAYS: dict[str, tuple[Operation, Way]] = {
 
 
 def request(client: Client, name: str) -> Json:
-    own = client.session.reply_channel
+    own = reply_channel_of(client.session)
     assert own is not None
     return {"channel": name, "data": 1, "ext": {"replyTo": f"{own.name}/4000001"}}
 

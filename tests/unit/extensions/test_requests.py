@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from holdfast.delivery.requests.reply_channels import reply_channel_of
 from holdfast.delivery.requests.request import RequestEnd
 from tests.unit.bayeux.harness import Server
 from tests.unit.extensions.requesting import (
@@ -35,7 +36,7 @@ def test_a_client_that_asks_for_it_gets_a_reply_channel_of_its_own() -> None:
 def test_a_client_that_does_not_ask_has_no_reply_channel(asked: Any) -> None:
     client = requesting().guest()
     assert "ext" not in client.handshake(ext={"request": asked}).reply
-    assert client.session.reply_channel is None
+    assert reply_channel_of(client.session) is None
 
 
 @pytest.mark.parametrize(
