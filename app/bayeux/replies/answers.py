@@ -17,6 +17,7 @@ from holdfast.bayeux.wire.transports import ConnectionType
 from holdfast.delivery.basics.counters import Reason
 from holdfast.delivery.messages.batch import Batch
 from holdfast.delivery.messages.message import Event, Message
+from holdfast.delivery.requests.request import request_of
 from holdfast.delivery.settling.hand_overs import HandOvers
 from holdfast.delivery.settling.settlement import Settlement
 from holdfast.delivery.settling.undelivered import Undelivered
@@ -324,8 +325,9 @@ class Answers:
         """Update the remaining time in requests."""
         now_ms = self._state.node.now_ms()
         for message in messages:
-            if message.request is not None:
-                wire = message.request.with_time_left(message.wire, now_ms)
+            request = request_of(message)
+            if request is not None:
+                wire = request.with_time_left(message.wire, now_ms)
                 if wire is not message.wire:
                     message.wire = wire
                     message.frame = message.event_start = None

@@ -12,6 +12,7 @@ from holdfast.delivery.messages.session_record import SessionRecord
 from holdfast.delivery.messages.storing import RequestFields
 from holdfast.delivery.requests.outstanding import Requests
 from holdfast.delivery.requests.request import ReplyMode, Request
+from holdfast.delivery.requests.responders import may_answer
 from holdfast.delivery.requests.stored_fields import REPLIED, SILENT, refusal_of, responder_of
 
 # What an unreadable record raises.
@@ -108,7 +109,7 @@ def rejoin(requests: Requests[Session], receivers: Collection[Session]) -> None:
             request = asked.get(message.id)
             if request is not None:
                 request.enter_again(message)
-                if receiver.may_answer(message):
+                if may_answer(receiver, message):
                     # It may have got a copy while queues were restored.
                     requests.grant(request, [receiver.key])
     requests.end_all_but({each.key for each in receivers})

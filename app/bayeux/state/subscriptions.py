@@ -12,6 +12,7 @@ from holdfast.bayeux.wire.operation import Operation
 from holdfast.bayeux.wire.options import Options
 from holdfast.bayeux.wire.subscribe_qos import PLAIN, SubscribeQos, SubscriptionDetails
 from holdfast.delivery.basics.channels import Channel, overlaps
+from holdfast.delivery.requests.responders import be_silent_on, end_silence_on
 from holdfast.delivery.routing.hub import Hub
 from holdfast.delivery.routing.presence import Presence
 from holdfast.delivery.routing.selections import Filter
@@ -112,10 +113,10 @@ class Subscriptions:
             details = details_of(session)
             details.qos[channel.name] = qos
             details.has_newest_only |= qos.newest_only
-        if not qos.responds:
-            session.silent_on = (session.silent_on or set()) | {channel.name}
-        elif session.silent_on is not None:
-            session.silent_on.discard(channel.name)
+        if qos.responds:
+            end_silence_on(session, channel.name)
+        else:
+            be_silent_on(session, channel.name)
 
     def _check_filters(
         self, session: Session, filter: Filter, patterns: Mapping[str, Channel]
@@ -170,8 +171,7 @@ class Subscriptions:
             return
         self._hub.unsubscribe(session, pattern)
         session.subscriptions.remove(pattern)
-        if session.silent_on is not None:
-            session.silent_on.discard(pattern)
+        end_silence_on(session, pattern)
         if self._presence.is_used:
             self._presence.leave(pattern, session)
         if session.subscription_details is not None:

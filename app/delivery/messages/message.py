@@ -1,14 +1,14 @@
 """Messages: serialised once and shared by all receivers."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import TYPE_CHECKING, Any, Protocol
 
 from holdfast.delivery.basics.node import NS_PER_MS
+from holdfast.delivery.messages.storing import NO_FIELDS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from holdfast.delivery.messages.storing import PublishKey
+    from holdfast.delivery.basics.feature_records import Records
+    from holdfast.delivery.messages.storing import PublishKey, RequestFields
     from holdfast.delivery.messages.trails import FormerAttempts
     from holdfast.delivery.messages.verdicts import WorkRefusal
     from holdfast.delivery.topics.configured import Keeping, Topic
@@ -26,28 +26,41 @@ class Event:
         self.frame: bytes | None = None
 
 
-class CarriedRequest(Protocol):
-    """Records which sessions may answer the request and which will not."""
+class ReceiverView(Protocol):
+    """A receiver of a message, as the records of the message see it."""
 
-    def kept_with(self, keys: Iterable[str], /) -> Mapping[str, bytes]:
-        """Return the fields to store together with the message for these sessions."""
+    @property
+    def key(self) -> str:
+        """Its session name."""
         ...
 
-    def granted_to(self, keys: Iterable[str], /) -> None:
-        """Allow these sessions to answer. They have a copy or will get one."""
-        ...
+    @property
+    def subscriptions(self) -> Set[str]: ...
 
-    def lost(self, key: str, code: str, text: str, /) -> None:
-        """Record that this session refused its copy, or will not get it, with this code."""
-        ...
+    @property
+    def records(self) -> "Records | None": ...
 
-    def left(self, key: str, /) -> None:
-        """Record that this session ended without a verdict, or will not get its copy."""
-        ...
 
-    def with_time_left(self, wire: bytes, now_ms: int, /) -> bytes:
-        """Return the event with the time left until the deadline."""
-        ...
+class MessageRecord:
+    """What one feature knows of a message.
+
+    The core tells it what happens to the message. A feature overrides what concerns it.
+    """
+
+    __slots__ = ()
+
+    def fields_for(self, message: "Message", receivers: Sequence[ReceiverView]) -> "RequestFields":
+        """Return the fields to store together with the message for these receivers."""
+        return NO_FIELDS
+
+    def shown_to(self, message: "Message", receivers: Sequence[ReceiverView]) -> None:
+        """Record that these receivers have a copy or will get one."""
+
+    def lost(self, key: str, code: str, text: str) -> None:
+        """Record that this receiver refused its copy, or will not get it, with this code."""
+
+    def left(self, key: str) -> None:
+        """Record that this receiver ended without a verdict, or will not get its copy."""
 
 
 class Message(Event):
@@ -78,8 +91,8 @@ class Message(Event):
         "linger_s",
         "priority",
         "properties",
+        "records",
         "refusals",
-        "request",
         "sender",
         "topic",
     )
@@ -134,8 +147,8 @@ class Message(Event):
         self.key: PublishKey | None = None
         # The topic that counts the queues containing it. Most channels are not topics.
         self.topic: Topic | None = None
-        # The request that it carries. Most messages carry none.
-        self.request: CarriedRequest | None = None
+        # What single features know of it; None if none of them does.
+        self.records: tuple[MessageRecord, ...] | None = None
         # The receivers that refused it if it is on a work queue; None if it is not.
         self.refusals: Sequence[WorkRefusal] | None = None
 
@@ -185,7 +198,7 @@ class Message(Event):
         copy.is_durable, copy.addressed = self.is_durable, self.addressed
         copy.properties = self.properties
         copy.topic = self.topic
-        copy.request = self.request
+        copy.records = self.records
         return copy
 
     def limit_life(self, life_ms: int, *, is_forced: bool) -> None:

@@ -3,7 +3,6 @@
 from sys import intern
 from typing import TYPE_CHECKING, Final
 
-from holdfast.delivery.basics.channels import lookups
 from holdfast.delivery.basics.session_states import (
     AWAY,
     GONE,
@@ -15,7 +14,6 @@ from holdfast.delivery.basics.session_states import (
 )
 from holdfast.delivery.basics.timers import Timed
 from holdfast.delivery.messages.entries import SettledBy
-from holdfast.delivery.messages.message import Message
 from holdfast.delivery.queues.dispatcher import Dispatcher, DispatcherState
 from holdfast.delivery.queues.queue import CallbackQueue
 
@@ -46,7 +44,6 @@ class Receiver(Timed):
         "number",
         "queue",
         "records",
-        "silent_on",
         "state",
         "subject",
         "subscriptions",
@@ -62,8 +59,6 @@ class Receiver(Timed):
         # Unique within this process. Identifies receivers that have no name.
         self.number = number
         self.subscriptions: set[str] = set()
-        # Patterns on which it never answers requests; None if it may answer all.
-        self.silent_on: set[str] | None = None
         # The transport of the current or last connection; empty if there was none.
         self.transport = ""
         # The state and two facts that follow from it, which every message needs. Only `advance`
@@ -114,13 +109,6 @@ class Receiver(Timed):
             elif dispatcher.is_dead:
                 # DEAD is final, so the next client gets a new one.
                 self.dispatcher = None
-
-    def may_answer(self, message: Message) -> bool:
-        """Whether it counts as a responder to the request that it gets."""
-        if self.silent_on is None or message.is_addressed_to(self.key):
-            return True
-        answering = self.subscriptions - self.silent_on
-        return not answering.isdisjoint(lookups(message.channel))
 
     @property
     def takes_addressed(self) -> bool:

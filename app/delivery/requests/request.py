@@ -1,12 +1,15 @@
 """A request: who sent it, who may answer it, and how it ended."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
+from holdfast.delivery.basics.feature_records import record_of, with_record
 from holdfast.delivery.basics.timers import Timed
+from holdfast.delivery.messages.message import MessageRecord, ReceiverView
 from holdfast.delivery.messages.storing import RequestFields
 from holdfast.delivery.queues.receivers import Receiver
+from holdfast.delivery.requests.responders import may_answer
 
 if TYPE_CHECKING:
     from holdfast.delivery.messages.message import Message
@@ -72,7 +75,6 @@ class Request(Timed, Generic[R]):
 
     __slots__ = (
         "_place",
-        "_requests",
         "address",
         "arriving",
         "call",
@@ -88,6 +90,7 @@ class Request(Timed, Generic[R]):
         "replies",
         "reply_to",
         "requester",
+        "requests",
         "responders",
         "spoken",
         "timeout_ms",
@@ -106,7 +109,7 @@ class Request(Timed, Generic[R]):
         now_ms: int,
     ) -> None:
         super().__init__()
-        self._requests = requests
+        self.requests = requests
         self.requester = requester
         self.channel = channel
         # The channel on which the requester gets replies, and the channel that responders publish
@@ -142,7 +145,7 @@ class Request(Timed, Generic[R]):
     def enter(self, message: "Message") -> None:
         """Attach the request to this message."""
         self.id = message.id
-        message.request = self
+        self._attach_to(message)
         # Later subscribers have no use for it.
         message.keeping = None
         if message.life_ms is None or message.life_ms > self.timeout_ms:
@@ -154,8 +157,11 @@ class Request(Timed, Generic[R]):
 
     def enter_again(self, message: "Message") -> None:
         """Attach the request to its message, which an earlier process published."""
-        message.request = self
+        self._attach_to(message)
         self._find_place(message)
+
+    def _attach_to(self, message: "Message") -> None:
+        message.records = with_record(message.records, RequestOf(self))
 
     def _find_place(self, message: "Message") -> None:
         said = b'"replyTo":"%b","timeout":' % self.address.encode()
@@ -176,20 +182,34 @@ class Request(Timed, Generic[R]):
         # Padded, because queues have counted its bytes.
         return b"%b%*d%b" % (wire[: self._place], _WIDTH, left_ms, wire[end:])
 
-    # Its responders
 
-    def kept_with(self, keys: Iterable[str]) -> RequestFields:
-        """Return the fields to store together with the message for these sessions."""
-        return self._requests.keep(self, keys)
+class RequestOf(MessageRecord):
+    """The record of a message that is a request: its receivers may answer or will not."""
 
-    def granted_to(self, keys: Iterable[str]) -> None:
-        """Allow these sessions to answer. They have a copy or will get one."""
-        self._requests.grant(self, keys)
+    __slots__ = ("request",)
+
+    def __init__(self, request: Request[Any]) -> None:
+        self.request = request
+
+    def fields_for(self, message: "Message", receivers: Sequence[ReceiverView]) -> RequestFields:
+        return self.request.requests.keep(self.request, _responders(message, receivers))
+
+    def shown_to(self, message: "Message", receivers: Sequence[ReceiverView]) -> None:
+        self.request.requests.grant(self.request, _responders(message, receivers))
 
     def lost(self, key: str, code: str, text: str) -> None:
-        """Record that this session refused its copy, or will not get it, with this code."""
-        self._requests.lose(self, key, (code, text))
+        self.request.requests.lose(self.request, key, (code, text))
 
     def left(self, key: str) -> None:
-        """Record that this session ended without a verdict, or will not get its copy."""
-        self._requests.lose(self, key, None)
+        self.request.requests.lose(self.request, key, None)
+
+
+def request_of(message: "Message") -> Request[Any] | None:
+    """Return the request that the message is, if it is one."""
+    record = record_of(message.records, RequestOf)
+    return None if record is None else record.request
+
+
+def _responders(message: "Message", receivers: Sequence[ReceiverView]) -> list[str]:
+    """Return the names of the receivers that may answer the request."""
+    return [each.key for each in receivers if may_answer(each, message)]

@@ -209,8 +209,9 @@ class Hub(Generic[R]):
         self.counters.published += 1
         if leave_out is not None:
             receivers = [each for each in receivers if each is not leave_out]
-        if message.request is not None:
-            message.request.granted_to(_responders(message, receivers))
+        if message.records is not None:
+            for record in message.records:
+                record.shown_to(message, receivers)
         # For `kept` receivers, the store has the message and the note about it.
         self.ledger.published(message, len(receivers) - kept)
         if message.topic is None:
@@ -375,15 +376,13 @@ def _fields(publish: Publish[R]) -> RequestFields:
         return publish.step.fields
     message, leave_out = publish.message, publish.leave_out
     # A repeat, which only the store recognises, is not a request.
-    if message.request is None or message.key is not None:
+    if message.records is None or message.key is not None:
         return NO_FIELDS
     receivers = [each for each in publish.receivers if each is not leave_out]
-    return message.request.kept_with(_responders(message, receivers))
-
-
-def _responders(message: Message, receivers: Sequence[Receiver]) -> list[str]:
-    """Return the names of the receivers that may answer the request."""
-    return [each.key for each in receivers if each.may_answer(message)]
+    fields: dict[str, bytes] = {}
+    for record in message.records:
+        fields.update(record.fields_for(message, receivers))
+    return fields
 
 
 def _ignore(_: PersistOutcome) -> None:

@@ -261,8 +261,8 @@ class SharedQueues(ABC, Generic[R]):
         """
         if message.is_durable:
             self.make_durable(new)
-        if message.request is not None:
-            message.request.granted_to([each.key for each in new])
+        for record in message.records or ():
+            record.shown_to(message, new)
         for each in new:
             each.queue.insert(message)
             self._hub.make_ready(each)

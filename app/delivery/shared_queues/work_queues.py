@@ -21,6 +21,8 @@ from holdfast.delivery.messages.storing import PersistOutcome
 from holdfast.delivery.messages.verdicts import WorkRefusal
 from holdfast.delivery.queues.queue import rightful_place
 from holdfast.delivery.queues.receivers import Receiver
+from holdfast.delivery.requests.request import request_of
+from holdfast.delivery.requests.responders import may_answer
 from holdfast.delivery.routing.hub import Hub
 from holdfast.delivery.shared_queues.shared_queues import (
     MOST,
@@ -113,7 +115,7 @@ class WorkQueues(SharedQueues[R]):
 
     def choose(self, receivers: Sequence[R], message: Message) -> Sequence[R]:
         """Return the live receiver that is to answer this request, or none."""
-        live = [_rank(each) for each in receivers if each.is_live and each.may_answer(message)]
+        live = [_rank(each) for each in receivers if each.is_live and may_answer(each, message)]
         if not live:
             return ()
         chosen = min(live)[3]
@@ -344,12 +346,13 @@ def _choose(ranked: list[_Ranked[R]], message: Message) -> R | None:
     """
     size = len(message.wire)
     refusers = {each.key for each in message.refusals or ()}
+    is_request = request_of(message) is not None
     passed = []
     chosen: R | None = None
     while ranked and chosen is None:
         first = heappop(ranked)
         receiver = first[3]
-        is_silent = message.request is not None and not receiver.may_answer(message)
+        is_silent = is_request and not may_answer(receiver, message)
         if is_silent or receiver.key in refusers or receiver.queue.lacks_room(size) is not None:
             passed.append(first)
         else:
