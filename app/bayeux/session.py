@@ -3,7 +3,6 @@
 They refer to each other, so they share a module.
 """
 
-from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from math import inf
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -210,14 +209,6 @@ class Exchange:
         self.waits_for_store = False
 
 
-class RightsReview(ABC):
-    """The review of a session's rights after a change."""
-
-    @abstractmethod
-    def begin_anew(self) -> None:
-        """Restart the review, because the rights have changed again."""
-
-
 class Session(Receiver):
     """One client: a receiver with an identity, a state and possibly a held connect."""
 
@@ -226,7 +217,6 @@ class Session(Receiver):
         "broadcast_to_publisher",
         "caller",
         "carrier",
-        "catching_up",
         "client_id",
         "created",
         "cursors",
@@ -243,9 +233,9 @@ class Session(Receiver):
         "is_advised",
         "is_resumed",
         "lazy_due",
+        "pauses",
         "pipe",
         "quiet_until",
-        "reauthorization",
         "rest_interval_s",
         "seen_ms",
         "subscription_details",
@@ -264,15 +254,13 @@ class Session(Receiver):
         self.broadcast_to_publisher = True
         # Whether messages travel with connect replies only (CometD's metaConnectDeliverOnly).
         self.deliver_only = False
-        # While its rights are reviewed, nothing is handed over.
-        self.reauthorization: RightsReview | None = None
+        # The number of reasons why nothing may be handed over for now. Whoever adds one removes it.
+        self.pauses = 0
         # The terms agreed in the handshake, if any.
         self.terms: Terms | None = None
         self.decorator: EventDecorator | None = None
         # Set if the client wants cursors.
         self.cursors: Cursors | None = None
-        # The number of subscribes whose replies must precede messages from histories.
-        self.catching_up = 0
         # Data of extensions and services, created when first needed.
         self.attributes: dict[str, Any] | None = None
         self.timeout_s = self.interval_s = 0.0
@@ -314,7 +302,7 @@ class Session(Receiver):
             and self.decorator is None
             and self.cursors is None
             and not self.has_newest_only
-            and self.reauthorization is None
+            and not self.pauses
         )
 
     @property

@@ -70,9 +70,7 @@ class Answers:
         if not (queue.count or session.has_shared_queue):
             return
         may_have_to_wait = (
-            session.dispatcher is not None
-            or session.is_durable
-            or session.reauthorization is not None
+            session.dispatcher is not None or session.is_durable or session.pauses > 0
         )
         if may_have_to_wait and not self.may_take(session, now):
             return
@@ -338,11 +336,8 @@ class Answers:
 
     def _may_hand_over(self, session: Session) -> bool:
         """Return whether the server may hand over messages to the session now."""
-        if session.unfinished or session.catching_up:
-            # The rest of its request may refuse what would be handed over. A reply goes first.
-            return False
-        if session.reauthorization is not None:
-            # The session may lose its right to some of these messages.
+        if session.unfinished or session.pauses:
+            # The rest of its request may refuse what would be handed over.
             return False
         if not session.is_durable:
             return True

@@ -22,14 +22,14 @@ def write_open_reply(
     may_travel = True
     if session.extensions:
         client_id, authorized_at = session.client_id, session.authorized_at
-        count = session.queue.count
+        count, pauses = session.queue.count, session.pauses
         passes = run_outgoing(session, reply, open_reply.asked, now, batch=batch)
         # A hook may have changed what the session may get.
         may_travel = (
             passes
             and session.client_id == client_id
             and session.authorized_at == authorized_at
-            and session.reauthorization is None
+            and session.pauses == pauses
             and session.queue.count >= count
             and not session.has_left
             and session.flows(now)

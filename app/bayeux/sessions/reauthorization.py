@@ -2,11 +2,12 @@
 
 from collections.abc import Collection, Mapping, Sequence
 
-from holdfast.bayeux.session import RightsReview, Session
+from holdfast.bayeux.session import Session
 from holdfast.bayeux.sessions.owner import SessionOwner
 from holdfast.bayeux.state.server_state import ServerState
 from holdfast.bayeux.wire.errors import Refused
 from holdfast.delivery.basics.counters import Reason
+from holdfast.delivery.basics.feature_records import record_of, with_record, without_record
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.settling.undelivered import Undelivered
 
@@ -32,16 +33,17 @@ class Reauthorizations:
         if session.is_gone:
             return
         session.authorized_at = self._state.hub.recheck_before = self._state.node.stamp()
-        if session.reauthorization is None:
+        review = record_of(session.records, Reauthorization)
+        if review is None:
             self._begin(session, session.subscriptions)
         else:
-            session.reauthorization.begin_anew()
+            review.begin_anew()
 
     def recheck(self, message: Message, receivers: Sequence[Session]) -> None:
         """Review receivers again for a message accepted before their reauthorization."""
         for session in receivers:
             is_doubtful = message.id < session.authorized_at and not session.is_gone
-            if is_doubtful and session.reauthorization is None:
+            if is_doubtful and record_of(session.records, Reauthorization) is None:
                 self._begin(session, ())
 
     def _begin(self, session: Session, patterns: Collection[str]) -> None:
@@ -52,12 +54,14 @@ class Reauthorizations:
             session=session,
             patterns=patterns,
         )
-        session.reauthorization = review
+        session.records = with_record(session.records, review)
+        # The session may lose its right to some of its messages.
+        session.pauses += 1
         self._state.backlog.add(review.go_on)
 
 
-class Reauthorization(RightsReview):
-    """The review of one session: its subscriptions first, then its queue."""
+class Reauthorization:
+    """The review of one session: its subscriptions first, then its queue. The session's record."""
 
     __slots__ = (
         "_answers",
@@ -111,7 +115,8 @@ class Reauthorization(RightsReview):
                 return True
             self._withdraw()
             self._owner.note(session, now)
-        session.reauthorization = None
+        session.records = without_record(session.records, Reauthorization)
+        session.pauses -= 1
         if session.queue.count:
             self._state.hub.make_ready(session)
         return False

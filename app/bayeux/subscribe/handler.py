@@ -156,11 +156,11 @@ class SubscribeHandler:
         state.store.save(ChangedSession(session, state.node))
         fulfil = begin_pending(self._answers, message, exchange, reply)
         # Messages from histories must not precede the reply.
-        session.catching_up += 1
+        session.pauses += 1
 
         def go_on(now: float) -> None:
             fulfil(now)
-            session.catching_up -= 1
+            session.pauses -= 1
             state.hub.make_ready(session)
 
         finish_when_kept(state, session, go_on)
