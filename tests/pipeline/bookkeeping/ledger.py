@@ -38,6 +38,20 @@ class Span(NamedTuple):
     since_us: int
     until_us: int
 
+    @classmethod
+    def at(cls, us: int) -> "Span":
+        """Return an exact moment."""
+        return cls(us, us)
+
+    @property
+    def us(self) -> int:
+        """The exact moment, which has to be known."""
+        assert self.since_us == self.until_us, self
+        return self.since_us
+
+    def __contains__(self, us: object) -> bool:
+        return isinstance(us, int) and self.since_us <= us <= self.until_us
+
 
 def now_us() -> int:
     return time.time_ns() // 1000
@@ -55,8 +69,8 @@ class Message:
     channel: str
     sender: str | None
     is_durable: bool
-    # The least and the greatest size that its event can have.
-    sizes: tuple[int, int]
+    # The size of its event in bytes.
+    size: int
     sent: Span
 
 
@@ -166,6 +180,7 @@ class Step(NamedTuple):
 
     channel: str | None
     what: str
+    span: Span
     # The time since the request, if that is known.
     took: Span | None = None
 
@@ -179,6 +194,15 @@ class Refusal(NamedTuple):
     span: Span
 
 
+class Noted(NamedTuple):
+    """A number of such publishes, and when the server wrote it down."""
+
+    reason: str
+    channel: str | None
+    number: int
+    us: int
+
+
 class Ledger:
     """The books of one run."""
 
@@ -188,6 +212,9 @@ class Ledger:
         self.contacts: list[Contact] = []
         self.steps: list[Step] = []
         self.refused: list[Refusal] = []
+        # Known at the end: what was written of these, and the times of all events about messages.
+        self.noted: list[Noted] = []
+        self.about_messages_us: list[int] = []
         self.last_kill_us = self.written_us = 0
 
     def publish(self, message: Message, receivers: list[str]) -> list[Copy]:

@@ -13,7 +13,6 @@ from typing import Any
 
 from holdfast.journal.frame import decode
 from holdfast.journal.unfold import unfold
-from holdfast.pipeline.source.streams import Journals
 from tests.integration.talker import Json
 from tests.pipeline.bookkeeping.ledger import (
     Contact,
@@ -27,6 +26,7 @@ from tests.pipeline.bookkeeping.ledger import (
     until_now,
 )
 from tests.pipeline.bookkeeping.people import HOLDBACK, STUMBLE, Person, Verdict
+from tests.pipeline.bookkeeping.stamps import NODE
 from tests.pipeline.journals import Writer
 from tests.serving import Server
 from tests.store.servers import ValkeyServer
@@ -47,9 +47,9 @@ _REFUSALS = (
 _POISON = Verdict("user.update.internalError", "cannot read it")
 _OVERFLOW = "resource.overflow.queue.entries"
 _TIMEOUT_S = 20.0
-# What surrounds channel and data of a message; at most, what surrounds the data of a request or of
-# a reply, whose `ext` the server changes.
-_AROUND, _MOST_AROUND = len('{"channel":"","data":}'), 600
+# In a request, the time that is left has room for ten digits. A server that does not know which
+# numbers were used before a kill makes an address unique by a time in nanoseconds.
+_TIMEOUT, _UNIQUE = 10**9, f"/{10**18}"
 
 
 class Worker(Person):
@@ -74,8 +74,9 @@ class Requester(Person):
     def _arrived(self, event: Json, id: int, span: Span) -> Copy:
         known = event["ext"]["delivery"]
         sender = known.get("sender", "").removeprefix("client/") or None
-        size = len(json.dumps(event["data"], separators=(",", ":")))
-        message = Message(id, event["channel"], sender, True, (size, size + _MOST_AROUND), span)
+        ext = {name: value for name, value in event["ext"].items() if name != "delivery"}
+        sent = {**event, "ext": ext} if ext else {k: v for k, v in event.items() if k != "ext"}
+        message = Message(id, event["channel"], sender, True, size_of(sent), span)
         return self._ledger.publish(message, [self.name])[0]
 
 
@@ -173,12 +174,13 @@ class Town:
         since_us = now_us()
         reply = by.say(channel, data=data, ext={"delivery": options, **(ext or {})})
         assert reply["successful"], reply
-        span, size = until_now(since_us), len(json.dumps(data, separators=(",", ":")))
+        span, event = until_now(since_us), {"channel": channel, "data": data}
+        if ext is not None:
+            unique = _UNIQUE if self.ledger.last_kill_us else ""
+            event["ext"] = {"replyTo": f"{ext['replyTo']}{unique}", "timeout": _TIMEOUT}
         id = int(reply["ext"]["delivery"]["rcvTimestamp"])
         is_durable = options.get("persistent", True)
-        whole = size + len(channel) + _AROUND
-        sizes = (whole, whole) if ext is None else (size, size + _MOST_AROUND)
-        return Message(id, channel, by.name, is_durable, sizes, span), span
+        return Message(id, channel, by.name, is_durable, size_of(event), span), span
 
     # The server
 
@@ -283,8 +285,12 @@ class Town:
     def lost_contact(self, person: Person, what: str, since_us: int) -> None:
         self.ledger.contacts.append(Contact(person.name, what, until_now(since_us)))
 
-    def step(self, channel: str | None, what: str, took: Span | None = None) -> None:
-        self.ledger.steps.append(Step(channel, what, took))
+    def step(self, channel: str | None, what: str, since_us: int, took: Span | None = None) -> None:
+        self.ledger.steps.append(Step(channel, what, until_now(since_us), took))
+
+
+def size_of(event: Json) -> int:
+    return len(json.dumps(event, separators=(",", ":")))
 
 
 def patience() -> Iterator[None]:
@@ -304,8 +310,7 @@ def wait(is_so: Callable[[], bool]) -> None:
 
 def has_ack(store: ValkeyServer, id: int) -> bool:
     """Whether one of the newest frames says that the message was acked."""
-    ((node, _),) = Journals(store.url, "holdfast").numbered().items()
-    newest = store.ask("XREVRANGE", Writer(store, node).stream, "+", "-", "COUNT", 3)
+    newest = store.ask("XREVRANGE", Writer(store, NODE).stream, "+", "-", "COUNT", 3)
     told = (unfold(decode(fields[b"frame"])) for _, fields in newest)
     return any(event.msg == id and event.kind == "acked" for events in told for event in events)
 

@@ -21,10 +21,12 @@ from tests.pipeline.bookkeeping.town import (
     SUBJECT_QUEUE,
     Town,
     patience,
+    size_of,
     wait,
 )
 
 _HELD_MS = 300
+_REPLY = {"watt": 230}
 _AT_ONCE = {"rate": 10_000, "canary": 0, "stop_at": 1.0}
 _BUSY = ("canary", "running")
 
@@ -190,12 +192,11 @@ class Traffic:
                 copy.move(pat.name)
             self._let(pat)
             return
-        name, since_us = town.pat.name, now_us()
+        name = town.pat.name
         self._let(town.pat)
         town.pat.leave()
         for copy in self._ledger.open(name):
             copy.move(SUBJECT_QUEUE)
-        town.lost_contact(town.pat, "left", since_us)
         town.pat = None
 
     # Requests
@@ -212,7 +213,7 @@ class Traffic:
         asked = {"replyTo": address, "timeout": timeout_ms}
         message, _ = town.sent(town.amy, channel, asked)
         receivers = [town.ida.name] if channel != "/ask/none" else []
-        town.step(channel, "asked")
+        town.step(channel, "asked", since_us)
         return since_us, self._ledger.publish(message, receivers)
 
     def _requested(self, copies: list[Copy]) -> str:
@@ -225,9 +226,10 @@ class Traffic:
         raise AssertionError("the request never came")
 
     def _replied(self, person: Person, address: str, error: str, what: str, channel: str) -> None:
-        reply = person.say(address, data={"watt": 230})
+        since_us = now_us()
+        reply = person.say(address, data=_REPLY)
         assert reply.get("error", "").partition(":")[0] == error, reply
-        self._town.step(channel if what != "denied" else None, what)
+        self._town.step(channel if what != "denied" else None, what, since_us)
 
     def _told(self, error: str) -> None:
         """The requester gets a reply or an error."""
@@ -246,7 +248,8 @@ class Traffic:
             self._replied(town.ida, address, "409", "duplicate", channel)
 
     def _ended(self, channel: str, how: str, since_us: int) -> None:
-        self._town.step(channel, how, Span(0, until_now(since_us).until_us - since_us))
+        took = Span(0, until_now(since_us).until_us - since_us)
+        self._town.step(channel, how, since_us, took)
 
     def _refused(self) -> Copy:
         channel = "/ask/a"
@@ -275,7 +278,8 @@ class Traffic:
         span = until_now(since_us)
         letter = town.admin("GET", "/dead-letters?limit=1&receiver=amy/1")["items"][0]
         id = int(letter["message"].rpartition("-")[2])
-        message = Message(id, letter["channel"], town.ida.name, True, (1, 1000), span)
+        size = size_of({"channel": letter["channel"], "data": _REPLY})
+        message = Message(id, letter["channel"], town.ida.name, True, size, span)
         [copy] = self._ledger.publish(message, [town.amy.name])
         copy.die("communication.lateReply", "", span)
 
@@ -347,12 +351,11 @@ class Traffic:
             copy.settle(End.DISCARDED, until_now(since_us))
 
     def _leave(self) -> None:
-        """A session without a name leaves, with what it has."""
+        """A session without a name leaves, with what it has: it ends, which loses no contact."""
         eve, since_us = self._town.eve, now_us()
         eve.leave()
         for copy in self._ledger.open(eve.name):
             copy.settle(End.DISCARDED, until_now(since_us))
-        self._town.lost_contact(eve, "left", since_us)
         eve.begin(self._town.server.url)
 
     def _end(self) -> None:
