@@ -4,7 +4,7 @@ from typing import Annotated, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from holdfast.delivery.topics.configured import HISTORY_BYTES, MOST_ENTRIES
+from holdfast.delivery.messages.keeping import HISTORY_BYTES, MOST_ENTRIES
 from holdfast.settings.section import Limit, Milliseconds, SizeLimit
 
 

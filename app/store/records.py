@@ -10,10 +10,11 @@ from holdfast.delivery.basics.json_text import part, to_json
 from holdfast.delivery.guard.holds import GUARD, ChannelHold
 from holdfast.delivery.letters.dead import DeadLetter, LetterState, key_of, subject_of
 from holdfast.delivery.messages.entries import Entry
+from holdfast.delivery.messages.keeping import HistoryDepth
 from holdfast.delivery.messages.marks import BatchMark, Mark
 from holdfast.delivery.messages.message import ORDINARY_PRIORITY, Message
 from holdfast.delivery.messages.session_record import RecordUnreadable
-from holdfast.delivery.topics.configured import HistoryDepth, TopicConfig, TopicRecord
+from holdfast.delivery.topics.configured import TopicConfig, TopicRecord
 from holdfast.store.trail_records import pack_trail, unpack_trail, unpack_trail_rows
 
 VERSION = 1

@@ -12,10 +12,11 @@ import orjson
 from redis import Redis
 
 from holdfast.delivery.guard.holds import ChannelHold
+from holdfast.delivery.messages.keeping import HistoryDepth
 from holdfast.delivery.messages.marks import Mark
 from holdfast.delivery.messages.outcomes import Move
 from holdfast.delivery.messages.trails import Attempt, FormerAttempts
-from holdfast.delivery.topics.configured import HistoryDepth, TopicConfig, TopicRecord
+from holdfast.delivery.topics.configured import TopicConfig, TopicRecord
 from holdfast.store import scripts
 from tests.store.model import EPOCH, Room
 from tests.store.servers import ValkeyServer

@@ -7,10 +7,10 @@ import pytest
 
 from holdfast.bayeux.sessions.restoring import restore, restore_without_session
 from holdfast.bayeux.wire.options import ChannelRule
+from holdfast.delivery.messages.keeping import HistoryDepth, Keeping
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.outcomes import ACKED
 from holdfast.delivery.messages.storing import PersistOutcome
-from holdfast.delivery.topics.configured import HistoryDepth, Keeping
 from holdfast.journal.frame import decode
 from holdfast.journal.unfold import unfold
 from holdfast.journal.writer import JournalWriter

@@ -11,8 +11,9 @@ from redis import Redis
 from redis.exceptions import ResponseError
 
 from holdfast.bayeux.sessions.restoring import restore, restore_without_session
+from holdfast.delivery.messages.keeping import HistoryDepth
 from holdfast.delivery.messages.storing import PersistOutcome
-from holdfast.delivery.topics.configured import HistoryDepth, TopicConfig, TopicRecord
+from holdfast.delivery.topics.configured import TopicConfig, TopicRecord
 from holdfast.store.keys import LAYOUT, OLDEST_LAYOUT
 from holdfast.store.letters.filter import LetterFilter
 from tests.store.model import Room

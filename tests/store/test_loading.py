@@ -7,12 +7,13 @@ from collections.abc import Sequence
 import pytest
 
 from holdfast.delivery.guard.holds import ChannelHold
+from holdfast.delivery.messages.keeping import HistoryDepth
 from holdfast.delivery.messages.marks import Mark
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.outcomes import ACKED, Move
 from holdfast.delivery.messages.storing import PersistOutcome
 from holdfast.delivery.messages.trails import Attempt, FormerAttempts
-from holdfast.delivery.topics.configured import HistoryDepth, TopicConfig, TopicRecord
+from holdfast.delivery.topics.configured import TopicConfig, TopicRecord
 from holdfast.store.connection import StoreUnavailable
 from holdfast.store.keys import LAYOUT, OLDEST_LAYOUT
 from tests.store.servers import ValkeyServer

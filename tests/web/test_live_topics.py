@@ -5,7 +5,8 @@ from collections.abc import AsyncIterator
 import pytest
 
 from holdfast.bayeux.wire.options import ChannelRule
-from holdfast.delivery.topics.configured import HistoryDepth, TopicConfig
+from holdfast.delivery.messages.keeping import HistoryDepth
+from holdfast.delivery.topics.configured import TopicConfig
 from holdfast.delivery.topics.states import TopicState
 from tests.store.servers import ValkeyServer
 from tests.web.live_server import LiveServer, refused_with, server_at

@@ -21,11 +21,13 @@ from holdfast.bayeux.wire.errors import ErrorReply, Refused
 from holdfast.bayeux.wire.options import ChannelRule
 from holdfast.delivery.basics.channels import Kind
 from holdfast.delivery.basics.json_text import NoNumber, to_json, to_strict_json
+from holdfast.delivery.messages.keeping import Keeping
 from holdfast.delivery.messages.message import ORDINARY_PRIORITY, Message
 from holdfast.delivery.messages.storing import PersistOutcome
 from holdfast.delivery.routing.selections import Candidate
 from holdfast.delivery.shared_queues.shared_queues import OverQuota, Undeliverable
-from holdfast.delivery.topics.configured import Keeping, Topic
+from holdfast.delivery.topics.configured import Topic
+from holdfast.delivery.topics.counting import count_for
 
 
 class Publishing:
@@ -89,7 +91,8 @@ class Publishing:
         message = Message(wire, id=self._state.node.stamp(), channel=channel.name, sender=name)
         publish.message = message
         message.linger_s = rule.lazy_timeout_s if publish.lazy_s is None else publish.lazy_s
-        message.topic = topic
+        if topic is not None:
+            count_for(topic, message)
         depth = rule.history if topic is None else self._topics.depth_for(rule, topic, message)
         if depth is not None:
             message.keeping = Keeping(depth, account_of(sender))

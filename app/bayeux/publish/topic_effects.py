@@ -14,15 +14,10 @@ from holdfast.bayeux.wire.options import ChannelRule
 from holdfast.delivery.basics.channels import Channel, Kind
 from holdfast.delivery.basics.json_text import to_json
 from holdfast.delivery.basics.node import Node
+from holdfast.delivery.messages.keeping import HistoryDepth
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.routing.hub import Hub
-from holdfast.delivery.topics.configured import (
-    ORDINARY_CONFIG,
-    HistoryDepth,
-    Topic,
-    TopicConfig,
-    Topics,
-)
+from holdfast.delivery.topics.configured import ORDINARY_CONFIG, Topic, TopicConfig, Topics
 from holdfast.delivery.topics.states import TopicState
 
 

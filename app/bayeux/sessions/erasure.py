@@ -17,6 +17,7 @@ from holdfast.delivery.routing.hub import Hub
 from holdfast.delivery.routing.publishes import Publish
 from holdfast.delivery.settling.undelivered import Undelivered
 from holdfast.delivery.topics.configured import Topic, Topics
+from holdfast.delivery.topics.counting import is_erased
 from holdfast.delivery.topics.states import TopicState
 
 # How many sessions are looked at between two checks of the turn budget.
@@ -143,7 +144,9 @@ class Erasure:
         some = list(islice(self._left, _MOST))
         for session in some:
             queue = session.queue
-            gone = [each for each in queue.messages() if each.is_erased] if queue.has_topics else ()
+            gone = (
+                [each for each in queue.messages() if is_erased(each)] if queue.has_records else ()
+            )
             if gone:
                 queue.remove_messages(gone)
                 self._undelivered.clear_out(session, gone, Reason.ERASED)

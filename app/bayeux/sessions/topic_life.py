@@ -9,8 +9,10 @@ from holdfast.bayeux.sessions.owner import SessionOwner
 from holdfast.bayeux.state.backlog import SerialWork, Work
 from holdfast.bayeux.state.server_state import ServerState
 from holdfast.bayeux.wire.options import ChannelRule
+from holdfast.delivery.messages.keeping import HistoryDepth
 from holdfast.delivery.settling.undelivered import Undelivered
-from holdfast.delivery.topics.configured import ORDINARY_CONFIG, HistoryDepth, Topic, TopicRecord
+from holdfast.delivery.topics.configured import ORDINARY_CONFIG, Topic, TopicRecord
+from holdfast.delivery.topics.counting import count_for
 
 
 class TopicLife:
@@ -47,15 +49,17 @@ class TopicLife:
         known: dict[str, Topic | None] = {}
         for message in self._state.hub.histories:
             topic = self._restored(known, message.channel, records, in_history=True)
-            message.topic = topic
             if topic is not None:
+                count_for(topic, message)
                 topic.keep()
         for receiver in (*self._state.sessions, *self._state.waiting_places.queues()):
             for message in receiver.queue.messages():
                 # Neither a replay nor the event that announces its end is a message of the topic.
                 if message.is_routed:
-                    message.topic = self._restored(known, message.channel, records)
-                    receiver.queue.refer(message)
+                    topic = self._restored(known, message.channel, records)
+                    if topic is not None:
+                        count_for(topic, message)
+                        receiver.queue.tell_entered(message)
         for name in records:
             self._restored(known, name, records)
 

@@ -7,10 +7,11 @@ from enum import Enum
 from holdfast.bayeux.wire.codec import RequestLimits
 from holdfast.delivery.basics.channels import ChannelLimits
 from holdfast.delivery.guard.holds import GuardLimits
+from holdfast.delivery.messages.keeping import HistoryDepth
 from holdfast.delivery.queues.queue import QueueLimits
 from holdfast.delivery.routing.histories import HistoryLimits
 from holdfast.delivery.shared_queues.shared_queues import SharedQueueLimits
-from holdfast.delivery.topics.configured import HistoryDepth, TopicConfig
+from holdfast.delivery.topics.configured import TopicConfig
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,13 +6,8 @@ from typing import Self
 
 from holdfast.bayeux.wire.known_options import LONGEST_MS, QosInvalid
 from holdfast.delivery.basics.json_text import whole
-from holdfast.delivery.topics.configured import (
-    HISTORY_BYTES,
-    MOST_BYTES,
-    MOST_ENTRIES,
-    HistoryDepth,
-    TopicConfig,
-)
+from holdfast.delivery.messages.keeping import HISTORY_BYTES, MOST_ENTRIES, HistoryDepth
+from holdfast.delivery.topics.configured import MOST_BYTES, TopicConfig
 
 _OPTIONS = {"destroyDelay", "history", "readonly"}
 

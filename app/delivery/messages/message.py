@@ -8,10 +8,10 @@ from holdfast.delivery.messages.storing import NO_FIELDS
 
 if TYPE_CHECKING:
     from holdfast.delivery.basics.feature_records import Records
+    from holdfast.delivery.messages.keeping import Keeping
     from holdfast.delivery.messages.storing import PublishKey, RequestFields
     from holdfast.delivery.messages.trails import FormerAttempts
     from holdfast.delivery.messages.verdicts import WorkRefusal
-    from holdfast.delivery.topics.configured import Keeping, Topic
 
 ORDINARY_PRIORITY = 5
 
@@ -53,14 +53,29 @@ class MessageRecord:
         """Return the fields to store together with the message for these receivers."""
         return NO_FIELDS
 
+    def published(self, message: "Message") -> None:
+        """Record that the message is about to enter its first queues."""
+
     def shown_to(self, message: "Message", receivers: Sequence[ReceiverView]) -> None:
         """Record that these receivers have a copy or will get one."""
 
-    def lost(self, key: str, code: str, text: str) -> None:
+    def refused_by(self, key: str, code: str, text: str) -> None:
         """Record that this receiver refused its copy, or will not get it, with this code."""
 
-    def left(self, key: str) -> None:
+    def unanswered_by(self, key: str) -> None:
         """Record that this receiver ended without a verdict, or will not get its copy."""
+
+    def entered_queues(self, count: int) -> None:
+        """Record that this many queues have a copy."""
+
+    def left_queues(self, count: int) -> None:
+        """Record that this many queues no longer have their copy."""
+
+    def entered_history(self) -> None:
+        """Record that the history of the channel has the message."""
+
+    def left_history(self) -> None:
+        """Record that the history of the channel no longer has the message."""
 
 
 class Message(Event):
@@ -94,7 +109,6 @@ class Message(Event):
         "records",
         "refusals",
         "sender",
-        "topic",
     )
 
     def __init__(
@@ -145,8 +159,6 @@ class Message(Event):
         self.journal_note: Any = None
         # The publish key, which identifies a repeat.
         self.key: PublishKey | None = None
-        # The topic that counts the queues containing it. Most channels are not topics.
-        self.topic: Topic | None = None
         # What single features know of it; None if none of them does.
         self.records: tuple[MessageRecord, ...] | None = None
         # The receivers that refused it if it is on a work queue; None if it is not.
@@ -166,11 +178,6 @@ class Message(Event):
     def is_for(self, subject: str) -> bool:
         """Whether it is addressed to the subject. A replay is for one session only."""
         return subject in self.addressed and not self.generation
-
-    @property
-    def is_erased(self) -> bool:
-        """Whether its topic was erased by force after it was published."""
-        return self.topic is not None and self.id < self.topic.discards_before
 
     def tried(self, former: "FormerAttempts") -> "Message":
         """Return a copy for other queues, with these attempts."""
@@ -197,7 +204,6 @@ class Message(Event):
         copy.life_ms, copy.expires_ms = self.life_ms, self.expires_ms
         copy.is_durable, copy.addressed = self.is_durable, self.addressed
         copy.properties = self.properties
-        copy.topic = self.topic
         copy.records = self.records
         return copy
 
@@ -218,7 +224,8 @@ class Message(Event):
 
 
 def release(messages: "Iterable[Message]") -> None:
-    """Record that these messages left a queue: topics count them."""
+    """Tell the records of these messages that each left a queue."""
     for message in messages:
-        if message.topic is not None:
-            message.topic.release()
+        if message.records is not None:
+            for record in message.records:
+                record.left_queues(1)

@@ -43,7 +43,7 @@ class InFlight:
         "gives_verdicts",
         "has_former",
         "has_pending",
-        "has_topics",
+        "has_records",
         "is_mixed",
         "is_overflowing",
         "is_restored",
@@ -99,8 +99,8 @@ class InFlight:
         self.is_mixed = False
         # ... a message did not fit, ...
         self.is_overflowing = False
-        # ... some messages may belong to topics, which count them, ...
-        self.has_topics = False
+        # ... some messages may carry records, which are told when these leave, ...
+        self.has_records = False
         # ... and other sessions may have handed over messages that wait here.
         self.has_former = False
 
@@ -429,7 +429,7 @@ class InFlight:
             lifetimes.remove(self.expiring, messages)
 
     def _leave(self, messages: Sequence[Message]) -> None:
-        if self.has_topics:
+        if self.has_records:
             release(messages)
         if len(messages) == self.count:
             self._forget()
@@ -441,4 +441,4 @@ class InFlight:
         """Reset the state that lasts only until the queue is empty."""
         self.count = self.size = self.window = 0
         self.expiring = None
-        self.is_overflowing = self.is_mixed = self.has_topics = self.has_former = False
+        self.is_overflowing = self.is_mixed = self.has_records = self.has_former = False

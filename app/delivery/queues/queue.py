@@ -117,13 +117,14 @@ class CallbackQueue(InFlight):
             self.track_lifetime(message)
         if message.former is not None:
             self.has_former = True
-        self.refer(message)
+        self.tell_entered(message)
 
-    def refer(self, message: Message) -> None:
-        """Let the message's topic, if it has one, count this queue."""
-        if message.topic is not None:
-            self.has_topics = True
-            message.topic.refer()
+    def tell_entered(self, message: Message) -> None:
+        """Tell the records of the message that this queue has it."""
+        if message.records is not None:
+            self.has_records = True
+            for record in message.records:
+                record.entered_queues(1)
 
     def recall(self) -> None:
         """Turn new messages that other sessions handed over before into returned entries."""
@@ -195,7 +196,7 @@ class CallbackQueue(InFlight):
     def settle_new(self) -> None:
         """Settle the new messages, which were written without a hand-over."""
         self._counters.acked += self.count
-        if self.has_topics:
+        if self.has_records:
             release(self.new)
         self.new = []
         self._forget()
@@ -345,7 +346,7 @@ class CallbackQueue(InFlight):
 
     def clear(self) -> None:
         """Remove everything. The caller has counted it."""
-        if self.has_topics:
+        if self.has_records:
             release(self.messages())
         self._fresh = None
         self._handed.clear()

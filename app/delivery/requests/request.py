@@ -197,10 +197,10 @@ class RequestOf(MessageRecord):
     def shown_to(self, message: "Message", receivers: Sequence[ReceiverView]) -> None:
         self.request.requests.grant(self.request, _responders(message, receivers))
 
-    def lost(self, key: str, code: str, text: str) -> None:
+    def refused_by(self, key: str, code: str, text: str) -> None:
         self.request.requests.lose(self.request, key, (code, text))
 
-    def left(self, key: str) -> None:
+    def unanswered_by(self, key: str) -> None:
         self.request.requests.lose(self.request, key, None)
 
 

@@ -12,9 +12,9 @@ from typing import Final
 from holdfast.delivery.basics.channels import Channel
 from holdfast.delivery.basics.node import NS_PER_MS
 from holdfast.delivery.basics.sorted_names import SortedNames
+from holdfast.delivery.messages.keeping import HistoryDepth, Keeping
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.ports.store_port import StorePort
-from holdfast.delivery.topics.configured import HistoryDepth, Keeping
 
 NS_PER_CURSOR: Final = 1000
 # The heap may keep this many expiry times of messages that have left.
@@ -213,8 +213,8 @@ class Histories:
             self._charge(message, keeping.account)
         arrival, self.arrival = self.arrival, Arrival()
         arrival.message, arrival.next = message, self.arrival
-        if message.topic is not None:
-            message.topic.keep()
+        for record in message.records or ():
+            record.entered_history()
         self.newest = max(self.newest, message.id)
         self.size += len(message.wire)
         if message.life_ms is not None:
@@ -329,8 +329,8 @@ class Histories:
             self.floor = max(self.floor, kept.floor)
             del self._by_channel[kept.channel]
             self._names.remove(kept.channel)
-        if message.topic is not None:
-            message.topic.forget()
+        for record in message.records or ():
+            record.left_history()
         if message.is_durable:
             self._store.leave_history(message.channel, message.id)
 

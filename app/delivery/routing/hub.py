@@ -18,7 +18,7 @@ from holdfast.delivery.routing.publish_order import PublishOrder
 from holdfast.delivery.routing.publishes import Publish
 from holdfast.delivery.routing.routes import Routes
 from holdfast.delivery.routing.selections import Selection
-from holdfast.delivery.topics.configured import Topic, Topics
+from holdfast.delivery.topics.configured import Topics
 
 if TYPE_CHECKING:
     from holdfast.delivery.routing.latency import LatencySampler
@@ -214,10 +214,10 @@ class Hub(Generic[R]):
                 record.shown_to(message, receivers)
         # For `kept` receivers, the store has the message and the note about it.
         self.ledger.published(message, len(receivers) - kept)
-        if message.topic is None:
+        if message.records is None:
             self._give(message, receivers)
         else:
-            self._give_of_topic(message, message.topic, receivers)
+            self._give_with_records(message, receivers)
         if message.keeping is not None:
             self.histories.append(message, message.keeping)
         if message.id < self.recheck_before:
@@ -254,13 +254,19 @@ class Hub(Generic[R]):
                 self.settling.watch_expiry(receiver)
         return refused
 
-    def _give_of_topic(self, message: Message, topic: Topic, receivers: Sequence[R]) -> None:
-        """Deliver a message of a topic, which counts the queues that contain it."""
-        topic = message.topic = topic.publish()
-        topic.refer(len(receivers))
-        topic.release(self._give(message, receivers))
+    def _give_with_records(self, message: Message, receivers: Sequence[R]) -> None:
+        """Add the message to the queues, and tell its records how many have it."""
+        for record in message.records or ():
+            record.published(message)
+        # They may be others now.
+        records = message.records or ()
+        for record in records:
+            record.entered_queues(len(receivers))
+        refused = self._give(message, receivers)
+        for record in records:
+            record.left_queues(refused)
         for receiver in receivers:
-            receiver.queue.has_topics = True
+            receiver.queue.has_records = True
 
     def publish_to(self, receivers: Sequence[R], message: Message) -> None:
         """Publish a passing message to these receivers only."""
@@ -276,10 +282,10 @@ class Hub(Generic[R]):
         """Queue copies of messages from histories, ahead of later publishes."""
         for message in messages:
             self.ledger.copied(message, receiver)
-            if message.topic is None:
+            if message.records is None:
                 self._give(message, (receiver,))
             else:
-                self._give_of_topic(message, message.topic, (receiver,))
+                self._give_with_records(message, (receiver,))
 
     def waiting_for_store(self, patterns: Container[str]) -> list[Publish[R]]:
         """Return the publishes to these channels' histories that wait for the store."""

@@ -69,9 +69,9 @@ class Undelivered(Generic[R]):
         """
         messages = [entry.message for entry in entries]
         if is_about_message:
-            _tell_lost(receiver, messages, code.text, text)
+            _tell_refused(receiver, messages, code.text, text)
         else:
-            _tell_left(receiver, messages)
+            _tell_unanswered(receiver, messages)
         if self._store.is_full and entries:
             # The store's buffer limits dead letters too. Publishers were asked to retry.
             self._ledger.lost(receiver, entries)
@@ -133,15 +133,15 @@ class Undelivered(Generic[R]):
                 )
             else:
                 if has_ended:
-                    _tell_left(receiver, (message,))
+                    _tell_unanswered(receiver, (message,))
                 else:
-                    _tell_lost(receiver, (message,), code.text)
+                    _tell_refused(receiver, (message,), code.text)
                 self._ledger.turned_away(receiver, message, outcome, crowd)
         self._ledger.crowd_turned_away(crowd, message, outcome)
 
     def discard(self, receiver: R, messages: Sequence[Message], reason: Reason) -> None:
         """Discard messages that have left the queue, without dead letters."""
-        _tell_left(receiver, messages)
+        _tell_unanswered(receiver, messages)
         self._ledger.settled(receiver, messages, DISCARDED[reason])
 
     def clear_out(self, receiver: R, messages: Sequence[Message], reason: Reason) -> None:
@@ -175,15 +175,17 @@ class Undelivered(Generic[R]):
         self._ledger.settled(receiver, messages, EXPIRED)
 
 
-def _tell_lost(receiver: Receiver, messages: Sequence[Message], code: str, text: str = "") -> None:
+def _tell_refused(
+    receiver: Receiver, messages: Sequence[Message], code: str, text: str = ""
+) -> None:
     """Tell features that the receiver refused these messages, or will not get them."""
     for message in messages:
         for record in message.records or ():
-            record.lost(receiver.key, code, text)
+            record.refused_by(receiver.key, code, text)
 
 
-def _tell_left(receiver: Receiver, messages: Sequence[Message]) -> None:
+def _tell_unanswered(receiver: Receiver, messages: Sequence[Message]) -> None:
     """Tell features that the receiver ended without verdicts on these messages."""
     for message in messages:
         for record in message.records or ():
-            record.left(receiver.key)
+            record.unanswered_by(receiver.key)

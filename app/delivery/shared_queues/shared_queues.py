@@ -19,6 +19,7 @@ from holdfast.delivery.messages.trails import FormerAttempts, joined
 from holdfast.delivery.queues.charged import ChargedQueue
 from holdfast.delivery.queues.receivers import Receiver
 from holdfast.delivery.routing.hub import Hub
+from holdfast.delivery.topics.counting import is_erased
 from holdfast.delivery.topics.sender_quota import SenderQuota
 
 R = TypeVar("R", bound=Receiver)
@@ -221,9 +222,9 @@ class SharedQueues(ABC, Generic[R]):
         known = self._open(name)
         known.requeued += [(key, message) for message in messages]
         for message in messages:
-            if message.topic is not None:
-                # Until the message enters the queue.
-                message.topic.refer()
+            # Until the message enters the queue, this line counts as one.
+            for record in message.records or ():
+                record.entered_queues(1)
         self._insert_requeued(known)
 
     def _insert_requeued(self, known: SharedQueue[R]) -> None:
@@ -247,7 +248,7 @@ class SharedQueues(ABC, Generic[R]):
         release(taken)
         if moves:
             self._ledger.moved(moves)
-        erased = [has[each.id] for each in taken if each.is_erased]
+        erased = [has[each.id] for each in taken if is_erased(each)]
         if erased:
             receiver.queue.remove_messages(erased)
             self._settling.discard(receiver, erased, Reason.ERASED)

@@ -11,31 +11,12 @@ from typing import Final
 
 from holdfast.delivery.basics.sorted_names import SortedNames
 from holdfast.delivery.basics.timers import Timed
+from holdfast.delivery.messages.keeping import HistoryDepth
 from holdfast.delivery.topics.sender_quota import SenderQuota
 from holdfast.delivery.topics.states import TopicInput, TopicState, state_of, step
 
-# The default limits of one channel's history.
-MOST_ENTRIES: Final = 10_000
-HISTORY_BYTES: Final = 1024 * 1024
 # The largest size that a publisher may set. JavaScript counts no further.
 MOST_BYTES: Final = 2**53 - 1
-
-
-@dataclass(frozen=True, slots=True)
-class HistoryDepth:
-    """The limits of one channel's history."""
-
-    entries: int
-    bytes: int = HISTORY_BYTES
-
-
-@dataclass(frozen=True, slots=True)
-class Keeping:
-    """How the history of a channel keeps one message."""
-
-    depth: HistoryDepth
-    # The subject or address whose quota pays for it; empty if none does.
-    account: str = ""
 
 
 @dataclass(frozen=True, slots=True)

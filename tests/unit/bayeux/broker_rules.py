@@ -15,9 +15,10 @@ from holdfast.bayeux.session import Session
 from holdfast.bayeux.sessions.restoring import restore, restore_without_session
 from holdfast.bayeux.wire.options import ChannelRule
 from holdfast.delivery.letters.dead import DeadLetter
+from holdfast.delivery.messages.keeping import HistoryDepth
 from holdfast.delivery.ports.store_port import StorePort
 from holdfast.delivery.shared_queues.shared_queues import SharedQueueLimits
-from holdfast.delivery.topics.configured import HistoryDepth, TopicConfig, TopicRecord
+from holdfast.delivery.topics.configured import TopicConfig, TopicRecord
 from tests.unit.bayeux.broker_model import (
     DEAD_MESSAGE,
     DENIED,

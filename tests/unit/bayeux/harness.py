@@ -27,6 +27,7 @@ from holdfast.delivery.basics.node import Node
 from holdfast.delivery.messages.message import Event
 from holdfast.delivery.ports.journal_port import NO_JOURNAL, DeliveryJournal
 from holdfast.delivery.ports.store_port import StorePort
+from holdfast.delivery.topics.counting import topic_of
 from holdfast.extensions.ack import Ack
 from holdfast.extensions.delivery_wire import DeliveryWire
 from tests.unit.delivery.fake_keeper import FakeKeeper
@@ -353,11 +354,11 @@ class Server:
         """Topics count their kept and their queued messages correctly."""
         state = self.bayeux.state
         queued = Counter(
-            message.topic
+            topic_of(message)
             for receiver in (*state.sessions, *state.waiting_places.queues())
             for message in receiver.queue.messages()
         )
-        kept = Counter(message.topic for message in state.hub.histories)
+        kept = Counter(topic_of(message) for message in state.hub.histories)
         for topic in state.topics:
             assert (topic.queued, topic.kept) == (queued[topic], kept[topic])
             assert topic.is_subscribed is (topic.name in state.routes)

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.bayeux.wire.options import ChannelRule
+from holdfast.delivery.messages.keeping import HistoryDepth
 from holdfast.delivery.routing.histories import HistoryLimits
-from holdfast.delivery.topics.configured import HistoryDepth
 from tests.unit.bayeux.harness import Client, Json
 from tests.unit.bayeux.second_lives import RestartableServer
 

@@ -6,7 +6,8 @@ import pytest
 
 from holdfast.bayeux.wire.caller import Caller
 from holdfast.bayeux.wire.options import BudgetRates, ChannelRule
-from holdfast.delivery.topics.configured import HistoryDepth, TopicConfig
+from holdfast.delivery.messages.keeping import HistoryDepth
+from holdfast.delivery.topics.configured import TopicConfig
 from holdfast.extensions.delivery_wire import DeliveryWire
 from holdfast.extensions.request import Request
 from tests.unit.bayeux.harness import Asked, Client, Json, Server

@@ -7,8 +7,8 @@ import pytest
 
 from holdfast.bayeux.wire.operation import Operation
 from holdfast.bayeux.wire.options import ChannelRule
+from holdfast.delivery.messages.keeping import HistoryDepth
 from holdfast.delivery.requests.reply_channels import reply_channel_of
-from holdfast.delivery.topics.configured import HistoryDepth
 from holdfast.extensions.request import Request
 from tests.unit.bayeux.harness import Client, Json, Server, server_of
 

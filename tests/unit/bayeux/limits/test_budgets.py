@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from holdfast.bayeux.limits.budgets import BURST_S, Budget
 from holdfast.bayeux.wire.caller import UNKNOWN, Caller
 from holdfast.bayeux.wire.options import BudgetRates, ChannelRule
+from holdfast.delivery.messages.keeping import HistoryDepth
 from holdfast.delivery.queues.receivers import NOBODY
-from holdfast.delivery.topics.configured import HistoryDepth
 from holdfast.extensions.delivery_wire import DeliveryWire
 from tests.unit.bayeux.harness import Client, Json, Server, Socket
 

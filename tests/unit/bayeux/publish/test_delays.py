@@ -11,10 +11,10 @@ from holdfast.bayeux.publish.delaying import MOST
 from holdfast.bayeux.wire.caller import Caller
 from holdfast.bayeux.wire.options import ChannelRule, QuotaLimits
 from holdfast.delivery.basics.counters import Reason
+from holdfast.delivery.messages.keeping import HistoryDepth
 from holdfast.delivery.messages.storing import PersistOutcome
 from holdfast.delivery.shared_queues.delays import KEY
 from holdfast.delivery.shared_queues.shared_queues import SharedQueueLimits
-from holdfast.delivery.topics.configured import HistoryDepth
 from tests.unit.bayeux.harness import Client, Json, Server, server_of
 from tests.unit.bayeux.publish.test_point_to_point import arriving, named, restarted
 from tests.unit.extensions.delivering import connect

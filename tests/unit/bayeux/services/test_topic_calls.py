@@ -10,7 +10,8 @@ from holdfast.bayeux.wire.caller import Caller
 from holdfast.bayeux.wire.login import Login, LoginMethod
 from holdfast.bayeux.wire.operation import Operation
 from holdfast.bayeux.wire.options import BudgetRates, ChannelRule
-from holdfast.delivery.topics.configured import HistoryDepth, TopicConfig
+from holdfast.delivery.messages.keeping import HistoryDepth
+from holdfast.delivery.topics.configured import TopicConfig
 from holdfast.delivery.topics.states import TopicState
 from holdfast.extensions.delivery_wire import DeliveryWire
 from tests.unit.bayeux.harness import Client, Json, Server

@@ -17,10 +17,11 @@ from holdfast.bayeux.wire.options import ChannelRule, Durable
 from holdfast.bayeux.wire.topic_options import TopicOptions
 from holdfast.delivery.basics.channels import covers
 from holdfast.delivery.basics.counters import Reason
+from holdfast.delivery.messages.keeping import HistoryDepth
 from holdfast.delivery.messages.storing import PersistOutcome
 from holdfast.delivery.queues.queue import QueueLimits
 from holdfast.delivery.routing.histories import Histories, HistoryLimits
-from holdfast.delivery.topics.configured import HistoryDepth, TopicConfig
+from holdfast.delivery.topics.configured import TopicConfig
 from holdfast.extensions.ack import Ack
 from holdfast.extensions.delivery_wire import DeliveryWire
 from holdfast.journal.schema import Kind

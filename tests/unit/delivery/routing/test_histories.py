@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.delivery.basics.channels import Channels, covers
+from holdfast.delivery.messages.keeping import HistoryDepth, Keeping
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.routing.histories import Histories, HistoryLimits, KeptMessages, cursor_of
-from holdfast.delivery.topics.configured import HistoryDepth, Keeping
 from tests.unit.delivery.fake_keeper import FakeKeeper
 
 US = 1000

@@ -14,6 +14,7 @@ from hypothesis.stateful import (
 
 from holdfast.delivery.messages.message import Message, release
 from holdfast.delivery.topics.configured import ORDINARY_CONFIG, TopicConfig, Topics
+from holdfast.delivery.topics.counting import count_for, topic_of
 from holdfast.delivery.topics.sender_quota import SenderQuota
 from holdfast.delivery.topics.states import TopicState, state_of
 
@@ -60,7 +61,8 @@ class TopicsMachine(RuleBasedStateMachine):
     @rule(name=NAMES, copies=st.integers(0, QUEUES), is_kept=st.booleans())
     def publish(self, name: str, copies: int, is_kept: bool) -> None:
         message = Message(b"{}", channel=name)
-        topic = message.topic = self.topics.configure(self.topics.draft(name, ORDINARY_CONFIG))
+        topic = self.topics.configure(self.topics.draft(name, ORDINARY_CONFIG))
+        count_for(topic, message)
         naive = self.naive[name]
         naive.visible = True
         if is_kept:
@@ -103,8 +105,9 @@ class TopicsMachine(RuleBasedStateMachine):
         release(moved)
         self.queues[other] += moved
         for message in moved:
-            assert message.topic is not None
-            message.topic.refer()
+            topic = topic_of(message)
+            assert topic is not None
+            topic.refer()
 
     @rule(name=NAMES)
     def expire_in_history(self, name: str) -> None:
@@ -240,4 +243,4 @@ def test_topics_with_and_without_a_config_are_limited() -> None:
 def test_release_ignores_a_message_without_a_topic() -> None:
     message = Message(b"{}", channel="/plain")
     release([message])
-    assert message.topic is None
+    assert topic_of(message) is None
