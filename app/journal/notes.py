@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 # The version of the notes that a server before this one may have left.
 _OLDER = 2
-# The journal's event for each outcome; none if there never was a copy.
+# The journal's event for each outcome.
 KINDS: Mapping[OutcomeKind, str] = {
     OutcomeKind.ACKED: Kind.ACKED,
     OutcomeKind.EXPIRED: Kind.EXPIRED,
@@ -165,9 +165,7 @@ def delayed(messages: "Sequence[Message]", at: int) -> DecodedNote:
 
 def settled(entries: Mapping[int, Sequence[str]], outcome: Outcome, at: int) -> list[Row]:
     """Return the rows of settled messages: for each id, the sessions."""
-    kind = KINDS.get(outcome.kind)
-    if kind is None:
-        return []
+    kind = KINDS[outcome.kind]
     rows: list[Row] = []
     last: Sequence[str] = ()
     ids: list[int] = []

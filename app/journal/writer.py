@@ -277,7 +277,6 @@ class JournalWriter(DeliveryJournal):
 
     def answered(self, number: int, *, is_there: bool) -> None:
         note = self._notes.popleft()
-        # A note that is missing now may have been there before its call was repeated.
         self.journal.replace(number, note if is_there else _NOTHING)
 
     def skip_note(self, number: int) -> None:

@@ -20,7 +20,7 @@ from holdfast.store.write_right import WriteRight
 
 
 class Journaling:
-    """Numbers notes and frames, so that the store recognises repeated calls."""
+    """Numbers notes, and creates the calls that leave them and that write frames."""
 
     def __init__(self, keys: RedisKeys, node: str) -> None:
         self.keys = keys
@@ -44,10 +44,9 @@ class Journaling:
         found = cast("dict[bytes, bytes]", await link.ask("HGETALL", self._notes))
         return {int(number): note for number, note in found.items() if number.isdigit()}
 
-    def frame(self, epoch: str, frame: bytes, notes: Sequence[int]) -> ScriptCall:
+    def frame(self, frame: bytes, notes: Sequence[int]) -> ScriptCall:
         """Return the call that writes a frame and removes these notes."""
-        self._number = number = self._number + 1
-        return scripts.frame(self.keys, epoch, self._node, number, frame=frame, notes=notes)
+        return scripts.frame(self.keys, self._node, frame=frame, notes=notes)
 
 
 class JournalOutlet:
@@ -80,11 +79,15 @@ class JournalOutlet:
         """Return the notes that an earlier process left, by number."""
         return await self._journaling.left_notes(self._link)
 
-    def replay_take(
-        self, epoch: str, job: str, takes: Sequence[Take]
-    ) -> tuple[ScriptCall, int | None]:
-        """Return the call that turns letters into messages, and the number of its note, if any."""
-        call = scripts.replay_take(self._journaling.keys, epoch, job, takes)
+    async def replay_take(self, job: str, takes: Sequence[Take]) -> tuple[ScriptCall, int | None]:
+        """Return the call that turns letters into messages, and the number of its note, if any.
+
+        The call must be made at once: notes are numbered in the order of their calls, so all
+        earlier writes have been sent.
+        """
+        await self._writer.sent()
+        self._writer.send_all()
+        call = scripts.replay_take(self._journaling.keys, job, takes)
         note = self._calls.journal.note_replayed([(take.letter, take.receiver) for take in takes])
         return self._journaling.annotate(call, note) if note else (call, None)
 
@@ -104,7 +107,7 @@ class JournalOutlet:
         self, frame: bytes, notes: Sequence[int], refused: Callable[[], None] | None
     ) -> None:
         if self._right.is_open:
-            call = self._journaling.frame(self._right.epoch, frame, notes)
+            call = self._journaling.frame(frame, notes)
             self._calls.make(call, partial(_note_refusal, refused), may_be_refused=True)
             self._link.flush()
 

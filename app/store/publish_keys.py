@@ -9,9 +9,6 @@ from holdfast.delivery.messages.storing import PersistOutcome
 if TYPE_CHECKING:
     from holdfast.delivery.messages.storing import PublishKey
 
-# A publish key, and the message that has it.
-KeyedMessage = tuple[str, int]
-
 
 class StoreClock:
     """The store's clock, which determines the age of publish keys.
@@ -43,18 +40,9 @@ class KeyLimits(NamedTuple):
 
 
 class PublishKeys:
-    """The publish keys that this process knows.
+    """The answers about publish keys."""
 
-    Args:
-        disown: Makes the store forget keys. Calls back when all earlier calls are answered.
-    """
-
-    def __init__(
-        self, disown: Callable[[Sequence[KeyedMessage], Callable[[], None]], None]
-    ) -> None:
-        self._disown = disown
-        # Refused messages that the store may have, until it has forgotten their keys.
-        self._refused: set[int] = set()
+    def __init__(self) -> None:
         self.dropped = 0
 
     def hear(self, messages: Iterable[Message], reply: Sequence[object]) -> None:
@@ -65,20 +53,7 @@ class PublishKeys:
             key = cast("PublishKey", message.key)
             key.first = int(cast("bytes", first) or 0)
             if key.first:
-                # A repeat of a refused message is refused too.
-                was_refused = key.first in self._refused
-                key.meaning = PersistOutcome.REFUSED if was_refused else PersistOutcome.REPEATED
-
-    def refuse(self, messages: Iterable[Message]) -> None:
-        """Forget the keys of refused messages, so that the next attempt counts as new.
-
-        The messages may have been stored before the answer was lost.
-        """
-        keyed = [(each.key.digest, each.id) for each in messages if each.key is not None]
-        if keyed:
-            ids = {id for _, id in keyed}
-            self._refused |= ids
-            self._disown(keyed, lambda: self._refused.difference_update(ids))
+                key.meaning = PersistOutcome.REPEATED
 
 
 def meaning(message: Message, kept: PersistOutcome) -> PersistOutcome:

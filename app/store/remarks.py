@@ -42,9 +42,7 @@ class Remarks:
         remark = Remark(assignee, note, who, self._now_ns() // NS_PER_MS)
         record = orjson.dumps({"v": VERSION, **asdict(remark)}) if assignee or note else b""
         await self._store.run(
-            lambda epoch: scripts.remark(
-                self._keys, epoch, fingerprint, record, at=remark.at, most=MOST
-            )
+            scripts.remark(self._keys, fingerprint, record, at=remark.at, most=MOST)
         )
         return remark
 

@@ -25,6 +25,14 @@ class ScriptFailed(Exception):
         self.code = code
 
 
+class WentBack(Exception):
+    """The store carried out the call, but has lost earlier ones. Has the reply to the call."""
+
+    def __init__(self, reply: object) -> None:
+        super().__init__("the store has lost earlier calls")
+        self.reply = reply
+
+
 class LinkClosed(Exception):
     """The link was closed before the answer arrived, so the outcome is unknown."""
 

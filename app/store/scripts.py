@@ -48,26 +48,25 @@ def _journalled(name: str, *preludes: str) -> Script:
 
 
 OPEN = _script("open")
-SAVE = _script("save", "fence")
-KEEP = _journalled("keep", "arrays", "enter")
+SAVE = _script("save", "fence", "once")
+KEEP = _journalled("keep", "once", "arrays", "enter")
 KEEP_KEYED = _journalled("keep_keyed", "arrays", "enter", "clock")
-ADVANCE_CLOCK = _script("advance_clock", "fence", "clock")
-DISOWN = _script("disown", "fence")
-MOVE = _journalled("move", "arrays")
-MARK_BATCHES = _journalled("mark_batches", "arrays")
-MARK = _journalled("mark")
-SETTLE = _journalled("settle", "arrays", "bodies")
-UNMARK = _script("unmark", "fence", "arrays")
-DEAD_LETTER = _journalled("dead_letter", "bodies")
-FORGET = _journalled("forget")
-FRAME = _script("frame", "fence", "arrays")
+ADVANCE_CLOCK = _script("advance_clock", "fence", "once", "clock")
+MOVE = _journalled("move", "once", "arrays")
+MARK_BATCHES = _journalled("mark_batches", "once", "arrays")
+MARK = _journalled("mark", "once")
+SETTLE = _journalled("settle", "once", "arrays", "bodies")
+UNMARK = _script("unmark", "fence", "once", "arrays")
+DEAD_LETTER = _journalled("dead_letter", "once", "bodies")
+FORGET = _journalled("forget", "once")
+FRAME = _script("frame", "fence", "once", "arrays")
 TRIM = _script("trim", "fence")
-PUT = _script("put", "fence")
-LETTERS_REMOVE = _script("letters_remove", "fence")
-REMARK = _script("remark", "fence")
+PUT = _script("put", "fence", "once")
+LETTERS_REMOVE = _script("letters_remove", "fence", "once")
+REMARK = _script("remark", "fence", "once")
 REPLAY_TAKE = _journalled("replay_take")
-REPLAY_NOTE = _script("replay_note", "fence")
-REPLAY_FORGET = _script("replay_forget", "fence")
+REPLAY_NOTE = _script("replay_note", "fence", "once")
+REPLAY_FORGET = _script("replay_forget", "fence", "once")
 
 # Read-only, for any connection.
 LETTERS_COUNT = Script("letters_count", _source("letters_count"))
@@ -77,6 +76,8 @@ CONFIRM = Script("confirm", _source("confirm"))
 
 
 class ScriptCall(NamedTuple):
+    """A call without its number, which `UnansweredCalls` puts before the arguments."""
+
     script: Script
     keys: list[str]
     args: list[Word]
@@ -107,14 +108,17 @@ class _Positions:
         return found
 
 
-def open_store(keys: RedisKeys, *, seed: str, node: str) -> ScriptCall:
-    """Become the only process that may write."""
-    return ScriptCall(OPEN, [keys.meta, keys.handed], [LAYOUT, OLDEST_LAYOUT, seed, node])
+def open_store(
+    keys: RedisKeys, *, seed: str, node: str, nonce: str, instead_of: Collection[str] = ()
+) -> ScriptCall:
+    """Become the only process that may write; instead of one with such an epoch, if given."""
+    args: list[Word] = [LAYOUT, OLDEST_LAYOUT, seed, node, nonce, " ".join(instead_of)]
+    return ScriptCall(OPEN, [keys.meta, keys.handed], args)
 
 
-def save(keys: RedisKeys, epoch: str, sessions: Iterable[SessionRecord]) -> ScriptCall:
+def save(keys: RedisKeys, sessions: Iterable[SessionRecord]) -> ScriptCall:
     """Create or replace sessions."""
-    args: list[Word] = [epoch]
+    args: list[Word] = []
     for record in sessions:
         args += (record.key, orjson.dumps(record.to_json()))
     return ScriptCall(SAVE, [keys.meta, keys.sessions], args)
@@ -122,13 +126,12 @@ def save(keys: RedisKeys, epoch: str, sessions: Iterable[SessionRecord]) -> Scri
 
 def keep(
     keys: RedisKeys,
-    epoch: str,
     messages: Sequence[tuple[Message, Sequence[str]]],
     fields: RequestFields = NO_FIELDS,
 ) -> ScriptCall:
     """Store messages, each for these sessions, and change these fields of requests."""
     positions = _Positions(keys.meta, keys.bodies, keys.requests)
-    args: list[Word] = [epoch, _newest(messages), 2 * len(fields)]
+    args: list[Word] = [_newest(messages), 2 * len(fields)]
     for name, value in fields.items():
         args += (name, value)
     for message, receivers in messages:
@@ -138,7 +141,6 @@ def keep(
 
 def keep_keyed(
     keys: RedisKeys,
-    epoch: str,
     messages: Sequence[tuple[Message, Sequence[str]]],
     *,
     clock: int,
@@ -146,24 +148,16 @@ def keep_keyed(
 ) -> ScriptCall:
     """Store messages with publish keys, unless they are repeats. Limits the number of keys."""
     positions = _Positions(keys.meta, keys.bodies, keys.keyed, keys.keyed_order)
-    args: list[Word] = [epoch, _newest(messages), clock, KEY_LIFE_S, most]
+    args: list[Word] = [_newest(messages), clock, KEY_LIFE_S, most]
     for message, receivers in messages:
         entering = _entering(keys, positions, message, receivers)
         args += ("" if message.key is None else message.key.digest, len(entering), *entering)
     return ScriptCall(KEEP_KEYED, positions.keys, args)
 
 
-def advance_clock(keys: RedisKeys, epoch: str, clock: int) -> ScriptCall:
+def advance_clock(keys: RedisKeys, clock: int) -> ScriptCall:
     """Advance the store's clock. Succeeds if a message would be stored."""
-    return ScriptCall(ADVANCE_CLOCK, [keys.meta], [epoch, clock])
-
-
-def disown(keys: RedisKeys, epoch: str, keyed: Iterable[tuple[str, int]]) -> ScriptCall:
-    """Forget publish keys if they belong to these messages."""
-    args: list[Word] = [epoch]
-    for key, id in keyed:
-        args += (key, id)
-    return ScriptCall(DISOWN, [keys.meta, keys.keyed], args)
+    return ScriptCall(ADVANCE_CLOCK, [keys.meta], [clock])
 
 
 def _newest(messages: Sequence[tuple[Message, Sequence[str]]]) -> str:
@@ -183,10 +177,10 @@ def _entering(
     return words
 
 
-def move(keys: RedisKeys, epoch: str, moves: Sequence[Move]) -> ScriptCall:
+def move(keys: RedisKeys, moves: Sequence[Move]) -> ScriptCall:
     """Move messages between queues, with the attempts that they bring."""
     positions = _Positions(keys.meta, keys.handed)
-    args: list[Word] = [epoch]
+    args: list[Word] = []
     trails: dict[int, bytes] = {}
     for each in moves:
         id = each.message.id
@@ -199,9 +193,9 @@ def move(keys: RedisKeys, epoch: str, moves: Sequence[Move]) -> ScriptCall:
     return ScriptCall(MOVE, positions.keys, args)
 
 
-def mark_batches(keys: RedisKeys, epoch: str, batches: Mapping[str, BatchMark]) -> ScriptCall:
+def mark_batches(keys: RedisKeys, batches: Mapping[str, BatchMark]) -> ScriptCall:
     """Replace the last batches of sessions."""
-    args: list[Word] = [epoch]
+    args: list[Word] = []
     pack = records.pack_batch
     for receiver, batch in batches.items():
         args.append(receiver)
@@ -209,10 +203,10 @@ def mark_batches(keys: RedisKeys, epoch: str, batches: Mapping[str, BatchMark]) 
     return ScriptCall(MARK_BATCHES, [keys.meta, keys.handed], args)
 
 
-def mark(keys: RedisKeys, epoch: str, marks: Mapping[str, Mapping[int, Mark]]) -> ScriptCall:
+def mark(keys: RedisKeys, marks: Mapping[str, Mapping[int, Mark]]) -> ScriptCall:
     """Replace marks of entries."""
     positions = _Positions(keys.meta)
-    args: list[Word] = [epoch]
+    args: list[Word] = []
     trails: dict[int, bytes] = {}
     for receiver, entries in marks.items():
         args += (positions.of(keys.marks(receiver)), receiver, len(entries))
@@ -222,32 +216,30 @@ def mark(keys: RedisKeys, epoch: str, marks: Mapping[str, Mapping[int, Mark]]) -
     return ScriptCall(MARK, positions.keys, args)
 
 
-def settle(keys: RedisKeys, epoch: str, entries: Mapping[int, Sequence[str]]) -> ScriptCall:
+def settle(keys: RedisKeys, entries: Mapping[int, Sequence[str]]) -> ScriptCall:
     """Remove entries: each message from the queues of these sessions."""
     names = [keys.meta, keys.bodies]
-    args: list[Word] = [epoch]
+    args: list[Word] = []
     for id, receivers in entries.items():
         names.append(keys.receivers(id))
         args += (id, len(receivers), *receivers)
     return ScriptCall(SETTLE, names, args)
 
 
-def unmark(keys: RedisKeys, epoch: str, entries: Mapping[str, Collection[int]]) -> ScriptCall:
+def unmark(keys: RedisKeys, entries: Mapping[str, Collection[int]]) -> ScriptCall:
     """Remove marks of entries that are gone."""
     names = [keys.meta]
-    args: list[Word] = [epoch]
+    args: list[Word] = []
     for receiver, ids in entries.items():
         names.append(keys.marks(receiver))
         args += (len(ids), *ids)
     return ScriptCall(UNMARK, names, args)
 
 
-def dead_letter(
-    keys: RedisKeys, epoch: str, letters: Sequence[tuple[DeadLetter, str | None]]
-) -> ScriptCall:
+def dead_letter(keys: RedisKeys, letters: Sequence[tuple[DeadLetter, str | None]]) -> ScriptCall:
     """Dead-letter entries. Without a receiver there is no entry to remove."""
     positions = _Positions(keys.meta, keys.bodies, keys.dead, keys.prints)
-    args: list[Word] = [epoch, max(letter.id for letter, _ in letters)]
+    args: list[Word] = [max(letter.id for letter, _ in letters)]
     parts: dict[int, orjson.Fragment] = {}
     for letter, receiver in letters:
         args += (letter.id, records.pack_letter(letter, parts), letter.fingerprint)
@@ -261,85 +253,77 @@ def dead_letter(
     return ScriptCall(DEAD_LETTER, positions.keys, args)
 
 
-def forget(keys: RedisKeys, epoch: str, sessions: Iterable[str]) -> ScriptCall:
+def forget(keys: RedisKeys, sessions: Iterable[str]) -> ScriptCall:
     """Remove sessions. The caller then settles their queues."""
     names = list(sessions)
     marks = [keys.marks(receiver) for receiver in names]
-    return ScriptCall(FORGET, [keys.meta, keys.sessions, keys.handed, *marks], [epoch, *names])
+    return ScriptCall(FORGET, [keys.meta, keys.sessions, keys.handed, *marks], [*names])
 
 
 def frame(
     keys: RedisKeys,
-    epoch: str,
     node: str,
-    number: int,
     *,
     frame: bytes,
     notes: Iterable[int],
 ) -> ScriptCall:
     """Write a frame of the journal, which replaces these notes."""
     names = [keys.meta, keys.journal(node), keys.notes(node)]
-    return ScriptCall(FRAME, names, [epoch, number, frame, *notes])
+    return ScriptCall(FRAME, names, [frame, *notes])
 
 
 def trim(
-    keys: RedisKeys, epoch: str, node: str, *, read_ms: int, oldest_ms: int, size: int, now_ms: int
+    keys: RedisKeys, node: str, *, read_ms: int, oldest_ms: int, size: int, now_ms: int
 ) -> ScriptCall:
     """Remove the beginning of a journal, and record the time. A frame's id gives its age."""
     names = [keys.meta, keys.journal(node), keys.journal_read(node)]
-    return ScriptCall(TRIM, names, [epoch, f"{read_ms}-0", f"{oldest_ms}-0", size, now_ms])
+    return ScriptCall(TRIM, names, [f"{read_ms}-0", f"{oldest_ms}-0", size, now_ms])
 
 
-def save_channel_holds(
-    keys: RedisKeys, epoch: str, channels: Mapping[str, ChannelHold | None]
-) -> ScriptCall:
+def save_channel_holds(keys: RedisKeys, channels: Mapping[str, ChannelHold | None]) -> ScriptCall:
     """Hold or release channels."""
-    args: list[Word] = [epoch]
+    args: list[Word] = []
     for channel, held in channels.items():
         args += (channel, b"" if held is None else records.pack_held(held))
     return ScriptCall(PUT, [keys.meta, keys.held], args)
 
 
-def save_topics(
-    keys: RedisKeys, epoch: str, topics: Mapping[str, TopicRecord | None]
-) -> ScriptCall:
+def save_topics(keys: RedisKeys, topics: Mapping[str, TopicRecord | None]) -> ScriptCall:
     """Save topics, and remove topics without a record."""
-    args: list[Word] = [epoch]
+    args: list[Word] = []
     for name, record in topics.items():
         args += (name, b"" if record is None else records.pack_topic(record))
     return ScriptCall(PUT, [keys.meta, keys.topics], args)
 
 
-def save_requests(keys: RedisKeys, epoch: str, fields: Iterable[tuple[str, bytes]]) -> ScriptCall:
+def save_requests(keys: RedisKeys, fields: Iterable[tuple[str, bytes]]) -> ScriptCall:
     """Save fields of requests. Empty values remove fields."""
-    args: list[Word] = [epoch]
+    args: list[Word] = []
     for field in fields:
         args += field
     return ScriptCall(PUT, [keys.meta, keys.requests], args)
 
 
-def letters_remove(keys: RedisKeys, epoch: str, letters: Iterable[DeadLetter]) -> ScriptCall:
+def letters_remove(keys: RedisKeys, letters: Iterable[DeadLetter]) -> ScriptCall:
     """Remove dead letters permanently."""
     positions = _Positions(keys.meta, keys.dead, keys.prints)
-    args: list[Word] = [epoch]
+    args: list[Word] = []
     for letter in letters:
         args += (letter.id, letter.fingerprint)
         args += [positions.of(index) for index in keys.indexes(letter)]
     return ScriptCall(LETTERS_REMOVE, positions.keys, args)
 
 
-def remark(
-    keys: RedisKeys, epoch: str, fingerprint: str, record: bytes, *, at: int, most: int
-) -> ScriptCall:
+def remark(keys: RedisKeys, fingerprint: str, record: bytes, *, at: int, most: int) -> ScriptCall:
     """Store the remark on a group. An empty one is removed."""
     names = [keys.meta, keys.remarks, keys.remarked]
-    return ScriptCall(REMARK, names, [epoch, fingerprint, record, at, most])
+    return ScriptCall(REMARK, names, [fingerprint, record, at, most])
 
 
-def replay_take(keys: RedisKeys, epoch: str, job: str, takes: Iterable[Take]) -> ScriptCall:
+def replay_take(keys: RedisKeys, job: str, takes: Iterable[Take]) -> ScriptCall:
     """Turn dead letters into messages again, for a job."""
     positions = _Positions(keys.meta, keys.bodies, keys.dead, keys.sessions, keys.replay(job))
-    args: list[Word] = [epoch, job]
+    args: list[Word] = [job]
     for letter, receiver, is_durable in takes:
         args += (letter.id, letter.message, records.pack_generation(letter.generation + 1))
         args += (_head_or_all(letter, job), receiver)
@@ -357,14 +341,14 @@ def _head_or_all(letter: DeadLetter, job: str) -> bytes:
     return head + letter.wire if str(letter.message) == job else head
 
 
-def replay_note(keys: RedisKeys, epoch: str, job: str, given: Mapping[str, Word]) -> ScriptCall:
+def replay_note(keys: RedisKeys, job: str, given: Mapping[str, Word]) -> ScriptCall:
     """Create a replay job, or replace some of its fields."""
-    args: list[Word] = [epoch, job]
+    args: list[Word] = [job]
     for name, value in given.items():
         args += (name, value)
     return ScriptCall(REPLAY_NOTE, [keys.meta, keys.replays, keys.replay(job)], args)
 
 
-def replay_forget(keys: RedisKeys, epoch: str, job: str) -> ScriptCall:
+def replay_forget(keys: RedisKeys, job: str) -> ScriptCall:
     """Remove a replay job."""
-    return ScriptCall(REPLAY_FORGET, [keys.meta, keys.replays, keys.replay(job)], [epoch, job])
+    return ScriptCall(REPLAY_FORGET, [keys.meta, keys.replays, keys.replay(job)], [job])

@@ -17,7 +17,7 @@ from holdfast.delivery.letters.unwritten import UnwrittenLetter
 from holdfast.delivery.messages.letter_quota import LetterQuota
 from holdfast.delivery.messages.marks import BatchMark, Marked
 from holdfast.delivery.messages.message import Message
-from holdfast.delivery.messages.outcomes import NEVER_KEPT, Move, Outcome
+from holdfast.delivery.messages.outcomes import Move, Outcome
 from holdfast.delivery.messages.session_record import Recorded
 from holdfast.delivery.messages.storing import NO_FIELDS, PersistOutcome, RequestFields
 from holdfast.delivery.topics.configured import TopicRecord
@@ -25,11 +25,11 @@ from holdfast.store import scripts
 from holdfast.store.connection import StoreUnavailable
 from holdfast.store.eviction import refuse_eviction
 from holdfast.store.journaling import Journaling, JournalOutlet
-from holdfast.store.keys import RedisKeys, is_history
+from holdfast.store.keys import RedisKeys
 from holdfast.store.link import StoreLink, ignore_answer, set_answer
 from holdfast.store.loading import LoadedSession, Loading, WithoutSession
 from holdfast.store.pending_publishes import Confirm, PendingPublishes
-from holdfast.store.publish_keys import KeyedMessage, KeyLimits, PublishKeys, StoreClock
+from holdfast.store.publish_keys import KeyLimits, PublishKeys, StoreClock
 from holdfast.store.reply_errors import ScriptFailed, StoreRefused
 from holdfast.store.scripts import ScriptCall
 from holdfast.store.turn_buffer import TurnBuffer
@@ -96,6 +96,7 @@ class Store:
             node=node,
             seed=seed,
             clock=self._clock,
+            on_opened=self._begin,
             on_lost=self._lost,
             on_again=self._tell_again,
             on_fenced=on_fenced,
@@ -115,7 +116,7 @@ class Store:
         )
         self.journal = JournalOutlet(self._journaling, link, self._right, self._calls, self._writer)
         self._pending = PendingPublishes(self._loop, confirm)
-        self._keyed = PublishKeys(self._disown)
+        self._keyed = PublishKeys()
         self._refusing = WriteRefusals(self._loop.time)
         self._is_probing = False
 
@@ -262,13 +263,13 @@ class Store:
         self._writer.send_lazily()
 
     def save_channel_hold(self, channel: str, held: ChannelHold) -> None:
-        self.post(lambda epoch: scripts.save_channel_holds(self.keys, epoch, {channel: held}))
+        self.post(scripts.save_channel_holds(self.keys, {channel: held}))
 
     def release(self, channel: str) -> None:
-        self.post(lambda epoch: scripts.save_channel_holds(self.keys, epoch, {channel: None}))
+        self.post(scripts.save_channel_holds(self.keys, {channel: None}))
 
     def save_topics(self, topics: Mapping[str, TopicRecord | None]) -> None:
-        self.post(lambda epoch: scripts.save_topics(self.keys, epoch, topics))
+        self.post(scripts.save_topics(self.keys, topics))
 
     def after(self, done: Callable[[], None]) -> None:
         self._writer.after(done)
@@ -280,10 +281,8 @@ class Store:
         """Set the callback that makes the end of the turn call `flush`."""
         self._writer.flush_by(end_turn_soon)
 
-    async def run(
-        self, call: Callable[[str], ScriptCall], *, timeout_s: float | None = _TIMEOUT_S
-    ) -> object:
-        """Make a call for the current epoch, after all earlier ones. Returns its answer.
+    async def run(self, call: ScriptCall, *, timeout_s: float | None = _TIMEOUT_S) -> object:
+        """Make a call after all earlier ones. Returns its answer.
 
         Raises `StoreUnavailable`. After the timeout, the change may still take effect.
         """
@@ -292,7 +291,7 @@ class Store:
         if not self.is_available:
             raise StoreUnavailable("the store is unavailable")
         answer: asyncio.Future[object] = self._loop.create_future()
-        self._calls.make(call(self.epoch), partial(set_answer, answer), may_be_refused=True)
+        self._calls.make(call, partial(set_answer, answer), may_be_refused=True)
         self.link.flush()
         try:
             reply = await asyncio.wait_for(answer, timeout_s)
@@ -304,13 +303,13 @@ class Store:
             raise StoreUnavailable(f"the store refused the change: {reply}") from reply
         return reply
 
-    def post(self, call: Callable[[str], ScriptCall]) -> None:
+    def post(self, call: ScriptCall) -> None:
         """Make a call after all earlier ones, without waiting for its answer."""
         self._writer.send_behind(partial(self._post, call))
 
-    def _post(self, call: Callable[[str], ScriptCall]) -> None:
+    def _post(self, call: ScriptCall) -> None:
         if self._right.is_open:
-            self._calls.make(call(self.epoch), ignore_answer)
+            self._calls.make(call, ignore_answer)
             self.link.flush()
 
     async def remove_reported(self, left: Mapping[str, Collection[int]]) -> None:
@@ -323,7 +322,7 @@ class Store:
 
     def _calls_of(self, turn: TurnWrites) -> Iterator[PendingCall]:
         limits = KeyLimits(self._clock(), self._most_keys)
-        return turn.calls(self.keys, self.epoch, limits, self._calls.journal)
+        return turn.calls(self.keys, limits, self._calls.journal)
 
     def _send(self, outgoing: PendingCall) -> None:
         call, kept, dead, note, _, is_reported = outgoing
@@ -352,14 +351,6 @@ class Store:
     ) -> None:
         if isinstance(reply, StoreRefused):
             self._refusing.hear(str(reply), len(messages))
-            # The message may have been stored before the answer was lost and the call repeated.
-            for pending in messages:
-                for receiver in pending.receivers:
-                    if is_history(receiver):
-                        self.leave_history(receiver, pending.message.id)
-                    else:
-                        self.settle(receiver, (pending.message.id,), NEVER_KEPT)
-            self._keyed.refuse(pending.message for pending in messages)
         elif isinstance(reply, list):
             self._keyed.hear((pending.message for pending in messages), reply)
         if not isinstance(reply, Exception):
@@ -374,7 +365,7 @@ class Store:
             self._advance_clock(clock - clock % _CLOCK_STEP_S, self._probed)
 
     def _advance_clock(self, clock: int, done: Callable[[object], None]) -> None:
-        call = scripts.advance_clock(self.keys, self.epoch, clock)
+        call = scripts.advance_clock(self.keys, clock)
         self._calls.make(call, done, may_be_refused=True)
         self.link.flush()
 
@@ -384,10 +375,6 @@ class Store:
             self._refusing.hear(str(reply), 0)
         elif not isinstance(reply, Exception):
             self._refusing.end()
-
-    def _disown(self, keyed: Sequence[KeyedMessage], done: Callable[[], None]) -> None:
-        self._turns.disown(keyed)
-        self.after(done)
 
     def _buried(self, dead: Sequence[UnwrittenLetter], reply: object) -> None:
         if self._right.state is StoreState.LOST and isinstance(reply, ScriptFailed):
@@ -404,6 +391,9 @@ class Store:
     def seed(self) -> str:
         """Random text that every empty store begins with."""
         return self.epoch.rpartition("-")[0]
+
+    def _begin(self, epoch: str) -> None:
+        self._calls.begin(epoch)
 
     def _lost(self) -> None:
         self._writer.refuse_messages()

@@ -22,18 +22,14 @@ class TrimmedFrames(NamedTuple):
 
 async def trim(store: Store, node: str, *, now_ms: int, age_ms: int, size: int) -> TrimmedFrames:
     """Remove frames that all readers have, frames over age, and the oldest beyond the size."""
-    numbers = cast(
-        "list[int]",
-        await store.run(
-            lambda epoch: scripts.trim(
-                store.keys,
-                epoch,
-                node,
-                read_ms=now_ms - _GRACE_MS,
-                oldest_ms=now_ms - age_ms,
-                size=size,
-                now_ms=now_ms,
-            )
-        ),
+    reply = await store.run(
+        scripts.trim(
+            store.keys,
+            node,
+            read_ms=now_ms - _GRACE_MS,
+            oldest_ms=now_ms - age_ms,
+            size=size,
+            now_ms=now_ms,
+        )
     )
-    return TrimmedFrames(*numbers)
+    return TrimmedFrames(*cast("list[int]", reply))

@@ -8,7 +8,6 @@ from holdfast.delivery.messages.marks import BatchMark, Marked
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.outcomes import Move, Outcome
 from holdfast.delivery.messages.storing import NO_FIELDS, PersistOutcome, RequestFields
-from holdfast.store.publish_keys import KeyedMessage
 from holdfast.store.turn_writes import PendingPublish, TurnWrites
 
 if TYPE_CHECKING:
@@ -106,10 +105,6 @@ class TurnBuffer:
             if message.former is not None or message.generation:
                 for receiver in each.targets[: each.remembering]:
                     self.marked(receiver, (message.id,))
-
-    def disown(self, keyed: Iterable[KeyedMessage]) -> None:
-        """Free the publish keys of messages that are not stored after all."""
-        self._turns[-1].disowned += keyed
 
     def mark_batch(self, receiver: str, batch: BatchMark) -> None:
         """Add a batch. A session's last one applies, except for entries that have marks."""

@@ -22,7 +22,7 @@ from holdfast.store.call_sizes import (
     shares,
 )
 from holdfast.store.keys import RedisKeys, is_history
-from holdfast.store.publish_keys import KeyedMessage, KeyLimits
+from holdfast.store.publish_keys import KeyLimits
 from holdfast.store.scripts import ScriptCall
 
 if TYPE_CHECKING:
@@ -58,10 +58,9 @@ class PendingCall(NamedTuple):
 
 
 class TurnWrites:
-    """Writes that are sent together: from disown and save to settle, dead-letter and forget."""
+    """Writes that are sent together: from save to settle, dead-letter and forget."""
 
     def __init__(self) -> None:
-        self.disowned: list[KeyedMessage] = []
         # Fields of requests, and the names of fields that change together with messages.
         self.requests: dict[str, bytes] = {}
         self.with_messages: set[str] = set()
@@ -94,8 +93,7 @@ class TurnWrites:
     def __len__(self) -> int:
         """An estimate of the number of writes."""
         return (
-            len(self.disowned)
-            + len(self.requests)
+            len(self.requests)
             + len(self.sessions)
             + len(self.messages)
             + len(self.keyed)
@@ -125,110 +123,100 @@ class TurnWrites:
         return self.replies_leave and bool(self.batches or self.marks)
 
     def calls(
-        self, keys: RedisKeys, epoch: str, limits: KeyLimits, journal: DeliveryJournal
+        self, keys: RedisKeys, limits: KeyLimits, journal: DeliveryJournal
     ) -> Iterator[PendingCall]:
         """Yield one call of each kind with its note, or several if one would take too long."""
         # Most turns have only one or two kinds.
-        if self.disowned or self.requests or self.sessions:
-            yield from self._first(keys, epoch)
+        if self.requests or self.sessions:
+            yield from self._first(keys)
         if self.messages or self.keyed:
-            yield from self._coming(keys, epoch, limits, journal)
+            yield from self._coming(keys, limits, journal)
         if self.moves:
-            yield from self._moving(keys, epoch, journal)
+            yield from self._moving(keys, journal)
         if self.batches or self.marks:
-            yield from self._handed(keys, epoch, journal)
+            yield from self._handed(keys, journal)
         if self.settled:
-            yield from self._settled(keys, epoch, journal)
+            yield from self._settled(keys, journal)
         if self.unmarked:
-            yield from self._unmarked(keys, epoch)
+            yield from self._unmarked(keys)
         if self.dead:
-            yield from self._dead(keys, epoch, journal)
+            yield from self._dead(keys, journal)
         if self.forgotten or self.left:
-            yield from self._forgotten(keys, epoch, journal)
+            yield from self._forgotten(keys, journal)
         if self.outdated:
-            yield from self._outdated(keys, epoch)
+            yield from self._outdated(keys)
 
-    def _first(self, keys: RedisKeys, epoch: str) -> Iterator[PendingCall]:
-        for keyed in parts(self.disowned, repeat(KEY)):
-            yield PendingCall(scripts.disown(keys, epoch, keyed))
+    def _first(self, keys: RedisKeys) -> Iterator[PendingCall]:
         for fields in parts(self.requests.items(), repeat(KEY)):
-            yield PendingCall(scripts.save_requests(keys, epoch, fields))
+            yield PendingCall(scripts.save_requests(keys, fields))
         for sessions in parts(self.sessions.values(), repeat(SESSION)):
             records = [session.record() for session in sessions]
-            yield PendingCall(scripts.save(keys, epoch, records))
+            yield PendingCall(scripts.save(keys, records))
 
     def _coming(
-        self, keys: RedisKeys, epoch: str, limits: KeyLimits, journal: DeliveryJournal
+        self, keys: RedisKeys, limits: KeyLimits, journal: DeliveryJournal
     ) -> Iterator[PendingCall]:
         for messages in parts(self.messages, map(_cost_of_message, self.messages)):
             pairs = [(pending.message, pending.receivers) for pending in messages]
-            call = scripts.keep(keys, epoch, pairs, _fields_of(messages))
+            call = scripts.keep(keys, pairs, _fields_of(messages))
             yield PendingCall(call, kept=messages, note=journal.note_kept(_for_queues(pairs)))
         # A repeat leaves no note, so with a journal each message gets a separate call.
         more = MOST if journal.is_writing else KEY
         for messages in parts(self.keyed, [more + _cost_of_message(each) for each in self.keyed]):
             pairs = [(pending.message, pending.receivers) for pending in messages]
-            call = scripts.keep_keyed(keys, epoch, pairs, clock=limits.clock, most=limits.most)
+            call = scripts.keep_keyed(keys, pairs, clock=limits.clock, most=limits.most)
             yield PendingCall(call, kept=messages, note=journal.note_kept(_for_queues(pairs)))
 
-    def _moving(
-        self, keys: RedisKeys, epoch: str, journal: DeliveryJournal
-    ) -> Iterator[PendingCall]:
+    def _moving(self, keys: RedisKeys, journal: DeliveryJournal) -> Iterator[PendingCall]:
         for moves in parts(self.moves, [MESSAGE + len(each.targets) for each in self.moves]):
-            yield PendingCall(scripts.move(keys, epoch, moves), note=journal.note_moved(moves))
+            yield PendingCall(scripts.move(keys, moves), note=journal.note_moved(moves))
 
-    def _handed(
-        self, keys: RedisKeys, epoch: str, journal: DeliveryJournal
-    ) -> Iterator[PendingCall]:
+    def _handed(self, keys: RedisKeys, journal: DeliveryJournal) -> Iterator[PendingCall]:
         # Replies that wait for the store have time: many may do so once it has fallen behind.
         may_wait = not self.replies_leave
         for batches in shares(self.batches, [SESSION] * len(self.batches)):
-            call = scripts.mark_batches(keys, epoch, batches)
+            call = scripts.mark_batches(keys, batches)
             yield PendingCall(call, note=journal.note_handed_over(batches), may_wait=may_wait)
         may_wait = may_wait or not any(map(_has_first, self.hand_overs.values()))
         for marks in _shares_of_marks(self.marks):
-            call = scripts.mark(keys, epoch, marks)
+            call = scripts.mark(keys, marks)
             note = journal.note_marked(marks, _part_of(self.hand_overs, marks))
             yield PendingCall(call, note=note, may_wait=may_wait)
 
-    def _settled(
-        self, keys: RedisKeys, epoch: str, journal: DeliveryJournal
-    ) -> Iterator[PendingCall]:
+    def _settled(self, keys: RedisKeys, journal: DeliveryJournal) -> Iterator[PendingCall]:
         for outcome, entries in self.settled.items():
             for settled in shares(entries, _costs_of_leaving(entries)):
-                call = scripts.settle(keys, epoch, settled)
+                call = scripts.settle(keys, settled)
                 note = journal.note_settled(settled, outcome)
                 yield PendingCall(call, note=note, may_wait=True)
 
-    def _unmarked(self, keys: RedisKeys, epoch: str) -> Iterator[PendingCall]:
+    def _unmarked(self, keys: RedisKeys) -> Iterator[PendingCall]:
         for unmarked in shares(self.unmarked, map(len, self.unmarked.values())):
-            yield PendingCall(scripts.unmark(keys, epoch, unmarked), may_wait=True)
+            yield PendingCall(scripts.unmark(keys, unmarked), may_wait=True)
 
-    def _dead(self, keys: RedisKeys, epoch: str, journal: DeliveryJournal) -> Iterator[PendingCall]:
+    def _dead(self, keys: RedisKeys, journal: DeliveryJournal) -> Iterator[PendingCall]:
         for part in parts(self.dead, map(_cost_of_letter, self.dead)):
             letters = [(dead.letter(), receiver) for dead, receiver in part]
-            call = scripts.dead_letter(keys, epoch, letters)
+            call = scripts.dead_letter(keys, letters)
             dead = [each for each, _ in part]
             yield PendingCall(call, dead=dead, note=journal.note_dead(letters), may_wait=True)
 
-    def _forgotten(
-        self, keys: RedisKeys, epoch: str, journal: DeliveryJournal
-    ) -> Iterator[PendingCall]:
+    def _forgotten(self, keys: RedisKeys, journal: DeliveryJournal) -> Iterator[PendingCall]:
         # The note lists the messages left in the sessions' queues.
         costs = [SESSION + len(ids) for ids in self.forgotten.values()]
         for forgotten in shares(self.forgotten, costs):
-            call = scripts.forget(keys, epoch, forgotten)
+            call = scripts.forget(keys, forgotten)
             note = journal.note_left(forgotten)
             yield PendingCall(call, note=note, may_wait=True, is_reported=True)
         # These entries are reported with their session. After a kill, the next process that loads
         # the store removes the rest.
         for left in shares(self.left, _costs_of_leaving(self.left)):
-            yield PendingCall(scripts.settle(keys, epoch, left), may_wait=True)
+            yield PendingCall(scripts.settle(keys, left), may_wait=True)
 
-    def _outdated(self, keys: RedisKeys, epoch: str) -> Iterator[PendingCall]:
+    def _outdated(self, keys: RedisKeys) -> Iterator[PendingCall]:
         # A history is not a queue, so there is nothing to report.
         for outdated in shares(self.outdated, _costs_of_leaving(self.outdated)):
-            yield PendingCall(scripts.settle(keys, epoch, outdated), may_wait=True)
+            yield PendingCall(scripts.settle(keys, outdated), may_wait=True)
 
 
 def _fields_of(messages: Iterable[PendingPublish]) -> RequestFields:

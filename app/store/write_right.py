@@ -2,7 +2,9 @@
 
 import asyncio
 import logging
-from collections.abc import Callable
+import secrets
+from collections import deque
+from collections.abc import Callable, Collection
 from enum import Enum
 from functools import partial
 
@@ -11,11 +13,12 @@ from holdfast.store.connection import StoreUnavailable
 from holdfast.store.keys import LAYOUT, OLDEST_LAYOUT, RedisKeys
 from holdfast.store.link import Answer, StoreLink, set_answer
 from holdfast.store.publish_keys import StoreClock
-from holdfast.store.reply_errors import ScriptFailed
+from holdfast.store.reply_errors import ScriptFailed, WentBack
 
 log = logging.getLogger(__name__)
 
 _PAUSE_S = 1.0
+_MOST_FORMER = 64
 
 
 class StoreState(Enum):
@@ -23,21 +26,22 @@ class StoreState(Enum):
 
     NEW = "new"
     OPEN = "open"
-    # The store was emptied.
+    # The store was emptied, or went back to an earlier state.
     LOST = "lost"
     # Another process has opened it since.
     FENCED = "fenced"
 
 
 class WriteRight:
-    """Opens the store for this process, and reopens it if it was emptied in use.
+    """Opens the store for this process, and reopens it if it lost something in use.
 
     Args:
         node: The name of this node, for people who inspect the store.
         seed: Returns random text, for an empty store.
         clock: Continues from the time in the store.
         on_lost: Called when the store refuses this process, which may not write now.
-        on_again: Called when a store that was emptied is open again.
+        on_opened: Called with the epoch before anything is written in it.
+        on_again: Called when a store that had lost something is open again.
         on_fenced: Called in a later turn when another process has opened the store.
     """
 
@@ -49,6 +53,7 @@ class WriteRight:
         node: str,
         seed: Callable[[], str],
         clock: StoreClock,
+        on_opened: Callable[[str], None],
         on_lost: Callable[[], None],
         on_again: Callable[[], None],
         on_fenced: Callable[[], None],
@@ -58,6 +63,7 @@ class WriteRight:
         self._node = node
         self._seed = seed
         self._clock = clock
+        self._on_opened = on_opened
         self._on_lost = on_lost
         self._on_again = on_again
         self._on_fenced = on_fenced
@@ -66,11 +72,14 @@ class WriteRight:
         # Whether this process may write: the state is OPEN.
         self.is_open = False
         self.epoch = ""
+        # The latest epochs before that, of this process and of others. A store that has one of them
+        # went back.
+        self._former: deque[str] = deque(maxlen=_MOST_FORMER)
 
     async def open(self) -> int:
         """Become the only writer. Returns the id of the newest message ever stored, or 0."""
         answer: asyncio.Future[object] = self._loop.create_future()
-        self._ask(partial(set_answer, answer))
+        self._ask(partial(set_answer, answer), instead_of=())
         reply = await answer
         if isinstance(reply, ScriptFailed) and reply.code == "VERSION":
             raise StoreUnavailable(
@@ -89,39 +98,60 @@ class WriteRight:
             )
         return int(reply[1] or 0)
 
-    def lose(self, text: str) -> None:
-        """Record that the store refuses this process. The text says why."""
+    def lose(self, why: ScriptFailed | WentBack) -> None:
+        """Record that the store refuses this process as its writer, or has lost its calls."""
         if not self.is_open:
             return
-        is_gone = text.endswith("gone")
         self.is_open = False
-        self.state = StoreState.LOST if is_gone else StoreState.FENCED
+        self.state = StoreState.LOST if self._is_loss(why) else StoreState.FENCED
         self._on_lost()
-        if not is_gone:
-            log.error("another process has taken the store over: this one writes nothing any more")
-            self._loop.call_soon(self._on_fenced)
+        if self.state is StoreState.FENCED:
+            self._be_fenced()
+
+    def _is_loss(self, why: ScriptFailed | WentBack) -> bool:
+        """Return whether the store lost something. If not, another process has opened it."""
+        if isinstance(why, ScriptFailed) and why.code == "EPOCH":
+            found = str(why).partition(" ")[2]
+            return found == "gone" or found in self._former
+        return True
+
+    def _be_fenced(self) -> None:
+        self.state = StoreState.FENCED
+        log.error("another process has taken the store over: this one writes nothing any more")
+        self._loop.call_soon(self._on_fenced)
 
     def open_again(self) -> None:
-        """Open a store that was emptied.
+        """Open a store that lost something, unless another process has opened it.
 
         All calls must have been answered. Otherwise refusals of the old epoch would suggest that
         another process has the store.
         """
-        log.error("the store has lost everything: the server writes what it knows again")
-        self._ask(self._opened_again)
+        log.error("the store has lost changes: the server writes what it knows again")
+        self._ask(self._opened_again, instead_of=[*self._former, self.epoch])
 
-    def _ask(self, done: Answer) -> None:
-        call = scripts.open_store(self._keys, seed=self._seed(), node=self._node)
+    def _ask(self, done: Answer, *, instead_of: Collection[str]) -> None:
+        call = scripts.open_store(
+            self._keys,
+            seed=self._seed(),
+            node=self._node,
+            nonce=secrets.token_hex(4),
+            instead_of=instead_of,
+        )
         self._link.script(call.script, call.keys, call.args, done)
         self._link.flush()
 
     def _opened(self, reply: list[bytes]) -> None:
+        self._former += [*reply[4].decode().split(), self.epoch]
         self.epoch = reply[0].decode()
         self._clock.go_on(int(reply[2]))
         self.state = StoreState.OPEN
         self.is_open = True
+        self._on_opened(self.epoch)
 
     def _opened_again(self, reply: object) -> None:
+        if isinstance(reply, ScriptFailed) and reply.code == "EPOCH":
+            self._be_fenced()
+            return
         if not isinstance(reply, list):
             log.error("the store cannot be opened: %s", reply)
             self._loop.call_later(_PAUSE_S, self.open_again)

@@ -7,6 +7,7 @@ import orjson
 from redis import Redis
 
 from holdfast.store import scripts
+from holdfast.store.call_numbers import CallNumbers
 from holdfast.store.keys import RedisKeys
 
 EPOCH = "made-up-1"
@@ -31,14 +32,14 @@ class Streams:
         self._redis = Redis.from_url(url)
         self._keys = RedisKeys(namespace)
         self._pipe = self._redis.pipeline(transaction=False)
-        self._pipe.hset(self._keys.meta, "epoch", EPOCH)
-        self._number = 0
+        self._pipe.hset(self._keys.meta, mapping={"epoch": EPOCH, "last": 0})
+        self._numbers = CallNumbers()
+        self._numbers.begin(EPOCH)
 
     def write(self, node: str, frame: bytes) -> None:
-        self._number += 1
-        keys, number = self._keys, self._number
-        call = scripts.frame(keys, EPOCH, node, number, frame=frame, notes=())
-        self._pipe.eval(call.script.source, len(call.keys), *call.keys, *call.args)
+        call = scripts.frame(self._keys, node, frame=frame, notes=())
+        args = [self._numbers.next(may_be_refused=False), *call.args]
+        self._pipe.eval(call.script.source, len(call.keys), *call.keys, *args)
         if len(self._pipe) >= _TOGETHER:
             self._pipe.execute()
 

@@ -2,16 +2,16 @@
 
 from collections.abc import Iterable, Sequence
 from itertools import groupby
-from typing import Any, cast
+from typing import Any
 
 from holdfast.journal.frame import Body, Head, count, encode
 from holdfast.journal.schema import VERSION, Event
 from holdfast.store import scripts
 from holdfast.store.keys import RedisKeys
+from tests.store.numbering import Numbering
 from tests.store.servers import ValkeyServer
 from tests.unit.pipeline.events import NODE
 
-_MANY = 1_000_000_000
 _WHY = ("attempt", "code", "wording", "letter", "fingerprint", "generation", "kept")
 
 
@@ -107,10 +107,11 @@ def _place(known: list[Any], word: Any) -> int:
     return int(known.index(word))
 
 
-def evaluate(store: ValkeyServer, call: scripts.ScriptCall) -> None:
-    """Call a script as a server does."""
+def evaluate(store: ValkeyServer, epoch: str, call: scripts.ScriptCall) -> None:
+    """Call a script as a server does in its first call of the epoch."""
+    store.ask("HSET", call.keys[0], "epoch", epoch, "last", 0)
     keys: list[Any] = [len(call.keys), *call.keys]
-    store.ask("EVAL", call.script.source, *keys, *cast("list[Any]", call.args))
+    store.ask("EVAL", call.script.source, *keys, *Numbering(epoch).words(call))
 
 
 class Writer:
@@ -128,11 +129,8 @@ class Writer:
 
     def write_frame(self, frame: bytes) -> str:
         """The frame, with the next number; returns the entry's id."""
-        self._store.ask("HSET", self._keys.meta, "epoch", self.epoch)
-        # Above all numbers of calls that a server made.
-        number = int(self._store.ask("HGET", self._keys.meta, self.stream) or 0) + _MANY
-        call = scripts.frame(self._keys, self.epoch, self._node, number, frame=frame, notes=())
-        evaluate(self._store, call)
+        call = scripts.frame(self._keys, self._node, frame=frame, notes=())
+        evaluate(self._store, self.epoch, call)
         return self.entries()[-1]
 
     def append(self, seq: int, frame: bytes, before: str = "") -> str:

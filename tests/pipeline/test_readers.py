@@ -45,14 +45,13 @@ def left(store: ValkeyServer, writer: Writer) -> int:
     """The number of frames that the server leaves when it trims what all have read."""
     call = scripts.trim(
         RedisKeys("holdfast"),
-        writer.epoch,
         "n1",
         read_ms=LATER_MS,
         oldest_ms=0,
         size=2**30,
         now_ms=0,
     )
-    evaluate(store, call)
+    evaluate(store, writer.epoch, call)
     return len(writer.entries())
 
 

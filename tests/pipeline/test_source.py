@@ -305,10 +305,8 @@ def test_the_chain_of_digests_continues_over_runs(store: ValkeyServer) -> None:
 
 def trim(store: ValkeyServer, writer: Writer, before: str) -> None:
     """Trim as the server does, but at an entry and not at a millisecond."""
-    call = scripts.trim(
-        RedisKeys("holdfast"), writer.epoch, "n1", read_ms=0, oldest_ms=0, size=0, now_ms=0
-    )
-    evaluate(store, call._replace(args=[writer.epoch, "0-0", before, 10**9, 0]))
+    call = scripts.trim(RedisKeys("holdfast"), "n1", read_ms=0, oldest_ms=0, size=0, now_ms=0)
+    evaluate(store, writer.epoch, call._replace(args=["0-0", before, 10**9, 0]))
 
 
 def test_frames_that_are_missing_at_the_beginning_are_told_apart_from_trimmed_ones(

@@ -11,6 +11,7 @@ from holdfast.delivery.messages.storing import PersistOutcome
 from holdfast.delivery.messages.trails import FormerAttempts
 from holdfast.store import records, scripts
 from holdfast.store.scripts import ScriptCall, Take
+from tests.store.numbering import Numbering, meaning
 from tests.store.store_process import BASE, KEYS, letter, message, queue_of, session
 
 if TYPE_CHECKING:
@@ -19,7 +20,12 @@ if TYPE_CHECKING:
     from holdfast.delivery.messages.session_record import Recorded
 
 SESSIONS = ["joe/1", "ann/1", "eve/1"]
-EPOCH = "seed-1"
+EPOCH = "seed-1.nonce"
+
+
+def opening(nonce: str, instead_of: Collection[str] = ()) -> ScriptCall:
+    """The call that opens a store."""
+    return scripts.open_store(KEYS, seed="seed", node="test", nonce=nonce, instead_of=instead_of)
 
 
 class StoreLike(Protocol):
@@ -57,14 +63,18 @@ class Room:
 
     def __init__(self, redis: Redis) -> None:
         self.redis = redis
+        self.numbering = Numbering(EPOCH)
 
     def open(self) -> None:
         self.redis.flushall()
-        self.call(scripts.open_store(KEYS, seed="seed", node="test"))
+        self.numbering = Numbering(EPOCH)
+        self.call(opening("nonce"))
 
     def call(self, call: ScriptCall) -> Any:
+        """Make the call; what is called again is a repeat."""
         script = self.redis.register_script(call.script.source)
-        return script(keys=call.keys, args=call.args)
+        reply = script(keys=call.keys, args=self.numbering.words(call))
+        return meaning(call, reply)
 
     def hash(self, key: str) -> dict[str, str]:
         found: Any = self.redis.hgetall(key)
@@ -224,7 +234,7 @@ class Both:
             return None
         id = sorted(self.model.letters)[at % len(self.model.letters)]
         self.model.replayed.discard(id)
-        return scripts.letters_remove(KEYS, EPOCH, [self.model.letters.pop(id)])
+        return scripts.letters_remove(KEYS, [self.model.letters.pop(id)])
 
     def replay(self, at: int) -> ScriptCall | None:
         if not self.model.letters:
@@ -239,7 +249,7 @@ class Both:
             self.store.marked(dead.key, (dead.message,))
         # A job asks again for what it took only if it was not answered.
         self.jobs += 1
-        return scripts.replay_take(KEYS, EPOCH, str(self.jobs), [Take(dead, dead.key, True)])
+        return scripts.replay_take(KEYS, str(self.jobs), [Take(dead, dead.key, True)])
 
 
 def ignore(kept: PersistOutcome) -> None:

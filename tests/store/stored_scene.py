@@ -18,7 +18,7 @@ from holdfast.delivery.messages.outcomes import Move
 from holdfast.delivery.messages.trails import Attempt, FormerAttempts
 from holdfast.delivery.topics.configured import TopicConfig, TopicRecord
 from holdfast.store import scripts
-from tests.store.model import EPOCH, Room
+from tests.store.model import Room, opening
 from tests.store.servers import ValkeyServer
 from tests.store.store_process import BASE, KEYS, batch, letter, message, session
 
@@ -34,7 +34,7 @@ def furnish(room: Room) -> None:
         session("joe/1", subscriptions=["/orders/*"], batch=1, seq=1, timeout_s=60.0),
         session("ann/1", subscriptions=["/orders/new"], subscription_qos={"/orders/new": {}}),
     ]
-    room.call(scripts.save(KEYS, EPOCH, records))
+    room.call(scripts.save(KEYS, records))
     rich = message(2, {"total": 7})
     rich.priority, rich.properties = 9, {"shop": "north"}
     rich.limit_life(60_000, is_forced=True)
@@ -44,22 +44,22 @@ def furnish(room: Room) -> None:
         (message(3), ["ann/1"]),
         (message(4, channel="/work"), ["work/0"]),
     ]
-    room.call(scripts.keep(KEYS, EPOCH, pairs))
+    room.call(scripts.keep(KEYS, pairs))
     keyed = [(message(5, key="key"), ["joe/1"])]
-    room.call(scripts.keep_keyed(KEYS, EPOCH, keyed, clock=7, most=9))
-    room.call(scripts.mark_batches(KEYS, EPOCH, {"joe/1": batch(1, number=1, seq=1)}))
+    room.call(scripts.keep_keyed(KEYS, keyed, clock=7, most=9))
+    room.call(scripts.mark_batches(KEYS, {"joe/1": batch(1, number=1, seq=1)}))
     returned = Mark(BASE + 3, -4, 2, 3, 1, 2, (failed,))
-    room.call(scripts.mark(KEYS, EPOCH, {"ann/1": {BASE + 3: returned}}))
+    room.call(scripts.mark(KEYS, {"ann/1": {BASE + 3: returned}}))
     tried = message(4, channel="/work").tried(FormerAttempts(2, 1, (failed,), True))
-    room.call(scripts.move(KEYS, EPOCH, [Move(tried, "work/0", ["ann/1"], 1, 1)]))
-    room.call(scripts.dead_letter(KEYS, EPOCH, [(letter(6, of=1), None)]))
+    room.call(scripts.move(KEYS, [Move(tried, "work/0", ["ann/1"], 1, 1)]))
+    room.call(scripts.dead_letter(KEYS, [(letter(6, of=1), None)]))
     hold = ChannelHold(1_763_000_000_000, "a reason", "operator/ann", 1_763_000_060_000)
-    room.call(scripts.save_channel_holds(KEYS, EPOCH, {"/orders/new": hold}))
+    room.call(scripts.save_channel_holds(KEYS, {"/orders/new": hold}))
     topics = {
         "/own": TopicRecord(TopicConfig(-1, True, HistoryDepth(3, 5000))),
         "/erased": TopicRecord(is_erased=True),
     }
-    room.call(scripts.save_topics(KEYS, EPOCH, topics))
+    room.call(scripts.save_topics(KEYS, topics))
 
 
 def stored(redis: Redis) -> Stored:
@@ -105,12 +105,12 @@ def main(version: str) -> None:
     """Describe this release."""
     with ValkeyServer() as server, Redis.from_url(server.url) as redis:
         furnish(Room(redis))
-        opening = scripts.open_store(KEYS, seed="seed", node="test")
+        opens = opening("nonce")
         described = {
             "open": {
-                "script": opening.script.source.splitlines(),
-                "keys": opening.keys,
-                "args": opening.args,
+                "script": opens.script.source.splitlines(),
+                "keys": opens.keys,
+                "args": opens.args,
             },
             "stored": stored(redis),
         }

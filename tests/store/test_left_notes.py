@@ -243,7 +243,8 @@ async def test_a_replayed_copy_is_reported_apart_from_the_copy_that_its_ended_se
         at.store.forget("joe/1", ids(1))
         at.store.save(session("joe/1"))
         takes = [Take(letter(9, of=1), "joe/1", True)]
-        await at.store.run(lambda epoch: at.store.journal.replay_take(epoch, str(BASE), takes)[0])
+        call, _ = await at.store.journal.replay_take(str(BASE), takes)
+        await at.store.run(call)
         at.store.forget("joe/1", ())
         await at.answered()
     async with store_process(shared_valkey) as at:
@@ -260,8 +261,8 @@ async def test_the_next_process_reports_which_letter_was_replayed(
         at.store.dead_letter([letter(9, of=2)], None)
         Journalling(at)
         takes = [Take(letter(9, of=2), "joe/1", True)]
-        taken = at.store.run(lambda epoch: at.store.journal.replay_take(epoch, str(BASE), takes)[0])
-        assert await taken == [b"taken"]
+        call, _ = await at.store.journal.replay_take(str(BASE), takes)
+        assert await at.store.run(call) == [b"taken"]
     async with store_process(shared_valkey) as at:
         await report_left_notes(at)
     [_, found] = journalled(shared_valkey)

@@ -224,23 +224,17 @@ async def test_a_change_that_is_not_confirmed_raises_an_error(
         line = letter_lines.write(letter(1))
         valkey.freeze()
         with pytest.raises(StoreUnavailable, match="may still take effect"):
-            await at.store.run(_forgetting, timeout_s=0.05)
+            await at.store.run(scripts.forget(KEYS, ["joe/1"]), timeout_s=0.05)
         valkey.thaw()
         await at.answered()
         with pytest.raises(StoreUnavailable, match="ERR"):
-            await at.store.run(_nonsense)
+            await at.store.run(
+                ScriptCall(scripts.SETTLE, [KEYS.meta, KEYS.bodies, "x"], ["x", "y"])
+            )
         valkey.kill()
         await until(lambda: not at.store.is_available)
         with pytest.raises(StoreUnavailable, match="unavailable"):
             await at.letters.import_(given_lines(line))
-
-
-def _forgetting(epoch: str) -> ScriptCall:
-    return scripts.forget(KEYS, epoch, ["joe/1"])
-
-
-def _nonsense(epoch: str) -> ScriptCall:
-    return ScriptCall(scripts.SETTLE, [KEYS.meta, KEYS.bodies, "x"], [epoch, "x", "y"])
 
 
 async def test_a_purge_removes_the_selected_letters_and_reports_its_progress(

@@ -40,7 +40,7 @@ LIMITS = KeyLimits(clock=0, most=1000)
 
 def leave(turns: TurnBuffer) -> tuple[list[PendingCall], list[HandOvers]]:
     journal = Notebook()
-    calls = [call for turn in turns.take() for call in turn.calls(KEYS, "e", LIMITS, journal)]
+    calls = [call for turn in turns.take() for call in turn.calls(KEYS, LIMITS, journal)]
     return calls, journal.heard
 
 

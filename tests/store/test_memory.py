@@ -12,7 +12,7 @@ from holdfast.delivery.messages.marks import Mark
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.trails import LONGEST_TRAIL, Attempt, first_and_last
 from holdfast.store import scripts
-from tests.store.model import EPOCH, Room
+from tests.store.model import Room
 from tests.store.servers import ValkeyServer
 from tests.store.store_process import BASE, KEYS, letter, message, session
 
@@ -47,7 +47,7 @@ def room(shared_valkey: ValkeyServer) -> Iterator[Room]:
     with Redis.from_url(shared_valkey.url) as redis:
         room = Room(redis)
         room.open()
-        room.call(scripts.save(KEYS, EPOCH, [session(SOMEBODY)]))
+        room.call(scripts.save(KEYS, [session(SOMEBODY)]))
         yield room
 
 
@@ -79,16 +79,16 @@ DIFFERENT = [
 
 def test_a_waiting_message_takes_at_most_600_bytes_besides_its_data(room: Room) -> None:
     waiting = messages()
-    room.call(scripts.keep(KEYS, EPOCH, [(each, [SOMEBODY]) for each in waiting]))
+    room.call(scripts.keep(KEYS, [(each, [SOMEBODY]) for each in waiting]))
     assert cost(room, waiting) <= MOST_WAITING
 
 
 def test_each_further_receiver_of_a_message_takes_at_most_16_bytes(room: Room) -> None:
     waiting = messages("client/ann/1")
-    room.call(scripts.keep(KEYS, EPOCH, [(each, ["joe/1"]) for each in waiting]))
+    room.call(scripts.keep(KEYS, [(each, ["joe/1"]) for each in waiting]))
     for_one = cost(room, waiting)
     members = [f"joe/{n}" for n in range(20)]
-    room.call(scripts.keep(KEYS, EPOCH, [(each, members) for each in waiting]))
+    room.call(scripts.keep(KEYS, [(each, members) for each in waiting]))
     assert for_one <= MOST_WAITING / 2
     assert cost(room, waiting) <= for_one + 19 * 16
 
@@ -98,17 +98,17 @@ def test_a_waiting_message_with_a_long_trail_takes_at_most_700_bytes(
     room: Room, attempts: Sequence[Attempt]
 ) -> None:
     waiting = messages(f"client/{LONG}")
-    room.call(scripts.keep(KEYS, EPOCH, [(each, [LONG]) for each in waiting]))
-    room.call(scripts.save(KEYS, EPOCH, [session(LONG)]))
+    room.call(scripts.keep(KEYS, [(each, [LONG]) for each in waiting]))
+    room.call(scripts.save(KEYS, [session(LONG)]))
     trail, place = tuple(attempts[:LONGEST_TRAIL]), 10**15
     marks = {n: Mark(BASE + n, place, OFTEN, OFTEN, OFTEN, place, trail) for n in range(NUMBER)}
-    room.call(scripts.mark(KEYS, EPOCH, {LONG: marks}))
+    room.call(scripts.mark(KEYS, {LONG: marks}))
     assert cost(room, waiting) <= MOST_WITH_HISTORY
 
 
 def test_an_ordinary_dead_letter_takes_at_most_one_kib(room: Room) -> None:
     letters = [letter(n) for n in range(NUMBER)]
-    room.call(scripts.dead_letter(KEYS, EPOCH, [(each, None) for each in letters]))
+    room.call(scripts.dead_letter(KEYS, [(each, None) for each in letters]))
     assert cost(room, messages()) <= MOST_DEAD / 2
 
 
@@ -135,5 +135,5 @@ def test_a_dead_letter_with_the_longest_texts_takes_at_most_two_kib(
         for each in dead
     ]
     assert len({each.fingerprint for each in letters}) == NUMBER
-    room.call(scripts.dead_letter(KEYS, EPOCH, [(each, None) for each in letters]))
+    room.call(scripts.dead_letter(KEYS, [(each, None) for each in letters]))
     assert cost(room, dead) <= MOST_DEAD

@@ -13,7 +13,7 @@ from holdfast.delivery.messages.outcomes import ACKED
 from holdfast.delivery.messages.storing import KEY_LIFE_S, PersistOutcome
 from holdfast.store import scripts
 from holdfast.store.connection import StoreUnavailable
-from tests.store.model import EPOCH, Room
+from tests.store.model import Room
 from tests.store.servers import ValkeyServer
 from tests.store.store_process import BASE, KEYS, StoreProcess, message, store_process, until
 
@@ -120,45 +120,6 @@ async def test_a_message_that_a_full_store_refuses_does_not_take_its_key(
         assert at.kept == {1: [PersistOutcome.REFUSED], 2: [PersistOutcome.KEPT]}
 
 
-async def test_a_message_that_is_kept_but_then_refused_gives_up_its_key(
-    valkey: ValkeyServer,
-) -> None:
-    """The answer was lost, and when the call was repeated there was no room."""
-    async with store_process(valkey) as at:
-        lost = message(1, key="k")
-        keyed_call = scripts.keep_keyed(KEYS, at.store.epoch, [(lost, ["joe/1"])], clock=0, most=9)
-        await at.link.ask(*_words(keyed_call))
-        valkey.set(maxmemory="1", maxmemory_policy="noeviction")
-        at.keep(lost, "joe/1")
-        await at.answered()
-        valkey.set(maxmemory="0")
-        await at.answered()
-        at.keep(message(2, key="k"), "joe/1")
-        await at.answered()
-        assert at.kept == {1: [PersistOutcome.REFUSED], 2: [PersistOutcome.KEPT]}
-        assert (at.queue("joe/1"), keyed(at)) == ({2: ""}, {"k": 2})
-
-
-async def test_a_repeat_of_a_message_that_is_given_up_is_refused_too(at: StoreProcess) -> None:
-    """The repeat was on its way to the store before the first message was given up."""
-    first, again = message(1, key="k"), message(2, key="k")
-    book = at.store._keyed
-    at.keep(first, "joe/1")
-    await at.answered()
-    at.keep(again, "joe/1")
-    at.store.flush()
-    book.refuse([first])
-    await at.answered()
-    assert at.kept[2] == [PersistOutcome.REFUSED]
-    at.keep(third := message(3, key="k"), "joe/1")
-    await at.answered()
-    assert (at.kept[3], first_of(third), keyed(at)) == ([PersistOutcome.KEPT], -BASE, {"k": 3})
-
-
-def _words(call: scripts.ScriptCall) -> list[Any]:
-    return ["EVALSHA", call.script.sha, len(call.keys), *call.keys, *call.args]
-
-
 async def test_an_unanswered_publish_is_unknown_first_and_kept_or_repeated_later(
     valkey: ValkeyServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -214,7 +175,7 @@ async def test_a_process_without_the_write_right_takes_no_key(shared_valkey: Val
         await new.answered()
         assert (old.kept[1], new.kept[2]) == ([PersistOutcome.REFUSED], [PersistOutcome.KEPT])
         with pytest.raises(StoreUnavailable):
-            await old.store.run(lambda epoch: scripts.disown(KEYS, epoch, []))
+            await old.store.run(scripts.advance_clock(KEYS, 1))
 
 
 # Clocks
@@ -275,7 +236,7 @@ def room(shared_valkey: ValkeyServer) -> Room:
 def keep(room: Room, *pairs: tuple[int, str], clock: int = 0, most: int = 1000) -> list[Any]:
     """Keep messages with these numbers and keys at a time of the store's clock; the answers."""
     messages = [(message(n, key=key), ["joe/1"]) for n, key in pairs]
-    return list(room.call(scripts.keep_keyed(KEYS, EPOCH, messages, clock=clock, most=most)))
+    return list(room.call(scripts.keep_keyed(KEYS, messages, clock=clock, most=most)))
 
 
 def remembered(room: Room) -> dict[str, int]:
@@ -307,9 +268,9 @@ def test_a_key_that_the_last_release_stored_is_remembered_for_a_day_from_now_on(
 
 def test_the_clock_of_the_store_never_goes_back(room: Room) -> None:
     keep(room, (1, "k"), clock=20)
-    room.call(scripts.advance_clock(KEYS, EPOCH, 10))
+    room.call(scripts.advance_clock(KEYS, 10))
     assert room.hash(KEYS.meta)["clock"] == "20"
-    room.call(scripts.advance_clock(KEYS, EPOCH, 30))
+    room.call(scripts.advance_clock(KEYS, 30))
     keep(room, (2, "k"), clock=25)
     assert room.hash(KEYS.meta)["clock"] == "30"
 
@@ -346,7 +307,6 @@ def test_a_key_takes_less_than_150_bytes(room: Room) -> None:
         room.call(
             scripts.keep_keyed(
                 KEYS,
-                EPOCH,
                 [(message(n, key=f"{n:020}"), []) for n in range(start, start + 1000)],
                 clock=10_000_000,
                 most=count,
@@ -358,17 +318,6 @@ def test_a_key_takes_less_than_150_bytes(room: Room) -> None:
 def test_publish_keys_have_no_time_to_live_in_the_store(room: Room) -> None:
     keep(room, (1, "k"))
     assert room.redis.ttl(KEYS.keyed) == room.redis.ttl(KEYS.keyed_order) == -1
-
-
-def test_a_key_is_given_up_only_by_the_message_that_has_it(room: Room) -> None:
-    keep(room, (1000, "k"), (2000, "l"))
-    for _ in range(2):
-        room.call(scripts.disown(KEYS, EPOCH, [("k", BASE + 1000), ("l", BASE + 1000), ("m", 1)]))
-    assert remembered(room) == {"l": 2000}
-    # The rest of a key that was given up, in the order of keys, takes nothing from its next owner.
-    keep(room, (3000, "k"), (4000, "new"), clock=KEY_LIFE_S)
-    keep(room, (5000, "newer"), clock=KEY_LIFE_S + 1)
-    assert remembered(room) == {"k": 3000, "new": 4000, "newer": 5000}
 
 
 def expected_again(call: list[tuple[int, str]], model: dict[str, int]) -> list[bytes]:

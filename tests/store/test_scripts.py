@@ -19,7 +19,8 @@ from holdfast.store.keys import LAYOUT
 from holdfast.store.publish_keys import KeyLimits
 from holdfast.store.scripts import ScriptCall, Take
 from holdfast.store.turn_buffer import TurnBuffer
-from tests.store.model import EPOCH, SESSIONS, Both, Room
+from tests.store.model import EPOCH, SESSIONS, Both, Room, opening
+from tests.store.numbering import Numbering
 from tests.store.store_process import BASE, KEYS, letter, message, session
 
 numbers = st.integers(0, 4)
@@ -38,10 +39,11 @@ operations = st.one_of(
     st.tuples(st.just("answer"), numbers, numbers, keys),
 )
 many = st.lists(operations, max_size=12)
-# Of the calls that will be repeated, those that the store has already carried out.
-lost = st.lists(st.booleans(), max_size=40)
+# How many more calls the store carries out before a connection is lost, and how many of these
+# are answered.
+attempts = st.lists(st.tuples(st.integers(0, 20), st.integers(0, 20)), max_size=3)
 clearing = st.one_of(st.none(), st.tuples(st.sampled_from(["remove", "replay"]), st.integers(0, 9)))
-windows = st.lists(st.tuples(st.lists(many, max_size=3), clearing, st.lists(lost, max_size=2)))
+windows = st.lists(st.tuples(st.lists(many, max_size=3), clearing, attempts))
 
 
 @pytest.mark.slow
@@ -79,12 +81,12 @@ windows = st.lists(st.tuples(st.lists(many, max_size=3), clearing, st.lists(lost
                 ]
             ],
             None,
-            [[False, False, False, True]],
+            [(4, 1), (2, 0)],
         ),
     ]
 )
 def test_repeated_calls_leave_the_store_as_the_model_has_it(
-    redis: Redis, given: list[tuple[list[Any], Any, list[list[bool]]]]
+    redis: Redis, given: list[tuple[list[Any], Any, list[tuple[int, int]]]]
 ) -> None:
     turns, room = TurnBuffer(), Room(redis)
     both = Both(turns)
@@ -95,14 +97,11 @@ def test_repeated_calls_leave_the_store_as_the_model_has_it(
             name, at = clear
             last = getattr(both, name)(at)
             calls += [] if last is None else [last]
-        for attempt in attempts:
-            for call, was_carried_out in zip(calls, attempt, strict=False):
-                # What a replay takes depends on the calls before it, so it is never ahead of them.
-                is_early = call.script is scripts.REPLAY_TAKE and not all(attempt[: len(calls)])
-                if was_carried_out and not is_early:
-                    room.call(call)
-        for call in calls:
-            room.call(call)
+        answered = 0
+        for carried_out, heard_of in [*attempts, (len(calls), 0)]:
+            for call in calls[answered : answered + carried_out]:
+                room.call(call)
+            answered += min(carried_out, heard_of)
         both.model.check(room)
 
 
@@ -117,7 +116,7 @@ def calls_of(both: Both, turns: TurnBuffer, turn: list[Any]) -> list[ScriptCall]
     return [
         outgoing.call
         for each in turns.take()
-        for outgoing in each.calls(KEYS, EPOCH, KeyLimits(clock=0, most=1000), NO_JOURNAL)
+        for outgoing in each.calls(KEYS, KeyLimits(clock=0, most=1000), NO_JOURNAL)
     ]
 
 
@@ -133,25 +132,24 @@ def room(redis: Redis) -> Room:
 
 def plain() -> list[ScriptCall]:
     return [
-        scripts.save(KEYS, "other", [session("joe/1")]),
-        scripts.keep(KEYS, "other", [(message(1), ["joe/1"])]),
-        scripts.keep_keyed(KEYS, "other", [(message(1, key="k"), ["joe/1"])], clock=0, most=9),
-        scripts.advance_clock(KEYS, "other", 1),
-        scripts.disown(KEYS, "other", [("k", 1)]),
-        scripts.move(KEYS, "other", [Move(message(1), "joe/0", ["joe/1"], 1, 1)]),
-        scripts.mark(KEYS, "other", {"joe/1": {1: Mark(1, 1)}}),
-        scripts.mark_batches(KEYS, "other", {"joe/1": BatchMark(1, 1, [1])}),
-        scripts.settle(KEYS, "other", {1: ["joe/1"]}),
-        scripts.unmark(KEYS, "other", {"joe/1": [1]}),
-        scripts.dead_letter(KEYS, "other", [(letter(1), None)]),
-        scripts.forget(KEYS, "other", ["joe/1"]),
-        scripts.trim(KEYS, "other", "test", read_ms=1, oldest_ms=0, size=1, now_ms=1),
-        scripts.save_channel_holds(KEYS, "other", {"/a": ChannelHold(1, "why")}),
-        scripts.letters_remove(KEYS, "other", [letter(1)]),
-        scripts.remark(KEYS, "other", "f", b"{}", at=1, most=1),
-        scripts.replay_take(KEYS, "other", "1", [Take(letter(1), "joe/1", True)]),
-        scripts.replay_note(KEYS, "other", "1", {"record": "{}"}),
-        scripts.replay_forget(KEYS, "other", "1"),
+        scripts.save(KEYS, [session("joe/1")]),
+        scripts.keep(KEYS, [(message(1), ["joe/1"])]),
+        scripts.keep_keyed(KEYS, [(message(1, key="k"), ["joe/1"])], clock=0, most=9),
+        scripts.advance_clock(KEYS, 1),
+        scripts.move(KEYS, [Move(message(1), "joe/0", ["joe/1"], 1, 1)]),
+        scripts.mark(KEYS, {"joe/1": {1: Mark(1, 1)}}),
+        scripts.mark_batches(KEYS, {"joe/1": BatchMark(1, 1, [1])}),
+        scripts.settle(KEYS, {1: ["joe/1"]}),
+        scripts.unmark(KEYS, {"joe/1": [1]}),
+        scripts.dead_letter(KEYS, [(letter(1), None)]),
+        scripts.forget(KEYS, ["joe/1"]),
+        scripts.trim(KEYS, "test", read_ms=1, oldest_ms=0, size=1, now_ms=1),
+        scripts.save_channel_holds(KEYS, {"/a": ChannelHold(1, "why")}),
+        scripts.letters_remove(KEYS, [letter(1)]),
+        scripts.remark(KEYS, "f", b"{}", at=1, most=1),
+        scripts.replay_take(KEYS, "1", [Take(letter(1), "joe/1", True)]),
+        scripts.replay_note(KEYS, "1", {"record": "{}"}),
+        scripts.replay_forget(KEYS, "1"),
     ]
 
 
@@ -162,13 +160,14 @@ def everything() -> list[ScriptCall]:
         for call in plain()
         if call.script.with_note is not None
     ]
-    return [*plain(), *carrying, journaling.frame("other", b"frame", [1])]
+    return [*plain(), *carrying, journaling.frame(b"frame", [1])]
 
 
 @pytest.mark.parametrize("call", everything(), ids=lambda call: call.script.name)
 def test_a_script_with_another_epoch_writes_nothing(room: Room, call: ScriptCall) -> None:
     before = room.names("*")
-    with pytest.raises(ResponseError, match="EPOCH seed-1"):
+    room.numbering = Numbering("other")
+    with pytest.raises(ResponseError, match=f"EPOCH {EPOCH}"):
         room.call(call)
     room.redis.flushall()
     with pytest.raises(ResponseError, match="EPOCH gone"):
@@ -177,57 +176,106 @@ def test_a_script_with_another_epoch_writes_nothing(room: Room, call: ScriptCall
     assert room.names("*") == set()
 
 
+@pytest.mark.parametrize("call", everything(), ids=lambda call: call.script.name)
+def test_a_repeated_script_writes_nothing(room: Room, call: ScriptCall) -> None:
+    room.call(scripts.save(KEYS, [session("joe/1")]))
+    room.call(scripts.dead_letter(KEYS, [(letter(1), None)]))
+    first = room.call(call)
+    before = written(room)
+    again = room.call(call)
+    assert written(room) == before
+    if call.script.name.startswith(("keep_keyed", "replay_take")):
+        assert again == first
+
+
+@pytest.mark.parametrize("call", everything(), ids=lambda call: call.script.name)
+def test_a_script_writes_nothing_in_a_store_that_has_lost_the_call_before_it(
+    room: Room, call: ScriptCall
+) -> None:
+    room.numbering.words(scripts.save(KEYS, []))
+    before = written(room)
+    with pytest.raises(ResponseError, match="BACK 0"):
+        room.call(call)
+    assert written(room) == before
+
+
+def written(room: Room) -> dict[str, object]:
+    """Everything in the store."""
+    return {name: room.redis.dump(name) for name in room.names("*")}
+
+
 def test_every_script_is_among_those_tested_for_the_epoch() -> None:
     assert {call.script for call in everything()} | {scripts.OPEN} == set(scripts.SCRIPTS)
 
 
 def test_a_process_that_opens_the_store_takes_the_write_right_of_the_one_before(room: Room) -> None:
     # The compiled caller takes texts only.
-    reply = room.call(scripts.open_store(KEYS, seed="ignored", node="test"))
-    assert reply == [b"seed-2", b"", b"0", str(LAYOUT).encode()]
-    with pytest.raises(ResponseError, match="EPOCH seed-2"):
-        room.call(scripts.save(KEYS, "seed-1", [session("joe/1")]))
-    room.call(scripts.save(KEYS, "seed-2", [session("joe/1")]))
+    reply = room.call(opening("other"))
+    assert reply == [b"seed-2.other", b"", b"0", str(LAYOUT).encode(), EPOCH.encode()]
+    with pytest.raises(ResponseError, match=r"EPOCH seed-2\.other"):
+        room.call(scripts.save(KEYS, [session("joe/1")]))
+    room.numbering = Numbering("seed-2.other")
+    room.call(scripts.save(KEYS, [session("joe/1")]))
+
+
+def test_a_repeated_opening_has_the_same_epoch(room: Room) -> None:
+    room.call(scripts.save(KEYS, [session("joe/1")]))
+    before = written(room)
+    assert room.call(opening("nonce"))[0] == EPOCH.encode()
+    assert written(room) == before
+
+
+def test_a_store_is_opened_instead_of_known_epochs_only(room: Room) -> None:
+    with pytest.raises(ResponseError, match=f"EPOCH {EPOCH}"):
+        room.call(opening("other", ["seed-1.another", "seed-1"]))
+    assert room.call(opening("other", ["seed-0.first", EPOCH]))[0] == b"seed-2.other"
+    room.redis.flushall()
+    assert room.call(opening("other", [EPOCH]))[0] == b"seed-1.other"
+
+
+def test_an_opening_knows_the_latest_epochs_before_it(room: Room) -> None:
+    replies = [room.call(opening(f"n{n}")) for n in range(40)]
+    assert replies[-1][4].decode().split() == [f"seed-{n + 2}.n{n}" for n in range(23, 39)]
 
 
 def test_a_message_that_left_its_queue_is_not_moved(room: Room) -> None:
-    room.call(scripts.keep(KEYS, EPOCH, [(message(1), ["joe/0"])]))
-    there = scripts.move(KEYS, EPOCH, [Move(message(1), "joe/0", ["joe/1", "joe/2"], 2, 2)])
+    room.call(scripts.keep(KEYS, [(message(1), ["joe/0"])]))
+    there = [Move(message(1), "joe/0", ["joe/1", "joe/2"], 2, 2)]
     for _ in range(2):
-        room.call(there)
+        room.call(scripts.move(KEYS, there))
         assert [len(room.queue(key)) for key in ("joe/0", "joe/1", "joe/2")] == [0, 1, 1]
-    room.call(scripts.settle(KEYS, EPOCH, {BASE + 1: ["joe/1", "joe/2"]}))
-    room.call(there)
+    room.call(scripts.settle(KEYS, {BASE + 1: ["joe/1", "joe/2"]}))
+    room.call(scripts.move(KEYS, there))
     assert room.hash(KEYS.bodies) == {}
     assert room.queue("joe/1") == {}
 
 
 def test_a_message_moves_with_its_attempts_in_one_step(room: Room) -> None:
-    room.call(scripts.keep(KEYS, EPOCH, [(message(1), ["joe/1", "joe/2"])]))
+    room.call(scripts.keep(KEYS, [(message(1), ["joe/1", "joe/2"])]))
     moved = message(1).tried(FormerAttempts(3, 2, (), was_alone=True))
     moved.generation = 7
-    room.call(scripts.move(KEYS, EPOCH, [Move(moved, "joe/1", ["joe/3", "joe/2"], 1, 1)]))
+    room.call(scripts.move(KEYS, [Move(moved, "joe/1", ["joe/3", "joe/2"], 1, 1)]))
     # A session that had the message already keeps its own attempts.
     queues = [room.queue(f"joe/{n}") for n in (1, 2, 3)]
     assert queues == [{}, {BASE + 1: ""}, {BASE + 1: "0 0 1 3 2g7"}]
 
 
 def test_a_mark_preserves_the_generation_of_a_replayed_message(room: Room) -> None:
-    room.call(scripts.save(KEYS, EPOCH, [session("joe/1")]))
-    room.call(scripts.dead_letter(KEYS, EPOCH, [(letter(7, of=1, generation=11), None)]))
+    room.call(scripts.save(KEYS, [session("joe/1")]))
+    room.call(scripts.dead_letter(KEYS, [(letter(7, of=1, generation=11), None)]))
     take = Take(letter(7, of=1, generation=11), "joe/1", True)
-    assert room.call(scripts.replay_take(KEYS, EPOCH, "17", [take])) == [b"taken"]
-    room.call(scripts.mark(KEYS, EPOCH, {"joe/1": {1: Mark(BASE + 1, 3, 2, 1, 0)}}))
+    assert room.call(scripts.replay_take(KEYS, "17", [take])) == [b"taken"]
+    room.call(scripts.mark(KEYS, {"joe/1": {1: Mark(BASE + 1, 3, 2, 1, 0)}}))
     assert room.queue("joe/1") == {BASE + 1: "0 3 2 1 0g12"}
     mark, generation = records.unpack_entry(BASE + 1, b"0 3 2 1 0g12")
     assert (mark, generation) == (Mark(BASE + 1, 3, 2, 1, 0), 12)
 
 
 def test_a_replayed_message_has_the_id_bytes_channel_and_sender_of_its_letter(room: Room) -> None:
-    room.call(scripts.save(KEYS, EPOCH, [session("joe/1")]))
-    room.call(scripts.dead_letter(KEYS, EPOCH, [(letter(7, of=1), None)]))
+    room.call(scripts.save(KEYS, [session("joe/1")]))
+    room.call(scripts.dead_letter(KEYS, [(letter(7, of=1), None)]))
     take = Take(letter(7, of=1), "joe/1", True)
-    room.call(scripts.replay_take(KEYS, EPOCH, "17", [take]))
+    room.call(scripts.replay_take(KEYS, "17", [take]))
     body = room.hash(KEYS.bodies)[str(BASE + 1)].encode()
     found = records.unpack_message(BASE + 1, body)
     assert (found.wire, found.channel, found.sender) == (
@@ -238,11 +286,11 @@ def test_a_replayed_message_has_the_id_bytes_channel_and_sender_of_its_letter(ro
 
 
 def test_a_letter_is_taken_by_one_job_and_a_repeated_call_gets_the_same_answer(room: Room) -> None:
-    room.call(scripts.save(KEYS, EPOCH, [session("joe/1")]))
-    room.call(scripts.dead_letter(KEYS, EPOCH, [(letter(7, of=1), None)]))
+    room.call(scripts.save(KEYS, [session("joe/1")]))
+    room.call(scripts.dead_letter(KEYS, [(letter(7, of=1), None)]))
     take = Take(letter(7, of=1), "joe/1", True)
     for job, result in (("17", b"taken"), ("17", b"taken"), ("18", b"replayed")):
-        assert room.call(scripts.replay_take(KEYS, EPOCH, job, [take])) == [result]
+        assert room.call(scripts.replay_take(KEYS, job, [take])) == [result]
     assert room.hash(KEYS.replay("17")) == {"replayed": "1"}
     assert records.unpack_letter(room.hash(KEYS.dead)[take.letter.id].encode()).replays == 1
 
@@ -251,12 +299,12 @@ def test_a_letter_is_taken_by_one_job_and_a_repeated_call_gets_the_same_answer(r
     ("prepare", "result"),
     [
         ([], b"gone"),
-        ([scripts.dead_letter(KEYS, EPOCH, [(letter(7, of=1), None)])], b"receiver"),
+        ([scripts.dead_letter(KEYS, [(letter(7, of=1), None)])], b"receiver"),
         (
             [
-                scripts.dead_letter(KEYS, EPOCH, [(letter(7, of=1), None)]),
-                scripts.save(KEYS, EPOCH, [session("joe/1")]),
-                scripts.keep(KEYS, EPOCH, [(message(1), ["joe/1"])]),
+                scripts.dead_letter(KEYS, [(letter(7, of=1), None)]),
+                scripts.save(KEYS, [session("joe/1")]),
+                scripts.keep(KEYS, [(message(1), ["joe/1"])]),
             ],
             b"waiting",
         ),
@@ -269,12 +317,12 @@ def test_a_letter_that_cannot_be_taken_stays_as_it_is(
         room.call(call)
     before = room.hash(KEYS.dead)
     take = Take(letter(7, of=1), "joe/1", True)
-    assert room.call(scripts.replay_take(KEYS, EPOCH, "17", [take])) == [result]
+    assert room.call(scripts.replay_take(KEYS, "17", [take])) == [result]
     assert room.hash(KEYS.dead) == before
 
 
 def test_a_letter_for_a_passing_session_is_taken_without_a_stored_message(room: Room) -> None:
-    room.call(scripts.dead_letter(KEYS, EPOCH, [(letter(7, of=1), None)]))
+    room.call(scripts.dead_letter(KEYS, [(letter(7, of=1), None)]))
     take = Take(letter(7, of=1), "joe/-5", False)
-    assert room.call(scripts.replay_take(KEYS, EPOCH, "17", [take])) == [b"taken"]
+    assert room.call(scripts.replay_take(KEYS, "17", [take])) == [b"taken"]
     assert room.hash(KEYS.bodies) == {}

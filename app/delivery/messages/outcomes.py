@@ -22,8 +22,6 @@ class OutcomeKind(Enum):
     DISCARDED = "discarded"
     # Its delay was over, and it was published as another message.
     DUE = "due"
-    # The store refused the message, so there never was an entry.
-    NEVER_KEPT = "never kept"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -37,7 +35,6 @@ class Outcome:
 ACKED = Outcome(OutcomeKind.ACKED)
 EXPIRED = Outcome(OutcomeKind.EXPIRED)
 DUE = Outcome(OutcomeKind.DUE)
-NEVER_KEPT = Outcome(OutcomeKind.NEVER_KEPT)
 DISCARDED = {reason: Outcome(OutcomeKind.DISCARDED, reason) for reason in Reason}
 
 

@@ -114,15 +114,16 @@ class Letters:
 
     async def _remove(self, letters: list[DeadLetter]) -> int:
         try:
-            reply = await self._store.run(
-                lambda epoch: scripts.letters_remove(self._keys, epoch, letters)
-            )
+            reply = await self._store.run(scripts.letters_remove(self._keys, letters))
         except StoreUnavailable:
             # It is unknown whether they were removed.
             self._room.forget()
             raise
-        removed = cast("int", reply)
+        removed = _counted(reply)
         self._is_disturbed = True
+        if removed is None:
+            self._room.forget()
+            return len(letters)
         if removed == len(letters):
             for letter in letters:
                 self._room.free(letter.channel, letter.subject, letter.size)
@@ -165,15 +166,23 @@ class Letters:
         if not letters:
             return 0
         buried = [(letter, None) for letter in letters]
-        reply = await self._store.run(lambda epoch: scripts.dead_letter(self._keys, epoch, buried))
-        new = cast("int", reply)
+        reply = await self._store.run(scripts.dead_letter(self._keys, buried))
+        new = _counted(reply)
         self._is_disturbed = True
+        if new is None:
+            self._room.forget()
+            return 0
         if new == len(letters):
             for letter in letters:
                 self._room.add(letter.channel, letter.subject, letter.size)
         elif new:
             self._room.forget()
         return len(letters) - new
+
+
+def _counted(reply: object) -> int | None:
+    """Return how many letters the call has changed; None if the answer to it was lost."""
+    return cast("int", reply[0]) if isinstance(reply, list) else None
 
 
 def _step(excess: Excess) -> int:

@@ -1,14 +1,13 @@
 #!lua flags=allow-oom
 -- Turns entries into dead letters: removes the entry, adds the record and its indexes, in one step.
 -- KEYS   1 meta   2 bodies   3 dead   4 prints, then receivers of messages, marks and indexes
--- ARGV   1 epoch   2 id of the newest letter, then for each letter: id, record, fingerprint,
+-- ARGV   1 number   2 id of the newest letter, then for each letter: id, record, fingerprint,
 --        positions of the six indexes in KEYS, the one of the fingerprint last; id of the message,
 --        name of the session, positions of the message's receivers (0: it had no entry) and of the
 --        session's marks
--- Reply  how many letters are new
+-- Reply  the last call before this one, how many letters are new
 -- Cost   O(letters x log(letters in the store))
--- Repeat removes an entry that a repeated keep brought back. But one that a replay of the letter
---        brought back stays, because the letter is no longer new then.
+-- Repeat does nothing, and replies without how many.
 local dead, prints, indexes = KEYS[3], KEYS[4], 6
 local newest = redis.call('HGET', KEYS[1], 'newest')
 if not newest or newest < ARGV[2] then
@@ -27,12 +26,10 @@ end
 local new = 0
 for at = 3, last, 7 + indexes do
     local letter, entry = ARGV[at], at + 3 + indexes
-    local is_first = redis.call('HSETNX', dead, letter, ARGV[at + 1]) == 1
-    if ARGV[entry + 2] ~= '0'
-        and (is_first or string.sub(redis.call('HGET', dead, letter), 1, 4) == 'new ') then
+    if ARGV[entry + 2] ~= '0' then
         leave(entry)
     end
-    if is_first then
+    if redis.call('HSETNX', dead, letter, ARGV[at + 1]) == 1 then
         new = new + 1
         for i = at + 3, at + 2 + indexes do
             redis.call('ZADD', KEYS[tonumber(ARGV[i])], 0, letter)
@@ -42,4 +39,4 @@ for at = 3, last, 7 + indexes do
     end
 end
 journal()
-return new
+return { before, new }

@@ -2,15 +2,14 @@
 -- Removes sessions and their marks. Their remaining entries are settled after this; if the process
 -- is killed in between, the next one to load the store finds them without a session.
 -- KEYS   1 meta   2 sessions   3 handed, then marks of the sessions
--- ARGV   1 epoch, then the names of the sessions, in the order of their marks
--- Reply  OK
+-- ARGV   1 number, then the names of the sessions, in the order of their marks
+-- Reply  the last call before this one
 -- Cost   O(sessions); memory is freed in another thread
--- Repeat finds nothing to remove. A session that was saved again meanwhile comes back: its save was
---        called later, so it was not answered either and is repeated after this.
+-- Repeat does nothing.
 for i = 2, last do
     redis.call('HDEL', KEYS[2], ARGV[i])
     redis.call('HDEL', KEYS[3], ARGV[i])
     redis.call('UNLINK', KEYS[i + 2])
 end
 journal()
-return redis.status_reply('OK')
+return before

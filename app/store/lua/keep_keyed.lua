@@ -1,20 +1,22 @@
 #!lua
 -- Stores messages with their publish keys; of messages with the same key, only the first.
 -- KEYS   1 meta   2 bodies   3 keyed   4 order of keys, then receivers of messages and marks
--- ARGV   1 epoch   2 id of the newest message   3 time of the store's clock   4 how long keys are
+-- ARGV   1 number   2 id of the newest message   3 time of the store's clock   4 how long keys are
 --        remembered by this clock, in seconds   5 the most keys, then for each message its key, the
 --        number of words that describe it, and these, as in enter (only one message if the call has
 --        a note, which covers the whole call)
--- Reply  number of keys that were removed early, then for each message '' if it is stored, or the
---        id of the message that was stored before with its key
+-- Reply  the last call before this one, number of keys that were removed early, then for each
+--        message '' if it is stored, or the id of the message that was stored before with its key
 -- Cost   O(entries); also removes keys that are too old or too many, a few more than it can add
--- Repeat finds the message's own id under its key, and then acts like a repeat of keep. Only a
---        repeat of a message whose key was removed in between is taken for the first.
+-- Repeat does nothing, and replies what it did before. Only a message whose key was removed in
+--        between is taken for the first.
 --        Keys have no TTL: a store that evicts volatile keys would evict all of them. Nor does their
 --        age come from the ids of messages: a wall clock that jumps would make keys too old.
 local keyed, order = KEYS[3], KEYS[4]
 local now, life, most = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
-advance(now)
+if not is_repeat then
+    advance(now)
+end
 
 -- Returns the message that has this key, and the time when it was stored, if any.
 local function owner(key)
@@ -35,12 +37,14 @@ local function claim(key, id)
     if first and since + life >= now then
         return first
     end
-    redis.call('HSET', keyed, key, id .. ':' .. ARGV[3])
-    redis.call('RPUSH', order, id .. ':' .. key)
+    if not is_repeat then
+        redis.call('HSET', keyed, key, id .. ':' .. ARGV[3])
+        redis.call('RPUSH', order, id .. ':' .. key)
+    end
     return ''
 end
 
-local replies = { 0 }
+local replies = { before, 0 }
 
 -- Removes the oldest key if it is too old or there are too many; returns whether it did.
 local function forget()
@@ -59,7 +63,7 @@ local function forget()
     if first == id then
         redis.call('HDEL', keyed, key)
         if not is_over then
-            replies[1] = replies[1] + 1
+            replies[2] = replies[2] + 1
         end
     end
     return true
@@ -68,14 +72,14 @@ end
 local at = 6
 while at <= last do
     local first = claim(ARGV[at], ARGV[at + 2])
-    if first == '' then
+    if first == '' and not is_repeat then
         enter(at + 2)
         journal()
     end
     at = at + 2 + tonumber(ARGV[at + 1])
     replies[#replies + 1] = first
 end
-local chances = 2 * #replies + 100
+local chances = is_repeat and 0 or 2 * #replies + 100
 while chances > 0 and forget() do
     chances = chances - 1
 end

@@ -1,11 +1,11 @@
 #!lua flags=allow-oom
 -- Removes the records of dead letters and their entries in all indexes.
 -- KEYS   1 meta   2 dead   3 prints, then indexes
--- ARGV   1 epoch, then for each letter: id, fingerprint, positions of its six indexes in KEYS, the
+-- ARGV   1 number, then for each letter: id, fingerprint, positions of its six indexes in KEYS, the
 --        one of the fingerprint last
--- Reply  number of letters removed
+-- Reply  the last call before this one, number of letters removed
 -- Cost   O(letters x log(letters in the store))
--- Repeat finds nothing to remove.
+-- Repeat does nothing, and replies without how many.
 local indexes = 6
 local removed = 0
 for at = 2, #ARGV, 2 + indexes do
@@ -20,4 +20,4 @@ for at = 2, #ARGV, 2 + indexes do
         redis.call('ZREM', KEYS[3], ARGV[at + 1])
     end
 end
-return removed
+return { before, removed }

@@ -1,11 +1,11 @@
 #!lua flags=allow-oom
 -- Stores the marks of entries; ignores entries that do not exist.
 -- KEYS   1 meta, then marks of sessions and receivers of messages
--- ARGV   1 epoch, then for each session: position of its marks in KEYS, its name, number of
+-- ARGV   1 number, then for each session: position of its marks in KEYS, its name, number of
 --        entries, then for each of them: id, position of its receivers in KEYS, mark
--- Reply  OK
+-- Reply  the last call before this one
 -- Cost   O(entries)
--- Repeat changes nothing if later calls are repeated too.
+-- Repeat does nothing.
 local at = 2
 while at <= last do
     local marks, key, count = KEYS[tonumber(ARGV[at])], ARGV[at + 1], tonumber(ARGV[at + 2])
@@ -20,4 +20,4 @@ while at <= last do
     at = at + 3 * count
 end
 journal()
-return redis.status_reply('OK')
+return before

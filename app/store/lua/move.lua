@@ -1,15 +1,13 @@
 #!lua flags=allow-oom
 -- Moves entries between queues: each leaves one queue and enters others, with its mark.
 -- KEYS   1 meta   2 last batches, then receivers of messages and marks of sessions
--- ARGV   1 epoch, then for each message: id, position of its receivers in KEYS, name of the queue
+-- ARGV   1 number, then for each message: id, position of its receivers in KEYS, name of the queue
 --        that it leaves, position of its marks, new mark, number of queues that have it then, number
 --        of those that it enters, number of those that get the mark, names of the queues, in this
 --        order, positions of the marks
--- Reply  OK
+-- Reply  the last call before this one
 -- Cost   O(entries + last batches)
--- Repeat moves what a repeated earlier call has brought back. An entry that was settled meanwhile
---        comes back for a moment: the settling call is repeated after this. Entries that moved
---        already get their marks again, because a repeated earlier call may have removed them.
+-- Repeat does nothing.
 
 -- Takes the message out of the last batch of a session: it settled the message before, and would
 -- seem to have it in flight again. A zero keeps the places of the others.
@@ -34,13 +32,11 @@ while at <= last do
         call('SADD', receivers, names, marks - 1)
         redis.call('SREM', receivers, ARGV[at + 2])
         redis.call('HDEL', KEYS[tonumber(ARGV[at + 3])], id)
-    end
-    for i = marks, behind - 1 do
-        if redis.call('SISMEMBER', receivers, ARGV[names + i - marks]) == 1 then
+        for i = marks, behind - 1 do
             redis.call('HSET', KEYS[tonumber(ARGV[i])], id, ARGV[at + 4])
         end
     end
     at = behind
 end
 journal()
-return redis.status_reply('OK')
+return before

@@ -2,27 +2,49 @@
 -- Makes the caller the only writer.
 -- KEYS   1 meta   2 handed
 -- ARGV   1 version of the layout   2 the oldest version that this release reads, too
---        3 a random seed, for an empty store   4 name of the node
+--        3 a random seed, for an empty store   4 name of the node   5 random text of the caller, so
+--        that no two epochs are equal, even if the store forgot one   6 the epochs that the caller
+--        may replace, '' for all
 -- Reply  epoch, id of the newest message or dead letter ('' if there was none), time of the store's
---        clock, the version that was found ('' in an empty store)
+--        clock, the version that was found ('' in an empty store), the epochs before it
 -- Cost   O(1)
--- Repeat returns a new epoch: the latest reply counts.
+-- Repeat returns the same epoch, until another process opens the store.
 local meta, version, oldest, seed, node = KEYS[1], ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+-- How many epochs before its own a process recognises in a store that went back.
+local MOST = 16
 
 local found = redis.call('HGET', meta, 'version')
 local number = tonumber(found or version) or 0
 if number < tonumber(oldest) or number > tonumber(version) then
     return redis.error_reply('VERSION ' .. found)
 end
-redis.call('HSETNX', meta, 'seed', seed)
-local fence = redis.call('HINCRBY', meta, 'fence', 1)
-local epoch = redis.call('HGET', meta, 'seed') .. '-' .. fence
-redis.call('HSET', meta, 'version', version, 'node', node, 'epoch', epoch)
--- A long value turns the hash into a table at once; a listpack would be searched for each session.
-redis.call('HSET', KEYS[2], '', string.rep(' ', 65))
+local before = redis.call('HGET', meta, 'epoch')
+local epochs = redis.call('HGET', meta, 'epochs') or ''
+local is_repeat = before and string.match(before, '%.(%w+)$') == ARGV[5]
+if not is_repeat then
+    local is_ours = string.find(' ' .. ARGV[6] .. ' ', ' ' .. (before or '') .. ' ', 1, true)
+    if ARGV[6] ~= '' and before and not is_ours then
+        return redis.error_reply('EPOCH ' .. before)
+    end
+    redis.call('HSETNX', meta, 'seed', seed)
+    local fence = redis.call('HINCRBY', meta, 'fence', 1)
+    local epoch = redis.call('HGET', meta, 'seed') .. '-' .. fence .. '.' .. ARGV[5]
+    epochs = string.match(epochs .. ' ' .. (before or ''), '^%s*(.*)$')
+    while select(2, string.gsub(epochs, '%S+', '')) > MOST do
+        epochs = string.match(epochs, '^%S+%s+(.*)$')
+    end
+    redis.call('HSET', meta, 'version', version, 'node', node, 'epoch', epoch, 'last', 0,
+        'epochs', epochs)
+    redis.call('HDEL', meta, 'skipped')
+    before = epoch
+    -- A long value turns the hash into a table at once; a listpack would be searched for each
+    -- session.
+    redis.call('HSET', KEYS[2], '', string.rep(' ', 65))
+end
 return {
-    epoch,
+    before,
     redis.call('HGET', meta, 'newest') or '',
     redis.call('HGET', meta, 'clock') or '0',
     found or '',
+    epochs,
 }

@@ -1,10 +1,10 @@
 #!lua flags=allow-oom
 -- Saves and removes what is stored of channels, their holds or their topics, or of requests.
 -- KEYS   1 meta   2 held, topics or requests
--- ARGV   1 epoch, then for each field: its name, the value, or '' to remove it
--- Reply  OK
+-- ARGV   1 number, then for each field: its name, the value, or '' to remove it
+-- Reply  the last call before this one
 -- Cost   O(fields)
--- Repeat changes nothing.
+-- Repeat does nothing.
 for i = 2, #ARGV, 2 do
     if ARGV[i + 1] == '' then
         redis.call('HDEL', KEYS[2], ARGV[i])
@@ -12,4 +12,4 @@ for i = 2, #ARGV, 2 do
         redis.call('HSET', KEYS[2], ARGV[i], ARGV[i + 1])
     end
 end
-return redis.status_reply('OK')
+return before

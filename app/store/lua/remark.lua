@@ -2,10 +2,10 @@
 -- Stores or removes the remark on a group of dead letters. If there are too many remarks, the one
 -- that was changed least recently is removed.
 -- KEYS   1 meta   2 remarks   3 remarked
--- ARGV   1 epoch   2 fingerprint   3 record, or '' to remove it   4 time   5 most remarks
--- Reply  OK
+-- ARGV   1 number   2 fingerprint   3 record, or '' to remove it   4 time   5 most remarks
+-- Reply  the last call before this one
 -- Cost   O(log(remarks))
--- Repeat changes nothing.
+-- Repeat does nothing.
 if ARGV[3] == '' then
     redis.call('HDEL', KEYS[2], ARGV[2])
     redis.call('ZREM', KEYS[3], ARGV[2])
@@ -16,4 +16,4 @@ else
         redis.call('HDEL', KEYS[2], redis.call('ZPOPMIN', KEYS[3])[1])
     end
 end
-return redis.status_reply('OK')
+return before

@@ -1,10 +1,10 @@
 #!lua flags=allow-oom
 -- Removes a replay job.
 -- KEYS   1 meta   2 replays   3 the job
--- ARGV   1 epoch   2 id of the job
--- Reply  OK
+-- ARGV   1 number   2 id of the job
+-- Reply  the last call before this one
 -- Cost   O(fields)
--- Repeat finds nothing to remove.
+-- Repeat does nothing.
 redis.call('DEL', KEYS[3])
 redis.call('ZREM', KEYS[2], ARGV[2])
-return redis.status_reply('OK')
+return before

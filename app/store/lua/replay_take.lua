@@ -2,18 +2,16 @@
 -- Turns dead letters back into messages: marks each letter as replayed and, if its receiver is a
 -- durable session, adds the message to its queue, in one step.
 -- KEYS   1 meta   2 bodies   3 dead   4 sessions   5 the job, then receivers of messages and marks
--- ARGV   1 epoch   2 id of the job, then for each letter: id, id of the message, its generation,
+-- ARGV   1 number   2 id of the job, then for each letter: id, id of the message, its generation,
 --        first line of the message, or all of it if it is not the letter's own; name of the
 --        session, positions of the message's receivers (0: the session is not durable) and of
 --        the session's marks
 --        A note has a first line, then a line for each letter. The lines of the letters that are
 --        taken now go into the journal's note, which ends with "]]".
--- Reply  for each letter: taken; gone: no such letter; replayed: no longer new; waiting: the
+-- Reply  the last call before this one, then for each letter: taken; gone: no such letter; replayed: no longer new; waiting: the
 --        message is already in the session's queue; receiver: no such session
 -- Cost   O(letters)
--- Repeat replies the same for letters that this job took, and restores an entry that a repeated
---        earlier call has removed. An entry that was settled meanwhile comes back for a moment: the
---        settling call is repeated after this.
+-- Repeat does nothing, and replies what it did before.
 local dead, job = KEYS[3], ARGV[2]
 local lines, recorded = {}, {}
 for line in string.gmatch(note or '', '[^\n]+') do
@@ -41,30 +39,28 @@ local function take(at)
         return 'gone'
     end
     local state, replays, taker = string.match(record, '^(%a+) (%d+) (%S+)\n')
-    local is_ours = state == 'replayed' and taker == job
-    if state ~= 'new' and not is_ours then
-        return 'replayed'
+    if state ~= 'new' then
+        return taker == job and 'taken' or 'replayed'
     end
     local status = string.find(record, '\n', 1, true)
     local receivers = KEYS[tonumber(ARGV[at + 5])]
     if receivers then
         if redis.call('HEXISTS', KEYS[4], ARGV[at + 4]) == 0 then
-            return is_ours and 'taken' or 'receiver'
+            return 'receiver'
         end
-        if not put(at, receivers, record, string.find(record, '\n', status + 1, true)) then
-            return is_ours and 'taken' or 'waiting'
+        local head = string.find(record, '\n', status + 1, true)
+        if is_repeat or not put(at, receivers, record, head) then
+            return 'waiting'
         end
     end
-    if not is_ours then
-        status = 'replayed ' .. (replays + 1) .. ' ' .. job .. string.sub(record, status)
-        redis.call('HSET', dead, ARGV[at], status)
-        redis.call('HINCRBY', KEYS[5], 'replayed', 1)
-        recorded[#recorded + 1] = lines[(at - 3) / 7 + 2]
-    end
+    status = 'replayed ' .. (replays + 1) .. ' ' .. job .. string.sub(record, status)
+    redis.call('HSET', dead, ARGV[at], status)
+    redis.call('HINCRBY', KEYS[5], 'replayed', 1)
+    recorded[#recorded + 1] = lines[(at - 3) / 7 + 2]
     return 'taken'
 end
 
-local results = {}
+local results = { before }
 for at = 3, last, 7 do
     results[#results + 1] = take(at)
 end

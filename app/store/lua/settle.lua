@@ -1,10 +1,10 @@
 #!lua flags=allow-oom
 -- Removes entries, and messages with their last entry.
 -- KEYS   1 meta   2 bodies, then the receivers of the messages
--- ARGV   1 epoch, then for each message, in the order of KEYS: id, number of sessions, their names
--- Reply  OK
+-- ARGV   1 number, then for each message, in the order of KEYS: id, number of sessions, their names
+-- Reply  the last call before this one
 -- Cost   O(entries)
--- Repeat finds nothing to remove.
+-- Repeat does nothing.
 local at = 2
 for i = 3, last_key do
     local count = tonumber(ARGV[at + 1])
@@ -14,4 +14,4 @@ for i = 3, last_key do
     at = at + 2 + count
 end
 journal()
-return redis.status_reply('OK')
+return before

@@ -2,12 +2,15 @@
 -- Trims the beginning of a journal, and counts the removed frames: readers then recognise what
 -- others have removed. It notes the time, by which they recognise a server that has nothing to do.
 -- KEYS   1 meta   2 stream   3 progress of readers: name -> id of an entry
--- ARGV   1 epoch   2 remove entries before this id if all readers have them   3 remove entries
+-- ARGV   1 number   2 remove entries before this id if all readers have them   3 remove entries
 --        before this id   4 most bytes of the journal   5 time: ms since 1970
--- Reply  number of removed frames that all had read, of other removed frames, and of readers
+-- Reply  the last call before this one, number of removed frames that all had read, of other removed frames, and of readers
 -- Cost   O(removed frames + readers)
--- Repeat removes nothing more, unless readers have advanced.
+-- Repeat does nothing, and replies that nothing was removed.
 local stream = KEYS[2]
+if is_repeat then
+    return { before, 0, 0, redis.call('HLEN', KEYS[3]) }
+end
 
 local function is_before(id, other)
     local ms, n = string.match(id, '^(%d+)-(%d+)$')
@@ -44,4 +47,4 @@ end
 if redis.call('HEXISTS', KEYS[1], 'trimmed ' .. stream) == 1 then
     redis.call('HINCRBY', KEYS[1], 'trimmed ' .. stream, read + others)
 end
-return { read, others, redis.call('HLEN', KEYS[3]) }
+return { before, read, others, redis.call('HLEN', KEYS[3]) }

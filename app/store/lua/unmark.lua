@@ -2,14 +2,14 @@
 -- Removes the marks of entries that were removed before. If the process is killed before this call,
 -- the next one to load the store does it.
 -- KEYS   1 meta, then marks of sessions
--- ARGV   1 epoch, then for each session, in the order of KEYS: number of entries, their ids
--- Reply  OK
+-- ARGV   1 number, then for each session, in the order of KEYS: number of entries, their ids
+-- Reply  the last call before this one
 -- Cost   O(entries)
--- Repeat finds nothing to remove.
+-- Repeat does nothing.
 local at = 2
 for i = 2, #KEYS do
     local count = tonumber(ARGV[at])
     call('HDEL', KEYS[i], at + 1, at + count)
     at = at + 1 + count
 end
-return redis.status_reply('OK')
+return before

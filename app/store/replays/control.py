@@ -3,7 +3,6 @@
 import asyncio
 import logging
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 from holdfast.delivery.basics.node import NS_PER_MS
@@ -66,9 +65,7 @@ class Replays:
         job = self._make(which, options, who, JobState.CANARY)
         if options.canary == 0:
             job.state = JobState.RUNNING
-        await self._store.run(
-            lambda epoch: scripts.replay_note(self._keys, epoch, job.id, pack_job(job))
-        )
+        await self._store.run(scripts.replay_note(self._keys, job.id, pack_job(job)))
         self._audit.note(who, "replay.start", job.id, detail=_described(which, options))
         await self._forget_the_oldest()
         self._begin(job)
@@ -150,10 +147,7 @@ class Replays:
     async def _forget_the_oldest(self) -> None:
         ids = await self._reader.ask("ZRANGE", self._keys.replays, 0, -_MOST - 1)
         for job in [id.decode() for id in ids if id.decode() not in self._runs]:
-            self._store.post(partial(self._forget, job))
-
-    def _forget(self, job: str, epoch: str) -> scripts.ScriptCall:
-        return scripts.replay_forget(self._keys, epoch, job)
+            self._store.post(scripts.replay_forget(self._keys, job))
 
 
 def _described(which: LetterFilter, options: ReplayOptions) -> dict[str, Any]:

@@ -188,14 +188,10 @@ class Run:
     async def _taken(self, takes: list[Take]) -> tuple[list[bytes], list[int]]:
         """Return the outcome of each, and the numbers of the notes that the caller must skip."""
         notes: list[int] = []
-
-        def call(epoch: str) -> scripts.ScriptCall:
-            call, note = self._store.journal.replay_take(epoch, self.job.id, takes)
+        while takes:
+            call, note = await self._store.journal.replay_take(self.job.id, takes)
             if note is not None:
                 notes.append(note)
-            return call
-
-        while takes:
             try:
                 results = await self._store.run(call, timeout_s=None)
                 return cast("list[bytes]", results), notes
@@ -272,4 +268,4 @@ class Run:
     def note(self) -> None:
         """Store the job's progress."""
         keys, job = self._store.keys, self.job
-        self._store.post(lambda epoch: scripts.replay_note(keys, epoch, job.id, pack_job(job)))
+        self._store.post(scripts.replay_note(keys, job.id, pack_job(job)))

@@ -4,7 +4,7 @@ from holdfast.delivery.basics.counters import Counters, Reason
 from holdfast.delivery.basics.error_codes import INTERNAL_ERROR
 from holdfast.delivery.messages.entries import Entry
 from holdfast.delivery.messages.message import Message
-from holdfast.delivery.messages.outcomes import ACKED, DISCARDED, EXPIRED, NEVER_KEPT, Move, Outcome
+from holdfast.delivery.messages.outcomes import ACKED, DISCARDED, EXPIRED, Move, Outcome
 from holdfast.delivery.ports.journal_port import DeliveryJournal
 from holdfast.delivery.queues.queue import CallbackQueue, QueueLimits
 from holdfast.delivery.queues.receivers import Receiver
@@ -70,11 +70,6 @@ def test_a_replay_says_whether_the_store_has_the_copy_and_so_do_its_moves() -> N
             ("moved", None, 2, int(is_durable)),
             ("entered", None, 2, int(is_durable)),
         ]
-
-
-def test_the_settlement_of_an_entry_that_was_never_kept_has_no_note() -> None:
-    writer, _ = writer_and_shelf()
-    assert writer.note_settled({ID: ["joe/1"]}, NEVER_KEPT) == b""
 
 
 def durable() -> Receiver:

@@ -1,0 +1,64 @@
+"""The numbers of this process's calls, by which the store carries out each of them once.
+
+`lua/fence.lua` is the other side: the store notes the number of the last call that it carried out.
+"""
+
+from typing import cast
+
+from holdfast.store.reply_errors import ScriptFailed, StoreRefused, WentBack
+
+
+class CallNumbers:
+    """Numbers the calls of an epoch from 1, and checks by their answers that none was lost.
+
+    Answers come in the order of the calls. The store refuses some calls before their scripts begin,
+    so a call need not follow the one before it.
+    """
+
+    def __init__(self) -> None:
+        self.begin("")
+
+    def begin(self, epoch: str) -> None:
+        """Begin at 1 in this epoch. All earlier calls must have been answered."""
+        self._epoch = epoch
+        self._made = self._answered = 0
+        # The last call that the store has carried out, as far as known. Before it, there may be
+        # one that failed, of which this is unknown: then `_certain` is smaller.
+        self._done = self._certain = 0
+        # The last call that the store must carry out before later ones, if it did not refuse it.
+        self._needed = 0
+
+    def next(self, *, may_be_refused: bool) -> str:
+        """Return the first argument of the next call."""
+        self._made = number = self._made + 1
+        word = f"{self._epoch} {number} {self._needed} {self._answered + 1}"
+        if not may_be_refused:
+            self._needed = number
+        return word
+
+    def heard(self, reply: object) -> object:
+        """Return what the reply to the oldest call means to its caller.
+
+        Raises `WentBack` if the call was carried out, but the store has lost others before it.
+        """
+        self._answered = number = self._answered + 1
+        if isinstance(reply, Exception):
+            return self._failed(number, reply)
+        # A list begins with the number of the call before. Other replies are only that.
+        before, meaning = (reply[0], reply[1:]) if isinstance(reply, list) else (reply, reply)
+        before = cast("int", before)
+        is_expected = self._certain <= before <= self._done or before >= number
+        self._done = self._certain = number
+        self._needed = max(self._needed, number)
+        if not is_expected:
+            raise WentBack(meaning)
+        return meaning
+
+    def _failed(self, number: int, reply: Exception) -> Exception:
+        if not isinstance(reply, ScriptFailed) or reply.code in ("EPOCH", "BACK"):
+            return reply
+        if reply.code == "REFUSED":
+            # Before the call was repeated.
+            return StoreRefused(str(reply))
+        self._done = number
+        return reply
