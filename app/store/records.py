@@ -14,6 +14,7 @@ from holdfast.delivery.messages.keeping import HistoryDepth
 from holdfast.delivery.messages.marks import BatchMark, Mark
 from holdfast.delivery.messages.message import ORDINARY_PRIORITY, Message
 from holdfast.delivery.messages.session_record import RecordUnreadable
+from holdfast.delivery.shared_queues.work import is_work, make_work
 from holdfast.delivery.topics.configured import TopicConfig, TopicRecord
 from holdfast.store.trail_records import pack_trail, unpack_trail, unpack_trail_rows
 
@@ -43,7 +44,7 @@ def pack_message(message: Message) -> bytes:
         head |= {"d": message.leaves_no_letter, "o": message.is_direct}
     if message.addressed:
         head["a"] = list(message.addressed)
-    if message.refusals is not None:
+    if is_work(message):
         head["q"] = True
     return orjson.dumps(head) + b"\n" + message.wire
 
@@ -64,7 +65,7 @@ def unpack_message(id: int, record: bytes) -> Message:
     message.addressed = head.get("a", ())
     if "q" in head:
         # After a restart, receivers that refused it may get it again.
-        message.refusals = ()
+        make_work(message)
     message.is_durable = True
     return message
 

@@ -19,6 +19,7 @@ from holdfast.delivery.messages.batch import Batch
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.queues.dispatcher import DispatcherState
 from holdfast.delivery.shared_queues.places import WaitingPlaces
+from holdfast.delivery.shared_queues.work import is_work
 from holdfast.delivery.shared_queues.work_queues import PREFIX
 
 Item = TypeVar("Item")
@@ -319,7 +320,7 @@ def _note_work(
 ) -> None:
     """Record which of the messages belong to work queues."""
     for place, message in enumerate(messages):
-        if message.refusals is None:
+        if not is_work(message):
             continue
         tally = work.get(message.channel)
         if tally is None:

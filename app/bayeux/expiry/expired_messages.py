@@ -14,6 +14,7 @@ from holdfast.delivery.basics.timers import Timed, Timers
 from holdfast.delivery.messages.message import Message, release
 from holdfast.delivery.routing.histories import Histories
 from holdfast.delivery.settling.undelivered import Undelivered
+from holdfast.delivery.shared_queues.work import is_work
 
 # How many entries one tick looks at, about 3 us each. The rest follows in the next tick.
 _MOST = 5000
@@ -120,7 +121,7 @@ def drop_outdated(session: Session, undelivered: Undelivered[Session]) -> None:
         if channel not in is_of_such:
             pattern = session.subscription(channel) or ""
             is_of_such[channel] = qos.get(pattern, PLAIN).newest_only
-        is_for_all = message.is_routed and not message.addressed and message.refusals is None
+        is_for_all = message.is_routed and not message.addressed and not is_work(message)
         if not (is_of_such[channel] and is_for_all):
             continue
         other = newest.setdefault(channel, message)

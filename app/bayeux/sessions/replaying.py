@@ -11,6 +11,7 @@ from holdfast.delivery.basics.notices import DEAD_LETTER, Notices
 from holdfast.delivery.letters.dead import DeadLetter
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.routing.hub import Hub
+from holdfast.delivery.shared_queues.work import make_work
 from holdfast.delivery.shared_queues.work_queues import PREFIX, WorkQueues
 
 # The maximum age of the list of unnamed sessions, if sessions were added since.
@@ -67,7 +68,7 @@ class Replaying:
             message.is_late = session.queue.is_mixed = True
             if session.has_shared_queue:
                 # Receivers that refused it before may get it again.
-                message.refusals = ()
+                make_work(message)
             self._hub.replay(session, message, letter)
         else:
             self._dead_letter(key, message, letter)

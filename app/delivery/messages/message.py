@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from holdfast.delivery.messages.keeping import Keeping
     from holdfast.delivery.messages.storing import PublishKey, RequestFields
     from holdfast.delivery.messages.trails import FormerAttempts
-    from holdfast.delivery.messages.verdicts import WorkRefusal
 
 ORDINARY_PRIORITY = 5
 
@@ -107,7 +106,6 @@ class Message(Event):
         "priority",
         "properties",
         "records",
-        "refusals",
         "sender",
     )
 
@@ -161,8 +159,6 @@ class Message(Event):
         self.key: PublishKey | None = None
         # What single features know of it; None if none of them does.
         self.records: tuple[MessageRecord, ...] | None = None
-        # The receivers that refused it if it is on a work queue; None if it is not.
-        self.refusals: Sequence[WorkRefusal] | None = None
 
     @property
     def is_routed(self) -> bool:
@@ -185,7 +181,7 @@ class Message(Event):
         copy.linger_s = self.linger_s
         copy.is_direct = self.is_direct
         copy.leaves_no_letter = self.leaves_no_letter
-        copy.former, copy.refusals = former, self.refusals
+        copy.former = former
         copy.generation = self.generation
         return copy
 

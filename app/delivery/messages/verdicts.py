@@ -41,15 +41,6 @@ class ClientVerdicts(NamedTuple):
 SILENT: Final = ClientVerdicts()
 
 
-class WorkRefusal(NamedTuple):
-    """A receiver's refusal of a message of a work queue. Other receivers may accept it."""
-
-    # The `key` of the receiver.
-    key: str
-    code: ErrorCode
-    text: str
-
-
 class Refusals:
     """The refusals in one message of a client, in order. Thousands take several turns."""
 

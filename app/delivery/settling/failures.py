@@ -21,6 +21,7 @@ from holdfast.delivery.queues.queue import CallbackQueue
 from holdfast.delivery.queues.receivers import Receiver
 from holdfast.delivery.settling.delivery_parts import DeliveryParts
 from holdfast.delivery.settling.undelivered import Undelivered
+from holdfast.delivery.shared_queues.work import is_work
 
 R = TypeVar("R", bound=Receiver)
 
@@ -165,7 +166,7 @@ class Failures(Generic[R]):
     def _give_up(self, receiver: R, reaction: Reaction, failure: Failure, entry: Entry) -> None:
         """Requeue an entry that its receiver will not get, or dead-letter it."""
         message, code = entry.message, failure.code
-        if message.refusals is not None and code.listed is not error_codes.DEAD_MESSAGE:
+        if is_work(message) and code.listed is not error_codes.DEAD_MESSAGE:
             # Other receivers may accept this work.
             self._waiting_places.requeue_refused(receiver, entry, code, failure.text)
         elif (

@@ -17,6 +17,7 @@ from holdfast.delivery.messages.outcomes import DISCARDED, EXPIRED
 from holdfast.delivery.messages.trails import RETURNED
 from holdfast.delivery.queues.receivers import Receiver
 from holdfast.delivery.settling.delivery_parts import DeliveryParts
+from holdfast.delivery.shared_queues.work import is_work
 
 R = TypeVar("R", bound=Receiver)
 
@@ -113,8 +114,7 @@ class Undelivered(Generic[R]):
     def turned_away(self, receivers: Sequence[R], message: Message, reason: Reason) -> None:
         """Settle a message that queues refused: they were full or their receivers had ended."""
         has_ended = reason is Reason.SESSION_ENDED
-        is_taken_back = bool(message.addressed) or message.refusals is not None
-        if has_ended and is_taken_back:
+        if has_ended and (message.addressed or is_work(message)):
             requeues = self.waiting_places.requeue_late
             receivers = [each for each in receivers if not requeues(each, message)]
         code = error_codes.DELIVERY_ENDED if has_ended else CODES[reason.value]

@@ -18,7 +18,6 @@ from holdfast.delivery.messages.entries import Entry
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.outcomes import Move
 from holdfast.delivery.messages.storing import PersistOutcome
-from holdfast.delivery.messages.verdicts import WorkRefusal
 from holdfast.delivery.queues.queue import rightful_place
 from holdfast.delivery.queues.receivers import Receiver
 from holdfast.delivery.requests.request import request_of
@@ -31,6 +30,7 @@ from holdfast.delivery.shared_queues.shared_queues import (
     SharedQueueOwner,
     SharedQueues,
 )
+from holdfast.delivery.shared_queues.work import WorkRefusal, is_work, make_work, refusals_of
 from holdfast.delivery.topics.sender_quota import SenderQuota
 
 R = TypeVar("R", bound=Receiver)
@@ -133,7 +133,7 @@ class WorkQueues(SharedQueues[R]):
         """Return the queue of a channel, with room for the message. Raises `Undeliverable`."""
         shared = self.queue_for(PREFIX + channel, message, senders)
         shared.queue.reserve(len(message.wire))
-        message.refusals = ()
+        make_work(message)
         message.linger_s = None
         return shared
 
@@ -174,9 +174,9 @@ class WorkQueues(SharedQueues[R]):
         """Restore the queue from the store, even if the channel is no longer a work queue."""
         self.is_used = True
         for message in messages:
-            if message.refusals is None:
+            if not is_work(message):
                 # The message was replayed, so its body comes from its dead letter.
-                message.refusals = ()
+                make_work(message)
         super().restore(name, messages)
 
     # Moving
@@ -252,13 +252,13 @@ class WorkQueues(SharedQueues[R]):
         """Dead-letter messages that no receiver accepts, with the code of the last refusal."""
         source.queue.remove_messages(messages)
         for message in messages:
-            last = (message.refusals or ())[-1]
+            last = refusals_of(message)[-1]
             self._settling.dead_letter(source, [Entry(message)], last.code, last.text)
 
     def requeue_refused(self, receiver: R, entry: Entry, code: ErrorCode, text: str) -> None:
         """Requeue a refused entry, which has left the receiver's queue, for the other receivers."""
         (message,) = self._for_others(receiver, [entry])
-        message.refusals = (*(message.refusals or ()), WorkRefusal(receiver.key, code, text))
+        make_work(message, (*refusals_of(message), WorkRefusal(receiver.key, code, text)))
         name = PREFIX + message.channel
         self._disputed[name] = None
         self._requeue(name, receiver.key, [message])
@@ -294,7 +294,7 @@ class WorkQueues(SharedQueues[R]):
     def _requeue_work(self, receiver: R, entries: Sequence[Entry]) -> None:
         by_channel: dict[str, list[Entry]] = {}
         for entry in entries:
-            if entry.message.refusals is not None:
+            if is_work(entry.message):
                 by_channel.setdefault(entry.message.channel, []).append(entry)
         for channel, its in by_channel.items():
             receiver.queue.remove_messages([each.message for each in its])
@@ -302,7 +302,7 @@ class WorkQueues(SharedQueues[R]):
 
     def requeue_late(self, receiver: R, message: Message) -> bool:
         """Requeue a message that arrived after the session's end, if it is work."""
-        if message.refusals is None:
+        if not is_work(message):
             return False
         self._requeue(PREFIX + message.channel, receiver.key, [message])
         return True
@@ -345,7 +345,7 @@ def _choose(ranked: list[_Ranked[R]], message: Message) -> R | None:
     Work that asks for a reply goes only to receivers that may reply.
     """
     size = len(message.wire)
-    refusers = {each.key for each in message.refusals or ()}
+    refusers = {each.key for each in refusals_of(message)}
     is_request = request_of(message) is not None
     passed = []
     chosen: R | None = None
@@ -365,7 +365,7 @@ def _choose(ranked: list[_Ranked[R]], message: Message) -> R | None:
 
 def _is_refused(message: Message, takers: Sequence[R]) -> bool:
     """Whether all live receivers refused the message, or enough of them to blame the message."""
-    refusals = message.refusals
+    refusals = refusals_of(message)
     if not refusals:
         return False
     if len(refusals) >= MOST_REFUSALS:

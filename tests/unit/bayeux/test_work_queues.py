@@ -615,7 +615,7 @@ def test_work_without_receivers_survives_a_restart() -> None:
     put(server, 1, 2)
     message = next(iter(server.keeper.bodies.values()))
     # As after a replay.
-    message.refusals = None
+    message.records = None
     server = restarted(server, **RULES)
     assert waiting(server) == [1, 2]
     assert fetch(worker(server)).data == [1, 2]

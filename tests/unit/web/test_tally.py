@@ -13,6 +13,7 @@ from holdfast.bayeux.wire.options import ChannelRule
 from holdfast.delivery.messages.entries import SettledBy
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.queues.dispatcher import DispatcherState
+from holdfast.delivery.shared_queues.work import is_work
 from holdfast.web import tally
 from holdfast.web.tally import ALL_REPLIES, Largest, QueueTally, Tally
 from tests.unit.bayeux.harness import Client, Server, server_of
@@ -86,7 +87,7 @@ def naive_work(server: Server) -> dict[str, list[Any]]:
     for session in queues(server):
         flying = session.queue.in_flight()
         for entry in session.queue.entries():
-            if entry.message.refusals is None:
+            if not is_work(entry.message):
                 continue
             row = found.setdefault(entry.message.channel, [0, 0, [], []])
             is_in_work = entry.seq in flying
