@@ -47,7 +47,7 @@ class DeliveryWire(ServerExtension):
     def __init__(self, server: ServerApi) -> None:
         self._server = server
         self._session_extension = _DeliveryWireOfSession()
-        self._decorator = DeliveryDecorator(server.node)
+        self._decorators = (DeliveryDecorator(server.node),)
         server.services.add(SERVICE, server.judge_by_call)
 
     def check(self, message: Json) -> None:
@@ -78,13 +78,13 @@ class DeliveryWire(ServerExtension):
             self._check_name(session, terms, handshake)
         terms = self._with_timeout(session, terms, handshake)
         self._server.agree(session, terms, acks=session.queue.settling is SettledBy.BATCH)
-        session.decorator = self._decorator
+        session.decorators = self._decorators
         return self._session_extension
 
     def resume(self, session: Session, now: float) -> SessionExtension | None:
         if session.terms is None:
             return None
-        session.decorator = self._decorator
+        session.decorators = self._decorators
         return self._session_extension
 
     def _with_timeout(self, session: Session, terms: Terms, handshake: Json) -> Terms:
@@ -137,10 +137,10 @@ class DeliveryDecorator:
     def __init__(self, node: Node) -> None:
         self._node = node
 
-    def decorate(self, session: Session, batch: Batch) -> Sequence[Event]:
+    def decorate(self, session: Session, batch: Batch, events: Sequence[Event]) -> Sequence[Event]:
         subscriptions, size, counts = session.subscriptions, batch.size, batch.redelivered
         has_secret = session.terms is not None and session.terms.secret is not None
-        events = []
+        decorated = []
         for place, message in enumerate(batch.messages):
             channel = message.channel
             redelivered = 0 if counts is None else counts[place]
@@ -150,8 +150,8 @@ class DeliveryDecorator:
             else:
                 own = self._own(session, message, redelivered)
             start = message.event_start or self._start(message)
-            events.append(Event(_EVENT % (start, batch.seq + place, place, size, own)))
-        return events
+            decorated.append(Event(_EVENT % (start, batch.seq + place, place, size, own)))
+        return decorated
 
     def _own(self, session: Session, message: Message, redelivered: int) -> bytes:
         """Return the fields that differ from receiver to receiver."""

@@ -19,7 +19,6 @@ from holdfast.delivery.queues.queue import CallbackQueue
 from holdfast.delivery.queues.receivers import NOBODY, Receiver
 
 if TYPE_CHECKING:
-    from holdfast.bayeux.wire.cursors import Cursors
     from holdfast.bayeux.wire.session_hooks import SessionHooks
     from holdfast.bayeux.wire.subscribe_qos import SubscribeQos, SubscriptionDetails
     from holdfast.bayeux.wire.terms import Terms
@@ -31,8 +30,10 @@ NO_QOS: "Final[Mapping[str, SubscribeQos]]" = {}
 class EventDecorator(Protocol):
     """Adds fields to a batch's events that only their receiver may see."""
 
-    def decorate(self, session: "Session", batch: Batch, /) -> Sequence[Event]:
-        """Return the events of the batch, in order."""
+    def decorate(
+        self, session: "Session", batch: Batch, events: Sequence[Event], /
+    ) -> Sequence[Event]:
+        """Return the events of the batch, in order. `events` are as the previous one left them."""
         ...
 
 
@@ -219,9 +220,8 @@ class Session(Receiver):
         "carrier",
         "client_id",
         "created",
-        "cursors",
         "deadline",
-        "decorator",
+        "decorators",
         "delayed_replies",
         "deliver_only",
         "ends_at",
@@ -254,13 +254,13 @@ class Session(Receiver):
         self.broadcast_to_publisher = True
         # Whether messages travel with connect replies only (CometD's metaConnectDeliverOnly).
         self.deliver_only = False
-        # The number of reasons why nothing may be handed over for now. Whoever adds one removes it.
+        # The number of reasons why nothing may be handed over for now. The part that adds one also
+        # removes it.
         self.pauses = 0
         # The terms agreed in the handshake, if any.
         self.terms: Terms | None = None
-        self.decorator: EventDecorator | None = None
-        # Set if the client wants cursors.
-        self.cursors: Cursors | None = None
+        # What completes its events for it, in this order.
+        self.decorators: tuple[EventDecorator, ...] = ()
         # Data of extensions and services, created when first needed.
         self.attributes: dict[str, Any] | None = None
         self.timeout_s = self.interval_s = 0.0
@@ -299,8 +299,7 @@ class Session(Receiver):
             and not self.is_durable
             and self.terms is None
             and self.dispatcher is None
-            and self.decorator is None
-            and self.cursors is None
+            and not self.decorators
             and not self.has_newest_only
             and not self.pauses
         )

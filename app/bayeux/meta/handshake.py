@@ -11,6 +11,7 @@ from holdfast.bayeux.sessions.claims import Claims
 from holdfast.bayeux.sessions.life import SessionLife
 from holdfast.bayeux.sessions.slots import SessionSlots, busy, later
 from holdfast.bayeux.sessions.takeover import take_over
+from holdfast.bayeux.state.cursors import drop_cursors
 from holdfast.bayeux.state.server_state import Outcome, ServerState
 from holdfast.bayeux.subscribe.catching_up import give_cursors
 from holdfast.bayeux.wire.codec import Json
@@ -189,7 +190,7 @@ class Handshake:
         """Offer replay to Salesforce's clients; give cursors to a client that asks."""
         if self._state.keeps_history:
             self._reply.setdefault("ext", {})["replay"] = True
-        session.cursors = None
+        drop_cursors(session)
         if self._starts is not None:
             give_cursors(self._state, session, self._starts)
 

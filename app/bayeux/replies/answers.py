@@ -313,10 +313,8 @@ class Answers:
         events: Sequence[Event] = batch.messages
         if not events:
             return events
-        if session.decorator is not None:
-            events = session.decorator.decorate(session, batch)
-        if session.cursors is not None:
-            events = session.cursors.form.events(batch, events)
+        for decorator in session.decorators:
+            events = decorator.decorate(session, batch, events)
         return events
 
     def _update_deadlines(self, messages: Sequence[Message]) -> None:

@@ -1,6 +1,7 @@
 """How many messages one reply carries."""
 
 from holdfast.bayeux.session import Session
+from holdfast.bayeux.state.cursors import cursors_of
 
 # To a durable session: the store must have each hand-over before the reply leaves. With
 # extensions, this takes about 8 ms.
@@ -18,7 +19,7 @@ def most_of_reply(session: Session) -> int:
     asked = -1 if session.terms is None else session.terms.max_entries
     if session.is_durable:
         most = _MOST_DURABLE
-    elif session.cursors is not None:
+    elif cursors_of(session) is not None:
         most = _MOST_WITH_CURSORS
     elif session.queue.count > len(session.queue.new):
         most = _MOST_AGAIN

@@ -2,6 +2,7 @@
 
 from holdfast.bayeux.extending.chain import run_outgoing
 from holdfast.bayeux.session import Exchange, Session
+from holdfast.bayeux.state.cursors import cursors_of
 from holdfast.bayeux.wire.codec import encode_reply
 from holdfast.delivery.messages.batch import Batch
 from holdfast.delivery.routing.hub import Hub
@@ -16,9 +17,10 @@ def write_open_reply(
         return True
     open_reply.is_written = True
     reply = open_reply.fields
-    if session.cursors is not None and not exchange.is_handshake:
+    cursors = None if exchange.is_handshake else cursors_of(session)
+    if cursors is not None:
         undelivered = session.queue.ids() if session.queue.count else ()
-        session.cursors.add_to(reply, hub.complete_cursor(), undelivered)
+        cursors.add_to(reply, hub.complete_cursor(), undelivered)
     may_travel = True
     if session.extensions:
         client_id, authorized_at = session.client_id, session.authorized_at

@@ -6,7 +6,7 @@ from dataclasses import replace
 from holdfast.bayeux.rights import Rights
 from holdfast.bayeux.session import Session
 from holdfast.bayeux.sessions.life import SessionLife
-from holdfast.bayeux.wire.cursors import Cursors
+from holdfast.bayeux.state.cursors import Cursors, set_cursors
 from holdfast.bayeux.wire.known_options import QosInvalid
 from holdfast.bayeux.wire.login import Login
 from holdfast.bayeux.wire.subscribe_qos import SubscribeQos
@@ -74,7 +74,7 @@ def restore(
     _await_client(life, session, record, now)
     if record.replay_ids is not None:
         form = state.cursor_form(has_replay_ids=record.replay_ids)
-        session.cursors = Cursors(form, state.hub.complete_cursor())
+        set_cursors(session, Cursors(form, state.hub.complete_cursor()))
     life.clock.schedule_hold_end(session, now)
     life.message_expiry.begin(session)
     if not session.takes_messages:

@@ -33,7 +33,7 @@ def take_over(life: SessionLife, session: Session, draft: Session, now: float) -
     session.timeout_s = draft.timeout_s
     session.interval_s = session.rest_interval_s = draft.interval_s
     session.deliver_only = draft.deliver_only
-    session.decorator = draft.decorator
+    session.decorators = draft.decorators
     take_reply_channel(session, draft)
     session.terms = draft.terms
     state.sessions.names.claim(session)

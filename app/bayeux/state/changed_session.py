@@ -1,6 +1,7 @@
 """A session that changed in this turn, and what the store keeps of it: `record_of`."""
 
 from holdfast.bayeux.session import Session
+from holdfast.bayeux.state.cursors import cursors_of
 from holdfast.delivery.basics.node import Node
 from holdfast.delivery.messages.entries import SettledBy
 from holdfast.delivery.messages.session_record import HoldRecord, SessionRecord
@@ -24,7 +25,7 @@ class ChangedSession:
 def record_of(session: Session, now_ms: int) -> SessionRecord:
     """Return the record of the session to store."""
     terms, identity = session.terms, session.identity
-    replies = reply_channel_of(session)
+    cursors, replies = cursors_of(session), reply_channel_of(session)
     hold = None if session.dispatcher is None else session.dispatcher.hold_record
     return SessionRecord(
         key=session.key,
@@ -57,7 +58,7 @@ def record_of(session: Session, now_ms: int) -> SessionRecord:
         timeout_s=0.0 if terms is None else terms.timeout / 1000,
         is_granted=terms is not None and terms.is_granted,
         is_unclaimed=session.is_unclaimed,
-        replay_ids=None if session.cursors is None else session.cursors.form.has_replay_ids,
+        replay_ids=None if cursors is None else cursors.form.has_replay_ids,
         ret="" if replies is None else replies.id,
         created_ms=session.created // 1_000_000,
         seen_ms=now_ms,

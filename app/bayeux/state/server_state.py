@@ -15,6 +15,7 @@ from holdfast.bayeux.rights import Rights
 from holdfast.bayeux.session import Session
 from holdfast.bayeux.state.backlog import Backlog, Step
 from holdfast.bayeux.state.channel_rules import ChannelRules
+from holdfast.bayeux.state.cursors import CursorForm
 from holdfast.bayeux.state.presence_events import PresenceEvents
 from holdfast.bayeux.state.request_events import RequestEvents
 from holdfast.bayeux.state.service_channels import Services
@@ -24,7 +25,6 @@ from holdfast.bayeux.state.system_events import SystemEvents
 from holdfast.bayeux.state.topic_changes import TopicChanges
 from holdfast.bayeux.state.unstored_publishes import UnstoredPublishes
 from holdfast.bayeux.wire.codec import Json
-from holdfast.bayeux.wire.cursors import CursorForm
 from holdfast.bayeux.wire.errors import ErrorReply
 from holdfast.bayeux.wire.options import Options
 from holdfast.delivery.basics.channels import Channels, Kind

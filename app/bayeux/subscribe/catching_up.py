@@ -4,9 +4,9 @@ from collections.abc import Generator, Iterator, Mapping, Sequence
 from typing import Any
 
 from holdfast.bayeux.session import Session, TurnOver
+from holdfast.bayeux.state.cursors import Cursors, cursors_of, set_cursors
 from holdfast.bayeux.state.server_state import ServerState
 from holdfast.bayeux.wire.codec import Json
-from holdfast.bayeux.wire.cursors import Cursors
 from holdfast.bayeux.wire.errors import ErrorReply, Refused
 from holdfast.bayeux.wire.starts import MOST_CHANNELS, Start, Starts
 from holdfast.bayeux.wire.subscribe_qos import SubscribeQos
@@ -308,10 +308,11 @@ def give_cursors(
 ) -> None:
     """Give the session cursors that pass no message it has not received yet."""
     ids = [message.id for message in coming]
-    if session.cursors is None:
+    known = cursors_of(session)
+    if known is None:
         ids += session.queue.ids()
     promised = min([state.hub.complete_cursor(), *[cursor_of(id) - 1 for id in ids]])
-    if session.cursors is not None:
-        promised = min(promised, session.cursors.promised)
+    if known is not None:
+        promised = min(promised, known.promised)
     form = state.cursor_form(has_replay_ids=starts.has_replay_ids)
-    session.cursors = Cursors(form, promised)
+    set_cursors(session, Cursors(form, promised))

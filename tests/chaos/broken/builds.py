@@ -10,8 +10,8 @@ from holdfast.bayeux.publish import qos
 from holdfast.bayeux.publish.qos import key_of
 from holdfast.bayeux.session import Session
 from holdfast.bayeux.state import changed_session
+from holdfast.bayeux.state.cursors import Cursors
 from holdfast.bayeux.wire.codec import Json
-from holdfast.bayeux.wire.cursors import Cursors
 from holdfast.compose import storage
 from holdfast.delivery.letters.unwritten import UnwrittenLetter
 from holdfast.delivery.messages.entries import Entry

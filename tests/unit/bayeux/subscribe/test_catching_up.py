@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from holdfast.bayeux.publish.qos import Qos
 from holdfast.bayeux.replies import portions
+from holdfast.bayeux.state.cursors import cursors_of
 from holdfast.bayeux.wire.caller import Caller
 from holdfast.bayeux.wire.login import Login, LoginMethod
 from holdfast.bayeux.wire.operation import Operation
@@ -843,6 +844,32 @@ def test_salesforce_clients_find_the_replay_id_in_the_data_of_events(server: Ser
     ]
 
 
+def test_a_client_that_asks_again_gets_one_cursor_in_the_form_it_asked_for_last(
+    server: Server,
+) -> None:
+    client = server.client(ext={"replay": True})
+    subscribe(client, "/a", replay={"/a": -1})
+    subscribe(client, "/a", replay=-1)
+    publish(server, {"x": 1})
+    (event,) = poll(client).events
+    assert event["data"] == {"x": 1}
+    assert len(client.session.decorators) == 1
+
+
+def test_the_next_client_of_a_session_gets_no_cursors_unless_it_asks_for_them() -> None:
+    server = RestartableServer(channels=KEEPS)
+    first, second = named(server), server.guest()
+    subscribe(first, "/a", replay=-1)
+    assert "replay" in poll(first).reply["ext"]
+    take(second)
+    poll(second)
+    publish(server, 1)
+    answer = poll(second)
+    assert "replay" not in answer.elements[-1]["ext"]
+    (event,) = answer.events
+    assert "replay" not in event["ext"]
+
+
 def test_a_server_without_histories_offers_no_replay() -> None:
     assert "ext" not in Server().guest().handshake().reply
 
@@ -871,7 +898,7 @@ def test_a_pending_publish_reaches_clients_that_subscribe_with_a_replay_meanwhil
     subscribe(filtered, "/a", replay=-2, filter="data > 1")
     subscribe(client, "/a", replay=-2)
     subscribe(client, "/a", replay=-2)
-    promised = client.session.cursors
+    promised = cursors_of(client.session)
     assert promised is not None
     cursor = promised.promised
     server.turn()

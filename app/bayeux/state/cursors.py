@@ -5,7 +5,9 @@ from typing import Any, Final
 
 import orjson
 
+from holdfast.bayeux.session import Session
 from holdfast.bayeux.wire.codec import Json
+from holdfast.delivery.basics.feature_records import record_of, with_record, without_record
 from holdfast.delivery.basics.json_text import to_json
 from holdfast.delivery.messages.batch import Batch
 from holdfast.delivery.messages.message import Event, Message
@@ -31,7 +33,7 @@ class CursorForm:
         self.has_replay_ids = has_replay_ids
         self._known: dict[int, Event] = {}
 
-    def events(self, batch: Batch, events: Sequence[Event]) -> Sequence[Event]:
+    def decorate(self, session: Session, batch: Batch, events: Sequence[Event]) -> Sequence[Event]:
         """Return the batch's events. Events of channels with a history get cursors."""
         return [
             event if message.keeping is None else self._event(message, event)
@@ -74,7 +76,7 @@ class CursorForm:
 
 
 class Cursors:
-    """The cursors of one session."""
+    """The cursors of one session, as its record."""
 
     __slots__ = ("form", "promised")
 
@@ -90,3 +92,23 @@ class Cursors:
         self.promised = max(self.promised, settled)
         replay = {"cursor": self.promised, "epoch": self.form.epoch}
         reply.setdefault("ext", {})["replay"] = replay
+
+
+def cursors_of(session: Session) -> Cursors | None:
+    """Return the session's cursors, or None if its client wants none."""
+    return record_of(session.records, Cursors)
+
+
+def set_cursors(session: Session, cursors: Cursors) -> None:
+    """Give the session these cursors, which replace others."""
+    drop_cursors(session)
+    session.records = with_record(session.records, cursors)
+    session.decorators = (*session.decorators, cursors.form)
+
+
+def drop_cursors(session: Session) -> None:
+    """Take the session's cursors away, if it has any."""
+    if cursors_of(session) is not None:
+        session.records = without_record(session.records, Cursors)
+        others = [each for each in session.decorators if not isinstance(each, CursorForm)]
+        session.decorators = tuple(others)
