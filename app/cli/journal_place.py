@@ -119,10 +119,10 @@ def journal(
 ) -> JournalPlace:
     """Return the location of the journal and the tables."""
     if redis is not None:
-        from holdfast.store.address import Address
+        from holdfast.store.url import StoreUrl
 
         try:
-            Address.of(redis)
+            StoreUrl.of(redis)
         except ValueError as error:
             raise typer.BadParameter(f"--redis: {error}") from None
     place = data or Path(os.environ.get("HOLDFAST_DATA", "data"))

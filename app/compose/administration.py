@@ -70,7 +70,7 @@ def make_administration(
     """Install the operators' extension and build the API of the running server."""
     bayeux, clock = endpoint.bayeux, endpoint.clock
     state, store, node = bayeux.state, storage.store, bayeux.state.node
-    reader = Reader(storage.address)
+    reader = Reader(storage.primary)
     stack.callback(reader.close)
     release = version("holdfast")
     letters = Letters(store, reader, time.time_ns)

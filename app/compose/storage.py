@@ -21,16 +21,17 @@ from holdfast.delivery.basics.node import TimestampSource
 from holdfast.delivery.messages.letter_quota import LetterLimits, LetterQuota
 from holdfast.delivery.messages.storing import PersistOutcome
 from holdfast.settings import Settings
-from holdfast.store.address import Address
 from holdfast.store.connection import REMEDY, StoreUnreachable
 from holdfast.store.embedded import Durability, EmbeddedValkey
 from holdfast.store.keys import RedisKeys
 from holdfast.store.link import StoreLink
+from holdfast.store.primary import Primary
 from holdfast.store.promises import warn_if_weaker
 from holdfast.store.reader import Reader
 from holdfast.store.replicas import Replicas
 from holdfast.store.scripts import SCRIPTS
 from holdfast.store.store import Store
+from holdfast.store.url import StoreUrl
 from holdfast.units import counted
 from holdfast.web.tasks import cancel
 
@@ -47,14 +48,14 @@ class Storage:
 
     def __init__(
         self,
-        address: Address,
+        primary: Primary,
         link: StoreLink,
         settings: Settings,
         on_fenced: Callable[[], None],
         replicas: Replicas | None,
         embedded: EmbeddedValkey | None,
     ) -> None:
-        self.address = address
+        self.primary = primary
         self.link = link
         # Set when there are too many dead letters, or their number is unknown.
         self.has_excess = asyncio.Event()
@@ -166,10 +167,10 @@ async def open_storage(
         url = await stack.enter_async_context(embedded)
     watch = _StoreMonitor()
     try:
-        address = Address.of(url)
+        primary = Primary(StoreUrl.of(url), RedisKeys(settings.namespace).meta)
     except (ValueError, OSError) as error:
         raise CannotStart(f"redis: {error}") from error
-    link = StoreLink(address, scripts=SCRIPTS, on_state=watch.on_state, random=random.random)
+    link = StoreLink(primary, scripts=SCRIPTS, on_state=watch.on_state, random=random.random)
     stack.push_async_callback(link.close)
     try:
         await link.open()
@@ -179,22 +180,22 @@ async def open_storage(
         raise CannotStart(f"{error}; {REMEDY}") from error
     replicas = None
     if settings.redis is not None:
-        replicas = await _compare(settings, address, link, stack)
-    storage = watch.storage = Storage(address, link, settings, on_fenced, replicas, embedded)
+        replicas = await _compare(settings, primary, link, stack)
+    storage = watch.storage = Storage(primary, link, settings, on_fenced, replicas, embedded)
     stack.push_async_callback(storage.store.close, _CLOSING_S)
     await storage.open()
     return storage
 
 
 async def _compare(
-    settings: Settings, address: Address, link: StoreLink, stack: AsyncExitStack
+    settings: Settings, primary: Primary, link: StoreLink, stack: AsyncExitStack
 ) -> Replicas | None:
     """Check an external server's durability and replicas against the settings."""
     mode, _, count = settings.durability.partition(":")
     if not count:
-        await warn_if_weaker(link, address, Durability(mode))
+        await warn_if_weaker(link, primary, Durability(mode))
         return None
-    replicas = Replicas(Reader(address), RedisKeys(settings.namespace), int(count))
+    replicas = Replicas(Reader(primary), RedisKeys(settings.namespace), int(count))
     stack.push_async_callback(replicas.close)
     await replicas.open()
     return replicas

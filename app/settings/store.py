@@ -8,6 +8,10 @@ from pydantic import Field, field_validator, model_validator
 
 from holdfast.settings.section import Milliseconds, Section, SizeLimit
 
+# A server, a cluster, or Sentinels.
+_KINDS = ("", "+cluster", "+sentinel")
+_SCHEMES = {"unix", *(f"{each}{kind}" for each in ("redis", "rediss") for kind in _KINDS)}
+
 
 class StoreSettings(Section):
     heading: ClassVar[str] = "Store and journal"
@@ -15,8 +19,9 @@ class StoreSettings(Section):
     data: Path = Field(Path("data"), description="Data directory, for this server only.")
     redis: str | None = Field(
         None,
-        description="URL of a Redis or Valkey: redis://HOST:PORT/DB. By default the server "
-        "runs its own Valkey in the data directory.",
+        description="URL of a Redis or Valkey: redis://HOST:PORT/DB, redis+cluster://HOST:PORT, or "
+        "redis+sentinel://HOST:PORT/SERVICE/DB. By default the server runs its own Valkey in the "
+        "data directory.",
     )
     namespace: str = Field(
         "holdfast",
@@ -54,8 +59,13 @@ class StoreSettings(Section):
     def _check_redis(cls, url: str | None) -> str | None:
         if url is not None:
             parts = urlsplit(url)
-            if parts.scheme not in ("redis", "rediss", "unix") or parts.port == 0:
-                raise ValueError("must be like redis://host:6379/0")
+            # Those with a plus may have many hosts.
+            is_one = "+" not in parts.scheme
+            if parts.scheme not in _SCHEMES or (is_one and parts.port == 0):
+                raise ValueError(
+                    "must be like redis://host:6379/0, redis+sentinel://host:26379/service/0, or "
+                    "redis+cluster://host:6379"
+                )
         return url
 
     @model_validator(mode="after")

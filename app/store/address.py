@@ -1,14 +1,14 @@
-"""The store's address and credentials, from a URL."""
+"""The address of a server and the credentials for it, from a URL."""
 
 import ssl
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 _PORT = 6379
 # The user in URLs that contain only a password.
-_DEFAULT_USER = "default"
+DEFAULT_USER = "default"
 
 _VERIFICATIONS = {
     "none": ssl.CERT_NONE,
@@ -41,7 +41,7 @@ class Address:
     port: int = _PORT
     path: str | None = None
     database: int = 0
-    username: str = _DEFAULT_USER
+    username: str = DEFAULT_USER
     password: str | None = None
     tls: ssl.SSLContext | None = None
 
@@ -63,10 +63,14 @@ class Address:
             port=parts.port or _PORT,
             path=path if is_socket else None,
             database=int(options.get("db", named)),
-            username=unquote(parts.username or "") or _DEFAULT_USER,
+            username=unquote(parts.username or "") or DEFAULT_USER,
             password=unquote(parts.password or "") or None,
             tls=_tls(options) if parts.scheme == "rediss" else None,
         )
+
+    def at(self, host: str, port: int) -> Self:
+        """Return the address of another server with the same credentials."""
+        return replace(self, host=host, port=port, path=None)
 
     def __str__(self) -> str:
         """Return the address for logs, without credentials."""

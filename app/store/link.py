@@ -10,9 +10,16 @@ from typing import NamedTuple, cast
 
 from hiredis import ReplyError
 
-from holdfast.store.address import Address
 from holdfast.store.connection import StoreUnavailable, StoreUnreachable
-from holdfast.store.reply_errors import LinkClosed, StoreBusy, StoreRefused, error_of
+from holdfast.store.detour import Detour
+from holdfast.store.primary import Primary
+from holdfast.store.reply_errors import (
+    LinkClosed,
+    StoreBusy,
+    StoreElsewhere,
+    StoreRefused,
+    error_of,
+)
 from holdfast.store.resp import RespConnection, Unreachable, Unusable, Word, pack
 from holdfast.store.script import Script
 
@@ -47,23 +54,25 @@ class StoreLink:
     """A connection to the store that is restored whenever it is lost.
 
     On a new connection the oldest unanswered call is sent alone: the reply shows whether the store
-    is usable, and nothing overtakes a call that the store refuses.
+    is usable, and nothing overtakes a call that the store refuses. The same happens when the store
+    moves to another server of its cluster, which takes no longer than necessary and counts as a
+    slow store, not as one that is away.
     """
 
     def __init__(
         self,
-        address: Address,
+        primary: Primary,
         *,
         on_state: Callable[[bool, str], None],
         random: Callable[[], float],
         scripts: Sequence[Script],
         limits: LinkLimits | None = None,
     ) -> None:
-        self._address = address
+        self._primary = primary
         self._on_state = on_state
         self._random = random
-        self._scripts = tuple(scripts)
         self._limits = limits or LinkLimits()
+        self._sources = [script.source for script in scripts]
         self._loop = asyncio.get_running_loop()
         # Calls sent and unanswered, then calls to be sent, oldest first.
         self._sent: deque[_Call] = deque()
@@ -72,9 +81,24 @@ class StoreLink:
         # Whether it exceeds its limits. Cached, because it is read far more often than it changes.
         self.is_full = False
         self._wire: RespConnection | None = None
+        # How many of its next replies are to calls that are sent again.
+        self._stale = 0
         # Whether the store is usable, and whether its failure was logged.
         self._is_up = False
         self._is_missed = False
+        # Whether the connection takes further calls. If not although the store is usable: since
+        # when its keys are on the move.
+        self._is_flowing = False
+        self._moving_since = 0.0
+        self._detour = Detour(
+            primary,
+            sources=self._sources,
+            timeout_s=self._limits.timeout_s,
+            on_moved=self._moved,
+            on_answer=self._answer_aside,
+            on_wait_over=self._send_oldest,
+            on_failure=self._leave,
+        )
         self._is_flush_due = False
         self._pause_s = _SHORTEST_PAUSE_S
         self._watch: asyncio.TimerHandle | None = None
@@ -104,6 +128,8 @@ class StoreLink:
     def silence_s(self) -> float:
         """How long the store has left a call unanswered, in seconds."""
         wire = self._wire
+        if self._is_up and not self._is_flowing:
+            return self._loop.time() - self._moving_since
         return self._loop.time() - wire.heard_at if wire is not None and self._sent else 0.0
 
     def _exceeds(self) -> bool:
@@ -125,18 +151,19 @@ class StoreLink:
                 if not error.is_passing:
                     is_there = not isinstance(error, Unreachable)
                     kind = StoreUnavailable if is_there else StoreUnreachable
-                    raise kind(f"redis at {self._address}: {error}") from error
+                    raise kind(f"redis at {self._primary}: {error}") from error
                 if not is_logged:
-                    log.info("the store at %s is not ready: %s", self._address, error)
+                    log.info("the store at %s is not ready: %s", self._primary, error)
                     is_logged = True
             await asyncio.sleep(_LONGEST_PAUSE_S)
 
     async def close(self) -> None:
         """Close without waiting. Unanswered calls fail."""
         self._is_closed = True
-        if self._keeping is not None:
-            self._keeping.cancel()
-            await asyncio.wait([self._keeping])
+        for task in (self._keeping, self._detour.end()):
+            if task is not None:
+                task.cancel()
+                await asyncio.wait([task])
         self._leave("closed")
         waiting = [*self._sent, *self._queued]
         self._sent.clear()
@@ -199,7 +226,7 @@ class StoreLink:
 
     def flush(self) -> None:
         """Send the queued calls in one write, if connected."""
-        if self._is_up and self._queued:
+        if self._is_flowing and self._queued:
             queued, self._queued = self._queued, []
             self._send(queued)
 
@@ -224,6 +251,9 @@ class StoreLink:
         packed, done, may_be_refused = self._sent[0]
         if isinstance(reply, ReplyError):
             reply = error_of(reply)
+            if isinstance(reply, StoreElsewhere):
+                self._go_around(reply)
+                return
             if isinstance(reply, StoreBusy if may_be_refused else (StoreBusy, StoreRefused)):
                 self._leave(str(reply))
                 return
@@ -232,8 +262,8 @@ class StoreLink:
         if self.is_full:
             self.is_full = self._exceeds()
         self._pause_s = _SHORTEST_PAUSE_S
-        if not self._is_up:
-            self._rise()
+        if not self._is_flowing:
+            self._flow()
         self._report(done, reply)
 
     def _report(self, done: Answer, reply: object) -> None:
@@ -242,11 +272,64 @@ class StoreLink:
         except Exception:
             log.exception("an answer of the store could not be processed")
 
+    # Keys that move
+
+    def _go_around(self, error: StoreElsewhere) -> None:
+        """Take the oldest call to where its keys are. All others wait until it is answered."""
+        self._primary.moved(error)
+        now = self._loop.time()
+        if self._is_flowing:
+            self._is_flowing = False
+            self._moving_since = now
+        if not self._is_up or now > self._moving_since + self._limits.timeout_s:
+            self._leave(str(error))
+            return
+        oldest = self._sent.popleft()
+        later = self._to_be_repeated()
+        self._queued = [oldest, *later, *self._queued]
+        if later:
+            self._stale += len(later)
+            cast("RespConnection", self._wire).listen(self._skip)
+        self._detour.begin(error, oldest.packed)
+
+    def _skip(self, _: object) -> None:
+        """Skip the answer of a call that is sent again."""
+        self._stale -= 1
+        if not self._stale:
+            cast("RespConnection", self._wire).listen(self._answer)
+
+    def _moved(self, wire: RespConnection) -> None:
+        """Go on with another server."""
+        old = cast("RespConnection", self._wire)
+        self._begin(wire)
+        old.abort("the store has moved")
+
+    def _answer_aside(self, reply: object) -> None:
+        """Process the answer of the server that has the keys of the oldest call."""
+        self._sent.append(self._queued.pop(0))
+        self._answer(reply)
+
+    def _send_oldest(self) -> None:
+        self._send([self._queued.pop(0)])
+
+    def _to_be_repeated(self) -> list[_Call]:
+        """Take back all calls that were sent.
+
+        They may have been carried out, so a refusal from now on would prove nothing.
+        """
+        taken = [call._replace(may_be_refused=False) for call in self._sent]
+        self._sent.clear()
+        return taken
+
     # Connections
 
     async def _keep_up(self, wire: RespConnection) -> None:
         while True:
             why = await wire.lost
+            if self._wire is not None and self._wire is not wire:
+                # The store has moved.
+                wire = self._wire
+                continue
             self._leave(why)
             if not self._is_missed:
                 self._is_missed = True
@@ -266,32 +349,26 @@ class StoreLink:
                     return wire
                 wire.abort(self._suspended)
             except Unusable as error:
-                log.debug("the store at %s cannot be used: %s", self._address, error)
+                log.debug("the store at %s cannot be used: %s", self._primary, error)
 
     async def _connect(self) -> RespConnection:
-        sources = [script.source for script in self._scripts]
-        try:
-            async with asyncio.timeout(self._limits.timeout_s):
-                return await RespConnection.connect(self._address, "holdfast", sources)
-        except TimeoutError as error:
-            raise Unusable("does not answer") from error
+        return await self._primary.connect(self._sources, self._limits.timeout_s)
 
     def _begin(self, wire: RespConnection) -> None:
         self._wire = wire
+        self._stale = 0
+        self._is_flowing = False
         wire.listen(self._answer)
         self._check_in(self._limits.timeout_s)
-        # These calls may have been carried out, so a refusal now would prove nothing.
-        repeated = [call._replace(may_be_refused=False) for call in self._sent]
-        self._queued = [*repeated, *self._queued]
-        self._sent.clear()
+        self._queued = [*self._to_be_repeated(), *self._queued]
         if self._queued:
-            self._send([self._queued.pop(0)])
+            self._send_oldest()
         else:
-            self._rise()
+            self._flow()
 
-    def _rise(self) -> None:
+    def _flow(self) -> None:
         """Record that the store is usable. Sends waiting calls in order."""
-        self._is_up = True
+        self._is_up = self._is_flowing = True
         if self._is_missed:
             self._is_missed = False
             self._say(is_up=True, why="")
@@ -300,7 +377,8 @@ class StoreLink:
     def _leave(self, why: str) -> None:
         """Close this connection. The next one repeats the unanswered calls."""
         wire, self._wire = self._wire, None
-        self._is_up = False
+        self._is_up = self._is_flowing = False
+        self._detour.end()
         if wire is not None:
             wire.abort(why)
         if self._watch is not None:
@@ -308,6 +386,8 @@ class StoreLink:
 
     def _check_in(self, wait_s: float) -> None:
         self._check_at = self._loop.time() + wait_s
+        if self._watch is not None:
+            self._watch.cancel()
         self._watch = self._loop.call_later(wait_s, self.check)
 
     def check(self) -> None:
@@ -329,9 +409,9 @@ class StoreLink:
 
     def _say(self, *, is_up: bool, why: str) -> None:
         if is_up:
-            log.info("the store at %s is available again", self._address)
+            log.info("the store at %s is available again", self._primary)
         else:
-            log.warning("the store at %s is unavailable: %s", self._address, why)
+            log.warning("the store at %s is unavailable: %s", self._primary, why)
         try:
             self._on_state(is_up, why)
         except Exception:

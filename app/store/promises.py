@@ -2,9 +2,9 @@
 
 import logging
 
-from holdfast.store.address import Address
 from holdfast.store.embedded import Durability
 from holdfast.store.link import StoreLink
+from holdfast.store.primary import Primary
 from holdfast.store.reply_errors import ScriptFailed
 
 log = logging.getLogger(__name__)
@@ -24,12 +24,12 @@ _LOSSES: dict[Durability, dict[str, str]] = {
 }
 
 
-async def warn_if_weaker(link: StoreLink, address: Address, durability: Durability) -> None:
+async def warn_if_weaker(link: StoreLink, primary: Primary, durability: Durability) -> None:
     """Log what the server may lose; log nothing if it hides its settings."""
     try:
         config = await link.ask("CONFIG", "GET", "append*")
     except ScriptFailed as error:
-        log.info("the store at %s does not show its settings: %s", address, error)
+        log.info("the store at %s does not show its settings: %s", primary, error)
         return
     found = config if isinstance(config, dict) else {}
     fields = {
@@ -40,5 +40,5 @@ async def warn_if_weaker(link: StoreLink, address: Address, durability: Durabili
     if loss is not None:
         log.warning(
             "durability is %s, but the store at %s has %s %s and loses: %s",
-            durability.value, address, name, fields[name], loss,
+            durability.value, primary, name, fields[name], loss,
         )  # fmt: skip

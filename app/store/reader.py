@@ -4,9 +4,9 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
-from holdfast.store.address import Address
 from holdfast.store.connection import StoreUnavailable
-from holdfast.store.resp import RespConnection, Unusable, Word
+from holdfast.store.primary import MOVING_S, Primary
+from holdfast.store.resp import Redirected, RespConnection, Unusable, Word
 from holdfast.store.script import Script
 
 _TIMEOUT_S = 5.0
@@ -15,11 +15,12 @@ _TIMEOUT_S = 5.0
 class Reader:
     """Runs one query after the other. All methods raise `StoreUnavailable`.
 
-    It connects for its first query, and for the next one after a failure.
+    It connects for its first query, and for the next one after a failure. If the store moves to
+    another server of its cluster, the query follows, within the same time limit.
     """
 
-    def __init__(self, address: Address) -> None:
-        self._address = address
+    def __init__(self, primary: Primary) -> None:
+        self._primary = primary
         self._wire: RespConnection | None = None
         self._turn = asyncio.Lock()
 
@@ -43,14 +44,19 @@ class Reader:
             raise StoreUnavailable("the store cannot be read: it does not answer") from error
 
     async def _answers(self, commands: Sequence[Sequence[Word]]) -> list[object]:
-        if self._wire is None or self._wire.lost.done():
-            self._wire = await RespConnection.connect(self._address, "holdfast", [])
-        try:
-            return await self._wire.ask(commands)
-        except BaseException:
-            # The next query would take answers that are still due for its own.
-            self.close()
-            raise
+        while True:
+            if self._wire is None or self._wire.lost.done():
+                self._wire = await self._primary.connect([], _TIMEOUT_S)
+            try:
+                return await self._wire.ask(commands)
+            except Redirected as redirected:
+                self.close()
+                self._primary.moved(redirected.error)
+            except BaseException:
+                # The next query would take answers that are still due for its own.
+                self.close()
+                raise
+            await asyncio.sleep(MOVING_S)
 
     def close(self) -> None:
         """Close the connection. Answers that are still due are lost."""

@@ -7,6 +7,8 @@ from hiredis import ReplyError
 _NOT_NOW = frozenset({"BUSY", "CLUSTERDOWN", "LOADING", "MASTERDOWN", "NOSCRIPT", "READONLY"})
 # The store refused this call: it is full, cannot write, or has too few replicas.
 _REFUSED = frozenset({"MISCONF", "NOREPLICAS", "OOM"})
+# The keys of a slot are moving to another server of a cluster, or have moved.
+_ELSEWHERE = frozenset({"ASK", "MOVED", "TRYAGAIN"})
 
 
 class StoreBusy(Exception):
@@ -15,6 +17,20 @@ class StoreBusy(Exception):
 
 class StoreRefused(Exception):
     """The store did not carry out the call. The text begins with OOM, MISCONF or NOREPLICAS."""
+
+
+class StoreElsewhere(Exception):
+    """The store did not carry out the call, because its keys are moving or have moved.
+
+    `code` is MOVED: to the server at `place`, which has them all from now on; ASK: that one only,
+    for this call; TRYAGAIN: some keys of this call are still here, some there already.
+    """
+
+    def __init__(self, code: str, text: str) -> None:
+        super().__init__(text)
+        self.code = code
+        # Host and port. An empty host means the server that sent the reply.
+        self.place = _place(text)
 
 
 class ScriptFailed(Exception):
@@ -40,10 +56,18 @@ class LinkClosed(Exception):
         super().__init__("the store link was closed")
 
 
-def error_of(reply: ReplyError) -> StoreBusy | StoreRefused | ScriptFailed:
+def error_of(reply: ReplyError) -> StoreBusy | StoreElsewhere | StoreRefused | ScriptFailed:
     """Return the error that the reply represents."""
     text = str(reply)
     code = text.partition(" ")[0]
+    if code in _ELSEWHERE:
+        return StoreElsewhere(code, text)
     if code in _NOT_NOW:
         return StoreBusy(text)
     return StoreRefused(text) if code in _REFUSED else ScriptFailed(code, text)
+
+
+def _place(text: str) -> tuple[str, int] | None:
+    """Return the place in MOVED SLOT HOST:PORT; None if there is none, or no known host."""
+    host, _, port = text.rpartition(" ")[2].rpartition(":")
+    return (host, int(port)) if port.isdecimal() and host != "?" else None

@@ -9,11 +9,18 @@ from typing import cast
 from hiredis import HiredisError, PushNotification, Reader, ReplyError, pack_command
 
 from holdfast.store.address import Address
+from holdfast.store.reply_errors import StoreBusy, StoreElsewhere, error_of
 
 Word = bytes | str | int | float
 # The oldest major version whose scripts are atomic.
 _OLDEST = 7
 _MORE = object()
+# Why servers of these roles are refused.
+_ROLES = {
+    "replica": "is a replica, which accepts no writes: use its primary",
+    "sentinel": "is a Sentinel: write redis+sentinel://HOST:PORT/SERVICE",
+    "master": "is no Sentinel: write redis://HOST:PORT",
+}
 # How long one turn of the event loop passes on replies.
 _TURN_S = 0.005
 
@@ -37,6 +44,18 @@ class Unreachable(Unusable):
     """Nothing accepts the connection."""
 
 
+class WrongRole(Unusable):
+    """The server is not what was expected: a replica, for example."""
+
+
+class Redirected(Unusable):
+    """The keys are at another server, or on their way to it."""
+
+    def __init__(self, error: StoreElsewhere) -> None:
+        super().__init__(str(error), is_passing=True)
+        self.error = error
+
+
 class RespConnection(asyncio.Protocol):
     """A connection; its listener gets every reply, including errors."""
 
@@ -48,11 +67,29 @@ class RespConnection(asyncio.Protocol):
         self.heard_at = 0.0
         # Whether more replies are waiting for a later turn.
         self._is_going_on = False
+        # Whether the server is a node of a cluster.
+        self.is_in_cluster = False
+        self._greeting: object = None
         self.lost: asyncio.Future[str] = self._loop.create_future()
 
     @classmethod
-    async def connect(cls, address: Address, name: str, sources: Sequence[str]) -> "RespConnection":
-        """Connect and greet the store."""
+    async def connect(
+        cls,
+        address: Address,
+        name: str,
+        sources: Sequence[str],
+        *,
+        role: str = "master",
+        key: str = "",
+    ) -> "RespConnection":
+        """Connect and greet the server.
+
+        Args:
+            name: How the server lists the connection.
+            sources: The scripts to load.
+            role: Any other role of the server is refused.
+            key: A node of a cluster must have it; raises `Redirected` if another one does.
+        """
         try:
             wire = await cls._dial(address)
         except TimeoutError:
@@ -62,7 +99,12 @@ class RespConnection(asyncio.Protocol):
             kind = Unusable if isinstance(error, SSLError) else Unreachable
             raise kind(f"cannot be reached: {error.strerror or error}") from error
         try:
-            await wire._greet(address, name, sources)
+            await wire._greet(address, name)
+            wire._check(role)
+            if wire.is_in_cluster and key:
+                await wire._check_place(key)
+            # Unlike the greeting, this is refused while the store loads its data.
+            await wire.ask([*(("SCRIPT", "LOAD", source) for source in sources), ("PING",)])
         except BaseException:
             wire.abort("never used")
             raise
@@ -77,39 +119,67 @@ class RespConnection(asyncio.Protocol):
             _, wire = await loop.create_connection(cls, address.host, address.port, ssl=address.tls)
         return wire
 
-    async def _greet(self, address: Address, name: str, sources: Sequence[str]) -> None:
-        """Authenticate and load the scripts. Refuses an unsuitable store."""
+    async def _greet(self, address: Address, name: str) -> None:
+        """Authenticate, and learn what the server is."""
         hello: list[Word] = ["HELLO", 3]
         if address.password is not None:
             hello += ["AUTH", address.username, address.password]
         commands: list[Sequence[Word]] = [[*hello, "SETNAME", name]]
         if address.database:
             commands.append(["SELECT", address.database])
-        commands += [["SCRIPT", "LOAD", source] for source in sources]
-        # Unlike the greeting, this is refused while the store loads its data.
-        commands.append(["PING"])
-        greeting, *_ = await self.ask(commands)
-        _check(greeting)
+        self._greeting, *_ = await self.ask(commands)
+
+    def _check(self, role: str) -> None:
+        greeting = self._greeting
+        if not isinstance(greeting, dict):
+            raise Unusable("does not identify itself as Redis or Valkey")
+        server, version, mode, found = (
+            str(greeting.get(key, b""), "utf-8")
+            for key in (b"server", b"version", b"mode", b"role")
+        )
+        major = version.partition(".")[0]
+        if not major.isdecimal() or int(major) < _OLDEST:
+            raise Unusable(
+                f"{server} {version} is too old: version {_OLDEST}.0 or later is required"
+            )
+        self.is_in_cluster = mode == "cluster"
+        # A Sentinel has no role. A replica in a cluster names its primary.
+        found = found or mode
+        if found != role and not self.is_in_cluster:
+            raise WrongRole(_ROLES.get(found, f"is a {found}"))
+
+    async def _check_place(self, key: str) -> None:
+        """Check that this node of a cluster has the key's slot."""
+        try:
+            await self.ask([("EXISTS", key)])
+        except Redirected as error:
+            # The slot is on its way to another node, but is still this one's.
+            if error.error.code != "ASK":
+                raise
 
     async def ask(self, commands: Sequence[Sequence[Word]]) -> list[object]:
         """Run commands before there is a listener. None may fail."""
+        replies = await self.replies(b"".join(map(pack, commands)), len(commands))
+        for reply in replies:
+            if isinstance(reply, ReplyError):
+                raise _unusable(reply)
+        return replies
+
+    async def replies(self, data: bytes, count: int) -> list[object]:
+        """Send packed commands before there is a listener. Returns the replies, errors too."""
         replies: list[object] = []
         complete = self._loop.create_future()
 
         def collect(reply: object) -> None:
             replies.append(reply)
-            if isinstance(reply, ReplyError) and not complete.done():
-                is_passing = str(reply).startswith(("BUSY ", "LOADING "))
-                complete.set_exception(Unusable(str(reply), is_passing=is_passing))
-            elif len(replies) == len(commands) and not complete.done():
+            if len(replies) == count and not complete.done():
                 complete.set_result(None)
 
         self.listen(collect)
-        self.write(b"".join(map(pack, commands)))
+        self.write(data)
         await asyncio.wait([complete, self.lost], return_when=asyncio.FIRST_COMPLETED)
         if not complete.done():
             raise Unusable(self.lost.result())
-        await complete
         return replies
 
     def listen(self, listener: Callable[[object], None]) -> None:
@@ -169,12 +239,8 @@ class RespConnection(asyncio.Protocol):
             self.lost.set_result(f"closed the connection{': ' if exc else ''}{exc or ''}")
 
 
-def _check(greeting: object) -> None:
-    if not isinstance(greeting, dict):
-        raise Unusable("does not identify itself as Redis or Valkey")
-    server, version = (str(greeting.get(key, b""), "utf-8") for key in (b"server", b"version"))
-    major = version.partition(".")[0]
-    if not major.isdecimal() or int(major) < _OLDEST:
-        raise Unusable(f"{server} {version} is too old: version {_OLDEST}.0 or later is required")
-    if greeting.get(b"role") != b"master":
-        raise Unusable("is a replica, which accepts no writes: use its primary")
+def _unusable(reply: ReplyError) -> Unusable:
+    error = error_of(reply)
+    if isinstance(error, StoreElsewhere):
+        return Redirected(error)
+    return Unusable(str(error), is_passing=isinstance(error, StoreBusy))

@@ -24,7 +24,7 @@ def slot_of(tag: str) -> int:
 
 
 def tag_of(namespace: str, shard: int) -> str:
-    """Return the hash tag of a shard's keys. That of shard 0 is the namespace itself."""
+    """Return the hash tag of a shard's keys. Shard 0 has the namespace itself."""
     if shard == 0:
         return namespace
     begin = f"{namespace}/{shard}-"

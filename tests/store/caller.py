@@ -4,9 +4,9 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
-from holdfast.store.address import Address
 from holdfast.store.link import LinkLimits, StoreLink
 from holdfast.store.script import Script
+from tests.store.servers import TAG, primary_at
 
 # Adds a word to a list once, however often it is called.
 NOTE = Script(
@@ -16,6 +16,7 @@ NOTE = Script(
 )
 FAIL = Script("fail", "return redis.error_reply('EPOCH 7 is newer')")
 _WAIT_LIMIT_S = 30.0
+_LIST, _SET = f"{TAG}list", f"{TAG}set"
 
 
 class Caller:
@@ -25,7 +26,7 @@ class Caller:
         self.states: list[tuple[bool, str]] = []
         self.answers: list[object] = []
         self.link = StoreLink(
-            Address.of(url),
+            primary_at(url),
             on_state=lambda is_up, why: self.states.append((is_up, why)),
             random=lambda: 0.0,
             scripts=[NOTE, FAIL],
@@ -37,7 +38,7 @@ class Caller:
         """Call the script with the next numbers."""
         for number in range(self.noted, self.noted + count):
             self.link.script(
-                NOTE, ["list", "set"], [number], self.answers.append, may_be_refused=may_be_refused
+                NOTE, [_LIST, _SET], [number], self.answers.append, may_be_refused=may_be_refused
             )
         self.noted += count
         # As happens at the end of a turn.
@@ -50,7 +51,7 @@ class Caller:
 
     async def kept(self) -> list[int]:
         """The words in the store, in its order."""
-        found = await self.link.ask("LRANGE", "list", 0, -1)
+        found = await self.link.ask("LRANGE", _LIST, 0, -1)
         assert isinstance(found, list)
         return [int(word) for word in found]
 

@@ -14,9 +14,20 @@ from redis import Redis
 from redis.exceptions import BusyLoadingError, RedisError
 
 from holdfast.store.embedded import server_binary
+from holdfast.store.primary import Primary
+from holdfast.store.url import StoreUrl
 
 _START_LIMIT_S = 30.0
 _PR_SET_PDEATHSIG = 1
+
+
+# All keys of tests whose servers may be a cluster have its tag.
+TAG = "{test}:"
+
+
+def primary_at(url: str) -> Primary:
+    """The server with this URL, or the one to which it leads."""
+    return Primary(StoreUrl.of(url), f"{TAG}meta")
 
 
 def _end_with_us() -> None:

@@ -18,7 +18,6 @@ from holdfast.delivery.messages.session_record import SessionRecord
 from holdfast.delivery.messages.storing import PublishKey
 from holdfast.delivery.messages.trails import Attempt
 from holdfast.delivery.ports.journal_port import NO_JOURNAL, DeliveryJournal
-from holdfast.store.address import Address
 from holdfast.store.audit import Audit
 from holdfast.store.keys import RedisKeys
 from holdfast.store.letters.administration import Letters
@@ -28,7 +27,7 @@ from holdfast.store.reader import Reader
 from holdfast.store.records import pack_mark, unpack_batch
 from holdfast.store.scripts import SCRIPTS
 from holdfast.store.store import Store
-from tests.store.servers import ValkeyServer
+from tests.store.servers import ValkeyServer, primary_at
 
 if TYPE_CHECKING:
     from holdfast.delivery.messages.storing import PersistOutcome
@@ -104,7 +103,7 @@ class StoreProcess:
         self.link = link
         self.events: list[str] = []
         self.states: list[bool] = []
-        self.reader = Reader(Address.of(server.url))
+        self.reader = Reader(primary_at(server.url))
         self.store = Store(
             link,
             KEYS,
@@ -216,7 +215,7 @@ async def store_process(
     """A process at work; its link is closed at the end as if it had been killed."""
     states: list[bool] = []
     link = StoreLink(
-        Address.of(server.url),
+        primary_at(server.url),
         scripts=SCRIPTS,
         on_state=lambda is_up, _: states.append(is_up),
         random=random.random,

@@ -16,13 +16,12 @@ from holdfast.delivery.messages.outcomes import ACKED
 from holdfast.delivery.messages.storing import PersistOutcome
 from holdfast.settings import Settings
 from holdfast.store import replicas
-from holdfast.store.address import Address
 from holdfast.store.connection import StoreUnavailable
 from holdfast.store.keys import RedisKeys
 from holdfast.store.reader import Reader
 from holdfast.store.replicas import Replicas
 from holdfast.store.store import Store
-from tests.store.servers import ValkeyServer
+from tests.store.servers import ValkeyServer, primary_at
 from tests.store.store_process import ids, message, session, until
 
 ALWAYS = {"appendonly": "yes", "appendfsync": "always"}
@@ -157,7 +156,7 @@ async def test_a_repeat_is_confirmed_by_its_key_when_the_body_is_gone(
         store.keep(message(3, key="l"), [], publisher.outcomes.setdefault(3, []).append)
         await publisher.gets(3, PersistOutcome.KEPT)
         primary.ask("FLUSHALL")
-    asked = Replicas(Reader(Address.of(primary.url)), RedisKeys("holdfast"), 1)
+    asked = Replicas(Reader(primary_at(primary.url)), RedisKeys("holdfast"), 1)
     answers: list[bool] = []
     asked.confirm([f"k:{ids(1)[0]}"], answers.append)
     await until(lambda: len(answers) == 1)
@@ -185,7 +184,7 @@ async def test_a_message_is_unknown_if_the_connection_that_confirms_it_is_lost(
 @pytest.mark.usefixtures("replica")
 async def test_a_server_without_the_message_confirms_nothing(primary: ValkeyServer) -> None:
     """For example, one that took the place of the server that stored the message."""
-    asked = Replicas(Reader(Address.of(primary.url)), RedisKeys("holdfast"), 1)
+    asked = Replicas(Reader(primary_at(primary.url)), RedisKeys("holdfast"), 1)
     answers: list[bool] = []
     await asked.open()
     asked.confirm(ids(1), answers.append)

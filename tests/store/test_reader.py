@@ -6,18 +6,17 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from holdfast.store.address import Address
 from holdfast.store.connection import StoreUnavailable
 from holdfast.store.reader import Reader, fields_of
 from holdfast.store.scripts import LETTERS_COUNT
 from tests.store.caller import until
 from tests.store.fake_store import FakeServer, fake_store
-from tests.store.servers import ValkeyServer
+from tests.store.servers import ValkeyServer, primary_at
 
 
 @asynccontextmanager
 async def reading(store: FakeServer | ValkeyServer) -> AsyncIterator[Reader]:
-    reader = Reader(Address.of(store.url))
+    reader = Reader(primary_at(store.url))
     try:
         yield reader
     finally:

@@ -21,14 +21,13 @@ from holdfast.delivery.messages.storing import NO_FIELDS, PersistOutcome, Reques
 from holdfast.delivery.ports.journal_port import NO_JOURNAL, DeliveryJournal
 from holdfast.delivery.ports.store_port import StorePort
 from holdfast.delivery.topics.configured import TopicRecord
-from holdfast.store.address import Address
 from holdfast.store.keys import RedisKeys
 from holdfast.store.link import StoreLink
 from holdfast.store.loading import WithoutSession
 from holdfast.store.records import unpack_batch, unpack_entry, unpack_letter
 from holdfast.store.scripts import SCRIPTS
 from holdfast.store.store import Store
-from tests.store.servers import ValkeyServer
+from tests.store.servers import ValkeyServer, primary_at
 from tests.store.store_process import queue_of
 from tests.unit.bayeux.delivery_store import number_in
 from tests.unit.delivery.fake_keeper import Found
@@ -192,7 +191,7 @@ class ValkeyBacking:
 
     async def _open(self) -> tuple[DelayedStore, StoreLink]:
         link = StoreLink(
-            Address.of(self._server.url),
+            primary_at(self._server.url),
             scripts=SCRIPTS,
             on_state=lambda is_up, why: None,
             random=random.random,

@@ -1,0 +1,187 @@
+"""Finds the server that has the store, and finds it again after a failover or a move."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Sequence
+from typing import Any, TypeVar, cast
+
+from holdfast.store.address import Address
+from holdfast.store.reply_errors import StoreElsewhere
+from holdfast.store.resp import Redirected, RespConnection, Unreachable, Unusable, WrongRole
+from holdfast.store.url import Kind, StoreUrl
+
+T = TypeVar("T")
+
+log = logging.getLogger(__name__)
+
+_NAME = "holdfast"
+# How many nodes of a cluster to remember, how many to try in a row, and how often one may send us
+# to the next.
+_MOST_NODES = 32
+_MOST_TRIED = 8
+_MOST_HOPS = 5
+# Where there are others to ask, the first wait for a server is this short: it may be the
+# frozen one. The time doubles until one answers.
+_SHORT_S, _LONG_S = 1.0, 8.0
+# How long a call waits before it is sent again to servers between which its keys move.
+MOVING_S = 0.05
+
+
+class Primary:
+    """The server that has the store now. Connections of a process share what they learn about it.
+
+    Args:
+        key: A key of the store. In a cluster, the store is where its slot is.
+    """
+
+    def __init__(self, url: StoreUrl, key: str) -> None:
+        self._url = url
+        self._key = key
+        # Whom to ask, in this order: the server itself, nodes of its cluster, or Sentinels.
+        self._doors = list(url.doors)
+        # Where the store was last.
+        self.address = url.server if url.kind is not Kind.SENTINEL else url.doors[0]
+        # Where it is according to a reply that has not been followed yet.
+        self._named: Address | None = None
+        self._patience_s = _SHORT_S
+
+    def __str__(self) -> str:
+        return str(self.address)
+
+    async def connect(self, sources: Sequence[str], timeout_s: float) -> RespConnection:
+        """Connect to it and load the scripts. Raises `Unusable`.
+
+        Args:
+            timeout_s: The limit for each server that is asked.
+        """
+        errors: dict[Address, Unusable] = {}
+        self._arrange()
+        for door in self._doors[:_MOST_TRIED]:
+            try:
+                wire = await self._through(door, sources, timeout_s, errors)
+            except Unusable as error:
+                log.debug("%s does not lead to the store: %s", door, error)
+                errors.setdefault(door, error)
+                self._put_last(door)
+            else:
+                self._patience_s = _SHORT_S
+                return wire
+        self._patience_s = min(2 * self._patience_s, _LONG_S)
+        raise _most_telling([*errors.values()])
+
+    def moved(self, error: StoreElsewhere) -> None:
+        """Remember where the keys are from now on."""
+        is_named = error.code == "MOVED" and self._url.kind is not Kind.SENTINEL
+        if is_named and error.place is not None:
+            self._named = self._place(self.address, error.place)
+
+    async def connect_aside(
+        self, error: StoreElsewhere, sources: Sequence[str], timeout_s: float
+    ) -> RespConnection:
+        """Connect to the server that answers some calls already. Raises `Unusable`."""
+        if error.place is None:
+            raise Unusable(f"the store names no server: {error}")
+        there = self._place(self.address, error.place)
+        # Not by the key: its slot is not there yet.
+        return await _in_time(RespConnection.connect(there, _NAME, sources), timeout_s)
+
+    def _arrange(self) -> None:
+        """Bring the servers into the order in which to ask them."""
+        named, self._named = self._named, None
+        if named is not None:
+            self._doors = [named, *(door for door in self._doors if door != named)]
+        elif self._url.kind is not Kind.SENTINEL:
+            # If it is gone, others know. If not, they name it.
+            self._put_last(self.address)
+
+    def _put_last(self, door: Address) -> None:
+        if door in self._doors:
+            self._doors.remove(door)
+            self._doors.append(door)
+
+    async def _through(
+        self,
+        door: Address,
+        sources: Sequence[str],
+        timeout_s: float,
+        errors: dict[Address, Unusable],
+    ) -> RespConnection:
+        if len(self._doors) > 1:
+            timeout_s = min(timeout_s, self._patience_s)
+        there = door
+        if self._url.kind is Kind.SENTINEL:
+            there = await _in_time(self._named_by(door), timeout_s)
+        for _ in range(_MOST_HOPS):
+            if there in errors:
+                raise errors[there]
+            try:
+                return await _in_time(self._join(there, sources), timeout_s)
+            except Redirected as error:
+                if error.error.place is None:
+                    raise
+                there = self._place(there, error.error.place)
+            except Unusable as error:
+                if isinstance(error, WrongRole) and self._url.kind is Kind.SENTINEL:
+                    # Sentinels name the primary of before until they agree on the next one.
+                    error.is_passing = True
+                errors[there] = error
+                raise
+        raise Unusable("nodes of the cluster send each other's clients around", is_passing=True)
+
+    async def _named_by(self, sentinel: Address) -> Address:
+        """Ask a Sentinel where the store is."""
+        service = self._url.service
+        wire = await RespConnection.connect(sentinel, _NAME, [], role="sentinel")
+        try:
+            [found] = await wire.ask([("SENTINEL", "GET-MASTER-ADDR-BY-NAME", service)])
+        finally:
+            wire.abort("asked")
+        if not isinstance(found, list):
+            raise Unusable(f"does not know the service {service}")
+        host, port = found
+        return self._url.server.at(host.decode(), int(port))
+
+    async def _join(self, there: Address, sources: Sequence[str]) -> RespConnection:
+        wire = await RespConnection.connect(there, _NAME, sources, key=self._key)
+        if wire.is_in_cluster:
+            await self._learn(wire, there)
+        if there != self.address:
+            log.info("the store is at %s", there)
+        self.address = there
+        return wire
+
+    async def _learn(self, wire: RespConnection, there: Address) -> None:
+        """Remember the nodes of a cluster, any of which knows where the store is."""
+        try:
+            [slots] = await wire.ask([("CLUSTER", "SLOTS")])
+        except Unusable as error:
+            if wire.lost.done():
+                raise
+            # A user may not call this.
+            log.debug("%s does not name the nodes of its cluster: %s", there, error)
+            return
+        nodes = [node for _, _, *served in cast("list[Any]", slots) for node in served]
+        found = [
+            self._place(there, ((host or b"").decode(), port))
+            for host, port, *_ in nodes
+            if host != b"?"
+        ]
+        self._doors = [*dict.fromkeys([*self._url.doors, there, *found])][:_MOST_NODES]
+
+    def _place(self, said_by: Address, place: tuple[str, int]) -> Address:
+        host, port = place
+        return self._url.server.at(host or said_by.host, port)
+
+
+async def _in_time(work: Awaitable[T], timeout_s: float) -> T:
+    """Do it in this time. Raises `Unusable`."""
+    try:
+        async with asyncio.timeout(timeout_s):
+            return await work
+    except TimeoutError as error:
+        raise Unusable("does not answer") from error
+
+
+def _most_telling(errors: Sequence[Unusable]) -> Unusable:
+    """Return the error that says most about the store."""
+    return max(errors, key=lambda error: (error.is_passing, not isinstance(error, Unreachable)))
