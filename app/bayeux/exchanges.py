@@ -13,6 +13,7 @@ from holdfast.bayeux.replies.pending import begin_pending, finish
 from holdfast.bayeux.rights import BY_POLICY
 from holdfast.bayeux.server import Bayeux
 from holdfast.bayeux.session import Exchange, Pipe, Session, TurnOver
+from holdfast.bayeux.state.unstored_replies import unstored_replies
 from holdfast.bayeux.wire.caller import UNKNOWN as NO_CALLER
 from holdfast.bayeux.wire.codec import Json, encode_reply, ext_of, read
 from holdfast.bayeux.wire.errors import ErrorReply, Refused, RequestRefused
@@ -376,7 +377,7 @@ def _carry_out(
             if caller.network and channel.kind is not _META:
                 bayeux.state.budgets.spend_publish(session, exchange.now)
             if (session.terms is not None or session.is_durable) and (
-                bayeux.life.undelivered.is_congested or session.delayed_replies >= _MOST_DELAYED
+                bayeux.life.undelivered.is_congested or unstored_replies(session) >= _MOST_DELAYED
             ):
                 raise _congested(bayeux)
             ext = message.get("ext")

@@ -222,7 +222,6 @@ class Session(Receiver):
         "created",
         "deadline",
         "decorators",
-        "delayed_replies",
         "deliver_only",
         "ends_at",
         "extensions",
@@ -286,8 +285,6 @@ class Session(Receiver):
         # When it was created, in ns since 1970, and when its client was last connected to an
         # earlier process, in ms.
         self.created = self.seen_ms = 0
-        # The number of replies that wait for the store. A disconnect's reply follows them.
-        self.delayed_replies = 0
 
     @property
     def is_plain(self) -> bool:

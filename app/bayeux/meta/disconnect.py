@@ -7,6 +7,11 @@ from holdfast.bayeux.replies.pending import begin_pending
 from holdfast.bayeux.session import Exchange, Session
 from holdfast.bayeux.sessions.life import SessionLife
 from holdfast.bayeux.sessions.takeover import leave
+from holdfast.bayeux.state.unstored_replies import (
+    unstored_publishes,
+    unstored_replies,
+    when_publishes_stored,
+)
 from holdfast.bayeux.wire.codec import Json
 from holdfast.bayeux.wire.errors import ErrorReply, Refused
 from holdfast.bayeux.wire.known_options import SAID_BY_RECEIVERS, QosInvalid, refuse_others
@@ -64,7 +69,7 @@ def disconnect(
     complete.
     """
     mode = disconnect_mode_of(message)
-    if life.state.unstored_publishes.count(session):
+    if unstored_publishes(session):
         _disconnect_when_published(
             life, exchange, session=session, message=message, reply=reply, mode=mode
         )
@@ -93,13 +98,13 @@ def _disconnect_when_published(
         if session.client_id == client_id and not session.has_left:
             must_wait = _disconnect(life, session, reply=reply, mode=mode, now=now)
         else:
-            must_wait = session.delayed_replies > 0
+            must_wait = unstored_replies(session) > 0
         if must_wait:
             life.state.when_kept(fulfil)
         else:
             fulfil(now)
 
-    life.state.unstored_publishes.then(session, disconnect_then)
+    when_publishes_stored(session, disconnect_then)
 
 
 def _disconnect(
@@ -114,7 +119,7 @@ def _disconnect(
     is_named = session.terms is not None and session.terms.is_named
     if is_named and mode is DisconnectMode.LEAVES:
         leave(life, session, now)
-        return session.delayed_replies > 0
+        return unstored_replies(session) > 0
     leaves_letters = is_named and mode is DisconnectMode.ENDS
     if leaves_letters:
         why = "its session was ended by its client"
@@ -126,7 +131,7 @@ def _disconnect(
     life.answers.dismiss(session, now)
     life.undelivered.discard_in_flight(session)
     life.ends.end(session, SessionInput.END if leaves_letters else SessionInput.DISCONNECT)
-    if not session.delayed_replies:
+    if not unstored_replies(session):
         return leaves_letters
     # A reply that waits carries no messages.
     life.undelivered.discard_rest(session, Reason.SESSION_ENDED)

@@ -16,6 +16,12 @@ from holdfast.bayeux.state.backlog import Step
 from holdfast.bayeux.state.request_events import END, STATUS
 from holdfast.bayeux.state.server_state import ServerState
 from holdfast.bayeux.state.service_channels import ServiceCall
+from holdfast.bayeux.state.unstored_replies import (
+    begin_publish,
+    end_publish,
+    publishes_stored,
+    unstored_publishes,
+)
 from holdfast.bayeux.wire.codec import Json
 from holdfast.bayeux.wire.destinations import DestinationInvalid, destinations_of
 from holdfast.bayeux.wire.errors import ErrorReply, Refused
@@ -117,7 +123,7 @@ class PublishHandler:
             self._check_other_rights(session, channel, message, qos)
         if qos is not None and qos.refuse_held and state.guard.is_held(channel.name):
             raise Refused(ErrorReply.CHANNEL_HELD_BACK, CHANNEL_HELD.text, channel.name)
-        if state.unstored_publishes.count(session) >= _MOST_PENDING:
+        if unstored_publishes(session) >= _MOST_PENDING:
             raise Refused(ErrorReply.PUBLISHES_EXCEEDED, str(_MOST_PENDING))
 
     def _check_other_rights(
@@ -329,7 +335,7 @@ class _ClientPublish:
         """Complete the reply if the outcome is known. Returns whether it is."""
         if outcome is None:
             self._fulfil = self._pending()
-            self._handler.state.unstored_publishes.begin(self._session)
+            begin_publish(self._session)
             return False
         self._fill(outcome)
         return True
@@ -360,10 +366,9 @@ class _ClientPublish:
         state.backlog.at_turn_end(self._finish)
 
     def _finish(self, now: float) -> None:
-        session, unstored = self._session, self._handler.state.unstored_publishes
-        unstored.end(session)
+        end_publish(self._session)
         self._fulfil(now)
-        unstored.go_on(session, now)
+        publishes_stored(self._session, now)
 
 
 def _asks(message: Json) -> bool:

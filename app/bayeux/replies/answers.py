@@ -10,6 +10,7 @@ from holdfast.bayeux.replies.portions import most_of_reply
 from holdfast.bayeux.replies.writing import write_open_reply
 from holdfast.bayeux.session import Exchange, Pipe, Session
 from holdfast.bayeux.state.server_state import ServerState
+from holdfast.bayeux.state.unstored_replies import begin_reply, end_reply
 from holdfast.bayeux.wire.codec import Json, encode_reply
 from holdfast.bayeux.wire.errors import ErrorReply, Refused
 from holdfast.bayeux.wire.subscribe_qos import PLAIN, SubscribeQos
@@ -168,11 +169,11 @@ class Answers:
         if session.is_gone:
             # A reply after the end carries no messages. The rest of the queue is discarded.
             self._undelivered.discard_rest(session, Reason.SESSION_ENDED)
-        session.delayed_replies += 1
+        begin_reply(session)
         self._behind += count
 
         def send(now: float) -> None:
-            session.delayed_replies -= 1
+            end_reply(session)
             self._catch_up(count)
             if session.is_away or session.client_id != client_id:
                 self._answer_former(exchange, session, now)

@@ -5,6 +5,7 @@ from holdfast.bayeux.replies.answers import Answers
 from holdfast.bayeux.session import Exchange, Session
 from holdfast.bayeux.state.backlog import Step
 from holdfast.bayeux.state.server_state import ServerState
+from holdfast.bayeux.state.unstored_replies import begin_reply, end_reply
 from holdfast.bayeux.wire.codec import Json, encode_reply, ext_of
 
 
@@ -45,10 +46,10 @@ def finish_when_kept(state: ServerState, session: Session, fulfil: Step) -> None
 
     The reply to a disconnect waits for it, because the client then closes its connection.
     """
-    session.delayed_replies += 1
+    begin_reply(session)
 
     def finish_now(now: float) -> None:
-        session.delayed_replies -= 1
+        end_reply(session)
         fulfil(now)
 
     state.when_kept(finish_now)

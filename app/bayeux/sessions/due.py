@@ -6,6 +6,7 @@ from dataclasses import replace
 from holdfast.bayeux.session import Session
 from holdfast.bayeux.sessions.life import SessionLife
 from holdfast.bayeux.sessions.status import first_entries
+from holdfast.bayeux.state.unstored_replies import owes_reply, unstored_replies
 from holdfast.delivery.basics import error_codes
 from holdfast.delivery.basics.counters import Reason
 from holdfast.delivery.basics.session_states import SessionInput
@@ -79,7 +80,7 @@ class DueSessions:
         if (
             first_due
             and first_due <= now
-            and not session.delayed_replies
+            and not unstored_replies(session)
             and self._clock.is_silent_since(session, first_due)
         ):
             self._miss_verdict(session, now)
@@ -132,7 +133,7 @@ class DueSessions:
             self._clock.await_return(session, now)
             self._clock.ring_soon(session, now)
         elif session.deadline <= now:
-            if session.delayed_replies or self._state.unstored_publishes.count(session):
+            if owes_reply(session):
                 # The client is waiting for this server.
                 self._clock.await_return(session, now)
             elif self._clock.is_silent_since(session, session.deadline):

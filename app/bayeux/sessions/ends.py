@@ -9,6 +9,7 @@ from holdfast.bayeux.replies.answers import Answers
 from holdfast.bayeux.session import Session
 from holdfast.bayeux.sessions.login_events import LoginEvents
 from holdfast.bayeux.state.server_state import ServerState
+from holdfast.bayeux.state.unstored_replies import owes_reply
 from holdfast.bayeux.wire.errors import ErrorReply, Refused
 from holdfast.delivery.basics.counters import Reason
 from holdfast.delivery.basics.error_codes import DELIVERY_ENDED, ErrorCode
@@ -82,8 +83,7 @@ class SessionEnds:
         return Message(to_strict_json(event), id=self._state.node.stamp(), channel=_DISCONNECT)
 
     def _discard_rest(self, session: Session, now: float) -> None:
-        waiting = self._state.unstored_publishes.count(session)
-        if not (session.unfinished or session.delayed_replies or waiting):
+        if not (session.unfinished or owes_reply(session)):
             # Otherwise a reply is still to come, and discards what it does not carry.
             self._undelivered.discard_rest(session, Reason.SESSION_ENDED)
 

@@ -23,7 +23,6 @@ from holdfast.bayeux.state.session_registry import Sessions, SharedQueueSessions
 from holdfast.bayeux.state.subscriptions import Subscriptions
 from holdfast.bayeux.state.system_events import SystemEvents
 from holdfast.bayeux.state.topic_changes import TopicChanges
-from holdfast.bayeux.state.unstored_publishes import UnstoredPublishes
 from holdfast.bayeux.wire.codec import Json
 from holdfast.bayeux.wire.errors import ErrorReply
 from holdfast.bayeux.wire.options import Options
@@ -95,10 +94,7 @@ class ServerState:
         self.epoch = epoch
         self._cursor_forms = [CursorForm(epoch, has_replay_ids=has) for has in (False, True)]
         self.journal = journal
-        self.backlog, self.unstored_publishes = (
-            Backlog(self.wake, is_turn_over),
-            UnstoredPublishes(),
-        )
+        self.backlog = Backlog(self.wake, is_turn_over)
         self.channels = Channels(options.channel_limits)
         self.rules = ChannelRules(self.channels, options.channels)
         self.guard = Guard(self.rules.is_guarded, options.guard)
