@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import orjson
 
 from holdfast.delivery.basics.counters import Reason
+from holdfast.delivery.messages.former_attempts import former_of
 from holdfast.delivery.messages.outcomes import Outcome, OutcomeKind
 from holdfast.delivery.shared_queues.delays import KEY
 from holdfast.journal.columns import DecodedNote, FailureDetails, PublishRow, Row
@@ -144,7 +145,8 @@ def moved(moves: "Sequence[Move]", at: int) -> DecodedNote:
         why = of_replay(message) if message.generation else None
         rows.append((Kind.MOVED, [message.id], None, why, [source], [at]))
         if count:
-            attempts = message.former.attempts if message.former is not None else None
+            former = former_of(message)
+            attempts = None if former is None else former.attempts
             rows.append((Kind.ENTERED, [message.id], attempts, why, [*targets[:count]], [at]))
     return copies, rows
 

@@ -4,10 +4,11 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from holdfast.delivery.messages.message import Message
+from holdfast.delivery.messages.publish_key import publish_key_of
 from holdfast.delivery.messages.storing import PersistOutcome
 
 if TYPE_CHECKING:
-    from holdfast.delivery.messages.storing import PublishKey
+    from holdfast.delivery.messages.publish_key import PublishKey
 
 
 class StoreClock:
@@ -50,7 +51,7 @@ class PublishKeys:
         dropped, *firsts = reply
         self.dropped += cast("int", dropped)
         for message, first in zip(messages, firsts, strict=True):
-            key = cast("PublishKey", message.key)
+            key = cast("PublishKey", publish_key_of(message))
             key.first = int(cast("bytes", first) or 0)
             if key.first:
                 key.meaning = PersistOutcome.REPEATED
@@ -58,12 +59,11 @@ class PublishKeys:
 
 def meaning(message: Message, kept: PersistOutcome) -> PersistOutcome:
     """Return the outcome for a message, given the outcome of its call."""
-    if kept is PersistOutcome.KEPT and message.key is not None:
-        return message.key.meaning
-    return kept
+    key = publish_key_of(message)
+    return key.meaning if kept is PersistOutcome.KEPT and key is not None else kept
 
 
 def stored_id(message: Message) -> int | str:
     """Return the id under which the store has the message, or the message that it repeats."""
-    key = message.key
+    key = publish_key_of(message)
     return message.id if key is None else f"{key.digest}:{key.first or message.id}"

@@ -10,6 +10,7 @@ from holdfast.delivery.basics.json_text import part, to_json
 from holdfast.delivery.guard.holds import GUARD, ChannelHold
 from holdfast.delivery.letters.dead import DeadLetter, LetterState, key_of, subject_of
 from holdfast.delivery.messages.entries import Entry
+from holdfast.delivery.messages.former_attempts import former_of
 from holdfast.delivery.messages.keeping import HistoryDepth
 from holdfast.delivery.messages.marks import BatchMark, Mark
 from holdfast.delivery.messages.message import ORDINARY_PRIORITY, Message
@@ -144,7 +145,7 @@ def pack_origin(message: Message) -> bytes:
 def pack_waiting(message: Message, trails: dict[int, bytes]) -> bytes:
     """Return the record of a waiting entry, with the attempts that its message brings."""
     generation = pack_origin(message)
-    if message.former is None:
+    if former_of(message) is None:
         return generation
     return pack_mark(Entry(message).mark(), trails) + generation
 

@@ -11,8 +11,9 @@ from holdfast.delivery.letters.dead import DeadLetter
 from holdfast.delivery.messages.marks import BatchMark, Mark
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.outcomes import Move
+from holdfast.delivery.messages.publish_key import KEY_LIFE_S, publish_key_of
 from holdfast.delivery.messages.session_record import SessionRecord
-from holdfast.delivery.messages.storing import KEY_LIFE_S, NO_FIELDS, RequestFields
+from holdfast.delivery.messages.storing import NO_FIELDS, RequestFields
 from holdfast.delivery.topics.configured import TopicRecord
 from holdfast.store import records
 from holdfast.store.keys import LAYOUT, OLDEST_LAYOUT, RedisKeys
@@ -151,7 +152,8 @@ def keep_keyed(
     args: list[Word] = [_newest(messages), clock, KEY_LIFE_S, most]
     for message, receivers in messages:
         entering = _entering(keys, positions, message, receivers)
-        args += ("" if message.key is None else message.key.digest, len(entering), *entering)
+        key = publish_key_of(message)
+        args += ("" if key is None else key.digest, len(entering), *entering)
     return ScriptCall(KEEP_KEYED, positions.keys, args)
 
 

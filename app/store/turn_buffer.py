@@ -4,9 +4,11 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from holdfast.delivery.letters.unwritten import UnwrittenLetter
+from holdfast.delivery.messages.former_attempts import former_of
 from holdfast.delivery.messages.marks import BatchMark, Marked
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.outcomes import Move, Outcome
+from holdfast.delivery.messages.publish_key import publish_key_of
 from holdfast.delivery.messages.storing import NO_FIELDS, PersistOutcome, RequestFields
 from holdfast.store.turn_writes import PendingPublish, TurnWrites
 
@@ -84,7 +86,7 @@ class TurnBuffer:
         turn = self._turns[-1]
         if _has_left(turn, message, receivers):
             turn = self._next()
-        kind = turn.messages if message.key is None else turn.keyed
+        kind = turn.messages if publish_key_of(message) is None else turn.keyed
         kind.append(PendingPublish(message, receivers, done, fields))
         turn.with_messages.update(fields)
         if message.generation or message.is_initial:
@@ -102,7 +104,7 @@ class TurnBuffer:
             message = each.message
             if each.source in self._marked:
                 self._unmark(each.source, (message.id,))
-            if message.former is not None or message.generation:
+            if former_of(message) is not None or message.generation:
                 for receiver in each.targets[: each.remembering]:
                     self.marked(receiver, (message.id,))
 

@@ -9,9 +9,9 @@ from collections.abc import Callable, Sequence
 from enum import Enum
 
 from holdfast.delivery.letters.dead import fingerprint
+from holdfast.delivery.messages.former_attempts import FormerAttempts, tried
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.outcomes import Move
-from holdfast.delivery.messages.trails import FormerAttempts
 from holdfast.journal import notes
 from holdfast.journal.builder import FrameBuilder
 from holdfast.journal.columns import FailureDetails
@@ -143,7 +143,7 @@ class Diary:
     def move(self, message: Message, source: Receiver, target: Receiver, attempts: int = 0) -> None:
         """Move a copy to another queue, with the attempts that it had."""
         if attempts:
-            message = message.tried(FormerAttempts(attempts, 0, (), True))
+            message = tried(message, FormerAttempts(attempts, 0, (), True))
         move = Move(message, source.name, [target.name], 1, 1)
         self.builder.add_note(notes.moved([move], self.now))
         self.kinds[Kind.MOVED] += 1

@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from redis import Redis
 
+from holdfast.delivery.messages.former_attempts import FormerAttempts, tried
 from holdfast.delivery.messages.marks import BatchMark, Mark
 from holdfast.delivery.messages.outcomes import ACKED, Move, Outcome
 from holdfast.delivery.messages.storing import PersistOutcome
-from holdfast.delivery.messages.trails import FormerAttempts
 from holdfast.store import records, scripts
 from holdfast.store.scripts import ScriptCall, Take
 from tests.store.numbering import Numbering, meaning
@@ -199,7 +199,7 @@ class Both:
             return
         moved = message(n)
         if attempts:
-            moved = moved.tried(FormerAttempts(attempts, attempts, ()))
+            moved = tried(moved, FormerAttempts(attempts, attempts, ()))
         # A session that has a copy keeps its own attempts.
         new = int(BASE + n not in queues[target])
         self.store.move([Move(moved, source, [target], new, new)])

@@ -14,8 +14,8 @@ from holdfast.delivery.letters.dead import DeadLetter
 from holdfast.delivery.messages.marks import BatchMark, Mark
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.outcomes import DISCARDED
+from holdfast.delivery.messages.publish_key import PublishKey
 from holdfast.delivery.messages.session_record import SessionRecord
-from holdfast.delivery.messages.storing import PublishKey
 from holdfast.delivery.messages.trails import Attempt
 from holdfast.delivery.ports.journal_port import NO_JOURNAL, DeliveryJournal
 from holdfast.store.audit import Audit
@@ -45,7 +45,8 @@ def message(
     wire = orjson.dumps({"channel": channel, "data": data})
     message = Message(wire, id=BASE + n, channel=channel, sender="client/ann/2")
     message.is_durable = True
-    message.key = PublishKey(key) if key else None
+    if key:
+        PublishKey(key).identify(message)
     return message
 
 

@@ -12,10 +12,12 @@ import orjson
 from redis import Redis
 
 from holdfast.delivery.guard.holds import ChannelHold
+from holdfast.delivery.messages.former_attempts import FormerAttempts
+from holdfast.delivery.messages.former_attempts import tried as moved
 from holdfast.delivery.messages.keeping import HistoryDepth
 from holdfast.delivery.messages.marks import Mark
 from holdfast.delivery.messages.outcomes import Move
-from holdfast.delivery.messages.trails import Attempt, FormerAttempts
+from holdfast.delivery.messages.trails import Attempt
 from holdfast.delivery.topics.configured import TopicConfig, TopicRecord
 from holdfast.store import scripts
 from tests.store.model import Room, opening
@@ -50,7 +52,7 @@ def furnish(room: Room) -> None:
     room.call(scripts.mark_batches(KEYS, {"joe/1": batch(1, number=1, seq=1)}))
     returned = Mark(BASE + 3, -4, 2, 3, 1, 2, (failed,))
     room.call(scripts.mark(KEYS, {"ann/1": {BASE + 3: returned}}))
-    tried = message(4, channel="/work").tried(FormerAttempts(2, 1, (failed,), True))
+    tried = moved(message(4, channel="/work"), FormerAttempts(2, 1, (failed,), True))
     room.call(scripts.move(KEYS, [Move(tried, "work/0", ["ann/1"], 1, 1)]))
     room.call(scripts.dead_letter(KEYS, [(letter(6, of=1), None)]))
     hold = ChannelHold(1_763_000_000_000, "a reason", "operator/ann", 1_763_000_060_000)

@@ -9,9 +9,9 @@ from redis import Redis
 from redis.exceptions import ResponseError
 
 from holdfast.delivery.guard.holds import ChannelHold
+from holdfast.delivery.messages.former_attempts import FormerAttempts, tried
 from holdfast.delivery.messages.marks import BatchMark, Mark
 from holdfast.delivery.messages.outcomes import Move
-from holdfast.delivery.messages.trails import FormerAttempts
 from holdfast.delivery.ports.journal_port import NO_JOURNAL
 from holdfast.store import records, scripts
 from holdfast.store.journaling import Journaling
@@ -252,7 +252,7 @@ def test_a_message_that_left_its_queue_is_not_moved(room: Room) -> None:
 
 def test_a_message_moves_with_its_attempts_in_one_step(room: Room) -> None:
     room.call(scripts.keep(KEYS, [(message(1), ["joe/1", "joe/2"])]))
-    moved = message(1).tried(FormerAttempts(3, 2, (), was_alone=True))
+    moved = tried(message(1), FormerAttempts(3, 2, (), was_alone=True))
     moved.generation = 7
     room.call(scripts.move(KEYS, [Move(moved, "joe/1", ["joe/3", "joe/2"], 1, 1)]))
     # A session that had the message already keeps its own attempts.

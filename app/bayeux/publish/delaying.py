@@ -15,7 +15,8 @@ from holdfast.delivery.basics.json_text import to_strict_json
 from holdfast.delivery.basics.node import NS_PER_MS
 from holdfast.delivery.messages.entries import Entry
 from holdfast.delivery.messages.message import Message
-from holdfast.delivery.messages.storing import PersistOutcome, PublishKey
+from holdfast.delivery.messages.publish_key import PublishKey
+from holdfast.delivery.messages.storing import PersistOutcome
 from holdfast.delivery.routing.selections import Candidate
 from holdfast.delivery.settling.undelivered import Undelivered
 from holdfast.delivery.shared_queues.delayed_publish import DelayedPublish, packed, publish_in
@@ -57,7 +58,7 @@ class Delaying:
         message.priority = qos.priority
         message.is_durable = qos.persistent is not False
         if qos.key is not None and sender is not None:
-            message.key = key_of(sender, qos.key)
+            key_of(sender, qos.key).identify(message)
         publish.message = qos.message = message
         try:
             return state.waiting_places.delays.accept(

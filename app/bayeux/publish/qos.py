@@ -17,7 +17,7 @@ from holdfast.bayeux.wire.known_options import (
 from holdfast.bayeux.wire.topic_options import TopicOptions
 from holdfast.delivery.basics.json_text import whole
 from holdfast.delivery.messages.message import ORDINARY_PRIORITY, Message
-from holdfast.delivery.messages.storing import PublishKey
+from holdfast.delivery.messages.publish_key import PublishKey, publish_key_of
 from holdfast.delivery.queues.receivers import NOBODY
 from holdfast.delivery.requests.request import ReplyMode, Request
 
@@ -139,14 +139,15 @@ class Qos:
     def qualify(self, message: Message, sender: Session | None = None) -> None:
         """Set the QoS on the message."""
         self.message = message
-        if self.key is not None and sender is not None:
-            message.key = key_of(sender, self.key)
+        key = None if self.key is None or sender is None else key_of(sender, self.key)
         message.priority = self.priority
         message.properties = self.properties
         if self.life_ms is not None:
             message.limit_life(self.life_ms, is_forced=self.force_destroy)
         if self.promised is not None:
-            message.sender, message.key = self.promised
+            message.sender, key = self.promised
+        if key is not None:
+            key.identify(message)
         if self.request is not None:
             self.request.enter(message)
 
@@ -174,7 +175,8 @@ class Qos:
         message = self.message
         if message is None:
             return {"state": "OK"}
-        first = message.id if message.key is None else message.key.first or message.id
+        key = publish_key_of(message)
+        first = message.id if key is None else key.first or message.id
         confirmed: dict[str, Any] = {
             "state": "OK",
             "id": f"{node}-{first}",

@@ -17,10 +17,10 @@ from holdfast.delivery.basics.counters import Reason
 from holdfast.delivery.basics.error_codes import DELIVERY_ENDED
 from holdfast.delivery.basics.session_states import SessionInput
 from holdfast.delivery.messages.entries import Entry, SettledBy
+from holdfast.delivery.messages.former_attempts import FormerAttempts, tried
 from holdfast.delivery.messages.marks import Mark
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.session_record import SessionRecord
-from holdfast.delivery.messages.trails import FormerAttempts
 from holdfast.delivery.queues.dispatcher import Dispatcher, QueueHold
 from holdfast.delivery.queues.in_flight import by_seq
 from holdfast.delivery.queues.queue import CallbackQueue
@@ -155,7 +155,7 @@ def restore_without_session(life: SessionLife, key: str, messages: Sequence[Mess
     session.is_durable = True
     state.counters.restored += len(messages)
     requeues = state.waiting_places.requeue_late
-    left = [message for message in messages if not requeues(session, message.tried(_UNKNOWN))]
+    left = [message for message in messages if not requeues(session, tried(message, _UNKNOWN))]
     if left:
         life.undelivered.discard(session, left, Reason.SESSION_ENDED)
 

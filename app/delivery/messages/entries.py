@@ -3,9 +3,9 @@
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from holdfast.delivery.messages.former_attempts import FormerAttempts, former_of, tried
 from holdfast.delivery.messages.marks import Mark
 from holdfast.delivery.messages.message import Message
-from holdfast.delivery.messages.trails import FormerAttempts
 
 if TYPE_CHECKING:
     from holdfast.delivery.messages.trails import Trail
@@ -79,7 +79,7 @@ class Entry:
         self.was_alone = False
         # The trail of failed attempts.
         self.trail: Trail = ()
-        former = message.former
+        former = former_of(message)
         if former is not None:
             self.attempts += former.attempts
             self.redelivered = former.redelivered
@@ -97,8 +97,8 @@ class Entry:
             return self.message
         # Earlier returns are counted already.
         redelivered = self.redelivered + self.is_in_flight
-        return self.message.tried(
-            FormerAttempts(self.attempts, redelivered, self.trail, self.was_alone)
+        return tried(
+            self.message, FormerAttempts(self.attempts, redelivered, self.trail, self.was_alone)
         )
 
     def mark(self) -> Mark:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from holdfast.delivery.messages.trails import FormerAttempts
+from holdfast.delivery.messages.former_attempts import FormerAttempts, tried
 
 if TYPE_CHECKING:
     from holdfast.delivery.messages.message import Message
@@ -37,8 +37,8 @@ class Mark(NamedTuple):
         """Return a new message with the attempts that other sessions made."""
         if not self.attempts:
             return message
-        return message.tried(
-            FormerAttempts(self.attempts, self.redelivered, self.trail, self.was_alone)
+        return tried(
+            message, FormerAttempts(self.attempts, self.redelivered, self.trail, self.was_alone)
         )
 
 

@@ -9,8 +9,7 @@ from holdfast.delivery.messages.storing import NO_FIELDS
 if TYPE_CHECKING:
     from holdfast.delivery.basics.feature_records import Records
     from holdfast.delivery.messages.keeping import Keeping
-    from holdfast.delivery.messages.storing import PublishKey, RequestFields
-    from holdfast.delivery.messages.trails import FormerAttempts
+    from holdfast.delivery.messages.storing import RequestFields
 
 ORDINARY_PRIORITY = 5
 
@@ -47,6 +46,10 @@ class MessageRecord:
     """
 
     __slots__ = ()
+
+    def is_of_copies(self) -> bool:
+        """Return whether copies of the message carry the record, too."""
+        return True
 
     def fields_for(self, message: "Message", receivers: Sequence[ReceiverView]) -> "RequestFields":
         """Return the fields to store together with the message for these receivers."""
@@ -90,7 +93,6 @@ class Message(Event):
         "channel",
         "event_start",
         "expires_ms",
-        "former",
         "generation",
         "id",
         "is_direct",
@@ -99,7 +101,6 @@ class Message(Event):
         "is_late",
         "journal_note",
         "keeping",
-        "key",
         "leaves_no_letter",
         "life_ms",
         "linger_s",
@@ -147,16 +148,11 @@ class Message(Event):
         self.properties: Mapping[str, Any] | None = None
         # How often it was replayed.
         self.generation = 0
-        # Attempts made in queues of other sessions. Only copies that moved to another queue have
-        # them.
-        self.former: FormerAttempts | None = None
         # Whether it never becomes a dead letter, because it is about another message or only useful
         # now.
         self.leaves_no_letter = False
         self.event_start: bytes | None = None
         self.journal_note: Any = None
-        # The publish key, which identifies a repeat.
-        self.key: PublishKey | None = None
         # What single features know of it; None if none of them does.
         self.records: tuple[MessageRecord, ...] | None = None
 
@@ -175,13 +171,12 @@ class Message(Event):
         """Whether it is addressed to the subject. A replay is for one session only."""
         return subject in self.addressed and not self.generation
 
-    def tried(self, former: "FormerAttempts") -> "Message":
-        """Return a copy for other queues, with these attempts."""
+    def for_other_queues(self) -> "Message":
+        """Return a copy that moves to the queues of other sessions."""
         copy = self._copy()
         copy.linger_s = self.linger_s
         copy.is_direct = self.is_direct
         copy.leaves_no_letter = self.leaves_no_letter
-        copy.former = former
         copy.generation = self.generation
         return copy
 
@@ -200,7 +195,8 @@ class Message(Event):
         copy.life_ms, copy.expires_ms = self.life_ms, self.expires_ms
         copy.is_durable, copy.addressed = self.is_durable, self.addressed
         copy.properties = self.properties
-        copy.records = self.records
+        if self.records is not None:
+            copy.records = tuple([each for each in self.records if each.is_of_copies()]) or None
         return copy
 
     def limit_life(self, life_ms: int, *, is_forced: bool) -> None:

@@ -2,8 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import Any
 
 import orjson
 
@@ -45,28 +44,6 @@ class Attempt:
 
 # Immutable, because entries that were handed over together share it.
 Trail = tuple[Attempt, ...]
-
-
-class FormerAttempts(NamedTuple):
-    """The attempts that a message brings from the queues of other sessions."""
-
-    attempts: int
-    redelivered: int
-    trail: Trail
-    # Whether nothing else was in flight during the last attempt.
-    was_alone: bool = False
-
-
-def joined(one: FormerAttempts, other: FormerAttempts) -> FormerAttempts:
-    """Return the attempts of two copies of a message that become one.
-
-    The higher count applies: attempts made before the copies parted must not count twice.
-    """
-    more = max(one, other, key=attrgetter("attempts"))
-    together = sorted({*one.trail, *other.trail}, key=attrgetter("time", "n"))
-    return more._replace(
-        redelivered=max(one.redelivered, other.redelivered), trail=first_and_last(together)
-    )
 
 
 def extended(trail: Trail, attempt: Attempt) -> Trail:

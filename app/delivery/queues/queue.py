@@ -8,6 +8,7 @@ from typing import Final
 from holdfast.delivery.basics.counters import Counters, Reason
 from holdfast.delivery.messages.batch import Batch
 from holdfast.delivery.messages.entries import Entry, SettledBy
+from holdfast.delivery.messages.former_attempts import former_of
 from holdfast.delivery.messages.message import ORDINARY_PRIORITY, Message, release
 from holdfast.delivery.queues import lifetimes
 from holdfast.delivery.queues.in_flight import InFlight
@@ -115,7 +116,7 @@ class CallbackQueue(InFlight):
             self.new.append(message)
         if message.expires_ms:
             self.track_lifetime(message)
-        if message.former is not None:
+        if former_of(message) is not None:
             self.has_former = True
         self.tell_entered(message)
 
@@ -128,8 +129,8 @@ class CallbackQueue(InFlight):
 
     def recall(self) -> None:
         """Turn new messages that other sessions handed over before into returned entries."""
-        tried = [message for message in self.new if message.former is not None]
-        self.new = [message for message in self.new if message.former is None]
+        tried = [message for message in self.new if former_of(message) is not None]
+        self.new = [message for message in self.new if former_of(message) is None]
         for message in tried:
             self.seq += 1
             entry = Entry(message)

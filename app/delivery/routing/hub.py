@@ -9,6 +9,7 @@ from holdfast.delivery.basics.error_codes import ErrorCode
 from holdfast.delivery.basics.notices import FULL, Notices
 from holdfast.delivery.messages.entries import Entry
 from holdfast.delivery.messages.message import Message
+from holdfast.delivery.messages.publish_key import publish_key_of
 from holdfast.delivery.messages.storing import NO_FIELDS, PersistOutcome, RequestFields
 from holdfast.delivery.ports.ledger import Ledger
 from holdfast.delivery.ports.store_port import StorePort
@@ -173,7 +174,7 @@ class Hub(Generic[R]):
         publish.receivers = receivers
         if self.watch is not None:
             self.watch.published(publish.channel.name)
-        is_keyed = message.key is not None
+        is_keyed = publish_key_of(message) is not None
         # Whether its history is stored regardless of receivers.
         is_to_keep = message.keeping is not None and publish.persistent is True
         if not (self.durables or self._publish_order.waiting or is_keyed or is_to_keep):
@@ -382,7 +383,7 @@ def _fields(publish: Publish[R]) -> RequestFields:
         return publish.step.fields
     message, leave_out = publish.message, publish.leave_out
     # A repeat, which only the store recognises, is not a request.
-    if message.records is None or message.key is not None:
+    if message.records is None or publish_key_of(message) is not None:
         return NO_FIELDS
     receivers = [each for each in publish.receivers if each is not leave_out]
     fields: dict[str, bytes] = {}

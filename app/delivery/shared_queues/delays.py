@@ -13,6 +13,7 @@ from typing import Final, NamedTuple, TypeVar
 from holdfast.delivery.basics.counters import Reason
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.outcomes import DISCARDED, DUE, Move
+from holdfast.delivery.messages.publish_key import publish_key_of
 from holdfast.delivery.messages.storing import PersistOutcome
 from holdfast.delivery.queues.receivers import Receiver
 from holdfast.delivery.routing.hub import Hub
@@ -99,7 +100,7 @@ class Delays(SharedQueues[R]):
         shared.queue.reserve(len(message.wire))
         coming = _NewMessage(Delayed(due_ms, message.id, message), done)
         # Only the store recognises repeats, so it is asked about messages that it does not keep.
-        if not message.is_durable and message.key is None:
+        if not message.is_durable and publish_key_of(message) is None:
             self._arrive(shared, coming, PersistOutcome.KEPT)
             return PersistOutcome.KEPT
         store = self._hub.store

@@ -13,9 +13,9 @@ from typing import Final, Generic, TypeVar
 from holdfast.delivery.basics.counters import Reason
 from holdfast.delivery.basics.error_codes import CODES, ErrorCode
 from holdfast.delivery.messages.entries import Entry
+from holdfast.delivery.messages.former_attempts import FormerAttempts, former_of, joined, tried
 from holdfast.delivery.messages.message import Message, release
 from holdfast.delivery.messages.outcomes import Move
-from holdfast.delivery.messages.trails import FormerAttempts, joined
 from holdfast.delivery.queues.charged import ChargedQueue
 from holdfast.delivery.queues.receivers import Receiver
 from holdfast.delivery.routing.hub import Hub
@@ -239,8 +239,9 @@ class SharedQueues(ABC, Generic[R]):
                 # The shared queue was closed before the store had the message.
                 receiver.queue.insert(message)
             elif message.id in has:
-                if message.former is not None:
-                    message = self._join(receiver, has[message.id], message.former)
+                former = former_of(message)
+                if former is not None:
+                    message = self._join(receiver, has[message.id], former)
                 moves.append(Move(message, key, [receiver.key], 0, 1))
             else:
                 moves.append(self._enter(message, key, (receiver,), ()))
@@ -274,9 +275,8 @@ class SharedQueues(ABC, Generic[R]):
 
     def _join(self, receiver: R, message: Message, former: FormerAttempts) -> Message:
         """Add the attempts of another copy to a waiting message. Returns the message."""
-        if message.former is not None:
-            former = joined(message.former, former)
-        copy = message.tried(former)
+        earlier = former_of(message)
+        copy = tried(message, former if earlier is None else joined(earlier, former))
         receiver.queue.exchange(message, copy)
         return copy
 

@@ -13,10 +13,12 @@ from holdfast.bayeux.state import changed_session
 from holdfast.bayeux.state.cursors import Cursors
 from holdfast.bayeux.wire.codec import Json
 from holdfast.compose import storage
+from holdfast.delivery.basics.feature_records import without_record
 from holdfast.delivery.letters.unwritten import UnwrittenLetter
 from holdfast.delivery.messages.entries import Entry
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.outcomes import ACKED
+from holdfast.delivery.messages.publish_key import PublishKey, publish_key_of
 from holdfast.delivery.messages.session_record import HoldRecord, SessionRecord
 from holdfast.delivery.messages.storing import NO_FIELDS, PersistOutcome, RequestFields
 from holdfast.delivery.queues import in_flight
@@ -189,13 +191,13 @@ def keys_take_two_steps() -> None:
         done: Callable[[PersistOutcome], None],
         fields: RequestFields = NO_FIELDS,
     ) -> None:
-        if message.key is None:
+        if publish_key_of(message) is None:
             keep(self, message, keys, done, fields)
             return
 
         def then(kept: PersistOutcome) -> None:
             if kept is PersistOutcome.KEPT:
-                message.key = None
+                message.records = without_record(message.records, PublishKey)
                 self._loop.call_later(0.5, keep, self, message, keys, done)
             else:
                 done(kept)

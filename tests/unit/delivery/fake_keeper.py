@@ -12,14 +12,9 @@ from holdfast.delivery.messages.letter_quota import LetterQuota
 from holdfast.delivery.messages.marks import BatchMark, Mark, Marked
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.outcomes import Move, Outcome
+from holdfast.delivery.messages.publish_key import KEY_LIFE_S, PublishKey, publish_key_of
 from holdfast.delivery.messages.session_record import Recorded, SessionRecord
-from holdfast.delivery.messages.storing import (
-    KEY_LIFE_S,
-    NO_FIELDS,
-    PersistOutcome,
-    PublishKey,
-    RequestFields,
-)
+from holdfast.delivery.messages.storing import NO_FIELDS, PersistOutcome, RequestFields
 from holdfast.delivery.ports.store_port import StorePort
 from holdfast.delivery.topics.configured import TopicRecord
 from holdfast.store.records import pack_message, unpack_message
@@ -69,8 +64,9 @@ class FakeKeeper:
         fields: RequestFields = NO_FIELDS,
     ) -> None:
         outcome = self.outcome
-        if outcome is PersistOutcome.KEPT and message.key is not None:
-            outcome = self._claim(message, message.key)
+        key = publish_key_of(message)
+        if outcome is PersistOutcome.KEPT and key is not None:
+            outcome = self._claim(message, key)
         if outcome is PersistOutcome.KEPT:
             self.bodies[message.id] = message
             self.save_requests(fields)

@@ -5,8 +5,8 @@ from collections.abc import Iterable
 from holdfast.delivery.basics.counters import Counters
 from holdfast.delivery.messages.batch import Batch
 from holdfast.delivery.messages.entries import Entry, SettledBy
+from holdfast.delivery.messages.former_attempts import FormerAttempts, tried
 from holdfast.delivery.messages.message import Message
-from holdfast.delivery.messages.trails import FormerAttempts
 from holdfast.delivery.queues.queue import CallbackQueue, QueueLimits
 
 
@@ -232,7 +232,7 @@ def test_a_copy_with_former_attempts_takes_the_place_of_its_waiting_message() ->
     shelf.offer("bca")
     once = FormerAttempts(1, 1, (), was_alone=True)
     for message in list(shelf.queue.new):
-        shelf.queue.exchange(message, message.tried(once))
+        shelf.queue.exchange(message, tried(message, once))
     assert text_of(shelf.queue.new) == "abc"
     assert [entry.attempts for entry in shelf.queue.entries()] == [1, 1, 1]
     assert (shelf.queue.count, shelf.queue.size) == (3, 3)
@@ -242,7 +242,7 @@ def test_a_recalled_message_with_former_attempts_is_a_returned_entry() -> None:
     shelf = Shelf()
     shelf.offer("ab")
     b = shelf.queue.new[1]
-    shelf.queue.exchange(b, b.tried(FormerAttempts(1, 1, ())))
+    shelf.queue.exchange(b, tried(b, FormerAttempts(1, 1, ())))
     shelf.queue.recall()
     assert (shelf.returned, text_of(shelf.queue.new)) == ("b", "a")
     assert shelf.hand_over() == "ba"
