@@ -47,6 +47,7 @@ from holdfast.web.heads import Heads
 from holdfast.web.intake import Intake, UnreadRequests
 from holdfast.web.listener import Listener
 from holdfast.web.request_scheduler import RequestScheduler
+from holdfast.web.speaking import SpeakingRight
 from holdfast.web.tasks import Tasks
 from holdfast.web.ticker import Ticker
 from holdfast.web.websocket import WebSocketFrontEnd
@@ -65,8 +66,7 @@ async def serving(settings: Settings) -> AsyncIterator[str]:
         directory = stack.enter_context(own_directory(settings.data))
         tokens = _open_tokens(settings.data)
         storage = await open_storage(settings, stack, _stop_at_once)
-        heads = Heads(settings.hsts_s)
-        ticker = Ticker(heads)
+        ticker = Ticker(heads := Heads(settings.hsts_s), storage.right)
         clock = ticker.clock
         tasks = Tasks(clock)
         stack.push_async_callback(tasks.close)
@@ -76,7 +76,7 @@ async def serving(settings: Settings) -> AsyncIterator[str]:
         server = ForExtensions(bayeux, clock)
         logins = _logins(settings, server, stack, tokens)
         _install_extensions(server, settings)
-        endpoint = _make_endpoint(settings, bayeux, ticker, unread)
+        endpoint = _make_endpoint(settings, bayeux, ticker, unread, storage.right)
         administration = make_administration(
             settings, stack, endpoint, server, storage, tokens, logins
         )
@@ -106,7 +106,8 @@ async def serving(settings: Settings) -> AsyncIterator[str]:
             listener.stop_accepting()
             heads.end_connections()
             # Pending data leaves first; then connections are closed without waiting.
-            await _within(timeout_s / 2, _let_go(bayeux, clock(), websockets, listener))
+            letting_go = _let_go(storage, bayeux, clock(), websockets, listener)
+            await _within(timeout_s / 2, letting_go)
             await _within(timeout_s / 2, _close(websockets, listener))
 
 
@@ -173,7 +174,11 @@ def _make_bayeux(
 
 
 def _make_endpoint(
-    settings: Settings, bayeux: Bayeux, ticker: Ticker, unread: UnreadRequests
+    settings: Settings,
+    bayeux: Bayeux,
+    ticker: Ticker,
+    unread: UnreadRequests,
+    right: SpeakingRight,
 ) -> Endpoint:
     intake = Intake(settings.max_unfinished_bytes)
     return Endpoint(
@@ -185,7 +190,8 @@ def _make_endpoint(
         ticker.coalescer,
         ticker.turn_budget,
         intake,
-        RequestScheduler(bayeux, ticker.clock, intake, ticker.turn_budget, unread),
+        RequestScheduler(bayeux, ticker.clock, intake, ticker.turn_budget, unread, right),
+        right,
     )
 
 
@@ -199,9 +205,16 @@ def _books(state: ServerState) -> Books:
 
 
 async def _let_go(
-    bayeux: Bayeux, now: float, websockets: WebSocketFrontEnd, listener: Listener
+    storage: Storage,
+    bayeux: Bayeux,
+    now: float,
+    websockets: WebSocketFrontEnd,
+    listener: Listener,
 ) -> None:
     """Answer all held connects, and wait until clients have everything."""
+    if storage.is_fenced:
+        # Another server speaks for its sessions.
+        return
     answered = asyncio.Event()
     bayeux.stop(now, answered.set)
     await answered.wait()

@@ -24,6 +24,7 @@ from holdfast.settings import Settings
 from holdfast.store.connection import REMEDY, StoreUnreachable
 from holdfast.store.embedded import Durability, EmbeddedValkey
 from holdfast.store.keys import RedisKeys
+from holdfast.store.lease import Lease, boot_clock
 from holdfast.store.link import StoreLink
 from holdfast.store.primary import Primary
 from holdfast.store.promises import warn_if_weaker
@@ -33,6 +34,7 @@ from holdfast.store.scripts import SCRIPTS
 from holdfast.store.store import Store
 from holdfast.store.url import StoreUrl
 from holdfast.units import counted
+from holdfast.web.speaking import AlwaysSpeaking, SpeakingRight
 from holdfast.web.tasks import cancel
 
 log = logging.getLogger(__name__)
@@ -57,6 +59,12 @@ class Storage:
     ) -> None:
         self.primary = primary
         self.link = link
+        self._on_fenced = on_fenced
+        # Whether another process has opened the store.
+        self.is_fenced = False
+        # No other process can open an embedded store: the lock of its directory is the lease.
+        self._lease = Lease(boot_clock()) if embedded is None else None
+        self.right: SpeakingRight = self._lease or AlwaysSpeaking()
         # Set when there are too many dead letters, or their number is unknown.
         self.has_excess = asyncio.Event()
         self.store = Store(
@@ -65,7 +73,7 @@ class Storage:
             node=settings.node,
             seed=lambda: secrets.token_hex(8),
             on_emptied=self._on_emptied,
-            on_fenced=on_fenced,
+            on_fenced=self._fenced,
             confirm=None if replicas is None else replicas.confirm,
             most_keys=settings.max_publish_keys,
             letter_quota=LetterQuota(
@@ -83,6 +91,20 @@ class Storage:
     async def open(self) -> None:
         """Take the store over: from now on no other process writes."""
         self.stamps = TimestampSource(await self.store.open(), time.time_ns)
+
+    def keep_lease(self, stack: AsyncExitStack) -> None:
+        """Keep proving that no other process has opened the store."""
+        if self._lease is not None:
+            reader = Reader(self.primary)
+            keeper = self.store.lease_keeper(self._lease, reader, boot_clock())
+            stack.callback(reader.close)
+            stack.push_async_callback(cancel, asyncio.create_task(keeper.run()))
+
+    def _fenced(self) -> None:
+        self.is_fenced = True
+        if self._lease is not None:
+            self._lease.end()
+        self._on_fenced()
 
     def watch(self, directory: DataDirectory, stack: AsyncExitStack) -> DirectoryWatch:
         """Start watching the directories that the server depends on."""
@@ -184,6 +206,7 @@ async def open_storage(
     storage = watch.storage = Storage(primary, link, settings, on_fenced, replicas, embedded)
     stack.push_async_callback(storage.store.close, _CLOSING_S)
     await storage.open()
+    storage.keep_lease(stack)
     return storage
 
 

@@ -24,6 +24,11 @@ class Reader:
         self._wire: RespConnection | None = None
         self._turn = asyncio.Lock()
 
+    @property
+    def is_connected(self) -> bool:
+        """Whether the next query goes out at once."""
+        return self._wire is not None and not self._wire.lost.done()
+
     async def ask(self, *command: Word) -> Any:  # noqa: ANN401 - whatever the command answers
         """Run a command and return the answer."""
         [answer] = await self.ask_all(command)

@@ -74,6 +74,7 @@ LETTERS_COUNT = Script("letters_count", _source("letters_count"))
 LETTERS_PAGE = Script("letters_page", _source("letters_page"))
 # Not for the store link.
 CONFIRM = Script("confirm", _source("confirm"))
+RAISE = Script("raise", _source("raise"))
 
 
 class ScriptCall(NamedTuple):

@@ -26,10 +26,13 @@ from holdfast.store.connection import StoreUnavailable
 from holdfast.store.eviction import refuse_eviction
 from holdfast.store.journaling import Journaling, JournalOutlet
 from holdfast.store.keys import RedisKeys
+from holdfast.store.lease import Lease
+from holdfast.store.lease_keeper import LeaseKeeper
 from holdfast.store.link import StoreLink, ignore_answer, set_answer
 from holdfast.store.loading import LoadedSession, Loading, WithoutSession
 from holdfast.store.pending_publishes import Confirm, PendingPublishes
 from holdfast.store.publish_keys import KeyLimits, PublishKeys, StoreClock
+from holdfast.store.reader import Reader
 from holdfast.store.reply_errors import ScriptFailed, StoreRefused
 from holdfast.store.scripts import ScriptCall
 from holdfast.store.turn_buffer import TurnBuffer
@@ -138,6 +141,12 @@ class Store:
     def marked(self, receiver: str, ids: Collection[int]) -> None:
         """Record that a script returned these entries to a session's queue, with marks."""
         self._turns.marked(receiver, ids)
+
+    def lease_keeper(self, lease: Lease, reader: Reader, clock: Callable[[], float]) -> LeaseKeeper:
+        """Return what keeps the lease of this store alive."""
+        return LeaseKeeper(
+            reader, self.keys, lease, self._right, clock=clock, on_refused=self._refused
+        )
 
     async def held_channels(self) -> dict[str, ChannelHold]:
         """Return the stored channel holds."""
@@ -394,6 +403,10 @@ class Store:
 
     def _begin(self, epoch: str) -> None:
         self._calls.begin(epoch)
+
+    def _refused(self, why: ScriptFailed) -> None:
+        self._right.lose(why)
+        self._open_if_lost()
 
     def _lost(self) -> None:
         self._writer.refuse_messages()

@@ -15,9 +15,12 @@ from holdfast.web.misdirected import answering_to
 from holdfast.web.origins import OriginTrust, only_value
 from holdfast.web.pages import PAGE_HEADERS, add_console, add_pages
 from holdfast.web.publish_requests import PublishRequests
+from holdfast.web.speaking import until_speaking
 from holdfast.web.static_files import StaticFiles
 from holdfast.web.websocket import WebSocketFrontEnd
 
+# They are answered even while this process must not speak to clients.
+_PROBES = frozenset({"/healthz", "/readyz", "/metrics"})
 # Returns what prevents the server from working, or None if it is ready.
 Readiness = Callable[[], Awaitable[str | None]]
 
@@ -128,14 +131,21 @@ def _with_probes(endpoint: Endpoint, readiness: Readiness, hosts: Hosts) -> web.
 
 
 def _in_turn(endpoint: Endpoint) -> Callable[..., Awaitable[web.StreamResponse]]:
-    """Return the middleware that makes each request wait until a turn has time for it."""
+    """Return the middleware that makes each request wait until a turn has time for it.
+
+    Its response waits, too, while this process must not speak. Probes tell why.
+    """
 
     @web.middleware
     async def wait(
         request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
     ) -> web.StreamResponse:
+        if endpoint.right.is_silent and request.path in _PROBES:
+            return await handler(request)
         await endpoint.scheduler.wait_for_turn()
-        return await handler(request)
+        response = await handler(request)
+        await until_speaking(endpoint.right)
+        return response
 
     return wait
 

@@ -21,6 +21,7 @@ from holdfast.web.intake import Intake
 from holdfast.web.origins import Origins, OriginTrust, only_value, shown_origin
 from holdfast.web.peers import Peers
 from holdfast.web.request_scheduler import RequestScheduler
+from holdfast.web.speaking import SpeakingRight
 from holdfast.web.turn_budget import Turn
 from holdfast.web.write_coalescer import WriteCoalescer
 
@@ -82,6 +83,7 @@ class Endpoint:
     turn: Turn
     intake: Intake
     scheduler: RequestScheduler
+    right: SpeakingRight
     endings: Endings = field(default_factory=Endings)
 
     def check_origin(self, headers: "Headers") -> OriginTrust:

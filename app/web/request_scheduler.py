@@ -22,6 +22,7 @@ from holdfast.bayeux.server import Bayeux
 from holdfast.bayeux.session import Exchange
 from holdfast.bayeux.wire.errors import ErrorReply, RequestRefused
 from holdfast.web.intake import SMALL, Intake, UnreadRequests
+from holdfast.web.speaking import SpeakingRight
 from holdfast.web.turn_budget import Turn
 
 log = logging.getLogger(__name__)
@@ -81,11 +82,14 @@ class RequestScheduler:
         intake: Intake,
         turn: Turn,
         unread: UnreadRequests,
+        right: SpeakingRight,
     ) -> None:
         self._bayeux = bayeux
         self._clock = clock
         self._intake = intake
         self._turn = turn
+        # While this process must not speak, all requests wait.
+        self._right = right
         self._unread, self._unheard = unread.requests, unread.deferred
         # The core's handling of a body. Tests replace it.
         self.handle = receive
@@ -111,7 +115,8 @@ class RequestScheduler:
     async def wait_for_turn(self) -> None:
         """Wait until there is time for a request of the aiohttp front end."""
         # Always ask, because the first call in a turn starts the budget.
-        if not self._bayeux.state.is_turn_over() and not self._waiting_to_begin:
+        is_over = self._bayeux.state.is_turn_over() or self._right.is_silent
+        if not is_over and not self._waiting_to_begin:
             return
         turn = asyncio.get_running_loop().create_future()
         self._beginning.append(turn)
@@ -131,7 +136,7 @@ class RequestScheduler:
         if len(body) > SMALL:
             return self._receive_large(body, exchange)
         # Always call it, because the first call in a turn starts the budget.
-        is_late = self._turn.is_late()
+        is_late = self._turn.is_late() or self._right.is_silent
         if is_late and self._turn.is_overdue():
             self._answer_early()
         if is_late or self._small or self._connects:
@@ -147,6 +152,8 @@ class RequestScheduler:
         All other work waits for the end of the turn, so that connections not read yet do not wait
         for it.
         """
+        if self._right.is_silent:
+            return
         self._turn.begin_anew(_EARLY_S)
         self._turn.is_spent()
         self._begin_small(connects=False)
@@ -168,7 +175,7 @@ class RequestScheduler:
         self._intake.take(request.size, exchange.speaker.caller.network)
         # Always call it, because the first call in a turn starts the budget.
         is_turn_over = self._bayeux.state.is_turn_over() or self._pause is not None
-        if is_turn_over or self._waiting or self._large == _MOST_LARGE:
+        if is_turn_over or self._right.is_silent or self._waiting or self._large == _MOST_LARGE:
             self._unread[exchange] = self._clock()
             self._waiting.append(request)
             self._go_on_soon()
@@ -229,9 +236,15 @@ class RequestScheduler:
     def _go_on_soon(self) -> None:
         if not self._is_due:
             self._is_due = True
-            loop = asyncio.get_running_loop()
-            # Data read in this turn is answered at its end, one callback after the next.
-            loop.call_soon(loop.call_soon, self._go_on)
+            if self._right.is_silent:
+                self._right.when_speaking(self._schedule)
+            else:
+                self._schedule()
+
+    def _schedule(self) -> None:
+        loop = asyncio.get_running_loop()
+        # Data read in this turn is answered at its end, one callback after the next.
+        loop.call_soon(loop.call_soon, self._go_on)
 
     def _go_on(self) -> None:
         """Handle small requests, then steps of others in rotation, until the budget is spent.
@@ -239,6 +252,9 @@ class RequestScheduler:
         It handles at least one of each, so that neither kind waits forever.
         """
         self._is_due = False
+        if self._right.is_silent:
+            self._go_on_soon()
+            return
         self._turn.begin_anew(_SHARE_S)
         # The time of a turn starts with the first question.
         self._turn.is_spent()

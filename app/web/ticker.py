@@ -7,6 +7,7 @@ from holdfast.bayeux.server import Bayeux
 from holdfast.web.collector import Collector
 from holdfast.web.heads import Heads
 from holdfast.web.running_time import LONGEST_GAP_S, RunningTime
+from holdfast.web.speaking import SpeakingRight
 from holdfast.web.turn_budget import TurnBudget
 from holdfast.web.write_coalescer import WriteCoalescer
 
@@ -18,14 +19,18 @@ _LAGGING_S = 1.0
 
 
 class Ticker:
-    """Ends turns that have something to send, and calls `Bayeux.tick` ten times a second."""
+    """Ends turns that have something to send, and calls `Bayeux.tick` ten times a second.
 
-    def __init__(self, heads: Heads) -> None:
+    While this process must not speak, no turn ends, and the core's clock stands still.
+    """
+
+    def __init__(self, heads: Heads, right: SpeakingRight) -> None:
         self._heads = heads
+        self._right = right
         self._loop = asyncio.get_running_loop()
         # The core's only clock.
         self.clock = RunningTime(self._loop.time)
-        self.coalescer = WriteCoalescer(self.end_turn_soon, self._record_hand_overs)
+        self.coalescer = WriteCoalescer(self.end_turn_soon, self._record_hand_overs, right)
         self.turn_budget = TurnBudget(self.end_turn_soon, self.coalescer.send)
         self.collector = Collector()
         self._bayeux: Bayeux | None = None
@@ -61,6 +66,9 @@ class Ticker:
         late_s = now - due
         is_after_gap = late_s > LONGEST_GAP_S
         self._schedule(now + _BEAT_S if is_after_gap else max(due + _BEAT_S, now))
+        if not self._right.may_speak():
+            self._fall_silent()
+            return
         self._beats += 1
         if self._beats % _BEATS_PER_SECOND == 0:
             self._heads.refresh()
@@ -74,6 +82,16 @@ class Ticker:
             # Two callbacks later, when data that arrived in the meantime has been read.
             self._loop.call_soon(self._loop.call_soon, self._collect, self._bayeux)
 
+    def _fall_silent(self) -> None:
+        """Stop the time until the silence ends: clients that wait for it must not expire."""
+        if not self.clock.is_stopped:
+            self.clock.stop()
+            self._right.when_speaking(self._speak_again)
+
+    def _speak_again(self) -> None:
+        self.clock.go_on()
+        self.end_turn_soon()
+
     def _collect(self, bayeux: Bayeux) -> None:
         self.collector.beat(bayeux.state.counters.accepted)
 
@@ -84,6 +102,9 @@ class Ticker:
 
     def _end_turn(self) -> None:
         # True after a fault too, because it is unknown what it left.
+        if not self._right.may_speak():
+            self._right.when_speaking(self._end_turn)
+            return
         has_more = self._bayeux is not None
         self.turn_budget.begin_anew()
         try:

@@ -8,6 +8,8 @@ import asyncio
 from collections.abc import Callable
 from typing import Final
 
+from holdfast.web.speaking import SpeakingRight
+
 # Larger data is written at once, because only small writes can be collected without flow control.
 _SMALL: Final = 16 * 1024
 # Write early at this number, so that the first need not wait for thousands.
@@ -17,20 +19,26 @@ _MOST: Final = 64
 class WriteCoalescer:
     """Collects small writes until the turn ends. Calls `on_first` for the first one.
 
-    `ahead` is called before anything is written.
+    `ahead` is called before anything is written. While this process must not speak, all writes
+    wait; they are few, because no input is handled meanwhile.
     """
 
-    def __init__(self, on_first: Callable[[], None], ahead: Callable[[], None]) -> None:
+    def __init__(
+        self, on_first: Callable[[], None], ahead: Callable[[], None], right: SpeakingRight
+    ) -> None:
         self._on_first = on_first
         self._ahead = ahead
+        self._right = right
+        self._waits_for_right = False
         self._waiting: list[tuple[asyncio.WriteTransport, bytes]] = []
 
     def write(self, transport: asyncio.WriteTransport, data: bytes) -> None:
         """Write these bytes after all earlier ones of the transport."""
         if len(data) > _SMALL or transport.get_write_buffer_size():
             self.send()
-            transport.write(data)
-            return
+            if not self._right.is_silent:
+                transport.write(data)
+                return
         if not self._waiting:
             self._on_first()
         self._waiting.append((transport, data))
@@ -40,8 +48,20 @@ class WriteCoalescer:
     def send(self) -> None:
         """Write everything now: at the end of the turn, or before a connection closes."""
         self._ahead()
+        if not self._right.may_speak():
+            self._wait_for_right()
+            return
         waiting, self._waiting = self._waiting, []
         for transport, data in waiting:
             # A transport that has been closed since must not fail the others' writes.
             if not transport.is_closing():
                 transport.write(data)
+
+    def _wait_for_right(self) -> None:
+        if not self._waits_for_right:
+            self._waits_for_right = True
+            self._right.when_speaking(self._send_again)
+
+    def _send_again(self) -> None:
+        self._waits_for_right = False
+        self.send()

@@ -242,6 +242,27 @@ class FakeTurn:
         """Nothing is counted."""
 
 
+class FakeRight:
+    """The right to speak, which a test takes away and gives back."""
+
+    def __init__(self) -> None:
+        self.is_silent = False
+        self._waiting: list[Callable[[], None]] = []
+
+    def may_speak(self) -> bool:
+        return not self.is_silent
+
+    def when_speaking(self, then: Callable[[], None]) -> None:
+        self._waiting.append(then)
+
+    def speak_again(self) -> None:
+        """End the silence."""
+        self.is_silent = False
+        waiting, self._waiting = self._waiting, []
+        for then in waiting:
+            then()
+
+
 class Rig:
     """A server behind one of the front ends. Its ids are 000..1, 000..2 and so on."""
 
@@ -282,7 +303,9 @@ class Rig:
         )
         # As extensions have it.
         self.server = ForExtensions(self.bayeux, self._clock)
-        self.coalescer = WriteCoalescer(self._on_ready, self.bayeux.state.hub.store.flush)
+        self.right = FakeRight()
+        flush = self.bayeux.state.hub.store.flush
+        self.coalescer = WriteCoalescer(self._on_ready, flush, self.right)
         intake = Intake()
         self.endpoint = Endpoint(
             self.bayeux,
@@ -293,7 +316,8 @@ class Rig:
             self.coalescer,
             self.turn,
             intake,
-            RequestScheduler(self.bayeux, self._clock, intake, self.turn, self.unread),
+            RequestScheduler(self.bayeux, self._clock, intake, self.turn, self.unread, self.right),
+            self.right,
         )
         self.room = ConnectionLimit(10_000)
         self.sockets = WebSocketFrontEnd(self.endpoint)
@@ -342,6 +366,9 @@ class Rig:
         loop.call_soon(self._end_turn)
 
     def _end_turn(self) -> None:
+        if self.right.is_silent:
+            self.right.when_speaking(self._on_ready)
+            return
         self.bayeux.flush(self._clock())
         self.coalescer.send()
 

@@ -40,3 +40,27 @@ def test_the_clock_never_goes_back() -> None:
         hand.now += step
         seen.append(clock())
     assert seen == sorted(seen)
+
+
+def test_a_stopped_clock_goes_on_where_it_stopped() -> None:
+    hand = Hand()
+    clock = RunningTime(hand)
+    hand.now += 0.2
+    clock.stop()
+    seen = []
+    for step in (0.1, 0.3, 20.0, 0.1):
+        hand.now += step
+        seen.append(clock())
+    clock.go_on()
+    hand.now += 0.4
+    assert seen == [100.2] * 4
+    assert round(clock(), 6) == 100.6
+
+
+def test_a_clock_that_was_not_stopped_goes_on_as_before() -> None:
+    hand = Hand()
+    clock = RunningTime(hand)
+    hand.now += 0.2
+    clock.go_on()
+    hand.now += 0.2
+    assert round(clock(), 6) == 100.4

@@ -3,6 +3,7 @@
 from typing import Any
 
 from holdfast.web.write_coalescer import WriteCoalescer
+from tests.web.rig import FakeRight
 
 
 class Wire:
@@ -32,8 +33,11 @@ class Street:
         self.began = 0
         self.left: list[str] = []
         self.calls: list[int] = []
+        self.right = FakeRight()
         self.coalescer = WriteCoalescer(
-            self._begin, ahead=lambda: self.calls.append(len(self.left))
+            self._begin,
+            ahead=lambda: self.calls.append(len(self.left)),
+            right=self.right,
         )
         self.a, self.b = Wire("a", self.left), Wire("b", self.left)
 
@@ -102,3 +106,27 @@ def test_a_closed_connection_does_not_stop_the_writes_of_others() -> None:
     street.a.is_closed = True
     street.coalescer.send()
     assert street.left == ["b2"]
+
+
+def test_nothing_leaves_while_this_process_must_not_speak() -> None:
+    street = Street()
+    street.write(street.a, 1)
+    street.right.is_silent = True
+    street.coalescer.send()
+    street.write(street.a, 100_000)
+    street.a.unsent = 10
+    street.write(street.a, 3)
+    assert street.left == []
+    street.right.speak_again()
+    assert street.left == ["a1", "a100000", "a3"]
+
+
+def test_what_waits_for_the_right_to_speak_leaves_once() -> None:
+    street = Street()
+    street.right.is_silent = True
+    for size in (1, 2):
+        street.write(street.a, size)
+        street.coalescer.send()
+    street.right.speak_again()
+    street.coalescer.send()
+    assert street.left == ["a1", "a2"]

@@ -1,0 +1,110 @@
+"""Until when this process may speak to clients: afterwards, another may have its sessions."""
+
+import logging
+import time
+from collections.abc import Callable
+from enum import Enum
+from functools import partial
+from math import inf
+from typing import Final
+
+log = logging.getLogger(__name__)
+
+# The holder stops speaking this long after it sent the last raise that the store confirmed.
+SPEAK_S: Final = 2.5
+# A rival waits longer, because clocks run at different rates and a raise takes time to arrive.
+LEASE_S: Final = 3.0
+# A process that did not look at the clock for this long was frozen, perhaps for much longer.
+_GAP_S: Final = 0.25
+# Shorter silences are not worth a line in the log.
+_WORTH_A_LINE_S: Final = 0.5
+
+
+def boot_clock() -> Callable[[], float]:
+    """Return a clock that also runs while the machine sleeps, where there is one."""
+    return partial(time.clock_gettime, getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
+
+
+class Voice(Enum):
+    """Whether this process may speak to clients."""
+
+    SPEAKING = "speaking"
+    # Replies wait. A raise that is sent from now on and confirmed proves that no other process has
+    # opened the store.
+    SILENT = "silent"
+    # Another process has opened the store.
+    OVER = "over"
+
+
+class Lease:
+    """The right to speak to clients, which the store confirms several times a second.
+
+    Args:
+        clock: Must not stop while the process or the machine does.
+    """
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._voice = Voice.SILENT
+        self._looked_at = self._silent_since = clock()
+        # When the newest confirmed raise was sent.
+        self._raised_at = -inf
+        # Whether nothing may be sent, as of the last look at the clock. Cached for hot paths.
+        self.is_silent = True
+        # Called when a silence begins: the lease must be raised now.
+        self.on_silent: Callable[[], None] = _nothing
+        self._waiting: list[Callable[[], None]] = []
+        # How often and how long this process was silent since the start, in seconds.
+        self.silences = 0
+        self.silent_s = 0.0
+
+    def may_speak(self) -> bool:
+        """Return whether replies may leave now. Call it at least ten times a second."""
+        now = self._clock()
+        gap, self._looked_at = now - self._looked_at, now
+        if self._voice is Voice.SPEAKING and (gap > _GAP_S or now - self._raised_at > SPEAK_S):
+            self._fall_silent(now)
+        return not self.is_silent
+
+    def when_speaking(self, then: Callable[[], None]) -> None:
+        """Call back once when the silence ends. Never called if the lease is over."""
+        if self._voice is not Voice.OVER:
+            self._waiting.append(then)
+
+    def raised(self, sent_at: float) -> None:
+        """Record that the store has confirmed a raise, which was sent at this time."""
+        self._raised_at = max(sent_at, self._raised_at)
+        now = self._clock()
+        is_proof = sent_at >= self._silent_since and now - sent_at <= SPEAK_S
+        if self._voice is Voice.SILENT and is_proof:
+            self._speak_again(now)
+
+    def end(self) -> None:
+        """Fall silent, finally: another process has opened the store."""
+        self._voice, self.is_silent = Voice.OVER, True
+        self._waiting.clear()
+
+    def _fall_silent(self, now: float) -> None:
+        self._voice, self.is_silent = Voice.SILENT, True
+        self._silent_since = now
+        self.silences += 1
+        self.on_silent()
+
+    def _speak_again(self, now: float) -> None:
+        self._voice, self.is_silent = Voice.SPEAKING, False
+        self._looked_at = now
+        silent_s = now - self._silent_since
+        self.silent_s += silent_s
+        if silent_s > _WORTH_A_LINE_S:
+            log.warning(
+                "replies waited for %.1f s, until the store confirmed that no other server has "
+                "opened it",
+                silent_s,
+            )
+        waiting, self._waiting = self._waiting, []
+        for then in waiting:
+            then()
+
+
+def _nothing() -> None:
+    """Ignore that a silence begins."""
