@@ -16,6 +16,7 @@ from holdfast.bayeux.api import ServerApi
 from holdfast.bayeux.extending.base import ServerExtension, SessionExtension
 from holdfast.bayeux.meta.reading import most_verdicts, verdicts_of
 from holdfast.bayeux.session import Session
+from holdfast.bayeux.state.subscription_details import known_details
 from holdfast.bayeux.wire.codec import Json
 from holdfast.bayeux.wire.errors import ErrorReply, Refused
 from holdfast.bayeux.wire.terms import Terms, TermsInvalid, asks_for_terms, check_names
@@ -121,7 +122,7 @@ class _DeliveryWireOfSession(SessionExtension):
             agreed["dispatcherActive"] = session.dispatcher is None or session.dispatcher.is_active
             agreed["resumed"] = session.is_resumed
             agreed["waiting"] = session.queue.count
-            details = session.subscription_details
+            details = known_details(session)
             if details is not None and details.lost:
                 agreed["lostSubscriptions"] = list(details.lost)
                 details.lost = dict.fromkeys(details.lost, True)

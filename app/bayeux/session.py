@@ -20,11 +20,9 @@ from holdfast.delivery.queues.receivers import NOBODY, Receiver
 
 if TYPE_CHECKING:
     from holdfast.bayeux.wire.session_hooks import SessionHooks
-    from holdfast.bayeux.wire.subscribe_qos import SubscribeQos, SubscriptionDetails
     from holdfast.bayeux.wire.terms import Terms
 
 _WRITTEN: Final = SettledBy.WRITTEN
-NO_QOS: "Final[Mapping[str, SubscribeQos]]" = {}
 
 
 class EventDecorator(Protocol):
@@ -223,6 +221,7 @@ class Session(Receiver):
         "deadline",
         "decorators",
         "deliver_only",
+        "drops_outdated",
         "ends_at",
         "extensions",
         "held_connect",
@@ -237,7 +236,6 @@ class Session(Receiver):
         "quiet_until",
         "rest_interval_s",
         "seen_ms",
-        "subscription_details",
         "terms",
         "timeout_s",
         "unfinished",
@@ -258,6 +256,8 @@ class Session(Receiver):
         self.pauses = 0
         # The terms agreed in the handshake, if any.
         self.terms: Terms | None = None
+        # Whether some of its waiting messages leave the queue when newer ones come.
+        self.drops_outdated = False
         # What completes its events for it, in this order.
         self.decorators: tuple[EventDecorator, ...] = ()
         # Data of extensions and services, created when first needed.
@@ -278,8 +278,6 @@ class Session(Receiver):
         # infinite while its client is absent.
         self.deadline = 0.0
         self.lazy_due = self.quiet_until = 0.0
-        # Created when first needed. Most sessions have none.
-        self.subscription_details: SubscriptionDetails | None = None
         # When a named session without a client ends, and when its queue hold ends; zero if never.
         self.ends_at = self.hold_ends_at = 0.0
         # When it was created, in ns since 1970, and when its client was last connected to an
@@ -297,24 +295,9 @@ class Session(Receiver):
             and self.terms is None
             and self.dispatcher is None
             and not self.decorators
-            and not self.has_newest_only
+            and not self.drops_outdated
             and not self.pauses
         )
-
-    @property
-    def subscription_qos(self) -> "Mapping[str, SubscribeQos]":
-        """The QoS of its subscriptions that have one."""
-        return NO_QOS if self.subscription_details is None else self.subscription_details.qos
-
-    @property
-    def lost_subscriptions(self) -> Mapping[str, bool]:
-        """The subscriptions that ended without its client, as `SubscriptionDetails` has them."""
-        return {} if self.subscription_details is None else self.subscription_details.lost
-
-    @property
-    def has_newest_only(self) -> bool:
-        """Whether it has subscriptions to the newest message of a channel only."""
-        return self.subscription_details is not None and self.subscription_details.has_newest_only
 
     @property
     def takes_addressed(self) -> bool:

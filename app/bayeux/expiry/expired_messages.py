@@ -7,6 +7,7 @@ from collections.abc import Callable
 from operator import attrgetter
 
 from holdfast.bayeux.session import Session
+from holdfast.bayeux.state.subscription_details import qos_of_subscriptions
 from holdfast.bayeux.wire.subscribe_qos import PLAIN
 from holdfast.delivery.basics.counters import Reason
 from holdfast.delivery.basics.node import Node
@@ -96,7 +97,7 @@ class MessageExpiry:
 
         If the message itself has expired, it is settled. Returns False if the queue must refuse it.
         """
-        if session.has_newest_only:
+        if session.drops_outdated:
             drop_outdated(session, self._undelivered)
             if session.queue.offer(message) is None:
                 return True
@@ -112,7 +113,7 @@ class MessageExpiry:
 
 def drop_outdated(session: Session, undelivered: Undelivered[Session]) -> None:
     """Discard new messages that were superseded by later ones of such subscriptions."""
-    qos = session.subscription_qos
+    qos = qos_of_subscriptions(session)
     newest: dict[str, Message] = {}
     outdated: list[Message] = []
     is_of_such: dict[str, bool] = {}

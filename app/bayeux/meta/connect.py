@@ -6,6 +6,7 @@ from holdfast.bayeux.advice import multiple_clients_advice, reconnect_advice, se
 from holdfast.bayeux.session import Exchange, Session
 from holdfast.bayeux.sessions.life import SessionLife
 from holdfast.bayeux.state.server_state import ServerState
+from holdfast.bayeux.state.subscription_details import known_details, lost_subscriptions
 from holdfast.bayeux.wire.codec import Json, ext_of
 from holdfast.bayeux.wire.errors import ErrorReply, Refused
 from holdfast.bayeux.wire.transports import ConnectionType
@@ -34,7 +35,7 @@ def connect(
     _look_for_lost_reply(life, session, now)
     is_first = session.state is _HANDSHAKEN
     if is_first:
-        if session.lost_subscriptions:
+        if lost_subscriptions(session):
             _forget_told(life, session, now)
         session.advance(SessionInput.CONNECT)
         session.identity.first_connect = now
@@ -69,7 +70,7 @@ def connect(
 
 def _forget_told(life: SessionLife, session: Session, now: float) -> None:
     """Remove the lost subscriptions listed in the handshake's reply, which has now arrived."""
-    details = session.subscription_details
+    details = known_details(session)
     if details is None:
         return
     untold = {name: False for name, is_told in details.lost.items() if not is_told}

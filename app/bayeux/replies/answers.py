@@ -10,6 +10,7 @@ from holdfast.bayeux.replies.portions import most_of_reply
 from holdfast.bayeux.replies.writing import write_open_reply
 from holdfast.bayeux.session import Exchange, Pipe, Session
 from holdfast.bayeux.state.server_state import ServerState
+from holdfast.bayeux.state.subscription_details import qos_of_subscriptions
 from holdfast.bayeux.state.unstored_replies import begin_reply, end_reply
 from holdfast.bayeux.wire.codec import Json, encode_reply
 from holdfast.bayeux.wire.errors import ErrorReply, Refused
@@ -280,7 +281,7 @@ class Answers:
         queue = session.queue
         if queue.expiring:
             self._undelivered.expire_waiting(session)
-        if session.has_newest_only:
+        if session.drops_outdated:
             drop_outdated(session, self._undelivered)
         is_limited = queue.window or queue.has_tried or queue.has_former or self._state.guard.held
         return queue.count > 0 and not is_limited and not 0 <= most_of_reply(session) < queue.count
@@ -293,7 +294,7 @@ class Answers:
             self._undelivered.expire_waiting(session)
         if not self._may_hand_over(session):
             return None
-        if session.has_newest_only:
+        if session.drops_outdated:
             drop_outdated(session, self._undelivered)
         limit = most_of_reply(session)
         if not session.flows(now):
@@ -355,8 +356,9 @@ class Answers:
         session.lazy_due = 0.0
         if not session.can_refuse:
             self._settlement.took(session, session.queue.written(batch), now)
-        if session.subscription_qos:
-            oneway = self._oneway(session, session.subscription_qos, batch)
+        qos = qos_of_subscriptions(session)
+        if qos:
+            oneway = self._oneway(session, qos, batch)
             self._settlement.took(session, session.queue.settle(oneway), now)
 
     def _oneway(self, session: Session, qos: Mapping[str, SubscribeQos], batch: Batch) -> list[int]:

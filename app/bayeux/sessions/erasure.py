@@ -6,6 +6,7 @@ from itertools import islice
 
 from holdfast.bayeux.session import Session
 from holdfast.bayeux.sessions.owner import SessionOwner
+from holdfast.bayeux.state.subscription_details import qos_of_subscriptions
 from holdfast.bayeux.state.subscriptions import Subscriptions
 from holdfast.delivery.basics.channels import Channels
 from holdfast.delivery.basics.counters import Reason
@@ -94,7 +95,7 @@ class Erasure:
     def _notifies(self, session: Session) -> bool:
         """Whether to notify the session: it understands states and subscribed with `notify`."""
         pattern = session.subscription(self._topic.name)
-        qos = session.subscription_qos.get(pattern or "")
+        qos = qos_of_subscriptions(session).get(pattern or "")
         return session.terms is not None and (qos is None or qos.notify)
 
     def _erase(self) -> None:

@@ -2,6 +2,7 @@
 
 from holdfast.bayeux.session import Session
 from holdfast.bayeux.state.cursors import cursors_of
+from holdfast.bayeux.state.subscription_details import lost_subscriptions, qos_of_subscriptions
 from holdfast.delivery.basics.node import Node
 from holdfast.delivery.messages.entries import SettledBy
 from holdfast.delivery.messages.session_record import HoldRecord, SessionRecord
@@ -41,8 +42,10 @@ def record_of(session: Session, now_ms: int) -> SessionRecord:
         warrant=identity.warrant,
         login=None if identity.login is None else identity.login.to_json(),
         subscriptions=sorted(session.subscriptions),
-        subscription_qos={name: qos.to_json() for name, qos in session.subscription_qos.items()},
-        lost_subscriptions=list(session.lost_subscriptions),
+        subscription_qos={
+            name: qos.to_json() for name, qos in qos_of_subscriptions(session).items()
+        },
+        lost_subscriptions=list(lost_subscriptions(session)),
         batch=session.queue.batch,
         seq=session.queue.seq,
         hold=HoldRecord()

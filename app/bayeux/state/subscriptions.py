@@ -6,11 +6,16 @@ from dataclasses import replace
 from holdfast.bayeux.limits.quotas import Quotas
 from holdfast.bayeux.rights import Rights
 from holdfast.bayeux.session import Session
+from holdfast.bayeux.state.subscription_details import (
+    details_of,
+    known_details,
+    qos_of_subscriptions,
+)
 from holdfast.bayeux.wire.codec import Json
 from holdfast.bayeux.wire.errors import ErrorReply, Refused
 from holdfast.bayeux.wire.operation import Operation
 from holdfast.bayeux.wire.options import Options
-from holdfast.bayeux.wire.subscribe_qos import PLAIN, SubscribeQos, SubscriptionDetails
+from holdfast.bayeux.wire.subscribe_qos import PLAIN, SubscribeQos
 from holdfast.delivery.basics.channels import Channel, overlaps
 from holdfast.delivery.requests.responders import be_silent_on, end_silence_on
 from holdfast.delivery.routing.hub import Hub
@@ -100,7 +105,7 @@ class Subscriptions:
 
     def add(self, session: Session, channel: Channel, qos: SubscribeQos) -> None:
         """Add a subscription, or replace the QoS of an existing one."""
-        details = session.subscription_details
+        details = known_details(session)
         if details is not None:
             details.lost.pop(channel.name, None)
             details.qos.pop(channel.name, None)
@@ -110,9 +115,8 @@ class Subscriptions:
         self._hub.subscribe(session, channel, selection)
         session.subscriptions.add(channel.name)
         if qos is not PLAIN and qos != PLAIN:
-            details = details_of(session)
-            details.qos[channel.name] = qos
-            details.has_newest_only |= qos.newest_only
+            details_of(session).qos[channel.name] = qos
+            session.drops_outdated |= qos.newest_only
         if qos.responds:
             end_silence_on(session, channel.name)
         else:
@@ -123,7 +127,7 @@ class Subscriptions:
     ) -> None:
         """Check that subscriptions to these patterns may have the filter. Raises `Refused`."""
         options, filters = self._options, self._routes.filters
-        known = session.subscription_qos
+        known = qos_of_subscriptions(session)
         others = sum(qos.filter is not None for name, qos in known.items() if name not in patterns)
         if others + len(patterns) > options.max_session_filters:
             most = str(options.max_session_filters)
@@ -174,17 +178,11 @@ class Subscriptions:
         end_silence_on(session, pattern)
         if self._presence.is_used:
             self._presence.leave(pattern, session)
-        if session.subscription_details is not None:
-            session.subscription_details.qos.pop(pattern, None)
+        details = known_details(session)
+        if details is not None:
+            details.qos.pop(pattern, None)
         self._work.requeue_new(session)
 
     def too_many(self) -> Refused:
         """Return the refusal of a subscription beyond the limit."""
         return Refused(ErrorReply.SUBSCRIPTIONS_EXCEEDED, str(self._options.max_subscriptions))
-
-
-def details_of(session: Session) -> SubscriptionDetails:
-    """Return what the session knows of its subscriptions, which may be nothing yet."""
-    if session.subscription_details is None:
-        session.subscription_details = SubscriptionDetails()
-    return session.subscription_details

@@ -99,18 +99,3 @@ class SubscribeQos:
 
 
 PLAIN = SubscribeQos()
-
-
-class SubscriptionDetails:
-    """What a session knows of its subscriptions besides their names."""
-
-    __slots__ = ("has_newest_only", "lost", "qos")
-
-    def __init__(self) -> None:
-        # The QoS of subscriptions that have one.
-        self.qos: dict[str, SubscribeQos] = {}
-        # Whether some bring only the newest message of a channel.
-        self.has_newest_only = False
-        # Those that ended without the session's client, until it learns of them, and whether the
-        # last handshake's reply has them.
-        self.lost: dict[str, bool] = {}

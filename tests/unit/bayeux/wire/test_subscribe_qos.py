@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from holdfast.bayeux.state.subscription_details import qos_of_subscriptions
 from holdfast.bayeux.wire.known_options import QosInvalid
 from holdfast.bayeux.wire.subscribe_qos import PLAIN, SubscribeQos
 from holdfast.extensions.delivery_wire import DeliveryWire
@@ -83,7 +84,7 @@ def test_a_subscribe_with_a_refused_option_leaves_earlier_subscriptions_unchange
     client = server.client(ext={"delivery": True})
     assert ask(client, "/a", oneway=True)["successful"]
     assert not ask(client, "/a", oneway=False, newestOnly=1)["successful"]
-    assert client.session.subscription_qos == {"/a": SubscribeQos(oneway=True)}
+    assert qos_of_subscriptions(client.session) == {"/a": SubscribeQos(oneway=True)}
 
 
 def test_a_persistent_subscription_is_accepted_for_named_sessions_only() -> None:
