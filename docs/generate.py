@@ -1,7 +1,8 @@
 """Generates the tables of the documentation from the code.
 
-`python -m docs.generate` rewrites them in place; a test fails if they are out of date. A table is
-between the comments `<!-- made by docs.generate: NAME -->` and `<!-- end -->`.
+`python -m docs.generate` rewrites them in place, and one of the console; a test fails if they are
+out of date. A table is between the comments `<!-- made by docs.generate: NAME -->` and
+`<!-- end -->`.
 """
 
 import re
@@ -19,6 +20,7 @@ from holdfast.bayeux.wire.errors import ErrorReply
 from holdfast.bayeux.wire.options import Options
 from holdfast.delivery.basics.error_codes import CODES
 from holdfast.delivery.basics.node import Node
+from holdfast.delivery.basics.steps import STEPS
 from holdfast.delivery.messages.letter_quota import LetterQuota
 from holdfast.delivery.ports.store_port import StorePort
 from holdfast.journal.writer import JournalWriter
@@ -197,6 +199,30 @@ def metrics() -> str:
     return _table(("Metric", "Meaning", "Labels"), rows)
 
 
+def steps() -> str:
+    return _table(
+        ("Kind", "What happened"), (_row(f"`{step.kind}`", step.meaning) for step in STEPS)
+    )
+
+
+def console_steps() -> str:
+    """Return the console's part of the table of steps, in JavaScript."""
+    rows = {
+        step.kind: {
+            "words": step.words,
+            "mood": step.mood.value,
+            "rank": len(STEPS) if step.is_end else rank,
+            "stage": step.stage,
+        }
+        for rank, step in enumerate(STEPS)
+    }
+    lines = [
+        f"    [{orjson.dumps(kind).decode()}, {orjson.dumps(row).decode()}],\n"
+        for kind, row in rows.items()
+    ]
+    return "".join(["export const STEPS = new Map([\n", *lines, "]);\n// "])
+
+
 def _limits() -> dict[str, ConnectionLimit]:
     return {"main": ConnectionLimit(1), "admin": ConnectionLimit(1)}
 
@@ -236,6 +262,8 @@ TABLES = {
     "error codes": (DOCS / "error-codes.md", error_codes),
     "metrics": (DOCS / "operations.md", metrics),
     "alerts": (DOCS / "operations.md", alerts),
+    "steps": (DOCS / "tables.md", steps),
+    "console steps": (DOCS.parent / "static/console/steps.js", console_steps),
 }
 
 

@@ -2,7 +2,7 @@
 
 from datetime import date
 
-from holdfast.journal.schema import SETTLED, Kind
+from holdfast.journal.schema import SETTLED, STEPS, Kind, Stage
 
 MESSAGE = ("msg", "origin")
 # The length of a day in the unit of messages' ids.
@@ -11,6 +11,7 @@ COPY = (*MESSAGE, "receiver")
 # After these, a copy is not in its queue any more; a copy that moved goes on in another one.
 ENDS = sorted(SETTLED)
 LAST_ENDS = sorted(SETTLED - {Kind.MOVED})
+HAND_OVERS = [step.kind for step in STEPS if step.stage is Stage.HANDED]
 # The beginning of reply channels, and what all of them are called together.
 REPLIES, REPLY_CHANNELS = "/ret/", "/ret/*"
 # The copy was only in the memory of a process that ended.

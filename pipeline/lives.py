@@ -11,10 +11,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from holdfast.journal.schema import Kind
+from holdfast.journal.schema import STEPS, Kind
 from holdfast.pipeline import schemas
 from holdfast.pipeline.arrow import arrow_of
-from holdfast.pipeline.copies import COPY, ENDS, LOST, MESSAGE
+from holdfast.pipeline.copies import COPY, ENDS, HAND_OVERS, LOST, MESSAGE
 from holdfast.pipeline.lake import OPEN
 from holdfast.pipeline.messages import is_unnamed
 from holdfast.pipeline.rows import Sums, beside, only_if, summed, with_columns
@@ -28,22 +28,12 @@ LIFE = arrow_of(schemas.LIFE)
 _STAY = "stay"
 _LIFE = (*COPY, "generation", _STAY)
 _KEPT = (*COPY, "generation")
-_HANDED = pa.array([Kind.HANDED, Kind.REDELIVERED, Kind.WRITTEN])
+_HANDED = pa.array(HAND_OVERS)
 _ENDS = pa.array(ENDS)
 # The number of bits for the kind of an end.
-_PLACE = 3
+_PLACE = (len(ENDS) - 1).bit_length()
 # The order of events in the same microsecond.
-_RANK = pa.array(
-    [
-        Kind.PUBLISHED,
-        Kind.REPLAYED,
-        Kind.ENTERED,
-        Kind.HANDED,
-        Kind.REDELIVERED,
-        Kind.REFUSED,
-        Kind.RETURNED,
-    ]
-)
+_RANK = pa.array([step.kind for step in STEPS if not step.is_end])
 _NO_REPLAY, _UNKNOWN = pa.scalar(0, pa.int32()), pa.scalar(None, pa.int32())
 _LAST = pa.scalar(len(_RANK), pa.int32())
 _ORDER = ("us", "rank", "seq", "pos")

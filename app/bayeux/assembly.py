@@ -38,9 +38,9 @@ from holdfast.bayeux.sessions.unclaimed import UnclaimedSessions
 from holdfast.bayeux.state.server_state import RunLater, ServerState
 from holdfast.bayeux.subscribe.handler import SubscribeHandler
 from holdfast.bayeux.wire.options import Options
-from holdfast.delivery.basics.counters import Reason
 from holdfast.delivery.basics.error_codes import ErrorCode
 from holdfast.delivery.basics.node import Node
+from holdfast.delivery.basics.steps import Reason
 from holdfast.delivery.messages.entries import Entry
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.ports.journal_port import DeliveryJournal

@@ -24,6 +24,7 @@ from holdfast.cli.program import Program
 from holdfast.cli.remote import Remote
 from holdfast.cli.spark import failing
 from holdfast.cli.step_order import in_order
+from holdfast.journal.schema import STEPS
 
 program = Program()
 
@@ -37,8 +38,14 @@ def _time_of_day(item: Json) -> Cell:
     return Cell(moment.strftime("%H:%M:%S.%f"), moment.isoformat(" ", "microseconds"))
 
 
+def _in_words(item: Json) -> Cell:
+    return Cell(_WORDS.get(item["kind"], item["kind"]), item["kind"])
+
+
 _TIME: Column = ("TIME", _time_of_day)
-_STEPS = (_TIME, "kind", "receiver", "attempt", "code", "sender", "copies", "letter")
+_WORDS = {step.kind: step.words for step in STEPS}
+_KIND: Column = ("KIND", _in_words)
+STEP_COLUMNS = (_TIME, _KIND, "receiver", "attempt", "code", "sender", "copies", "letter")
 _QUEUES = ("receiver", "state", "held", "attempts", "redelivered")
 _LETTERS = ("id", "receiver", "state", "code")
 
@@ -115,7 +122,7 @@ def _add_steps(found: Json, lake: Path) -> None:
 
 def _show(found: Json) -> None:
     print_facts({name: found[name] for name in ("id", "published")}, times=("published",))
-    for columns, name in ((_QUEUES, "queues"), (_LETTERS, "letters"), (_STEPS, "steps")):
+    for columns, name in ((_QUEUES, "queues"), (_LETTERS, "letters"), (STEP_COLUMNS, "steps")):
         if found[name]:
             print_items(columns, found[name])
     if found["is_cut"]:

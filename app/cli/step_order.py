@@ -8,15 +8,12 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 from holdfast.cli.output import Json
+from holdfast.journal.schema import STEPS, Stage
 
 # What happens to a copy, by stages: each is the cause of the next ones.
-_HANDED = ("handed", "redelivered")
-_ANSWERED = ("refused", "returned", "acked")
-_ENDED = ("dead", "expired", "discarded")
-_STAGES = {kind: at for at, kinds in enumerate((_HANDED, _ANSWERED, _ENDED)) for kind in kinds}
+_STAGES = {step.kind: step.stage for step in STEPS}
 # The order of steps at one time; all others come behind these.
-_KINDS = ("published", "replayed", "entered", *_HANDED, "written", "refused", "returned")
-_RANKS = {kind: rank for rank, kind in enumerate(_KINDS)}
+_RANKS = {step.kind: rank for rank, step in enumerate(STEPS) if not step.is_end}
 # The longest time between two readings of the clock in one turn.
 _TURN_US = 1_000_000
 
@@ -42,7 +39,7 @@ def _settle(copy: Sequence[Json]) -> None:
         lives.append((life, step))
     # The first time of each life, stage and attempt, and of any attempt.
     first: dict[tuple[int, int, int | None], int] = {}
-    for stage in range(3):
+    for stage in Stage:
         for life, step in lives:
             if _STAGES.get(step["kind"]) != stage:
                 continue

@@ -40,11 +40,7 @@ class Books:
         receivers = (*self.sessions, *self.waiting_places.queues())
         return {
             "accepted": counters.accepted,
-            "acked": counters.acked,
-            "dead": counters.dead,
-            "expired": counters.expired,
-            "discarded": counters.discarded.total(),
-            "moved": counters.moved,
+            **counters.books(),
             "open": sum(each.queue.count for each in receivers),
         }
 

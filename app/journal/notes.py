@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import orjson
 
-from holdfast.delivery.basics.counters import Reason
+from holdfast.delivery.basics.steps import Reason, Step
 from holdfast.delivery.messages.former_attempts import former_of
-from holdfast.delivery.messages.outcomes import Outcome, OutcomeKind
-from holdfast.delivery.shared_queues.delays import KEY
+from holdfast.delivery.messages.outcomes import Outcome
 from holdfast.journal.columns import DecodedNote, FailureDetails, PublishRow, Row
 from holdfast.journal.schema import VERSION, Kind
 from holdfast.journal.wording import wording_of
@@ -24,13 +23,6 @@ if TYPE_CHECKING:
 
 # The version of the notes that a server before this one may have left.
 _OLDER = 2
-# The journal's event for each outcome.
-KINDS: Mapping[OutcomeKind, str] = {
-    OutcomeKind.ACKED: Kind.ACKED,
-    OutcomeKind.EXPIRED: Kind.EXPIRED,
-    OutcomeKind.DUE: Kind.DUE,
-    OutcomeKind.DISCARDED: Kind.DISCARDED,
-}
 
 
 class Refusal(NamedTuple):
@@ -151,8 +143,8 @@ def moved(moves: "Sequence[Move]", at: int) -> DecodedNote:
     return copies, rows
 
 
-def delayed(messages: "Sequence[Message]", at: int) -> DecodedNote:
-    """Return the rows of messages that wait until they are due.
+def arrived(step: Step, messages: "Sequence[Message]", at: int) -> DecodedNote:
+    """Return the rows of messages that entered the queue of this step.
 
     Each is a copy without a size: what it is published as later has one, so that readers count one
     message.
@@ -162,12 +154,12 @@ def delayed(messages: "Sequence[Message]", at: int) -> DecodedNote:
         for each in messages
     ]
     ids = [each.id for each in messages]
-    return copies, [(Kind.DELAYED, ids, None, None, [KEY], [at])]
+    return copies, [(step.kind, ids, None, None, [step.queue], [at])]
 
 
 def settled(entries: Mapping[int, Sequence[str]], outcome: Outcome, at: int) -> list[Row]:
     """Return the rows of settled messages: for each id, the sessions."""
-    kind = KINDS[outcome.kind]
+    kind = outcome.kind
     rows: list[Row] = []
     last: Sequence[str] = ()
     ids: list[int] = []

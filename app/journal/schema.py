@@ -6,6 +6,11 @@ columns, so both may be added; the version changes when a meaning changes.
 
 from typing import Final, NamedTuple
 
+from holdfast.delivery.basics.counters import ENDS
+from holdfast.delivery.basics.steps import ACCEPTED, StepKind
+from holdfast.delivery.basics.steps import STEPS as STEPS
+from holdfast.delivery.basics.steps import Stage as Stage
+
 VERSION = 3
 # In frames of earlier versions, the new place of a copy that moved was a publish of another copy.
 MOVES_APART = 3
@@ -22,37 +27,8 @@ BOOKS_S = 10.0
 NS_PER_US: Final = 1000
 
 
-class Kind:
-    """Kinds of events: plain text, because an enum costs more than the rest of an event."""
-
-    # About a message: the number of its new copies, one for each receiver. A copy that moves is no
-    # new one. Copies that become one by a move, or more than one, change the number: another event
-    # has the difference.
-    PUBLISHED: Final = "published"
-
-    # About a message and its receiver.
-    HANDED: Final = "handed"
-    REDELIVERED: Final = "redelivered"
-    # Handed over and settled at once: the transport wrote it, and no acknowledgement follows.
-    WRITTEN: Final = "written"
-    ACKED: Final = "acked"
-    # The delivery failed with this code; another event reports the outcome of the copy.
-    REFUSED: Final = "refused"
-    # Returned to the queue without an answer of the receiver; it waits again.
-    RETURNED: Final = "returned"
-    DEAD: Final = "dead"
-    EXPIRED: Final = "expired"
-    DISCARDED: Final = "discarded"
-    # Moved to other queues: no longer in this one.
-    MOVED: Final = "moved"
-    # Entered this queue by a move, with the attempts and the generation that it brought along.
-    ENTERED: Final = "entered"
-    # Waits until it is due, in a queue for delayed messages; this is no publish yet.
-    DELAYED: Final = "delayed"
-    # Its delay is over: it was published as another message.
-    DUE: Final = "due"
-    # A dead letter became one more copy, of the next generation.
-    REPLAYED: Final = "replayed"
+class Kind(StepKind):
+    """Kinds of events: those of the table of steps, and those that are about no message."""
 
     # About a session, a channel, a node or the journal itself.
     SESSION: Final = "session"
@@ -76,27 +52,11 @@ class Kind:
 
 
 # The events after which a copy is not in its queue any more.
-SETTLED = frozenset(
-    {
-        Kind.ACKED,
-        Kind.WRITTEN,
-        Kind.DEAD,
-        Kind.EXPIRED,
-        Kind.DISCARDED,
-        Kind.MOVED,
-        Kind.DUE,
-    }
-)
+SETTLED = frozenset(step.kind for step in STEPS if step.is_end)
 
-# The books: by counter, the kinds that it counts; of publishes it counts copies. A copy that moves
-# is accepted again by its new queue, and so is what becomes of a delayed message.
+# The books: by counter, the kinds that it counts; of publishes it counts copies.
 BOOKS: Final = {
-    "accepted": (Kind.PUBLISHED, Kind.REPLAYED, Kind.MOVED),
-    "acked": (Kind.ACKED, Kind.WRITTEN),
-    "dead": (Kind.DEAD,),
-    "expired": (Kind.EXPIRED,),
-    "discarded": (Kind.DISCARDED,),
-    "moved": (Kind.MOVED, Kind.DUE),
+    book: tuple(step.kind for step in STEPS if book in step.books) for book in (ACCEPTED, *ENDS)
 }
 
 

@@ -9,13 +9,13 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from holdfast.delivery.basics.error_codes import ErrorCode
+from holdfast.delivery.basics.steps import ARRIVALS, Step
 from holdfast.delivery.messages.entries import Entry
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.outcomes import Outcome
 from holdfast.delivery.ports.journal_port import DeliveryJournal
 from holdfast.delivery.queues.dispatcher import DispatcherState
 from holdfast.delivery.queues.receivers import Receiver
-from holdfast.delivery.shared_queues.delays import KEY
 from holdfast.journal import notes
 from holdfast.journal.builder import publish_row
 from holdfast.journal.columns import DecodedNote, PublishRow, Row
@@ -111,8 +111,8 @@ class JournalWriter(DeliveryJournal):
         self._handed.end()
         self._written.end()
 
-    def delayed(self, receiver: Receiver, message: Message) -> None:
-        self.journal.add_note(notes.delayed([message], self._clock.read()))
+    def arrived(self, step: Step, receiver: Receiver, message: Message) -> None:
+        self.journal.add_note(notes.arrived(step, [message], self._clock.read()))
 
     def replayed(self, key: str, message: Message, letter: int) -> None:
         why = notes.of_replay(message)
@@ -160,14 +160,14 @@ class JournalWriter(DeliveryJournal):
         self.journal.delivered(Kind.RETURNED, messages, receiver.key, self._clock.read())
 
     def settled(self, receiver: Receiver, messages: Sequence[Message], outcome: Outcome) -> None:
-        kind, why = notes.KINDS[outcome.kind], notes.why_of(outcome)
-        self.journal.delivered(kind, messages, receiver.key, self._clock.read(), why=why)
+        why = notes.why_of(outcome)
+        self.journal.delivered(outcome.kind, messages, receiver.key, self._clock.read(), why=why)
         self._relieve()
 
     def turned_away(
         self, receivers: Sequence[Receiver], message: Message, outcome: Outcome
     ) -> None:
-        kind, at = notes.KINDS[outcome.kind], self._clock.read()
+        kind, at = outcome.kind, self._clock.read()
         keys = [receiver.key for receiver in receivers]
         self.journal.shared(kind, message, keys, at, notes.why_of(outcome))
         self._relieve()
@@ -225,17 +225,19 @@ class JournalWriter(DeliveryJournal):
 
     def note_kept(self, messages: "Sequence[tuple[Message, Sequence[str]]]") -> bytes:
         published: list[PublishRow] = []
-        delayed: list[Message] = []
+        arrived: defaultdict[Step, list[Message]] = defaultdict(list)
         for message, keys in messages:
-            if len(keys) == 1 and keys[0] == KEY:
-                delayed.append(message)
+            if len(keys) == 1 and keys[0] in ARRIVALS:
+                arrived[ARRIVALS[keys[0]]].append(message)
             elif keys or message.keeping is not None:
                 # A history alone makes a message durable, too.
                 published.append(publish_row(message, len(keys), len(keys)))
-        if not delayed:
-            return self._note(published, [])
-        copies, rows = notes.delayed(delayed, self._clock.read())
-        return self._note(published + copies, rows)
+        rows: list[Row] = []
+        for step, waiting in arrived.items():
+            copies, row = notes.arrived(step, waiting, self._clock.read())
+            published += copies
+            rows += row
+        return self._note(published, rows)
 
     def note_handed_over(self, batches: "Mapping[str, BatchMark]") -> bytes:
         return self._note([], notes.handed_over(batches, self._clock.read()))

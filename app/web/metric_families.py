@@ -15,9 +15,9 @@ from prometheus_client.registry import Collector
 
 from holdfast.bayeux.server import Bayeux
 from holdfast.bayeux.wire.login import LoginMethod
-from holdfast.delivery.basics.counters import Reason
 from holdfast.delivery.basics.error_codes import CODES
 from holdfast.delivery.basics.session_states import SessionInput
+from holdfast.delivery.basics.steps import Reason
 from holdfast.delivery.requests.request import ReplyFault, RequestEnd
 from holdfast.delivery.topics.states import TopicState
 from holdfast.web.admin.alert_limits import Alert
@@ -112,11 +112,8 @@ class BayeuxCollector(Collector):
             "Settled entries by outcome.",
             labels=["outcome"],
         )
-        settled.add_metric(["acked"], counters.acked)
-        settled.add_metric(["dead"], counters.dead)
-        settled.add_metric(["expired"], counters.expired)
-        settled.add_metric(["discarded"], counters.discarded.total())
-        settled.add_metric(["moved"], counters.moved)
+        for outcome, count in counters.books().items():
+            settled.add_metric([outcome], count)
         yield settled
         discarded = CounterMetricFamily(
             "holdfast_entries_discarded", "Discarded entries by reason.", labels=["reason"]

@@ -8,10 +8,12 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from enum import Enum
 
+from holdfast.delivery.basics.steps import ARRIVALS
 from holdfast.delivery.letters.dead import fingerprint
 from holdfast.delivery.messages.former_attempts import FormerAttempts, tried
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.outcomes import Move
+from holdfast.delivery.shared_queues.delays import KEY
 from holdfast.journal import notes
 from holdfast.journal.builder import FrameBuilder
 from holdfast.journal.columns import FailureDetails
@@ -153,7 +155,7 @@ class Diary:
         """Let a message wait until it is due."""
         message = self.message(channel)
         message.is_durable = True
-        self.builder.add_note(notes.delayed([message], self.now))
+        self.builder.add_note(notes.arrived(ARRIVALS[KEY], [message], self.now))
         self.kinds[Kind.PUBLISHED] += 1
         self.kinds[Kind.DELAYED] += 1
         self.copies += 1

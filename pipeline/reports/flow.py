@@ -1,9 +1,10 @@
 """The number of messages, and their outcomes."""
 
-from holdfast.pipeline.copies import LAST_ENDS
+from holdfast.pipeline.copies import HAND_OVERS, LAST_ENDS
 from holdfast.pipeline.reports.sums import COUNTS
 
 _ENDS = ", ".join(map(repr, LAST_ENDS))
+_HANDED = ", ".join(map(repr, HAND_OVERS))
 
 _COUNTS = ", ".join(f"cast(coalesce(sum({name}), 0) as bigint) as {name}" for name in COUNTS)
 # By channel: publishes, copies, and the number of each end. A copy is one message for one receiver,
@@ -29,16 +30,15 @@ FUNNEL = f"""
 
 # By minute and node, the newest first. A message that is stored for some of its receivers only is
 # published twice; only the first event has its size.
-THROUGHPUT = """
+THROUGHPUT = f"""
     select date_trunc('minute', ts) as minute, node,
         count(case when kind = 'published' and size > 0 then 1 end) as published,
         cast(coalesce(sum(copies), 0) as bigint) as copies,
         cast(coalesce(sum(size), 0) as bigint) as bytes,
-        count(case when kind in ('handed', 'redelivered', 'written') then 1 end) as handed,
-        count(case when kind in
-            ('acked', 'written', 'dead', 'expired', 'discarded') then 1 end) as ended,
+        count(case when kind in ({_HANDED}) then 1 end) as handed,
+        count(case when kind in ({_ENDS}) then 1 end) as ended,
         count(case when kind = 'dead' then 1 end) as dead
-    from {events} where msg is not null
+    from {{events}} where msg is not null
     group by date_trunc('minute', ts), node order by minute desc, node
 """
 

@@ -6,14 +6,9 @@ import {inOrder} from "./order.js";
 import {card, chooser, guarded, link, mono, when} from "./parts.js";
 import {renewChildren} from "./renew.js";
 import {sessionLink} from "./sessions.js";
+import {STEPS} from "./steps.js";
 import {inTables, unknown, whereabouts} from "./whereabouts.js";
 
-const MOODS = new Map(Object.entries({
-    acked: "good", written: "good", dead: "bad", refused: "bad", expired: "warn", discarded: "warn", returned: "warn",
-}));
-const WORDS = new Map([
-    ["acked", "acknowledged"], ["handed", "handed over"], ["redelivered", "redelivered"],
-]);
 // The parts of the journal that the page reads before it asks whether to continue.
 const PARTS = 20;
 
@@ -113,7 +108,7 @@ function step(each, begin) {
     return [
         h("span", {class: "faint mono", title: time(each.at_us / 1000)}, precise(each.at_us)),
         h("span", {class: "faint mono"}, `+${span(Math.max(0, each.at_us - begin))}`),
-        badge(WORDS.get(each.kind) ?? each.kind, MOODS.get(each.kind)),
+        badge(STEPS.get(each.kind)?.words ?? each.kind, STEPS.get(each.kind)?.mood),
         h("span", {}, each.receiver ? [sessionLink(each.receiver), " "] : "", h("span", {class: "faint"}, details),
             each.letter ? [" ", link("the letter", "dead", "letter", each.letter)] : ""),
     ];

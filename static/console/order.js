@@ -1,11 +1,7 @@
 // The order of a message's steps. The journal has two sources, which read the clock at different
 // moments of the same turn; so within a copy, effects are sorted after their causes.
-const HANDED = {handed: 0, redelivered: 0};
-const ANSWERED = {refused: 1, returned: 1, acked: 1};
-const ENDED = {dead: 2, expired: 2, discarded: 2};
-const STAGES = new Map(Object.entries({...HANDED, ...ANSWERED, ...ENDED}));
-const RANKS = ["published", "replayed", "entered", "handed", "redelivered", "written", "refused",
-    "returned"];
+import {STEPS} from "./steps.js";
+
 // The longest time between two clock readings of one turn.
 const TURN_US = 1_000_000;
 
@@ -22,7 +18,7 @@ export function inOrder(steps) {
     return placed.map(({step, at}) => ({...step, at_us: at}));
 }
 
-const rank = ({kind}) => (RANKS.includes(kind) ? RANKS.indexOf(kind) : RANKS.length);
+const rank = ({kind}) => STEPS.get(kind)?.rank ?? STEPS.size;
 
 /** Gives each step of a copy the time of its cause, if all its possible causes came a little later. */
 function settle(copy) {
@@ -35,7 +31,7 @@ function settle(copy) {
     }
     const first = new Map();
     for (const stage of [0, 1, 2]) {
-        for (const each of byTime.filter(({step}) => STAGES.get(step.kind) === stage)) {
+        for (const each of byTime.filter(({step}) => STEPS.get(step.kind)?.stage === stage)) {
             const {attempt} = each.step;
             const cause = first.get(key(each, stage - 1, attempt)) ?? first.get(key(each, 0, attempt));
             if (stage && cause > each.at && cause <= each.at + TURN_US) {

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from holdfast.delivery.basics.counters import Reason
+from holdfast.delivery.basics.steps import Reason
 from holdfast.delivery.letters.dead import DeadLetter
 from holdfast.delivery.messages.marks import BatchMark, Mark
 from holdfast.delivery.messages.message import Message

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from redis import Redis
 
-from holdfast.delivery.basics.counters import Reason
+from holdfast.delivery.basics.steps import Reason
 from holdfast.delivery.letters.dead import DeadLetter
 from holdfast.delivery.messages.marks import BatchMark
 from holdfast.delivery.messages.message import Message
@@ -67,7 +67,7 @@ class Notebook(DeliveryJournal):
 
     def note_settled(self, entries: Mapping[int, Sequence[str]], outcome: Outcome) -> bytes:
         parts = [f"{id - BASE} {' '.join(keys)}" for id, keys in entries.items()]
-        how = outcome.reason.value if outcome.reason else outcome.kind.value
+        how = outcome.reason.value if outcome.reason else outcome.kind
         return f"{how} {', '.join(parts)}".encode()
 
     def note_left(self, sessions: Mapping[str, Sequence[int]]) -> bytes:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from holdfast.delivery.basics.counters import Reason
+from holdfast.delivery.basics.steps import Reason
 from tests.web.live_server import LiveServer, refused_with
 
 HOUR = 3_600_000

@@ -13,8 +13,8 @@ from prometheus_client.registry import Collector
 from holdfast.bayeux.limits.admission import AdmissionRefusal
 from holdfast.bayeux.wire.login import LoginMethod
 from holdfast.bayeux.wire.options import Options
-from holdfast.delivery.basics.counters import Reason
 from holdfast.delivery.basics.session_states import SessionInput
+from holdfast.delivery.basics.steps import Reason
 from holdfast.delivery.messages.letter_quota import OVERHEAD, Removal
 from holdfast.delivery.queues.queue import QueueLimits
 from holdfast.delivery.requests.request import ReplyFault, RequestEnd

@@ -9,8 +9,8 @@ from operator import attrgetter
 from holdfast.bayeux.session import Session
 from holdfast.bayeux.state.subscription_details import qos_of_subscriptions
 from holdfast.bayeux.wire.subscribe_qos import PLAIN
-from holdfast.delivery.basics.counters import Reason
 from holdfast.delivery.basics.node import Node
+from holdfast.delivery.basics.steps import Reason
 from holdfast.delivery.basics.timers import Timed, Timers
 from holdfast.delivery.messages.message import Message, release
 from holdfast.delivery.routing.histories import Histories

@@ -15,9 +15,9 @@ from holdfast.bayeux.state.unstored_replies import (
 from holdfast.bayeux.wire.codec import Json
 from holdfast.bayeux.wire.errors import ErrorReply, Refused
 from holdfast.bayeux.wire.known_options import SAID_BY_RECEIVERS, QosInvalid, refuse_others
-from holdfast.delivery.basics.counters import Reason
 from holdfast.delivery.basics.error_codes import DELIVERY_ENDED
 from holdfast.delivery.basics.session_states import SessionInput
+from holdfast.delivery.basics.steps import Reason
 
 _OPTIONS = SAID_BY_RECEIVERS | {"end", "discard"}
 

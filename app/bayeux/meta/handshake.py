@@ -17,9 +17,9 @@ from holdfast.bayeux.subscribe.catching_up import give_cursors
 from holdfast.bayeux.wire.codec import Json
 from holdfast.bayeux.wire.errors import ErrorReply, Refused
 from holdfast.bayeux.wire.starts import Starts, starts_of
-from holdfast.delivery.basics.counters import Reason
 from holdfast.delivery.basics.json_text import NoNumber, has_no_number
 from holdfast.delivery.basics.session_states import SessionInput
+from holdfast.delivery.basics.steps import Reason
 from holdfast.delivery.queues.queue import CallbackQueue
 from holdfast.delivery.requests.reply_channels import reply_channel_of
 

@@ -16,7 +16,7 @@ from holdfast.bayeux.wire.codec import Json, encode_reply
 from holdfast.bayeux.wire.errors import ErrorReply, Refused
 from holdfast.bayeux.wire.subscribe_qos import PLAIN, SubscribeQos
 from holdfast.bayeux.wire.transports import ConnectionType
-from holdfast.delivery.basics.counters import Reason
+from holdfast.delivery.basics.steps import Reason
 from holdfast.delivery.messages.batch import Batch
 from holdfast.delivery.messages.message import Event, Message
 from holdfast.delivery.requests.request import request_of

@@ -8,8 +8,8 @@ from holdfast.bayeux.sessions.life import SessionLife
 from holdfast.bayeux.sessions.status import first_entries
 from holdfast.bayeux.state.unstored_replies import owes_reply, unstored_replies
 from holdfast.delivery.basics import error_codes
-from holdfast.delivery.basics.counters import Reason
 from holdfast.delivery.basics.session_states import SessionInput
+from holdfast.delivery.basics.steps import Reason
 from holdfast.delivery.messages.entries import SettledBy
 from holdfast.delivery.ports.error_handler import Failure
 from holdfast.delivery.queues.dispatcher import Dispatcher

@@ -11,11 +11,11 @@ from holdfast.bayeux.sessions.login_events import LoginEvents
 from holdfast.bayeux.state.server_state import ServerState
 from holdfast.bayeux.state.unstored_replies import owes_reply
 from holdfast.bayeux.wire.errors import ErrorReply, Refused
-from holdfast.delivery.basics.counters import Reason
 from holdfast.delivery.basics.error_codes import DELIVERY_ENDED, ErrorCode
 from holdfast.delivery.basics.json_text import to_strict_json
 from holdfast.delivery.basics.notices import ENDED, SESSION_FAILED
 from holdfast.delivery.basics.session_states import COUNTED_AS, SessionInput
+from holdfast.delivery.basics.steps import Reason
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.settling.undelivered import Undelivered
 

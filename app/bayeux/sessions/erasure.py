@@ -9,9 +9,9 @@ from holdfast.bayeux.sessions.owner import SessionOwner
 from holdfast.bayeux.state.subscription_details import qos_of_subscriptions
 from holdfast.bayeux.state.subscriptions import Subscriptions
 from holdfast.delivery.basics.channels import Channels
-from holdfast.delivery.basics.counters import Reason
 from holdfast.delivery.basics.json_text import to_json
 from holdfast.delivery.basics.node import Node
+from holdfast.delivery.basics.steps import Reason
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.storing import NO_FIELDS, PersistOutcome, RequestStep
 from holdfast.delivery.routing.hub import Hub

@@ -19,8 +19,8 @@ from holdfast.bayeux.state.server_state import ServerState
 from holdfast.bayeux.wire.codec import Json
 from holdfast.bayeux.wire.options import Durable
 from holdfast.bayeux.wire.terms import Terms
-from holdfast.delivery.basics.counters import Reason
 from holdfast.delivery.basics.notices import HELD, RESUMED
+from holdfast.delivery.basics.steps import Reason
 from holdfast.delivery.messages.entries import SettledBy
 from holdfast.delivery.queues.dispatcher import Dispatcher, QueueHold
 from holdfast.delivery.settling.failures import Failures

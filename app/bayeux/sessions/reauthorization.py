@@ -6,8 +6,8 @@ from holdfast.bayeux.session import Session
 from holdfast.bayeux.sessions.owner import SessionOwner
 from holdfast.bayeux.state.server_state import ServerState
 from holdfast.bayeux.wire.errors import Refused
-from holdfast.delivery.basics.counters import Reason
 from holdfast.delivery.basics.feature_records import record_of, with_record, without_record
+from holdfast.delivery.basics.steps import Reason
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.settling.undelivered import Undelivered
 

@@ -13,9 +13,9 @@ from holdfast.bayeux.wire.subscribe_qos import SubscribeQos
 from holdfast.bayeux.wire.terms import Terms
 from holdfast.bayeux.wire.transports import ConnectionType
 from holdfast.delivery.basics.channels import PRESENCE, SYSTEM
-from holdfast.delivery.basics.counters import Reason
 from holdfast.delivery.basics.error_codes import DELIVERY_ENDED
 from holdfast.delivery.basics.session_states import SessionInput
+from holdfast.delivery.basics.steps import Reason
 from holdfast.delivery.messages.entries import Entry, SettledBy
 from holdfast.delivery.messages.former_attempts import FormerAttempts, tried
 from holdfast.delivery.messages.marks import Mark

@@ -1,38 +1,21 @@
 """Counts what happened to the entries of queues; the numbers must balance.
 
-accepted + restored = acked + waiting + in_flight + dead + expired + discarded + moved
+accepted + restored = waiting + in_flight + what left queues, by the table of steps: acked, dead,
+expired, discarded, moved
 """
 
 from collections import Counter
-from enum import Enum
+from typing import Final
 
+from holdfast.delivery.basics.steps import ACCEPTED, STEPS, Reason
 
-class Reason(Enum):
-    """Why an entry was discarded. The metric has exactly these labels."""
+# The counters of what leaves queues, in the order of the table.
+ENDS: Final = tuple(
+    dict.fromkeys(book for step in STEPS for book in step.books if book != ACCEPTED)
+)
 
-    # Enum's own hash is slow Python code, and each refused message looks one up.
-    __hash__ = object.__hash__
-
-    OVERFLOW_ENTRIES = "resource.overflow.queue.entries"
-    OVERFLOW_BYTES = "resource.overflow.queue.bytes"
-    SESSION_EXPIRED = "session_expired"
-    SESSION_ENDED = "session_ended"
-    # An operator cleared the queue.
-    CLEARED = "cleared"
-    # An operator cancelled the delayed message.
-    CANCELLED = "cancelled"
-    # The store's buffer was full, so there is no dead letter.
-    STORE_UNAVAILABLE = "store_unavailable"
-    # The receiver lost its right to the channel.
-    NOT_ALLOWED = "not_allowed"
-    # The topic was erased by force.
-    ERASED = "erased"
-    # Dead letters are switched off for this message.
-    NO_LETTER = "no_letter"
-    # Too many dead letters arrived at once, so there is no dead letter.
-    LETTERS_FULL = "letters_full"
-    # The subscription asked for the newest message only.
-    OUTDATED = "outdated"
+_EXPIRED: Final = ENDS.index("expired")
+_MOVED: Final = ENDS.index("moved")
 
 
 class Counters:
@@ -47,10 +30,9 @@ class Counters:
         self.restored = 0
         self.acked = 0
         self.dead = 0
-        self.expired = 0
         self.discarded: Counter[Reason] = Counter()
-        # Entries that moved to another queue, which counts them as accepted again.
-        self.moved = 0
+        # What else left queues, by the place of the counter in `ENDS`.
+        self.left = [0] * len(ENDS)
         self.redelivered = 0
         self.acks_out_of_range = 0
         # Verdicts on entries that are unknown or not in flight.
@@ -66,6 +48,22 @@ class Counters:
         """The number of entries that this process must account for."""
         return self.accepted + self.restored
 
+    def books(self) -> dict[str, int]:
+        """Return the entries that have left their queue, by counter."""
+        books = dict(zip(ENDS, self.left, strict=True))
+        books["acked"] += self.acked
+        books["dead"] += self.dead
+        books["discarded"] += self.discarded.total()
+        return books
+
+    @property
+    def expired(self) -> int:
+        return self.left[_EXPIRED]
+
+    @property
+    def moved(self) -> int:
+        return self.left[_MOVED]
+
     def settled(self) -> int:
         """Return the number of entries that have left their queue."""
-        return self.acked + self.dead + self.expired + self.discarded.total() + self.moved
+        return sum(self.books().values())

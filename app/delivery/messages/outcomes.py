@@ -2,40 +2,43 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple
 
-from holdfast.delivery.basics.counters import Reason
+from holdfast.delivery.basics.counters import ENDS
+from holdfast.delivery.basics.steps import STEPS, Reason, Step, StepKind
 
 if TYPE_CHECKING:
     from holdfast.delivery.messages.message import Message
 
 
-class OutcomeKind(Enum):
-    """How an entry leaves a queue. Dead entries leave by `StorePort.dead_letter` instead."""
-
-    # The receiver confirmed it, or its terms count it as confirmed.
-    ACKED = "acked"
-    # The message's lifetime ended.
-    EXPIRED = "expired"
-    # Dropped without a dead letter, as the receiver's terms say.
-    DISCARDED = "discarded"
-    # Its delay was over, and it was published as another message.
-    DUE = "due"
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Outcome:
-    """An outcome, with its reason if the entry was discarded. Compared by identity."""
+    """How an entry leaves a queue, with the reason if it was discarded. Compared by identity.
 
-    kind: OutcomeKind
+    Dead entries leave by `StorePort.dead_letter` instead.
+    """
+
+    # A step of the table.
+    kind: str
+    # The place of its counter.
+    counter: int
     reason: Reason | None = None
 
 
-ACKED = Outcome(OutcomeKind.ACKED)
-EXPIRED = Outcome(OutcomeKind.EXPIRED)
-DUE = Outcome(OutcomeKind.DUE)
-DISCARDED = {reason: Outcome(OutcomeKind.DISCARDED, reason) for reason in Reason}
+def _outcome(step: Step, reason: Reason | None = None) -> Outcome:
+    return Outcome(step.kind, ENDS.index(step.books[0]), reason)
+
+
+# By the kind of the step.
+OUTCOMES = {step.kind: _outcome(step) for step in STEPS if step.is_end}
+ACKED = OUTCOMES[StepKind.ACKED]
+EXPIRED = OUTCOMES[StepKind.EXPIRED]
+DISCARDED = {
+    reason: _outcome(step, reason)
+    for step in STEPS
+    if step.kind == StepKind.DISCARDED
+    for reason in Reason
+}
 
 
 class Move(NamedTuple):

@@ -36,6 +36,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from holdfast.delivery.basics.error_codes import ErrorCode
+    from holdfast.delivery.basics.steps import Step
     from holdfast.delivery.letters.dead import DeadLetter
     from holdfast.delivery.messages.entries import Entry
     from holdfast.delivery.messages.marks import BatchMark
@@ -80,8 +81,8 @@ class DeliveryJournal:
 
     # Live: other events of messages
 
-    def delayed(self, receiver: "Receiver", message: "Message") -> None:
-        """Record a message that waits until it is due. The store does not have it."""
+    def arrived(self, step: "Step", receiver: "Receiver", message: "Message") -> None:
+        """Record a message that entered a queue by this step. The store does not have it."""
 
     def replayed(self, key: str, message: "Message", letter: int) -> None:
         """Record that a dead letter became a message again: one more copy, for this session."""

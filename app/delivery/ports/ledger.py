@@ -8,7 +8,7 @@ never take both:
 | ---------------- | ---------------------------------- | ------------------------------------ |
 | `published`      | the hub has called `keep`          | `published`                          |
 | `copied`         | `keep`                             | `published`                          |
-| `delayed`        | `keep`                             | `delayed`                            |
+| `arrived`        | `keep`                             | `arrived`                            |
 | `moved`          | `move`                             | `moved`                              |
 | `handed_over`    | `mark_batch`                       | `handed`, if the receiver can refuse |
 | the same, again  | `mark`                             | `handed_again`                       |
@@ -34,9 +34,10 @@ outcomes are counted here.
 from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Final
 
-from holdfast.delivery.basics.counters import Counters, Reason
+from holdfast.delivery.basics.counters import Counters
+from holdfast.delivery.basics.steps import Reason, Step, StepKind
 from holdfast.delivery.messages.entries import Entry, SettledBy
-from holdfast.delivery.messages.outcomes import ACKED, DISCARDED, DUE, EXPIRED, Outcome
+from holdfast.delivery.messages.outcomes import ACKED, DISCARDED, OUTCOMES, Outcome
 from holdfast.delivery.ports.journal_port import NO_JOURNAL, DeliveryJournal
 from holdfast.delivery.queues.receivers import Receiver
 
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from holdfast.delivery.ports.store_port import StorePort
 
 _WRITTEN: Final = SettledBy.WRITTEN
+_MOVED: Final = OUTCOMES[StepKind.MOVED].counter
 
 
 class Ledger:
@@ -73,10 +75,11 @@ class Ledger:
         else:
             self._journal.published(message, 1)
 
-    def delayed(self, receiver: Receiver, message: "Message") -> None:
-        """Record that a message waits until it is due. If it is durable, `keep` reported it."""
+    def arrived(self, step: Step, receiver: Receiver, message: "Message") -> None:
+        """Record that a message came by this step. If it is durable, `keep` reported it."""
+        self.counters.accepted += 1
         if not message.is_durable:
-            self._journal.delayed(receiver, message)
+            self._journal.arrived(step, receiver, message)
 
     def replayed(self, key: str, message: "Message", letter: int) -> None:
         """Record that a dead letter became a message again, for the session with this key."""
@@ -84,7 +87,7 @@ class Ledger:
 
     def moved(self, moves: "Sequence[Move]") -> None:
         """Record messages that moved to other queues, where each counts as accepted again."""
-        self.counters.moved += len(moves)
+        self.counters.left[_MOVED] += len(moves)
         self.counters.accepted += sum([each.copies for each in moves])
         kept = [each for each in moves if each.message.is_durable]
         passing = [each for each in moves if not each.message.is_durable]
@@ -146,7 +149,7 @@ class Ledger:
             self._journal.written(receiver, messages, now)
 
     def settled(self, receiver: Receiver, messages: "Sequence[Message]", outcome: Outcome) -> None:
-        """Record messages that left the queue because they expired, were discarded or are due."""
+        """Record messages that left the queue by any way but an ack or a death."""
         self._count(len(messages), outcome)
         kept, others = self._of_store(receiver, messages)
         if others:
@@ -216,11 +219,8 @@ class Ledger:
         reason = outcome.reason
         if reason is not None:
             self.counters.discarded[reason] += count
-        elif outcome is EXPIRED:
-            self.counters.expired += count
-        elif outcome is DUE:
-            # As with a move, what it was published as counts as accepted again.
-            self.counters.moved += count
+        else:
+            self.counters.left[outcome.counter] += count
 
     def _of_store(
         self, receiver: Receiver, messages: "Sequence[Message]"

@@ -5,7 +5,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from holdfast.delivery.basics.counters import Counters, Reason
+from holdfast.delivery.basics.counters import Counters
+from holdfast.delivery.basics.steps import Reason
 from holdfast.delivery.messages.batch import Batch
 from holdfast.delivery.messages.entries import Entry, SettledBy
 from holdfast.delivery.messages.former_attempts import former_of

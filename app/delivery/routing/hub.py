@@ -4,9 +4,9 @@ from collections.abc import Callable, Container, Sequence
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from holdfast.delivery.basics.channels import Channel, lookups
-from holdfast.delivery.basics.counters import Reason
 from holdfast.delivery.basics.error_codes import ErrorCode
 from holdfast.delivery.basics.notices import FULL, Notices
+from holdfast.delivery.basics.steps import Reason
 from holdfast.delivery.messages.entries import Entry
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.publish_key import publish_key_of

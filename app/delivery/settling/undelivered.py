@@ -8,8 +8,8 @@ from functools import partial
 from typing import Generic, TypeVar
 
 from holdfast.delivery.basics import error_codes, notices
-from holdfast.delivery.basics.counters import Reason
 from holdfast.delivery.basics.error_codes import CODES, ErrorCode
+from holdfast.delivery.basics.steps import Reason
 from holdfast.delivery.letters.unwritten import DeadEntry, Death
 from holdfast.delivery.messages.entries import Entry
 from holdfast.delivery.messages.message import Message

@@ -10,9 +10,9 @@ from functools import partial
 from heapq import heappop, heappush
 from typing import Final, NamedTuple, TypeVar
 
-from holdfast.delivery.basics.counters import Reason
+from holdfast.delivery.basics.steps import ARRIVALS, Reason, StepKind
 from holdfast.delivery.messages.message import Message
-from holdfast.delivery.messages.outcomes import DISCARDED, DUE, Move
+from holdfast.delivery.messages.outcomes import DISCARDED, OUTCOMES, Move
 from holdfast.delivery.messages.publish_key import publish_key_of
 from holdfast.delivery.messages.storing import PersistOutcome
 from holdfast.delivery.queues.receivers import Receiver
@@ -135,8 +135,7 @@ class Delays(SharedQueues[R]):
 
     def _enter_queue(self, shared: SharedQueue[R], delayed: Delayed) -> None:
         shared.queue.insert(delayed.message)
-        self._hub.counters.accepted += 1
-        self._ledger.delayed(shared.receiver, delayed.message)
+        self._ledger.arrived(ARRIVALS[KEY], shared.receiver, delayed.message)
         self._await(delayed)
 
     def _await(self, delayed: Delayed) -> None:
@@ -182,7 +181,7 @@ class Delays(SharedQueues[R]):
         gone, self._published = self._published, []
         if gone:
             receiver = self.remove(gone)
-            self._ledger.settled(receiver, gone, DUE)
+            self._ledger.settled(receiver, gone, OUTCOMES[StepKind.DUE])
 
     def cancel(self, id: int) -> Delayed | None:
         """Discard the message with this id. Returns it, or None if it does not wait."""

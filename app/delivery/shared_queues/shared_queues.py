@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
-from holdfast.delivery.basics.counters import Reason
 from holdfast.delivery.basics.error_codes import CODES, ErrorCode
+from holdfast.delivery.basics.steps import Reason
 from holdfast.delivery.messages.entries import Entry
 from holdfast.delivery.messages.former_attempts import FormerAttempts, former_of, joined, tried
 from holdfast.delivery.messages.message import Message, release

@@ -5,7 +5,7 @@ import logging
 import pytest
 
 from holdfast.bayeux.wire.transports import ConnectionType
-from holdfast.delivery.basics.counters import Reason
+from holdfast.delivery.basics.steps import Reason
 from holdfast.delivery.queues.queue import QueueLimits
 from tests.unit.bayeux.harness import Server, Wire
 

@@ -9,7 +9,7 @@ import pytest
 
 from holdfast.bayeux.extending.base import ServerExtension, SessionExtension
 from holdfast.bayeux.session import Session
-from holdfast.delivery.basics.counters import Reason
+from holdfast.delivery.basics.steps import Reason
 from holdfast.delivery.messages.batch import Batch
 from holdfast.extensions.ack import Ack
 from tests.unit.bayeux.harness import Client, Json, Server, Socket, Wire, server_of

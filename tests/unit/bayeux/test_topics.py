@@ -9,7 +9,7 @@ import pytest
 from holdfast.bayeux.publish.qos import Qos
 from holdfast.bayeux.wire.caller import Caller
 from holdfast.bayeux.wire.options import ChannelRule, QuotaLimits
-from holdfast.delivery.basics.counters import Reason
+from holdfast.delivery.basics.steps import Reason
 from holdfast.delivery.messages.keeping import HistoryDepth
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.storing import PersistOutcome

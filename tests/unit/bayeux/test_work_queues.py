@@ -6,7 +6,7 @@ import pytest
 
 from holdfast.bayeux.wire.caller import Caller
 from holdfast.bayeux.wire.options import ChannelRule, Durable, QuotaLimits
-from holdfast.delivery.basics.counters import Reason
+from holdfast.delivery.basics.steps import Reason
 from holdfast.delivery.messages.marks import Mark
 from holdfast.delivery.messages.storing import PersistOutcome
 from holdfast.delivery.shared_queues.shared_queues import SharedQueueLimits

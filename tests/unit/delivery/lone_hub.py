@@ -3,9 +3,9 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from holdfast.delivery.basics.counters import Reason
 from holdfast.delivery.basics.error_codes import ErrorCode
 from holdfast.delivery.basics.notices import Notices
+from holdfast.delivery.basics.steps import Reason
 from holdfast.delivery.messages.entries import Entry
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.ports.ledger import Ledger

@@ -7,7 +7,7 @@ import pytest
 
 from holdfast.bayeux.wire.options import ChannelRule
 from holdfast.bayeux.wire.transports import ConnectionType
-from holdfast.delivery.basics.counters import Reason
+from holdfast.delivery.basics.steps import Reason
 from holdfast.delivery.messages.entries import SettledBy
 from holdfast.delivery.queues.queue import QueueLimits
 from holdfast.extensions.ack import Ack

@@ -10,7 +10,7 @@ from holdfast.bayeux.session import Session
 from holdfast.bayeux.sessions.restoring import restore
 from holdfast.bayeux.wire.caller import Caller
 from holdfast.bayeux.wire.identity import OPERATOR
-from holdfast.delivery.basics.counters import Reason
+from holdfast.delivery.basics.steps import Reason
 from holdfast.extensions.delivery_wire import DeliveryWire
 from tests.unit.bayeux.harness import Client, Json, Server
 from tests.unit.bayeux.second_lives import again

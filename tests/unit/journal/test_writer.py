@@ -1,7 +1,8 @@
 """The outcome of an entry enters the journal once: live, or by a note."""
 
-from holdfast.delivery.basics.counters import Counters, Reason
+from holdfast.delivery.basics.counters import Counters
 from holdfast.delivery.basics.error_codes import INTERNAL_ERROR
+from holdfast.delivery.basics.steps import Reason
 from holdfast.delivery.messages.entries import Entry
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.outcomes import ACKED, DISCARDED, EXPIRED, Move, Outcome
@@ -35,7 +36,7 @@ def written(
 
 def expected(outcome: Outcome, key: str) -> list[tuple[str, int, str, str | None]]:
     reason = None if outcome.reason is None else outcome.reason.value
-    return [(outcome.kind.value, ID, key, reason)]
+    return [(outcome.kind, ID, key, reason)]
 
 
 def test_the_note_of_a_settlement_has_its_outcome_and_reason() -> None:
@@ -45,7 +46,7 @@ def test_the_note_of_a_settlement_has_its_outcome_and_reason() -> None:
         assert written(writer, shelf) == []
         writer.answered(1, is_there=True)
         assert written(writer, shelf) == expected(outcome, "joe/1")
-        assert outcome.kind.value in SETTLED
+        assert outcome.kind in SETTLED
 
 
 def test_a_settlement_without_the_store_has_the_same_events_as_one_with_a_note() -> None:

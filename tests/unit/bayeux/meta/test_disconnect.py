@@ -5,8 +5,8 @@ from functools import partial
 import pytest
 
 from holdfast.bayeux.state.service_channels import ServiceCall
-from holdfast.delivery.basics.counters import Reason
 from holdfast.delivery.basics.session_states import SessionInput
+from holdfast.delivery.basics.steps import Reason
 from holdfast.extensions.ack import Ack
 from tests.unit.bayeux.harness import Asked, Json, Server, Socket, server_of
 from tests.unit.bayeux.operated_server import connect, letters, publish, receiver

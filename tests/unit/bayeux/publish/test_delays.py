@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from holdfast.bayeux.publish.delaying import MOST
 from holdfast.bayeux.wire.caller import Caller
 from holdfast.bayeux.wire.options import ChannelRule, QuotaLimits
-from holdfast.delivery.basics.counters import Reason
+from holdfast.delivery.basics.steps import Reason
 from holdfast.delivery.messages.keeping import HistoryDepth
 from holdfast.delivery.messages.storing import PersistOutcome
 from holdfast.delivery.shared_queues.delays import KEY

@@ -9,7 +9,7 @@ from holdfast.bayeux.sessions.restoring import restore, restore_without_session
 from holdfast.bayeux.wire.caller import Caller
 from holdfast.bayeux.wire.operation import Operation
 from holdfast.bayeux.wire.options import ChannelRule, QuotaLimits
-from holdfast.delivery.basics.counters import Reason
+from holdfast.delivery.basics.steps import Reason
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.storing import PersistOutcome
 from holdfast.delivery.shared_queues.shared_queues import SharedQueueLimits

@@ -9,8 +9,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from holdfast.bayeux.sessions import interventions
-from holdfast.delivery.basics.counters import Reason
 from holdfast.delivery.basics.session_states import NEXT, SessionState
+from holdfast.delivery.basics.steps import Reason
 from holdfast.delivery.messages.storing import PersistOutcome
 from holdfast.delivery.ports.error_handler import Failure, ForMessage, ForRest, Reaction
 from holdfast.delivery.queues.dispatcher import Dispatcher

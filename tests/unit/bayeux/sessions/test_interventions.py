@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from holdfast.delivery.basics.counters import Reason
+from holdfast.delivery.basics.steps import Reason
 from tests.unit.bayeux.harness import server_of
 from tests.unit.bayeux.operated_server import ask, connect, letters, publish, receiver
 

@@ -17,7 +17,7 @@ from holdfast.bayeux.sessions.restoring import restore, restore_without_session
 from holdfast.bayeux.wire.operation import Operation
 from holdfast.bayeux.wire.options import Durable
 from holdfast.delivery.basics.channels import covers
-from holdfast.delivery.basics.counters import Reason
+from holdfast.delivery.basics.steps import Reason
 from holdfast.delivery.messages.batch import Batch
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.storing import PersistOutcome

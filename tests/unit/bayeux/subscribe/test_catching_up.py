@@ -17,7 +17,7 @@ from holdfast.bayeux.wire.operation import Operation
 from holdfast.bayeux.wire.options import ChannelRule, Durable
 from holdfast.bayeux.wire.topic_options import TopicOptions
 from holdfast.delivery.basics.channels import covers
-from holdfast.delivery.basics.counters import Reason
+from holdfast.delivery.basics.steps import Reason
 from holdfast.delivery.messages.keeping import HistoryDepth
 from holdfast.delivery.messages.storing import PersistOutcome
 from holdfast.delivery.queues.queue import QueueLimits

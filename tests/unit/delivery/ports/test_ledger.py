@@ -4,8 +4,9 @@ from collections.abc import Callable
 
 import pytest
 
-from holdfast.delivery.basics.counters import Counters, Reason
+from holdfast.delivery.basics.counters import Counters
 from holdfast.delivery.basics.error_codes import INTERNAL_ERROR
+from holdfast.delivery.basics.steps import Reason
 from holdfast.delivery.letters.unwritten import DeadEntry, Death
 from holdfast.delivery.messages.batch import Batch
 from holdfast.delivery.messages.entries import Entry, SettledBy

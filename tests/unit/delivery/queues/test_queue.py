@@ -4,7 +4,8 @@ from collections.abc import Iterable
 
 import pytest
 
-from holdfast.delivery.basics.counters import Counters, Reason
+from holdfast.delivery.basics.counters import Counters
+from holdfast.delivery.basics.steps import Reason
 from holdfast.delivery.messages.batch import Batch
 from holdfast.delivery.messages.entries import SettledBy
 from holdfast.delivery.messages.message import Message

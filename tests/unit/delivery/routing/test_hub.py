@@ -1,9 +1,11 @@
 """The hub: from a publisher into the queues of receivers, and which receivers have news."""
 
 from holdfast.delivery.basics.channels import Channel, Channels
-from holdfast.delivery.basics.counters import Counters, Reason
+from holdfast.delivery.basics.counters import Counters
 from holdfast.delivery.basics.session_states import SessionInput
+from holdfast.delivery.basics.steps import Reason
 from holdfast.delivery.messages.message import Message
+from holdfast.delivery.messages.outcomes import EXPIRED
 from holdfast.delivery.queues.queue import CallbackQueue, QueueLimits
 from holdfast.delivery.queues.receivers import Receiver
 from holdfast.delivery.routing.publishes import Publish
@@ -160,7 +162,7 @@ def test_a_removed_receiver_has_no_subscriptions_and_gets_nothing() -> None:
 
 def test_settled_is_the_sum_of_acked_dead_expired_and_discarded() -> None:
     counters = Counters()
-    counters.acked, counters.dead, counters.expired = 1, 2, 4
+    counters.acked, counters.dead, counters.left[EXPIRED.counter] = 1, 2, 4
     counters.discarded[Reason.SESSION_ENDED] = 8
     counters.discarded[Reason.OVERFLOW_BYTES] = 16
     assert counters.settled() == 31

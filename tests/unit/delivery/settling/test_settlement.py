@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from holdfast.delivery.basics import error_codes
-from holdfast.delivery.basics.counters import Reason
 from holdfast.delivery.basics.error_codes import CODES, ErrorCode
 from holdfast.delivery.basics.node import Node
 from holdfast.delivery.basics.notices import Notices
 from holdfast.delivery.basics.session_states import SessionInput
+from holdfast.delivery.basics.steps import Reason
 from holdfast.delivery.guard.holds import Guard
 from holdfast.delivery.letters.unwritten import UnwrittenLetter
 from holdfast.delivery.messages.entries import Entry, SettledBy
