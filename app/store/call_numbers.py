@@ -1,6 +1,6 @@
 """The numbers of this process's calls, by which the store carries out each of them once.
 
-`lua/fence.lua` is the other side: the store notes the number of the last call that it carried out.
+`lua/fence.lua` is the other side: the store notes the last call that it carried out.
 """
 
 from typing import cast
@@ -16,22 +16,27 @@ class CallNumbers:
     """
 
     def __init__(self) -> None:
-        self.begin("")
+        self.begin("00000000")
 
-    def begin(self, epoch: str) -> None:
-        """Begin at 1 in this epoch. All earlier calls must have been answered."""
-        self._epoch = epoch
+    def begin(self, nonce: str) -> None:
+        """Begin at 1 in an epoch with this random text. All earlier calls must have been answered.
+
+        It has eight characters.
+        """
+        self._nonce = nonce
         self._made = self._answered = 0
         # The last call that the store has carried out, as far as known. Before it, there may be
         # one that failed, of which this is unknown: then `_certain` is smaller.
         self._done = self._certain = 0
         # The last call that the store must carry out before later ones, if it did not refuse it.
         self._needed = 0
+        self._name = self._name_of(0)
 
     def next(self, *, may_be_refused: bool) -> str:
         """Return the first argument of the next call."""
         self._made = number = self._made + 1
-        word = f"{self._epoch} {number} {self._needed} {self._answered + 1}"
+        before, self._name = self._name, self._name_of(number)
+        word = f"{before} {self._name} {self._needed} {self._answered + 1}"
         if not may_be_refused:
             self._needed = number
         return word
@@ -44,15 +49,27 @@ class CallNumbers:
         self._answered = number = self._answered + 1
         if isinstance(reply, Exception):
             return self._failed(number, reply)
-        # A list begins with the number of the call before. Other replies are only that.
-        before, meaning = (reply[0], reply[1:]) if isinstance(reply, list) else (reply, reply)
-        before = cast("int", before)
-        is_expected = self._certain <= before <= self._done or before >= number
+        # A list begins with the name of the call before. Other replies are only that.
+        before, meaning = (reply[0], reply[1:]) if isinstance(reply, list) else (reply, None)
+        is_expected = self._is_expected(number, cast("bytes", before))
         self._done = self._certain = number
         self._needed = max(self._needed, number)
         if not is_expected:
             raise WentBack(meaning)
         return meaning
+
+    def _is_expected(self, number: int, before: bytes) -> bool:
+        """Return whether the store had the calls that it is known to have carried out."""
+        name, _, skipped = before.partition(b" ")
+        last = int(name[len(self._nonce) + 1 :])
+        if last < number:
+            return self._certain <= last <= self._done
+        # A repeat. When the call was carried out, its reply had shown what was missing.
+        ranges = [each.split(b"-") for each in skipped.split()]
+        return not any(int(first) <= self._certain <= int(to) for first, to in ranges)
+
+    def _name_of(self, number: int) -> str:
+        return f"{self._nonce}-{number:012d}"
 
     def _failed(self, number: int, reply: Exception) -> Exception:
         if not isinstance(reply, ScriptFailed) or reply.code in ("EPOCH", "BACK"):

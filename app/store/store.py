@@ -402,7 +402,7 @@ class Store:
         return self.epoch.rpartition("-")[0]
 
     def _begin(self, epoch: str) -> None:
-        self._calls.begin(epoch)
+        self._calls.begin(epoch.rpartition(".")[2])
 
     def _refused(self, why: ScriptFailed) -> None:
         self._right.lose(why)

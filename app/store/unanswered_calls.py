@@ -49,9 +49,9 @@ class UnansweredCalls:
     def __len__(self) -> int:
         return len(self._sent)
 
-    def begin(self, epoch: str) -> None:
-        """Number the calls from 1 in this epoch. All earlier calls must have been answered."""
-        self._numbers.begin(epoch)
+    def begin(self, nonce: str) -> None:
+        """Number the calls from 1 in a new epoch. All earlier calls must have been answered."""
+        self._numbers.begin(nonce)
 
     def make(
         self, call: ScriptCall, done: Answer, *, note: int = 0, may_be_refused: bool = False

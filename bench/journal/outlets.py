@@ -25,6 +25,9 @@ class Outlet(Protocol):
         ...
 
 
+_NONCE = "generate"
+
+
 class Streams:
     """Writes a namespace of a store, as a server would leave it."""
 
@@ -32,9 +35,9 @@ class Streams:
         self._redis = Redis.from_url(url)
         self._keys = RedisKeys(namespace)
         self._pipe = self._redis.pipeline(transaction=False)
-        self._pipe.hset(self._keys.meta, mapping={"epoch": EPOCH, "last": 0})
+        self._pipe.hset(self._keys.meta, mapping={"epoch": EPOCH, "call": f"{_NONCE}-{0:012d}"})
         self._numbers = CallNumbers()
-        self._numbers.begin(EPOCH)
+        self._numbers.begin(_NONCE)
 
     def write(self, node: str, frame: bytes) -> None:
         call = scripts.frame(self._keys, node, frame=frame, notes=())

@@ -109,9 +109,9 @@ def _place(known: list[Any], word: Any) -> int:
 
 def evaluate(store: ValkeyServer, epoch: str, call: scripts.ScriptCall) -> None:
     """Call a script as a server does in its first call of the epoch."""
-    store.ask("HSET", call.keys[0], "epoch", epoch, "last", 0)
+    store.ask("HSET", call.keys[0], "epoch", epoch, "call", f"nonce000-{0:012d}")
     keys: list[Any] = [len(call.keys), *call.keys]
-    store.ask("EVAL", call.script.source, *keys, *Numbering(epoch).words(call))
+    store.ask("EVAL", call.script.source, *keys, *Numbering("nonce000").words(call))
 
 
 class Writer:

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from holdfast.delivery.messages.session_record import Recorded
 
 SESSIONS = ["joe/1", "ann/1", "eve/1"]
-EPOCH = "seed-1.nonce"
+NONCE = "nonce000"
+EPOCH = f"seed-1.{NONCE}"
 
 
 def opening(nonce: str, instead_of: Collection[str] = ()) -> ScriptCall:
@@ -63,12 +64,12 @@ class Room:
 
     def __init__(self, redis: Redis) -> None:
         self.redis = redis
-        self.numbering = Numbering(EPOCH)
+        self.numbering = Numbering(NONCE)
 
     def open(self) -> None:
         self.redis.flushall()
-        self.numbering = Numbering(EPOCH)
-        self.call(opening("nonce"))
+        self.numbering = Numbering(NONCE)
+        self.call(opening(NONCE))
 
     def call(self, call: ScriptCall) -> Any:
         """Make the call; what is called again is a repeat."""

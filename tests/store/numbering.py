@@ -9,8 +9,8 @@ from holdfast.store.scripts import ScriptCall
 class Numbering:
     """The numbers of the calls in an epoch. The same call again is a repeat, under its number."""
 
-    def __init__(self, epoch: str) -> None:
-        self.epoch = epoch
+    def __init__(self, nonce: str) -> None:
+        self.nonce = nonce
         self._made: list[ScriptCall] = []
 
     def words(self, call: ScriptCall) -> list[Any]:
@@ -21,8 +21,9 @@ class Numbering:
         if not places:
             places = [len(self._made)]
             self._made.append(call)
-        number = places[0] + 1
-        return [f"{self.epoch} {number} {number - 1} 1", *call.args]
+        before = places[0]
+        names = [f"{self.nonce}-{number:012d}" for number in (before, before + 1)]
+        return [f"{names[0]} {names[1]} {before} 1", *call.args]
 
 
 def meaning(call: ScriptCall, reply: object) -> Any:

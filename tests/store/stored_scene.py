@@ -107,7 +107,7 @@ def main(version: str) -> None:
     """Describe this release."""
     with ValkeyServer() as server, Redis.from_url(server.url) as redis:
         furnish(Room(redis))
-        opens = opening("nonce")
+        opens = opening("nonce000")
         described = {
             "open": {
                 "script": opens.script.source.splitlines(),

@@ -166,7 +166,7 @@ def everything() -> list[ScriptCall]:
 @pytest.mark.parametrize("call", everything(), ids=lambda call: call.script.name)
 def test_a_script_with_another_epoch_writes_nothing(room: Room, call: ScriptCall) -> None:
     before = room.names("*")
-    room.numbering = Numbering("other")
+    room.numbering = Numbering("other000")
     with pytest.raises(ResponseError, match=f"EPOCH {EPOCH}"):
         room.call(call)
     room.redis.flushall()
@@ -194,7 +194,7 @@ def test_a_script_writes_nothing_in_a_store_that_has_lost_the_call_before_it(
 ) -> None:
     room.numbering.words(scripts.save(KEYS, []))
     before = written(room)
-    with pytest.raises(ResponseError, match="BACK 0"):
+    with pytest.raises(ResponseError, match="BACK nonce000-000000000000"):
         room.call(call)
     assert written(room) == before
 
@@ -210,32 +210,33 @@ def test_every_script_is_among_those_tested_for_the_epoch() -> None:
 
 def test_a_process_that_opens_the_store_takes_the_write_right_of_the_one_before(room: Room) -> None:
     # The compiled caller takes texts only.
-    reply = room.call(opening("other"))
-    assert reply == [b"seed-2.other", b"", b"0", str(LAYOUT).encode(), EPOCH.encode()]
-    with pytest.raises(ResponseError, match=r"EPOCH seed-2\.other"):
+    reply = room.call(opening("other000"))
+    assert reply == [b"seed-2.other000", b"", b"0", str(LAYOUT).encode(), EPOCH.encode()]
+    with pytest.raises(ResponseError, match=r"EPOCH seed-2\.other000"):
         room.call(scripts.save(KEYS, [session("joe/1")]))
-    room.numbering = Numbering("seed-2.other")
+    room.numbering = Numbering("other000")
     room.call(scripts.save(KEYS, [session("joe/1")]))
 
 
 def test_a_repeated_opening_has_the_same_epoch(room: Room) -> None:
     room.call(scripts.save(KEYS, [session("joe/1")]))
     before = written(room)
-    assert room.call(opening("nonce"))[0] == EPOCH.encode()
+    assert room.call(opening("nonce000"))[0] == EPOCH.encode()
     assert written(room) == before
 
 
 def test_a_store_is_opened_instead_of_known_epochs_only(room: Room) -> None:
     with pytest.raises(ResponseError, match=f"EPOCH {EPOCH}"):
-        room.call(opening("other", ["seed-1.another", "seed-1"]))
-    assert room.call(opening("other", ["seed-0.first", EPOCH]))[0] == b"seed-2.other"
+        room.call(opening("other000", ["seed-1.another", "seed-1"]))
+    assert room.call(opening("other000", ["seed-0.first", EPOCH]))[0] == b"seed-2.other000"
     room.redis.flushall()
-    assert room.call(opening("other", [EPOCH]))[0] == b"seed-1.other"
+    assert room.call(opening("other000", [EPOCH]))[0] == b"seed-1.other000"
 
 
 def test_an_opening_knows_the_latest_epochs_before_it(room: Room) -> None:
-    replies = [room.call(opening(f"n{n}")) for n in range(40)]
-    assert replies[-1][4].decode().split() == [f"seed-{n + 2}.n{n}" for n in range(23, 39)]
+    replies = [room.call(opening(f"{number:08}")) for number in range(2, 42)]
+    found = replies[-1][4].decode().split()
+    assert found == [f"seed-{number}.{number:08}" for number in range(25, 41)]
 
 
 def test_a_message_that_left_its_queue_is_not_moved(room: Room) -> None:

@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 -- Turns entries into dead letters: removes the entry, adds the record and its indexes, in one step.
 -- KEYS   1 meta   2 bodies   3 dead   4 prints, then receivers of messages, marks and indexes
--- ARGV   1 number   2 id of the newest letter, then for each letter: id, record, fingerprint,
+-- ARGV   1 its number   2 id of the newest letter, then for each letter: id, record, fingerprint,
 --        positions of the six indexes in KEYS, the one of the fingerprint last; id of the message,
 --        name of the session, positions of the message's receivers (0: it had no entry) and of the
 --        session's marks

@@ -3,11 +3,12 @@
 -- readers recognise lost or trimmed frames; by the epoch, an emptied store, where numbers restart.
 -- Each frame carries the digest of the one before it, so that readers recognise altered frames.
 -- KEYS   1 meta   2 the node's stream   3 its notes
--- ARGV   1 number   2 the frame, then the numbers of its notes
+-- ARGV   1 its number   2 the frame, then the numbers of its notes
 -- Reply  the last call before this one
 -- Cost   O(bytes of the frame + notes)
 -- Repeat does nothing.
 local meta, stream, notes = KEYS[1], KEYS[2], KEYS[3]
+local epoch = redis.call('HGET', meta, 'epoch')
 local seq = redis.call('HINCRBY', meta, stream, 1)
 local digest = redis.call('HGET', meta, 'digest ' .. stream) or ''
 local signed = table.concat({ digest, epoch, seq, ARGV[2] }, '\n')

@@ -1,7 +1,7 @@
 #!lua
 -- Stores messages with their publish keys; of messages with the same key, only the first.
 -- KEYS   1 meta   2 bodies   3 keyed   4 order of keys, then receivers of messages and marks
--- ARGV   1 number   2 id of the newest message   3 time of the store's clock   4 how long keys are
+-- ARGV   1 its number   2 id of the newest message   3 time of the store's clock   4 how long keys are
 --        remembered by this clock, in seconds   5 the most keys, then for each message its key, the
 --        number of words that describe it, and these, as in enter (only one message if the call has
 --        a note, which covers the whole call)

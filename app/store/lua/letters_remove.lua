@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 -- Removes the records of dead letters and their entries in all indexes.
 -- KEYS   1 meta   2 dead   3 prints, then indexes
--- ARGV   1 number, then for each letter: id, fingerprint, positions of its six indexes in KEYS, the
+-- ARGV   1 its number, then for each letter: id, fingerprint, positions of its six indexes in KEYS, the
 --        one of the fingerprint last
 -- Reply  the last call before this one, number of letters removed
 -- Cost   O(letters x log(letters in the store))

@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 -- Stores the marks of entries; ignores entries that do not exist.
 -- KEYS   1 meta, then marks of sessions and receivers of messages
--- ARGV   1 number, then for each session: position of its marks in KEYS, its name, number of
+-- ARGV   1 its number, then for each session: position of its marks in KEYS, its name, number of
 --        entries, then for each of them: id, position of its receivers in KEYS, mark
 -- Reply  the last call before this one
 -- Cost   O(entries)

@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 -- Moves entries between queues: each leaves one queue and enters others, with its mark.
 -- KEYS   1 meta   2 last batches, then receivers of messages and marks of sessions
--- ARGV   1 number, then for each message: id, position of its receivers in KEYS, name of the queue
+-- ARGV   1 its number, then for each message: id, position of its receivers in KEYS, name of the queue
 --        that it leaves, position of its marks, new mark, number of queues that have it then, number
 --        of those that it enters, number of those that get the mark, names of the queues, in this
 --        order, positions of the marks

@@ -2,8 +2,8 @@
 -- Makes the caller the only writer.
 -- KEYS   1 meta   2 handed
 -- ARGV   1 version of the layout   2 the oldest version that this release reads, too
---        3 a random seed, for an empty store   4 name of the node   5 random text of the caller, so
---        that no two epochs are equal, even if the store forgot one   6 the epochs that the caller
+--        3 a random seed, for an empty store   4 name of the node   5 eight random letters or
+--        digits, so that no two epochs are equal, even if the store forgot one   6 the epochs that the caller
 --        may replace, '' for all
 -- Reply  epoch, id of the newest message or dead letter ('' if there was none), time of the store's
 --        clock, the version that was found ('' in an empty store), the epochs before it
@@ -33,8 +33,8 @@ if not is_repeat then
     while select(2, string.gsub(epochs, '%S+', '')) > MOST do
         epochs = string.match(epochs, '^%S+%s+(.*)$')
     end
-    redis.call('HSET', meta, 'version', version, 'node', node, 'epoch', epoch, 'last', 0,
-        'epochs', epochs)
+    redis.call('HSET', meta, 'version', version, 'node', node, 'epoch', epoch, 'epochs', epochs,
+        'call', ARGV[5] .. '-' .. string.format('%012d', 0))
     redis.call('HDEL', meta, 'skipped')
     before = epoch
     -- A long value turns the hash into a table at once; a listpack would be searched for each

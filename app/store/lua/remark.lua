@@ -2,7 +2,7 @@
 -- Stores or removes the remark on a group of dead letters. If there are too many remarks, the one
 -- that was changed least recently is removed.
 -- KEYS   1 meta   2 remarks   3 remarked
--- ARGV   1 number   2 fingerprint   3 record, or '' to remove it   4 time   5 most remarks
+-- ARGV   1 its number   2 fingerprint   3 record, or '' to remove it   4 time   5 most remarks
 -- Reply  the last call before this one
 -- Cost   O(log(remarks))
 -- Repeat does nothing.

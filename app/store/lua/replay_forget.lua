@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 -- Removes a replay job.
 -- KEYS   1 meta   2 replays   3 the job
--- ARGV   1 number   2 id of the job
+-- ARGV   1 its number   2 id of the job
 -- Reply  the last call before this one
 -- Cost   O(fields)
 -- Repeat does nothing.

@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 -- Creates a replay job, or replaces some of its fields.
 -- KEYS   1 meta   2 replays   3 the job
--- ARGV   1 number   2 id of the job, then names and values of fields
+-- ARGV   1 its number   2 id of the job, then names and values of fields
 -- Reply  the last call before this one
 -- Cost   O(fields)
 -- Repeat does nothing.

@@ -2,7 +2,7 @@
 -- Turns dead letters back into messages: marks each letter as replayed and, if its receiver is a
 -- durable session, adds the message to its queue, in one step.
 -- KEYS   1 meta   2 bodies   3 dead   4 sessions   5 the job, then receivers of messages and marks
--- ARGV   1 number   2 id of the job, then for each letter: id, id of the message, its generation,
+-- ARGV   1 its number   2 id of the job, then for each letter: id, id of the message, its generation,
 --        first line of the message, or all of it if it is not the letter's own; name of the
 --        session, positions of the message's receivers (0: the session is not durable) and of
 --        the session's marks

@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 -- Creates or replaces records of sessions.
 -- KEYS   1 meta   2 sessions
--- ARGV   1 number, then for each session: name, record
+-- ARGV   1 its number, then for each session: name, record
 -- Reply  the last call before this one
 -- Cost   O(sessions)
 -- Repeat does nothing.

@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 -- Removes entries, and messages with their last entry.
 -- KEYS   1 meta   2 bodies, then the receivers of the messages
--- ARGV   1 number, then for each message, in the order of KEYS: id, number of sessions, their names
+-- ARGV   1 its number, then for each message, in the order of KEYS: id, number of sessions, their names
 -- Reply  the last call before this one
 -- Cost   O(entries)
 -- Repeat does nothing.

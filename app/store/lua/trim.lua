@@ -2,7 +2,7 @@
 -- Trims the beginning of a journal, and counts the removed frames: readers then recognise what
 -- others have removed. It notes the time, by which they recognise a server that has nothing to do.
 -- KEYS   1 meta   2 stream   3 progress of readers: name -> id of an entry
--- ARGV   1 number   2 remove entries before this id if all readers have them   3 remove entries
+-- ARGV   1 its number   2 remove entries before this id if all readers have them   3 remove entries
 --        before this id   4 most bytes of the journal   5 time: ms since 1970
 -- Reply  the last call before this one, number of removed frames that all had read, of other removed frames, and of readers
 -- Cost   O(removed frames + readers)

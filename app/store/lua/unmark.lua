@@ -2,7 +2,7 @@
 -- Removes the marks of entries that were removed before. If the process is killed before this call,
 -- the next one to load the store does it.
 -- KEYS   1 meta, then marks of sessions
--- ARGV   1 number, then for each session, in the order of KEYS: number of entries, their ids
+-- ARGV   1 its number, then for each session, in the order of KEYS: number of entries, their ids
 -- Reply  the last call before this one
 -- Cost   O(entries)
 -- Repeat does nothing.
