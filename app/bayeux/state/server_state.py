@@ -97,7 +97,7 @@ class ServerState:
         self.backlog = Backlog(self.wake, is_turn_over)
         self.channels = Channels(options.channel_limits)
         self.rules = ChannelRules(self.channels, options.channels)
-        self.guard = Guard(self.rules.is_guarded, options.guard)
+        self.guard = self._guard()
         self.notices, self.refused_publishes = Notices(), RefusedPublishes(journal)
         # Sessions with a lazy message of this turn, and its delay in seconds.
         self.lingering: list[tuple[Session, float]] = []
@@ -161,6 +161,10 @@ class ServerState:
             keeps_history=any(rule.history is not None and rule.durable for rule in rules),
             has_work_queues=bool(self.options.work_patterns),
         )
+
+    def _guard(self) -> Guard:
+        is_used = any(rule.is_guarded for rule in self.rules.all)
+        return Guard(self.rules.is_guarded, self.options.guard, is_used=is_used)
 
     def _topics(self) -> Topics:
         options = self.options

@@ -37,10 +37,18 @@ class Guard:
 
     Args:
         guards: Returns whether the channel is guarded.
+        is_used: Whether any channel is.
     """
 
-    def __init__(self, guards: Callable[[str], bool], limits: GuardLimits | None = None) -> None:
+    def __init__(
+        self,
+        guards: Callable[[str], bool],
+        limits: GuardLimits | None = None,
+        *,
+        is_used: bool = True,
+    ) -> None:
         self._guards = guards
+        self.is_used = is_used
         self._limits = limits or GuardLimits()
         self._half_s = self._limits.window_s / 2
         # In the order in which their windows began.

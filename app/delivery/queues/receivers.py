@@ -22,15 +22,12 @@ if TYPE_CHECKING:
 
 _WRITTEN: Final = SettledBy.WRITTEN
 NOBODY: Final = "anonymous"
-# A name that no publisher has. The server's own messages have an empty one.
-_NOBODY_YET: Final = "/"
 
 
 class Receiver(Timed):
     """One receiver: a queue, a dispatcher and subscriptions."""
 
     __slots__ = (
-        "acked",
         "authorized_at",
         "dispatcher",
         "has_left",
@@ -48,8 +45,6 @@ class Receiver(Timed):
         "subject",
         "subscriptions",
         "takes_messages",
-        "took_before",
-        "took_from",
         "transport",
     )
 
@@ -77,10 +72,6 @@ class Receiver(Timed):
         self.authorized_at = 0
         # Whether the queue is stored.
         self.is_durable = False
-        # Acked messages, for receivers that can refuse.
-        self.acked = 0
-        # The last two publishers whose messages the receiver accepted.
-        self.took_from = self.took_before = _NOBODY_YET
         # What single features know of it, see `feature_records`; None if none of them does.
         self.records: Records | None = None
         # Whether the hub will look at the queue when this turn ends.
@@ -165,10 +156,6 @@ class Receiver(Timed):
     def can_refuse(self) -> bool:
         """Whether the receiver acks or gives verdicts."""
         return self.queue.settling is not _WRITTEN
-
-    def knows(self, publisher: str) -> bool:
-        """Return whether the receiver recently accepted a message of this publisher."""
-        return publisher == self.took_from or publisher == self.took_before
 
     def flows(self, now: float) -> bool:
         """Return whether entries may be handed over now."""

@@ -6,6 +6,7 @@ from typing import Generic, TypeVar
 from holdfast.delivery.basics import error_codes, notices
 from holdfast.delivery.basics.error_codes import ErrorCode
 from holdfast.delivery.basics.session_states import SessionInput
+from holdfast.delivery.guard.publishers import knows
 from holdfast.delivery.messages.entries import Entry
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.trails import RETURNED
@@ -99,7 +100,7 @@ class Failures(Generic[R]):
             self._notices.report(notices.PROBE_FAILED, message.channel, code.text)
             guard.probe_failed(message, now)
             return
-        knew, now_ms = receiver.knows(message.sender), self._node.now_ms()
+        knew, now_ms = knows(receiver, message.sender), self._node.now_ms()
         if guard.refused(message, receiver.person, now, now_ms, knew=knew):
             self._hold_if_nobody_takes(message.channel, now, now_ms)
 
@@ -127,8 +128,6 @@ class Failures(Generic[R]):
         if reaction.input is not DispatcherInput.HOLD:
             kind = notices.REFUSED if failure.by_client else notices.DELIVERY_FAILED
             self._notices.report(kind, receiver.key, failure.code.text)
-        if failure.code.listed is error_codes.DEAD_MESSAGE:
-            receiver.acked += 1
         if entry is not None:
             self._attempt_notes.note_failure(
                 receiver, [entry], now=now, code=failure.code, text=failure.text

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import Generic, TypeVar
 
 from holdfast.delivery.basics import error_codes
+from holdfast.delivery.guard.publishers import accepted_from
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.verdicts import Refusals, Verdict
 from holdfast.delivery.queues.receivers import Receiver
@@ -32,14 +33,11 @@ class Settlement(Generic[R]):
             return
         self._ledger.acked(receiver, messages, now)
         dispatcher = receiver.dispatcher
-        if dispatcher is not None:
-            if not dispatcher.is_calm:
-                dispatcher.acked()
-            receiver.acked += len(messages)
+        if dispatcher is not None and not dispatcher.is_calm:
+            dispatcher.acked()
         self._waiting_places.assign_to(receiver)
-        sender = messages[-1].sender
-        if sender != receiver.took_from:
-            receiver.took_before, receiver.took_from = receiver.took_from, sender
+        if self._guard.is_used:
+            accepted_from(receiver, messages[-1].sender)
         if now < self._guard.watched_until and receiver.can_refuse:
             for channel in self._guard.taken(messages, receiver.person, now):
                 self._owner.release(channel)

@@ -181,7 +181,7 @@ def test_an_acked_entry_leaves_the_store() -> None:
     court.hand_over("a", "b")
     court.judge(ok(1))
     assert court.kept().keys() == {"b"}
-    assert court.receiver.acked == 1
+    assert court.counters.acked == 1
     assert court.balances()
 
 
