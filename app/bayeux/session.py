@@ -225,7 +225,6 @@ class Session(Receiver):
         "ends_at",
         "extensions",
         "held_connect",
-        "hold_ends_at",
         "identity",
         "interval_s",
         "is_advised",
@@ -278,8 +277,8 @@ class Session(Receiver):
         # infinite while its client is absent.
         self.deadline = 0.0
         self.lazy_due = self.quiet_until = 0.0
-        # When a named session without a client ends, and when its queue hold ends; zero if never.
-        self.ends_at = self.hold_ends_at = 0.0
+        # When a named session without a client ends; zero if never.
+        self.ends_at = 0.0
         # When it was created, in ns since 1970, and when its client was last connected to an
         # earlier process, in ms.
         self.created = self.seen_ms = 0
@@ -360,9 +359,10 @@ class Session(Receiver):
             due = verdict_due
         if self.ends_at and self.ends_at < due:
             due = self.ends_at
-        if self.hold_ends_at and self.hold_ends_at < due:
-            due = self.hold_ends_at
         dispatcher = self.dispatcher
-        if dispatcher is not None and dispatcher.deadline is not None and dispatcher.deadline < due:
-            due = dispatcher.deadline
+        if dispatcher is not None:
+            if dispatcher.hold_ends_at and dispatcher.hold_ends_at < due:
+                due = dispatcher.hold_ends_at
+            if dispatcher.deadline is not None and dispatcher.deadline < due:
+                due = dispatcher.deadline
         return due

@@ -101,11 +101,9 @@ class SessionClock:
         """Schedule the end of the session's queue hold."""
         dispatcher = session.dispatcher
         hold = None if dispatcher is None else dispatcher.hold_record
-        if hold is None or hold.until is None:
-            session.hold_ends_at = 0.0
-        else:
+        if dispatcher is not None and hold is not None and hold.until is not None:
             left_ms = max(hold.until - self._node.now_ms(), 0)
-            session.hold_ends_at = now + left_ms / 1000
+            dispatcher.hold_ends_at = now + left_ms / 1000
         self.schedule(session)
 
     def follow_wall(self, now: float, wall_ms: int) -> None:
@@ -117,7 +115,7 @@ class SessionClock:
         if abs(ahead_ms - self._ahead_ms) > _JUMP_MS:
             self._ahead_ms = ahead_ms
             for session in self._sessions:
-                if session.hold_ends_at:
+                if session.dispatcher is not None and session.dispatcher.hold_ends_at:
                     self.schedule_hold_end(session, now)
 
     def begin_lingering(self, lingering: Sequence[tuple[Session, float]], now: float) -> None:

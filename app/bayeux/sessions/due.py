@@ -96,7 +96,7 @@ class DueSessions:
                 session, error_codes.NO_CONNECTION, text="the session's timeout is over", now=now
             )
             return
-        if session.hold_ends_at and session.hold_ends_at <= now:
+        if session.dispatcher is not None and 0.0 < session.dispatcher.hold_ends_at <= now:
             self._life.resume(session, now, "until")
         if session.dispatcher is not None:
             self._try_again(session, session.dispatcher, now)

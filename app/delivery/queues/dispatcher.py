@@ -112,6 +112,7 @@ class Dispatcher:
         "_has_refused",
         "attempt",
         "deadline",
+        "hold_ends_at",
         "hold_record",
         "is_calm",
         "policy",
@@ -126,6 +127,8 @@ class Dispatcher:
         self.attempt = 0
         self.deadline: float | None = None
         self.hold_record: QueueHold | None = None
+        # When the hold ends by the clock of the deadlines; zero if only somebody ends it.
+        self.hold_ends_at = 0.0
         self._awaited: WaitReason | None = None
         self._has_refused = False
         # Whether everything flows and contact and acks change nothing. This is the common case, in
@@ -224,13 +227,13 @@ class Dispatcher:
     def hold_back(self, record: QueueHold) -> None:
         """Hold the queue back. While it is held, lost contact never ends the receiver."""
         self.is_calm = False
-        self.hold_record = record
+        self.hold_record, self.hold_ends_at = record, 0.0
         if self._awaited in (WaitReason.CLIENT, WaitReason.CLIENT_AND_TIME):
             self._lose_waiting()
 
     def resume(self, now: float) -> None:
         """Resume the queue. It flows if the connection allows it."""
-        self.hold_record = None
+        self.hold_record, self.hold_ends_at = None, 0.0
         if self._awaited is WaitReason.CLIENT and self.deadline is None:
             # A client that is away still gets time to return.
             self.deadline = now + self._pause_s()

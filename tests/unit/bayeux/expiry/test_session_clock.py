@@ -2,7 +2,7 @@
 
 import pytest
 
-from holdfast.bayeux.sessions.status import expires_ms
+from holdfast.bayeux.sessions.status import expires_ms, hold_of
 from holdfast.delivery.queues.dispatcher import DispatcherState as Contact
 from tests.unit.bayeux.second_lives import (
     RestartableServer,
@@ -42,7 +42,7 @@ def test_the_end_of_a_resumed_queue_hold_does_not_end_a_later_one() -> None:
         client.session, "lunch", who="operator", now=server.now, until_ms=until_ms
     )
     server.bayeux.life.resume(client.session, server.now)
-    assert client.session.hold_ends_at == 0.0
+    assert hold_of(client.session) is None
     server.bayeux.life.hold_back(client.session, "maintenance", who="operator", now=server.now)
     server.advance(3.0)
     assert not client.session.flows(server.now)
