@@ -234,7 +234,6 @@ class Session(Receiver):
         "pipe",
         "quiet_until",
         "rest_interval_s",
-        "seen_ms",
         "terms",
         "timeout_s",
         "unfinished",
@@ -279,9 +278,8 @@ class Session(Receiver):
         self.lazy_due = self.quiet_until = 0.0
         # When a named session without a client ends; zero if never.
         self.ends_at = 0.0
-        # When it was created, in ns since 1970, and when its client was last connected to an
-        # earlier process, in ms.
-        self.created = self.seen_ms = 0
+        # When it was created, in ns since 1970.
+        self.created = 0
 
     @property
     def is_plain(self) -> bool:

@@ -6,6 +6,16 @@ A session is connected from its first `/meta/connect` until its client leaves or
 from collections import OrderedDict
 
 from holdfast.bayeux.session import Session
+from holdfast.delivery.basics.feature_records import record_of, with_record, without_record
+
+
+class _SeenEarlier:
+    """The record of a restored session whose client had left."""
+
+    __slots__ = ("ms",)
+
+    def __init__(self, ms: int) -> None:
+        self.ms = ms
 
 
 class UnconnectedSessions:
@@ -48,9 +58,21 @@ class UnconnectedSessions:
 
     def sort(self) -> None:
         """Sort sessions that the store returned unsorted."""
-        by_age = sorted(self.absent, key=_seen)
+        by_age = sorted(self.absent, key=seen_earlier_ms)
         self.absent = OrderedDict.fromkeys(by_age)
 
 
-def _seen(session: Session) -> int:
-    return session.seen_ms
+def note_seen_earlier(session: Session, seen_ms: int) -> None:
+    """Record when the client of a restored session was last connected, to an earlier process."""
+    session.records = with_record(session.records, _SeenEarlier(seen_ms))
+
+
+def forget_seen_earlier(session: Session) -> None:
+    """Forget that time, because the client has been connected to this process."""
+    session.records = without_record(session.records, _SeenEarlier)
+
+
+def seen_earlier_ms(session: Session) -> int:
+    """Return that time, or 0 if the client has been connected to this process."""
+    seen = record_of(session.records, _SeenEarlier)
+    return 0 if seen is None else seen.ms

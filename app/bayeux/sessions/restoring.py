@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+from holdfast.bayeux.expiry.unconnected import note_seen_earlier
 from holdfast.bayeux.rights import Rights
 from holdfast.bayeux.session import Session
 from holdfast.bayeux.sessions.life import SessionLife
@@ -90,7 +91,7 @@ def _await_client(life: SessionLife, session: Session, record: SessionRecord, no
         life.clock.await_return(session, now)
     else:
         # Only if the client had left. Other records contain the time at which they were written.
-        session.seen_ms = record.seen_ms
+        note_seen_earlier(session, record.seen_ms)
         session.advance(SessionInput.LEAVE)
         life.clock.detach(session, now)
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from holdfast.bayeux.expiry.unconnected import seen_earlier_ms
 from holdfast.bayeux.session import Session
 from holdfast.bayeux.state.session_registry import Sessions
 from holdfast.bayeux.wire.options import Options
@@ -78,9 +79,10 @@ def last_seen_ms(options: Options, node: Node, session: Session, now: float) -> 
     """Return when the client was last seen, or an earlier time if that is not known exactly."""
     if session.has_connection:
         return node.now_ms()
-    if session.seen_ms and session.is_away:
+    earlier_ms = seen_earlier_ms(session)
+    if earlier_ms and session.is_away:
         # The client left before this server started.
-        return session.seen_ms
+        return earlier_ms
     if session.ends_at:
         seen = session.ends_at - _session_timeout_s(options, session)
     elif not session.is_absent:

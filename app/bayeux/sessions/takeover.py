@@ -1,6 +1,7 @@
 """Gives a named session to a new client, or leaves it waiting. `claims` decides who may have it."""
 
 from holdfast.bayeux.advice import reconnect_advice
+from holdfast.bayeux.expiry.unconnected import forget_seen_earlier
 from holdfast.bayeux.session import Session
 from holdfast.bayeux.sessions.life import SessionLife
 from holdfast.bayeux.wire.caller import UNKNOWN
@@ -85,7 +86,7 @@ def leave(life: SessionLife, session: Session, now: float, reconnect: str = "non
     life.hand_overs.return_for_takeover(session, now)
     session.advance(SessionInput.LEAVE)
     # The time is known now, and not from an earlier process.
-    session.seen_ms = 0
+    forget_seen_earlier(session)
     life.state.work.requeue_new(session)
     life.state.journal.session(session, "left")
     life.clock.detach(session, now)
