@@ -22,6 +22,7 @@ from holdfast.store.reply_errors import (
 )
 from holdfast.store.resp import RespConnection, Unreachable, Unusable, Word, pack
 from holdfast.store.script import Script
+from holdfast.store.silence import Silence
 
 log = logging.getLogger(__name__)
 
@@ -30,8 +31,6 @@ Answer = Callable[[object], None]
 
 _SHORTEST_PAUSE_S = 0.05
 _LONGEST_PAUSE_S = 1.0
-# A check this late means that this process was frozen: read answers that have arrived first.
-_LATE_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,10 +85,11 @@ class StoreLink:
         # Whether the store is usable, and whether its failure was logged.
         self._is_up = False
         self._is_missed = False
-        # Whether the connection takes further calls. If not although the store is usable: since
-        # when its keys are on the move.
+        # Whether the connection takes further calls. If not although the store is usable, its keys
+        # are on the move: since when no call was answered, and how many were sent together.
         self._is_flowing = False
-        self._moving_since = 0.0
+        self._stuck_since = 0.0
+        self._burst = 1
         self._detour = Detour(
             primary,
             sources=self._sources,
@@ -101,8 +101,13 @@ class StoreLink:
         )
         self._is_flush_due = False
         self._pause_s = _SHORTEST_PAUSE_S
-        self._watch: asyncio.TimerHandle | None = None
-        self._check_at = 0.0
+        self._silence = Silence(
+            primary,
+            self._limits.timeout_s,
+            is_waiting=lambda: bool(self._sent),
+            on_idle=self._ping,
+            on_lost=self._leave,
+        )
         self._keeping: asyncio.Task[None] | None = None
         self._is_closed = False
         # Why the store must not be used although it may be available; empty if it may be used.
@@ -129,7 +134,7 @@ class StoreLink:
         """How long the store has left a call unanswered, in seconds."""
         wire = self._wire
         if self._is_up and not self._is_flowing:
-            return self._loop.time() - self._moving_since
+            return self._loop.time() - self._stuck_since
         return self._loop.time() - wire.heard_at if wire is not None and self._sent else 0.0
 
     def _exceeds(self) -> bool:
@@ -160,7 +165,7 @@ class StoreLink:
     async def close(self) -> None:
         """Close without waiting. Unanswered calls fail."""
         self._is_closed = True
-        for task in (self._keeping, self._detour.end()):
+        for task in (self._keeping, self._detour.end(), self._silence.end()):
             if task is not None:
                 task.cancel()
                 await asyncio.wait([task])
@@ -263,7 +268,7 @@ class StoreLink:
             self.is_full = self._exceeds()
         self._pause_s = _SHORTEST_PAUSE_S
         if not self._is_flowing:
-            self._flow()
+            self._go_on()
         self._report(done, reply)
 
     def _report(self, done: Answer, reply: object) -> None:
@@ -278,10 +283,11 @@ class StoreLink:
         """Take the oldest call to where its keys are. All others wait until it is answered."""
         self._primary.moved(error)
         now = self._loop.time()
+        self._burst = 1
         if self._is_flowing:
             self._is_flowing = False
-            self._moving_since = now
-        if not self._is_up or now > self._moving_since + self._limits.timeout_s:
+            self._stuck_since = now
+        if not self._is_up or now > self._stuck_since + self._limits.timeout_s:
             self._leave(str(error))
             return
         oldest = self._sent.popleft()
@@ -308,6 +314,22 @@ class StoreLink:
         """Process the answer of the server that has the keys of the oldest call."""
         self._sent.append(self._queued.pop(0))
         self._answer(reply)
+
+    def _go_on(self) -> None:
+        """Send more calls, because one was answered.
+
+        While keys move, calls behind one that must wait are wasted. So their number begins with
+        one, and doubles while all are answered.
+        """
+        self._stuck_since = self._loop.time()
+        if self._is_up and self._sent:
+            return
+        self._burst *= 2
+        if not self._is_up or self._burst >= len(self._queued):
+            self._flow()
+        else:
+            burst, self._queued = self._queued[: self._burst], self._queued[self._burst :]
+            self._send(burst)
 
     def _send_oldest(self) -> None:
         self._send([self._queued.pop(0)])
@@ -359,7 +381,7 @@ class StoreLink:
         self._stale = 0
         self._is_flowing = False
         wire.listen(self._answer)
-        self._check_in(self._limits.timeout_s)
+        self._silence.begin(wire)
         self._queued = [*self._to_be_repeated(), *self._queued]
         if self._queued:
             self._send_oldest()
@@ -381,31 +403,14 @@ class StoreLink:
         self._detour.end()
         if wire is not None:
             wire.abort(why)
-        if self._watch is not None:
-            self._watch.cancel()
-
-    def _check_in(self, wait_s: float) -> None:
-        self._check_at = self._loop.time() + wait_s
-        if self._watch is not None:
-            self._watch.cancel()
-        self._watch = self._loop.call_later(wait_s, self.check)
+        self._silence.end()
 
     def check(self) -> None:
         """Close a connection that does not answer; ping an idle one."""
-        wire = self._wire
-        if wire is None:
-            return
-        now = self._loop.time()
-        wait_s = wire.heard_at + self._limits.timeout_s - now
-        if now > self._check_at + _LATE_S:
-            wait_s = _LATE_S
-        elif wait_s <= 0:
-            if self._sent:
-                self._leave("does not answer")
-                return
-            self.call(["PING"], ignore_answer)
-            wait_s = self._limits.timeout_s
-        self._check_in(wait_s)
+        self._silence.check()
+
+    def _ping(self) -> None:
+        self.call(["PING"], ignore_answer)
 
     def _say(self, *, is_up: bool, why: str) -> None:
         if is_up:

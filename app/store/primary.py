@@ -69,6 +69,20 @@ class Primary:
         self._patience_s = min(2 * self._patience_s, _LONG_S)
         raise _most_telling([*errors.values()])
 
+    @property
+    def has_others(self) -> bool:
+        """Whether others than the server itself know where the store is."""
+        return len(self._doors) > 1 or self._url.kind is Kind.SENTINEL
+
+    async def is_replaced(self, timeout_s: float) -> bool:
+        """Ask others whether the store is at another server than before."""
+        for door in [door for door in self._doors if door != self.address][:_MOST_TRIED]:
+            try:
+                return await _in_time(self._shown_by(door), timeout_s) != self.address
+            except Unusable as error:
+                log.debug("%s does not say where the store is: %s", door, error)
+        return False
+
     def moved(self, error: StoreElsewhere) -> None:
         """Remember where the keys are from now on."""
         is_named = error.code == "MOVED" and self._url.kind is not Kind.SENTINEL
@@ -106,7 +120,7 @@ class Primary:
         timeout_s: float,
         errors: dict[Address, Unusable],
     ) -> RespConnection:
-        if len(self._doors) > 1:
+        if self.has_others:
             timeout_s = min(timeout_s, self._patience_s)
         there = door
         if self._url.kind is Kind.SENTINEL:
@@ -127,6 +141,19 @@ class Primary:
                 errors[there] = error
                 raise
         raise Unusable("nodes of the cluster send each other's clients around", is_passing=True)
+
+    async def _shown_by(self, door: Address) -> Address:
+        """Return where a node or a Sentinel says that the store is."""
+        if self._url.kind is Kind.SENTINEL:
+            return await self._named_by(door)
+        try:
+            wire = await RespConnection.connect(door, _NAME, [], key=self._key)
+        except Redirected as error:
+            if error.error.place is None:
+                raise
+            return self._place(door, error.error.place)
+        wire.abort("asked")
+        return door
 
     async def _named_by(self, sentinel: Address) -> Address:
         """Ask a Sentinel where the store is."""

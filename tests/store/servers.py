@@ -6,6 +6,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -30,7 +31,7 @@ def primary_at(url: str) -> Primary:
     return Primary(StoreUrl.of(url), f"{TAG}meta")
 
 
-def _end_with_us() -> None:
+def end_with_us() -> None:
     """End the server when the tests are killed, where the system can do that."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -71,15 +72,18 @@ class ValkeyServer:
         self._config |= {name.replace("_", "-"): value for name, value in config.items()}
         given = {"port": "0", "bind": "127.0.0.1", **self._config, "unixsocket": "s", "dir": "."}
         words = [word for name, value in given.items() for word in (f"--{name}", value)]
+        self.run([server_binary(), *words])
+
+    def run(self, command: Sequence[str | Path]) -> None:
         with (self.directory / "log").open("ab") as log:
             self._process = subprocess.Popen(
-                [server_binary(), *words],
+                command,
                 cwd=self.directory,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
-                preexec_fn=_end_with_us,
+                preexec_fn=end_with_us,
             )
 
     def _answers(self) -> bool:
@@ -144,6 +148,10 @@ class ValkeyServer:
     def close(self) -> None:
         self.kill()
         self._home.cleanup()
+
+    @property
+    def is_running(self) -> bool:
+        return self._process is not None
 
     def _signal(self, number: signal.Signals) -> None:
         assert self._process is not None

@@ -1,0 +1,179 @@
+"""A real cluster: three primaries with a replica each, on ports of this machine."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+from bench.processes import reserved_port
+from holdfast.store.tags import SLOTS, slot_of
+from tests.store.servers import TAG, ValkeyServer
+
+# So short that a failover takes two seconds.
+NODE_TIMEOUT_MS = 1000
+_PRIMARIES = 3
+_WAIT_LIMIT_S = 30.0
+SLOT = slot_of(TAG.strip("{}:"))
+
+
+def until(condition: Callable[[], bool]) -> None:
+    """Wait until it holds."""
+    deadline = time.monotonic() + _WAIT_LIMIT_S
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+class Node(ValkeyServer):
+    """A server in a cluster."""
+
+    def __init__(self, port: int, bus: int) -> None:
+        self.port = port
+        self.place = f"127.0.0.1:{port}"
+        self.is_frozen = False
+        settings = {
+            "port": str(port),
+            "cluster-enabled": "yes",
+            "cluster-port": str(bus),
+            "cluster-node-timeout": str(NODE_TIMEOUT_MS),
+            "cluster-replica-validity-factor": "0",
+            "cluster-allow-replica-migration": "no",
+            "repl-diskless-sync-delay": "0",
+            "appendonly": "yes",
+            "appendfsync": "always",
+        }
+        super().__init__(**settings)
+        self.id = self.ask("CLUSTER", "MYID").decode()
+
+    @property
+    def answers(self) -> bool:
+        return self.is_running and not self.is_frozen
+
+    def freeze(self) -> None:
+        super().freeze()
+        self.is_frozen = True
+
+    def thaw(self) -> None:
+        if self.is_frozen:
+            super().thaw()
+            self.is_frozen = False
+
+    @property
+    def info(self) -> dict[str, Any]:
+        found: dict[str, Any] = self.ask("INFO", "replication")
+        return found
+
+    @property
+    def sees_all(self) -> bool:
+        info = self.ask("CLUSTER", "INFO")
+        nodes = self.ask("CLUSTER", "NODES").decode()
+        is_well = "fail" not in nodes and "handshake" not in nodes
+        return is_well and b"cluster_state:ok" in info and nodes.count("\n") == 2 * _PRIMARIES
+
+
+class Cluster:
+    """The nodes, and what operators and accidents do to them."""
+
+    def __init__(self, nodes: list[Node]) -> None:
+        self.nodes = nodes
+        first, *others = nodes
+        for number, node in enumerate(nodes[:_PRIMARIES]):
+            begin, end = (SLOTS * each // _PRIMARIES for each in (number, number + 1))
+            node.ask("CLUSTER", "ADDSLOTSRANGE", begin, end - 1)
+            node.ask("CLUSTER", "SET-CONFIG-EPOCH", number + 1)
+        for node in others:
+            first.ask("CLUSTER", "MEET", "127.0.0.1", node.port, self._bus(node))
+        until(lambda: all(node.sees_all for node in nodes))
+        for primary, replica in zip(nodes[:_PRIMARIES], nodes[_PRIMARIES:], strict=True):
+            replica.ask("CLUSTER", "REPLICATE", primary.id)
+        self.heal()
+
+    @staticmethod
+    def _bus(node: Node) -> int:
+        return int(node.ask("CONFIG", "GET", "cluster-port")[b"cluster-port"])
+
+    @property
+    def url(self) -> str:
+        return f"redis+cluster://{','.join(node.place for node in self.nodes)}"
+
+    @property
+    def owner(self) -> Node:
+        """The primary that has the slot of the tests, as most see it."""
+        seen = [self._owner_seen_by(node) for node in self.nodes if node.answers]
+        return max(seen, key=seen.count)
+
+    def _owner_seen_by(self, node: Node) -> Node:
+        for begin, end, (_, port, *_), *_ in node.ask("CLUSTER", "SLOTS"):
+            if begin <= SLOT <= end:
+                return next(each for each in self.nodes if each.port == port)
+        raise AssertionError("the slot has no owner")
+
+    @property
+    def replica(self) -> Node:
+        """The replica of the owner."""
+        owner = self.owner
+        return next(node for node in self.nodes if node.info.get("master_port") == owner.port)
+
+    def other_primary(self) -> Node:
+        owner = self.owner
+        return next(each for each in self.nodes if each != owner and each.info["role"] == "master")
+
+    def revive(self) -> None:
+        """Start what was killed, and thaw what was frozen.
+
+        The system ends a server with the thread that has started it.
+        """
+        for node in self.nodes:
+            node.thaw()
+            if not node.is_running:
+                node.start()
+
+    def heal(self) -> None:
+        """Wait until each primary has a replica with all of its data."""
+        self.revive()
+        until(self._is_well)
+
+    def _is_well(self) -> bool:
+        infos = [node.info for node in self.nodes]
+        primaries = [info for info in infos if info["role"] == "master"]
+        return (
+            all(node.sees_all for node in self.nodes)
+            and len(primaries) == _PRIMARIES
+            and all(info["connected_slaves"] == 1 for info in primaries)
+            and all(info.get("master_link_status", "up") == "up" for info in infos)
+            and len({self._owner_seen_by(node).port for node in self.nodes}) == 1
+        )
+
+    # Slots that move
+
+    def migrate(self, there: Node) -> None:
+        """Move the slot at once, as Valkey does since 9.0."""
+        owner = self.owner
+        owner.ask("CLUSTER", "MIGRATESLOTS", "SLOTSRANGE", SLOT, SLOT, "NODE", there.id)
+        until(lambda: self._owner_seen_by(owner) == there)
+
+    def begin_moving(self, there: Node) -> Node:
+        """Let keys of the slot move one by one. Returns the owner."""
+        owner = self.owner
+        there.ask("CLUSTER", "SETSLOT", SLOT, "IMPORTING", owner.id)
+        owner.ask("CLUSTER", "SETSLOT", SLOT, "MIGRATING", there.id)
+        return owner
+
+    def move_key(self, owner: Node, there: Node, key: str) -> None:
+        owner.ask("MIGRATE", "127.0.0.1", there.port, key, 0, 5000)
+
+    def end_moving(self, owner: Node, there: Node) -> None:
+        for key in owner.ask("CLUSTER", "GETKEYSINSLOT", SLOT, 1000):
+            self.move_key(owner, there, key.decode())
+        for node in (there, owner):
+            node.ask("CLUSTER", "SETSLOT", SLOT, "NODE", there.id)
+
+
+@contextmanager
+def cluster() -> Iterator[Cluster]:
+    with ExitStack() as stack:
+        nodes = []
+        for _ in range(2 * _PRIMARIES):
+            port, bus = (stack.enter_context(reserved_port()) for _ in range(2))
+            nodes.append(stack.enter_context(Node(port, bus)))
+        yield Cluster(nodes)

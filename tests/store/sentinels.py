@@ -1,0 +1,85 @@
+"""Three real Sentinels that watch a primary and a replica, on ports of this machine."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+
+from bench.processes import reserved_port
+from holdfast.store.embedded import server_binary
+from tests.store.cluster import until
+from tests.store.servers import ValkeyServer
+
+SERVICE = "shop"
+# How long a primary may be silent, so that a failover takes two seconds.
+DOWN_AFTER_MS = 500
+_COUNT = 3
+
+
+class Sentinel(ValkeyServer):
+    """A Sentinel; it keeps what it knows in a file."""
+
+    def __init__(self, port: int, primary: int) -> None:
+        self.port = port
+        self._primary = primary
+        super().__init__()
+
+    def launch(self, **config: str) -> None:
+        settings = self.directory / "sentinel.conf"
+        if not settings.exists():
+            settings.write_text(
+                f"port {self.port}\nbind 127.0.0.1\nunixsocket {self.directory}/s\n"
+                f"sentinel monitor {SERVICE} 127.0.0.1 {self._primary} 2\n"
+                f"sentinel down-after-milliseconds {SERVICE} {DOWN_AFTER_MS}\n"
+                f"sentinel failover-timeout {SERVICE} 3000\n"
+            )
+        self.run([server_binary(), str(settings), "--sentinel"])
+
+    @property
+    def primary(self) -> int:
+        """The port of the primary."""
+        return int(self.ask("SENTINEL", "GET-MASTER-ADDR-BY-NAME", SERVICE)[1])
+
+    @property
+    def knows_all(self) -> bool:
+        known: dict[bytes, bytes] = self.ask("SENTINEL", "MASTER", SERVICE)
+        others = int(known[b"num-other-sentinels"])
+        return others == _COUNT - 1 and int(known[b"num-slaves"]) == 1
+
+
+class Trio:
+    """The Sentinels and the servers."""
+
+    def __init__(self, servers: dict[int, ValkeyServer], sentinels: list[Sentinel]) -> None:
+        self.servers = servers
+        self.sentinels = sentinels
+        until(lambda: all(sentinel.knows_all for sentinel in sentinels))
+
+    @property
+    def hosts(self) -> str:
+        return ",".join(f"127.0.0.1:{sentinel.port}" for sentinel in self.sentinels)
+
+    @property
+    def url(self) -> str:
+        return f"redis+sentinel://{self.hosts}/{SERVICE}"
+
+    @property
+    def primary(self) -> ValkeyServer:
+        return self.servers[self.sentinels[-1].primary]
+
+    def rejoin(self, server: ValkeyServer) -> None:
+        """Make it the replica, which Sentinels do after ten seconds."""
+        server.follow(self.primary)
+        until(lambda: all(sentinel.knows_all for sentinel in self.sentinels))
+
+
+@contextmanager
+def trio() -> Iterator[Trio]:
+    with ExitStack() as stack:
+        settings = {"appendonly": "yes", "appendfsync": "always", "repl-diskless-sync-delay": "0"}
+        ports = [stack.enter_context(reserved_port()) for _ in range(2 + _COUNT)]
+        servers = {
+            port: stack.enter_context(ValkeyServer(port=str(port), **settings))
+            for port in ports[:2]
+        }
+        primary, replica = servers.values()
+        replica.follow(primary)
+        yield Trio(servers, [stack.enter_context(Sentinel(port, ports[0])) for port in ports[2:]])

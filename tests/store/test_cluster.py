@@ -1,0 +1,138 @@
+"""A store in a real cluster: any node leads to it, slots move, and primaries fail."""
+
+import asyncio
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from holdfast.delivery.messages.storing import PersistOutcome
+from holdfast.store import replicas
+from holdfast.store.keys import RedisKeys
+from holdfast.store.reader import Reader
+from tests.store.caller import calling
+from tests.store.cluster import Cluster, Node, cluster
+from tests.store.servers import TAG, primary_at
+from tests.store.store_process import ids
+from tests.store.traffic import assert_kept, lost_by_failover, publishing, traffic
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def _running() -> Iterator[Cluster]:
+    with cluster() as running:
+        yield running
+
+
+@pytest.fixture
+def nodes(_running: Cluster) -> Cluster:
+    """The cluster of this module, empty and with all of its nodes."""
+    _running.heal()
+    _running.owner.ask("FLUSHALL")
+    return _running
+
+
+async def test_any_node_leads_to_the_store(nodes: Cluster) -> None:
+    urls = [node.url for node in nodes.nodes]
+    urls += [
+        f"redis://{nodes.nodes[0].place}",
+        f"redis+cluster://127.0.0.1:1,{nodes.nodes[1].place}",
+    ]
+    for url in urls:
+        async with calling(url) as caller:
+            caller.note(1)
+            assert await caller.answered() == [b"0"]
+            assert caller.states == []
+    assert nodes.owner.ask("SCARD", f"{TAG}set") == 1
+
+
+async def test_a_slot_that_moves_at_once_delays_calls_and_nothing_else(nodes: Cluster) -> None:
+    async with calling(nodes.url) as caller, traffic(caller) as running:
+        for _ in range(3):
+            await asyncio.to_thread(nodes.migrate, nodes.other_primary())
+            await running.for_a_moment()
+    assert_kept(nodes.owner, caller, set())
+    assert caller.states == []
+
+
+async def test_calls_keep_their_order_while_keys_move_one_by_one(nodes: Cluster) -> None:
+    there = nodes.other_primary()
+    async with calling(nodes.url) as caller, traffic(caller) as running:
+        owner = nodes.begin_moving(there)
+        await running.for_a_moment()
+        # From now on, each call has one key here and one there.
+        nodes.move_key(owner, there, f"{TAG}list")
+        noted = caller.noted
+        await asyncio.sleep(0.3)
+        assert len(caller.answers) < noted + 100
+        assert caller.link.is_up
+        assert caller.link.silence_s > 0.1
+        # From now on, all keys are there, but the slot is here.
+        nodes.move_key(owner, there, f"{TAG}set")
+        await running.for_a_moment()
+        assert nodes.owner == owner
+        nodes.end_moving(owner, there)
+        await running.for_a_moment()
+    assert_kept(nodes.owner, caller, set())
+    assert caller.states == []
+
+
+async def test_a_reader_follows_a_slot_that_moves(nodes: Cluster) -> None:
+    nodes.owner.ask("SET", f"{TAG}word", "found")
+    reader = Reader(primary_at(nodes.url))
+    assert await reader.ask("GET", f"{TAG}word") == b"found"
+    nodes.migrate(nodes.other_primary())
+    assert await reader.ask("GET", f"{TAG}word") == b"found"
+    there = nodes.other_primary()
+    owner = nodes.begin_moving(there)
+    nodes.move_key(owner, there, f"{TAG}word")
+    asking = asyncio.create_task(reader.ask("GET", f"{TAG}word"))
+    await asyncio.sleep(0.1)
+    assert not asking.done()
+    nodes.end_moving(owner, there)
+    assert await asking == b"found"
+    reader.close()
+
+
+async def test_a_primary_that_is_cut_off_or_restarted_gets_the_calls_again(nodes: Cluster) -> None:
+    owner = nodes.owner
+    nodes.replica.set(cluster_replica_no_failover="yes")
+    async with calling(nodes.url) as caller, traffic(caller) as running:
+        owner.ask("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+        await running.for_a_moment()
+        owner.restart()
+        await running.for_a_moment()
+    assert [is_up for is_up, _ in caller.states] == [False, True] * 2
+    assert_kept(nodes.owner, caller, set())
+    nodes.replica.set(cluster_replica_no_failover="no")
+
+
+@pytest.mark.parametrize("accident", [Node.kill, Node.freeze])
+async def test_a_failover_loses_at_most_the_last_moment_and_keeps_the_order(
+    nodes: Cluster, accident: Callable[[Node], None]
+) -> None:
+    owner = nodes.owner
+    async with calling(nodes.url) as caller, traffic(caller):
+        may_lack = await lost_by_failover(caller, lambda: accident(owner))
+        owner.thaw()
+    assert nodes.owner != owner
+    assert_kept(nodes.owner, caller, may_lack)
+    assert [is_up for is_up, _ in caller.states] == [False, True]
+
+
+@pytest.mark.parametrize("accident", [Node.kill, Node.freeze])
+async def test_no_message_that_a_replica_has_confirmed_is_lost_by_a_failover(
+    nodes: Cluster, accident: Callable[[Node], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(replicas, "_TIMEOUT_MS", 300)
+    owner = nodes.owner
+    async with publishing(nodes.url) as publisher:
+        accident(owner)
+        await publisher.gets(PersistOutcome.REFUSED)
+        # The new primary has no replica yet.
+        await publisher.gets(PersistOutcome.UNKNOWN)
+        nodes.revive()
+        await publisher.gets(PersistOutcome.KEPT)
+    assert nodes.owner != owner
+    there = nodes.owner.ask("HKEYS", RedisKeys("test").bodies)
+    assert {*ids(*publisher.kept)} <= {*map(int, there)}

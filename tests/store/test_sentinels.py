@@ -1,0 +1,89 @@
+"""A store behind three real Sentinels, and its failovers."""
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from holdfast.delivery.messages.storing import PersistOutcome
+from holdfast.store import replicas
+from holdfast.store.connection import StoreUnavailable
+from holdfast.store.keys import RedisKeys
+from tests.store.caller import Caller, calling
+from tests.store.sentinels import SERVICE, Trio, trio
+from tests.store.servers import ValkeyServer
+from tests.store.store_process import ids
+from tests.store.traffic import assert_kept, lost_by_failover, publishing, traffic
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def _running() -> Iterator[Trio]:
+    with trio() as running:
+        yield running
+
+
+@pytest.fixture
+def sentinels(_running: Trio) -> Trio:
+    _running.primary.ask("FLUSHALL")
+    return _running
+
+
+async def test_any_sentinel_leads_to_the_store(sentinels: Trio) -> None:
+    sentinels.sentinels[0].freeze()
+    async with calling(sentinels.url) as caller, traffic(caller) as running:
+        # A call after the connection was lost needs a Sentinel again.
+        sentinels.primary.ask("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+        await running.for_a_moment()
+    sentinels.sentinels[0].thaw()
+    assert_kept(sentinels.primary, caller, set())
+    assert [is_up for is_up, _ in caller.states] == [False, True]
+
+
+async def test_a_service_that_no_sentinel_knows_is_refused(sentinels: Trio) -> None:
+    with pytest.raises(StoreUnavailable, match="does not know the service market"):
+        await Caller(f"redis+sentinel://{sentinels.hosts}/market").link.open()
+
+
+async def test_the_error_for_a_wrong_kind_of_url_says_what_to_write(sentinels: Trio) -> None:
+    sentinel, server = sentinels.sentinels[0].port, sentinels.sentinels[0].primary
+    with pytest.raises(StoreUnavailable, match=r"is a Sentinel: write redis\+sentinel://"):
+        await Caller(f"redis://127.0.0.1:{sentinel}").link.open()
+    with pytest.raises(StoreUnavailable, match="is no Sentinel: write redis://"):
+        await Caller(f"redis+sentinel://127.0.0.1:{server}/{SERVICE}").link.open()
+
+
+@pytest.mark.parametrize("accident", [ValkeyServer.kill, ValkeyServer.freeze])
+async def test_a_failover_loses_at_most_the_last_moment_and_keeps_the_order(
+    sentinels: Trio, accident: Callable[[ValkeyServer], None]
+) -> None:
+    primary = sentinels.primary
+    async with calling(sentinels.url) as caller, traffic(caller) as running:
+        may_lack = await lost_by_failover(caller, lambda: accident(primary))
+        if accident is ValkeyServer.kill:
+            primary.start()
+        else:
+            # It takes itself for the primary, until Sentinels find it again.
+            primary.thaw()
+        await running.for_a_moment()
+    assert sentinels.primary != primary
+    assert_kept(sentinels.primary, caller, may_lack)
+    assert [is_up for is_up, _ in caller.states] == [False, True]
+    sentinels.rejoin(primary)
+
+
+async def test_no_message_that_a_replica_has_confirmed_is_lost_by_a_failover(
+    sentinels: Trio, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(replicas, "_TIMEOUT_MS", 300)
+    primary = sentinels.primary
+    async with publishing(sentinels.url) as publisher:
+        primary.kill()
+        await publisher.gets(PersistOutcome.REFUSED)
+        await publisher.gets(PersistOutcome.UNKNOWN)
+        primary.start()
+        sentinels.rejoin(primary)
+        await publisher.gets(PersistOutcome.KEPT)
+    assert sentinels.primary != primary
+    there = sentinels.primary.ask("HKEYS", RedisKeys("test").bodies)
+    assert {*ids(*publisher.kept)} <= {*map(int, there)}
