@@ -3,6 +3,7 @@
 from holdfast.bayeux.session import Session
 from holdfast.delivery.queues.receivers import NOBODY
 from holdfast.delivery.shared_queues.shared_queues import ADDRESSED
+from holdfast.delivery.shared_queues.unclaimed_names import is_unclaimed
 
 SESSIONS, SUBSCRIPTIONS, BYTES = "sessions", "subscriptions", "waiting_bytes"
 TOPICS = "topics"
@@ -46,7 +47,7 @@ class Usages:
 
         Unclaimed sessions count for the senders of messages; see `charge`.
         """
-        if not session.is_unclaimed:
+        if not is_unclaimed(session):
             self._count(session, session.subject, session.caller.network)
 
     def charge(self, session: Session, sender: Session) -> None:

@@ -21,6 +21,7 @@ from holdfast.delivery.queues.receivers import NOBODY
 from holdfast.delivery.shared_queues.places import WaitingPlaces
 from holdfast.delivery.shared_queues.shared_queues import OverQuota, Undeliverable
 from holdfast.delivery.shared_queues.subjects import DENIED, UNKNOWN
+from holdfast.delivery.shared_queues.unclaimed_names import is_unclaimed
 
 if TYPE_CHECKING:
     from holdfast.delivery.queues.charged import ChargedQueue
@@ -87,7 +88,7 @@ class Addressing:
     def add_session(self, destination: Destination, session: Session) -> None:
         """Address the message to a session."""
         self.receivers.append(session)
-        self._taken(destination, QUEUED if session.is_unclaimed else OK)
+        self._taken(destination, QUEUED if is_unclaimed(session) else OK)
 
     def add_subject(self, destination: Destination) -> None:
         """Address the message to a subject's sessions, or its queue. Raises `Undeliverable`."""

@@ -9,6 +9,7 @@ from holdfast.bayeux.expiry.session_clock import SessionClock
 from holdfast.bayeux.replies.portions import most_of_reply
 from holdfast.bayeux.replies.writing import write_open_reply
 from holdfast.bayeux.session import Exchange, Pipe, Session
+from holdfast.bayeux.state.changed_rights import rights_changed_at
 from holdfast.bayeux.state.server_state import ServerState
 from holdfast.bayeux.state.subscription_details import qos_of_subscriptions
 from holdfast.bayeux.state.unstored_replies import begin_reply, end_reply
@@ -163,7 +164,7 @@ class Answers:
         self, exchange: Exchange, session: Session, batch: Batch | None, now: float
     ) -> None:
         count = 0 if batch is None else len(batch.messages)
-        client_id, authorized_at = session.client_id, session.authorized_at
+        client_id, changed_at = session.client_id, rights_changed_at(session)
         session.carrier = exchange.carrier
         if session.held_connect is None:
             self._clock.await_return(session, now)
@@ -182,7 +183,7 @@ class Answers:
                 self._send_goodbye(exchange, session, now)
             elif batch is None or not batch.messages:
                 self._send(exchange, session, batch, now)
-            elif session.authorized_at == authorized_at and session.flows(now):
+            elif rights_changed_at(session) == changed_at and session.flows(now):
                 session.queue.leave_late(batch, now)
                 self._send(exchange, session, batch, now)
             else:

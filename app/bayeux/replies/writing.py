@@ -2,6 +2,7 @@
 
 from holdfast.bayeux.extending.chain import run_outgoing
 from holdfast.bayeux.session import Exchange, Session
+from holdfast.bayeux.state.changed_rights import rights_changed_at
 from holdfast.bayeux.state.cursors import cursors_of
 from holdfast.bayeux.wire.codec import encode_reply
 from holdfast.delivery.messages.batch import Batch
@@ -23,14 +24,14 @@ def write_open_reply(
         cursors.add_to(reply, hub.complete_cursor(), undelivered)
     may_travel = True
     if session.extensions:
-        client_id, authorized_at = session.client_id, session.authorized_at
+        client_id, changed_at = session.client_id, rights_changed_at(session)
         count, pauses = session.queue.count, session.pauses
         passes = run_outgoing(session, reply, open_reply.asked, now, batch=batch)
         # A hook may have changed what the session may get.
         may_travel = (
             passes
             and session.client_id == client_id
-            and session.authorized_at == authorized_at
+            and rights_changed_at(session) == changed_at
             and session.pauses == pauses
             and session.queue.count >= count
             and not session.has_left

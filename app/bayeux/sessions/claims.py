@@ -11,6 +11,7 @@ from holdfast.bayeux.wire.errors import ErrorReply, Refused
 from holdfast.bayeux.wire.options import Options
 from holdfast.bayeux.wire.terms import Terms
 from holdfast.delivery.basics.error_codes import CODES
+from holdfast.delivery.shared_queues.unclaimed_names import is_unclaimed
 
 _NOT_AUTHORISED = CODES["user.security.authorization.notAuthorized"].text
 _TOO_MANY = CODES["user.configuration.maxSession"].text
@@ -46,8 +47,8 @@ class Claims:
         others = [each for each in sessions.names.of_subject(draft.subject) if each is not known]
         ending = others if terms.clear_sessions else []
         # The first client of an unclaimed session needs as much room as a new session would.
-        is_first = known is None or known.is_unclaimed
-        claimed = [each for each in others if not each.is_unclaimed]
+        is_first = known is None or is_unclaimed(known)
+        claimed = [each for each in others if not is_unclaimed(each)]
         _check_operators(draft, ending if known is None else [known, *ending])
         if not terms.clear_sessions and is_first and len(claimed) >= terms.max_sessions:
             raise Refused(ErrorReply.SESSIONS_EXCEEDED, _TOO_MANY)

@@ -9,6 +9,7 @@ from holdfast.bayeux.wire.codec import Json
 from holdfast.delivery.basics.channels import Channels
 from holdfast.delivery.basics.node import Node
 from holdfast.delivery.routing.routes import Routes
+from holdfast.delivery.shared_queues.unclaimed_names import is_unclaimed
 
 LOGIN = "/sys/login"
 LOGOUT = "/sys/logout"
@@ -40,7 +41,7 @@ class LoginEvents:
 
     def ended(self, session: Session, how: str) -> None:
         """Report the end of a session, unless it never had a client."""
-        if not session.is_unclaimed and self._routes.receivers(self._logout):
+        if not is_unclaimed(session) and self._routes.receivers(self._logout):
             self._report(LOGOUT, session, {"how": how})
 
     def _report(self, channel: str, session: Session, more: Json) -> None:

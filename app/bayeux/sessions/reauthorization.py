@@ -4,6 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from holdfast.bayeux.session import Session
 from holdfast.bayeux.sessions.owner import SessionOwner
+from holdfast.bayeux.state.changed_rights import note_changed_rights, rights_changed_at
 from holdfast.bayeux.state.server_state import ServerState
 from holdfast.bayeux.wire.errors import Refused
 from holdfast.delivery.basics.feature_records import record_of, with_record, without_record
@@ -32,7 +33,8 @@ class Reauthorizations:
         """
         if session.is_gone:
             return
-        session.authorized_at = self._state.hub.recheck_before = self._state.node.stamp()
+        at = self._state.hub.recheck_before = self._state.node.stamp()
+        note_changed_rights(session, at)
         review = record_of(session.records, Reauthorization)
         if review is None:
             self._begin(session, session.subscriptions)
@@ -42,7 +44,7 @@ class Reauthorizations:
     def recheck(self, message: Message, receivers: Sequence[Session]) -> None:
         """Review receivers again for a message accepted before their reauthorization."""
         for session in receivers:
-            is_doubtful = message.id < session.authorized_at and not session.is_gone
+            is_doubtful = message.id < rights_changed_at(session) and not session.is_gone
             if is_doubtful and record_of(session.records, Reauthorization) is None:
                 self._begin(session, ())
 

@@ -26,6 +26,7 @@ from holdfast.delivery.queues.dispatcher import Dispatcher, QueueHold
 from holdfast.delivery.queues.in_flight import by_seq
 from holdfast.delivery.queues.queue import CallbackQueue
 from holdfast.delivery.requests.reply_channels import ReplyChannel, give_reply_channel
+from holdfast.delivery.shared_queues.unclaimed_names import leave_unclaimed
 
 _NS_PER_US = 1000
 # For messages without marks: the marks of an ended session are gone before the last of very many
@@ -50,7 +51,8 @@ def restore(
     terms = _terms_of(record, state.options.max_session_timeout_s)
     life.agree(session, terms, acks=record.acks)
     session.go_by(record.key)
-    session.is_unclaimed = record.is_unclaimed
+    if record.is_unclaimed:
+        leave_unclaimed(session)
     if record.ret:
         give_reply_channel(session, ReplyChannel.restored(record.ret))
     _identify(session, record, state.rights)

@@ -10,6 +10,7 @@ from holdfast.delivery.basics.error_codes import DELIVERY_ENDED
 from holdfast.delivery.basics.session_states import SessionInput
 from holdfast.delivery.requests.reply_channels import take_reply_channel
 from holdfast.delivery.shared_queues.subjects import DENIED
+from holdfast.delivery.shared_queues.unclaimed_names import claim
 
 
 def take_over(life: SessionLife, session: Session, draft: Session, now: float) -> None:
@@ -23,8 +24,7 @@ def take_over(life: SessionLife, session: Session, draft: Session, now: float) -
     session.extensions = draft.extensions
     session.attributes = draft.attributes
     session.caller, session.identity = draft.caller, draft.identity
-    is_first = session.is_unclaimed
-    session.is_unclaimed = False
+    is_first = claim(session)
     if is_first:
         state.sessions.usages.claim(session)
         life.login_events.began(session)

@@ -13,6 +13,7 @@ from holdfast.delivery.basics.error_codes import CODES, NO_CONNECTION
 from holdfast.delivery.queues.queue import CallbackQueue
 from holdfast.delivery.shared_queues.shared_queues import EXHAUSTED, OverQuota, Undeliverable
 from holdfast.delivery.shared_queues.subjects import UNKNOWN
+from holdfast.delivery.shared_queues.unclaimed_names import leave_unclaimed
 
 
 class UnclaimedSessions:
@@ -36,7 +37,7 @@ class UnclaimedSessions:
         session.go_by(terms.key)
         life.agree(session, terms, acks=False)
         self._check(session, size, sender)
-        session.is_unclaimed = True
+        leave_unclaimed(session)
         session.created = state.node.stamp()
         life.open(session)
         state.sessions.name(session, terms.key)

@@ -7,6 +7,7 @@ from holdfast.delivery.basics.node import Node
 from holdfast.delivery.messages.entries import SettledBy
 from holdfast.delivery.messages.session_record import HoldRecord, SessionRecord
 from holdfast.delivery.requests.reply_channels import reply_channel_of
+from holdfast.delivery.shared_queues.unclaimed_names import is_unclaimed
 
 
 class ChangedSession:
@@ -60,7 +61,7 @@ def record_of(session: Session, now_ms: int) -> SessionRecord:
         is_given_up=not session.takes_messages,
         timeout_s=0.0 if terms is None else terms.timeout / 1000,
         is_granted=terms is not None and terms.is_granted,
-        is_unclaimed=session.is_unclaimed,
+        is_unclaimed=is_unclaimed(session),
         replay_ids=None if cursors is None else cursors.form.has_replay_ids,
         ret="" if replies is None else replies.id,
         created_ms=session.created // 1_000_000,

@@ -28,14 +28,12 @@ class Receiver(Timed):
     """One receiver: a queue, a dispatcher and subscriptions."""
 
     __slots__ = (
-        "authorized_at",
         "dispatcher",
         "has_left",
         "is_away",
         "is_durable",
         "is_gone",
         "is_ready",
-        "is_unclaimed",
         "key",
         "name",
         "number",
@@ -66,10 +64,6 @@ class Receiver(Timed):
         # Created when first needed. Without one, the receiver counts as ALIVE and active. The
         # dispatcher is DEAD if and only if the receiver takes no messages.
         self.dispatcher: Dispatcher | None = None
-        # Whether it was created for a message addressed to it, and no client has come yet.
-        self.is_unclaimed = False
-        # When rights were last checked. Messages accepted before that have lower ids.
-        self.authorized_at = 0
         # Whether the queue is stored.
         self.is_durable = False
         # What single features know of it, see `feature_records`; None if none of them does.

@@ -21,6 +21,7 @@ from holdfast.delivery.shared_queues.shared_queues import (
     SharedQueues,
     Undeliverable,
 )
+from holdfast.delivery.shared_queues.unclaimed_names import is_unclaimed
 from holdfast.delivery.topics.sender_quota import SenderQuota
 
 R = TypeVar("R", bound=Receiver)
@@ -74,7 +75,7 @@ class Subjects(SharedQueues[R]):
     def _claimed(self, name: str) -> list[R]:
         """Return the subject's sessions, except unclaimed ones, which take none of its messages."""
         siblings = self._sessions.get(name, {}).values()
-        return [each for each in siblings if not each.is_unclaimed]
+        return [each for each in siblings if not is_unclaimed(each)]
 
     def _takers(self, name: str) -> list[R]:
         return [each for each in self._claimed(name) if each.takes_addressed]
