@@ -11,7 +11,7 @@ from holdfast.bayeux.expiry.session_clock import SessionClock
 from holdfast.bayeux.expiry.unconnected import UnconnectedSessions
 from holdfast.bayeux.meta.client_verdicts import VerdictHandler
 from holdfast.bayeux.meta.reading import ExtReader
-from holdfast.bayeux.publish.delaying import DueMessages
+from holdfast.bayeux.publish.delaying import add_delays
 from holdfast.bayeux.publish.incoming import PublishHandler
 from holdfast.bayeux.publish.new_messages import Publishing
 from holdfast.bayeux.publish.point_to_point import PointToPoint
@@ -277,6 +277,7 @@ def _server(state: ServerState, life: SessionLife) -> Bayeux:
         ),
         ext_reader=ExtReader(state.options, state.installed, state.budgets),
         due=DueSessions(life),
-        due_messages=DueMessages(state, publishing.broadcast, life.undelivered),
+        # What else a server can do adds itself.
+        ticking=[add_delays(state, publishing, life.undelivered)],
         probes=Probes(state.guard, state.hub, state.channels),
     )

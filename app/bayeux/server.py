@@ -1,13 +1,12 @@
 """One Bayeux server as the web layer calls it. No I/O, no clock. `assembly` creates it."""
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final
 
 from holdfast.bayeux.meta.client_verdicts import VerdictHandler
 from holdfast.bayeux.meta.reading import ExtReader
-from holdfast.bayeux.publish.delaying import DueMessages
 from holdfast.bayeux.publish.incoming import PublishHandler
 from holdfast.bayeux.publish.new_messages import Publishing
 from holdfast.bayeux.publish.requests import RequestHandler
@@ -24,6 +23,9 @@ from holdfast.bayeux.subscribe.handler import SubscribeHandler
 
 # After this many messages, `_send_news` checks whether the turn is over.
 _BETWEEN_CHECKS: Final = 16
+
+# Called every tenth of a second, with the time and with the wall clock in ms.
+Tick = Callable[[float, int], None]
 
 
 def _nothing() -> None:
@@ -54,7 +56,7 @@ class Bayeux:
         verdicts: VerdictHandler,
         ext_reader: ExtReader,
         due: DueSessions,
-        due_messages: DueMessages,
+        ticking: Sequence[Tick],
         probes: Probes,
     ) -> None:
         self.state = state
@@ -69,7 +71,7 @@ class Bayeux:
         self.verdicts = verdicts
         self.ext_reader = ext_reader
         self._due = due
-        self._due_messages = due_messages
+        self._ticking = ticking
         self._probes = probes
 
     def flush(self, now: float) -> bool:
@@ -120,7 +122,8 @@ class Bayeux:
         self.life.message_expiry.tick(wall_ms)
         state.topic_changes.tick(wall_ms)
         self._due.tick(now)
-        self._due_messages.tick(now, wall_ms)
+        for tick in self._ticking:
+            tick(now, wall_ms)
         self.slots.tick(now)
         self.life.channel_holds.tick(wall_ms)
         self._probes.tick(now)

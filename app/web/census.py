@@ -31,8 +31,6 @@ class Census:
     # How many of the waiting entries wait for subjects, and how many in work queues.
     waiting_for_subjects: int = 0
     waiting_in_work_queues: int = 0
-    # How many of them are delayed messages that are not due yet.
-    delayed: int = 0
     # Accepted and restored entries, minus settled, waiting and in-flight ones. Must be 0.
     unaccounted: int = 0
     connects_held: int = 0
@@ -55,10 +53,9 @@ class Census:
             census.count(session, guard.held)
         census.waiting_for_subjects = sum([each.queue.count for each in places.subjects.queues()])
         census.waiting_in_work_queues = sum([each.queue.count for each in places.work.queues()])
-        census.delayed = sum([each.queue.count for each in places.delays.queues()])
         census.waiting += census.waiting_for_subjects + census.waiting_in_work_queues
-        census.waiting += census.delayed
-        for place in (*places.subjects.queues(), *places.work.queues()):
+        census.waiting += sum([each.queue.count for each in places.apart()])
+        for place in places.assigning():
             census.note_first(place, guard.held)
         here = census.waiting + census.in_flight
         census.unaccounted = counters.entered() - counters.settled() - here

@@ -134,7 +134,7 @@ class Tally:
     def __init__(
         self, sessions: Sessions, places: WaitingPlaces[Session], *, has_work: bool, most: int
     ) -> None:
-        self._receivers = [*sessions, *places.subjects.queues(), *places.work.queues()]
+        self._receivers = [*sessions, *places.assigning()]
         self._has_work = has_work
         self._most = most
         self.waiting = self.in_flight = 0

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from docs import generate
+from holdfast.bayeux.publish.qos import OPTIONS
 from holdfast.cli import main
 from holdfast.cli.main import COMMANDS
 from holdfast.journal.schema import Kind
@@ -90,6 +91,13 @@ def test_contributors_find_every_folder_and_what_is_beside_them() -> None:
 def test_generated_tables_match_the_code(table: str) -> None:
     page, text = generate.renewed(table)
     assert page.read_text("utf-8") == text, "python -m docs.generate"
+
+
+def test_the_page_of_delivery_has_every_option_of_a_publish() -> None:
+    page = (ROOT / "docs" / "delivery.md").read_text()
+    section = page.partition("## Options of a publish")[2].partition("\n## ")[0]
+    told = {*re.findall(r"\w+", " ".join(re.findall(r"`[^`]+`", section)))}
+    assert {option.name for option in OPTIONS} <= told
 
 
 def test_every_setting_of_channels_is_explained_with_its_default() -> None:

@@ -5,7 +5,7 @@ from functools import partial
 import pytest
 
 from holdfast.bayeux.sessions.restoring import restore, restore_without_session
-from holdfast.delivery.shared_queues.delays import KEY
+from holdfast.delivery.shared_queues.delays import KEY, delays_of
 from tests.store.servers import ValkeyServer
 from tests.web.live_server import LiveServer, server_at
 
@@ -76,7 +76,7 @@ async def test_an_unreadable_record_stays_in_the_store_and_harms_no_other(
 ) -> None:
     async with server_at(shared_valkey) as server:
         await delay(server, "good", 3600 * SECOND)
-        (first,) = server.bayeux.state.waiting_places.delays.waiting()
+        (first,) = delays_of(server.bayeux.state.waiting_places).waiting()
         await delay(server, "bad", 3600 * SECOND)
         process = server.store_process
         key = process.store.keys.bodies

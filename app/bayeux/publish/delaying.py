@@ -1,10 +1,11 @@
 """Accepts publishes with a delay: they are written down, and carried out when they are due."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Final, cast
+from typing import Any, Final, cast
 
 from holdfast.bayeux.publish.event import EventPublish
+from holdfast.bayeux.publish.new_messages import Publishing
 from holdfast.bayeux.publish.point_to_point import accounts_of
 from holdfast.bayeux.publish.qos import Promised, Qos, key_of
 from holdfast.bayeux.session import Session
@@ -20,7 +21,7 @@ from holdfast.delivery.messages.storing import PersistOutcome
 from holdfast.delivery.routing.selections import Candidate
 from holdfast.delivery.settling.undelivered import Undelivered
 from holdfast.delivery.shared_queues.delayed_publish import DelayedPublish, packed, publish_in
-from holdfast.delivery.shared_queues.delays import Delayed
+from holdfast.delivery.shared_queues.delays import NAME, Delayed, Delays
 from holdfast.delivery.shared_queues.shared_queues import OverQuota, Undeliverable
 
 # How many messages are published in one tick.
@@ -30,15 +31,24 @@ _PAUSE_S: Final = 1.0
 _REFUSED: Final = CODES["user.publish"]
 _FAULT: Final = CODES["internal.publish"]
 
-# Publishes an event. Returns the outcome, or None if the publish is told later.
-Broadcast = Callable[[EventPublish], PersistOutcome | None]
+
+def add_delays(
+    state: ServerState, publishing: Publishing, undelivered: Undelivered[Session]
+) -> Callable[[float, int], None]:
+    """Let a server deliver messages later. Returns what its ticks must call."""
+    beside = state.subjects
+    delays = Delays(state.hub, beside.owner, state.options.delay_limits, beside.senders)
+    state.waiting_places.add(NAME, delays)
+    publishing.divert("delay", Delaying(state, delays).accept)
+    return DueMessages(state, delays, publishing, undelivered).tick
 
 
 class Delaying:
     """Accepts publishes with a delay."""
 
-    def __init__(self, state: ServerState) -> None:
+    def __init__(self, state: ServerState, delays: Delays[Session]) -> None:
         self._state = state
+        self._delays = delays
 
     def accept(self, publish: EventPublish, qos: Qos, event: bytes) -> PersistOutcome | None:
         """Let the encoded event wait until its delay is over. Raises `Refused`.
@@ -46,11 +56,11 @@ class Delaying:
         Returns the outcome, or None if the publish is told later.
         """
         state, sender, channel = self._state, publish.sender, publish.channel.name
-        self._check(qos)
+        delay_ms, later = self._checked(qos)
         id = state.node.stamp()
-        due_ms = id // NS_PER_MS + qos.delay_ms
+        due_ms = id // NS_PER_MS + delay_ms
         message = Message(
-            packed(due_ms, qos.when_due, event),
+            packed(due_ms, later, event),
             id=id,
             channel=channel,
             sender="" if sender is None else sender.name,
@@ -61,7 +71,7 @@ class Delaying:
             key_of(sender, qos.key).identify(message)
         publish.message = qos.message = message
         try:
-            return state.waiting_places.delays.accept(
+            return self._delays.accept(
                 message, due_ms=due_ms, senders=accounts_of(sender), done=publish.done
             )
         except OverQuota as over:
@@ -70,11 +80,19 @@ class Delaying:
         except Undeliverable as full:
             raise Refused(ErrorReply.DESTINATION_FULL, full.code.text, channel) from full
 
-    def _check(self, qos: Qos) -> None:
-        """Refuse delays that are too long, and those of requests and administrative publishes."""
+    def _checked(self, qos: Qos) -> tuple[int, Mapping[str, Any]]:
+        """Return the delay, and the options that apply when it is over. Raises `Refused`.
+
+        Requests and administrative publishes are answered at once.
+        """
         is_answered_at_once = qos.request is not None or qos.is_administrative
-        if is_answered_at_once or qos.delay_ms > self._state.options.max_delay_ms:
+        if (
+            qos.diversion is None
+            or is_answered_at_once
+            or qos.diversion.value > self._state.options.max_delay_ms
+        ):
             raise Refused(ErrorReply.DELIVERY_INVALID, "user.publish", "delay")
+        return qos.diversion.value, qos.diversion.later
 
 
 class DueMessages:
@@ -85,16 +103,21 @@ class DueMessages:
     """
 
     def __init__(
-        self, state: ServerState, broadcast: Broadcast, undelivered: Undelivered[Session]
+        self,
+        state: ServerState,
+        delays: Delays[Session],
+        publishing: Publishing,
+        undelivered: Undelivered[Session],
     ) -> None:
         self._state = state
-        self._broadcast = broadcast
+        self._delays = delays
+        self._publishing = publishing
         self._undelivered = undelivered
         self._not_before = 0.0
 
     def tick(self, now: float, wall_ms: int) -> None:
         """Publish messages that are due, in order, as many as one turn has time for."""
-        delays = self._state.waiting_places.delays
+        delays = self._delays
         delays.settle()
         if now < self._not_before:
             return
@@ -112,7 +135,7 @@ class DueMessages:
         record = publish_in(message)
         try:
             done = partial(self._answered, delayed, now)
-            outcome = self._broadcast(self._due(message, record, now, done))
+            outcome = self._publishing.broadcast(self._due(message, record, now, done))
         except Refused as refused:
             self._bury(message, record, _REFUSED, str(refused))
         except Exception:
@@ -157,7 +180,7 @@ class DueMessages:
             return None
 
     def _answered(self, delayed: Delayed, now: float, outcome: PersistOutcome) -> None:
-        delays = self._state.waiting_places.delays
+        delays = self._delays
         if outcome in (PersistOutcome.KEPT, PersistOutcome.REPEATED):
             delays.published(delayed.message)
         else:
@@ -167,7 +190,7 @@ class DueMessages:
 
     def _bury(self, message: Message, record: DelayedPublish, code: ErrorCode, text: str) -> None:
         """Dead-letter a message that cannot be published, with the event as it was published."""
-        receiver = self._state.waiting_places.delays.remove((message,))
+        receiver = self._delays.remove((message,))
         event = Message(
             to_strict_json(record.event),
             id=message.id,

@@ -423,9 +423,9 @@ def _refuse_for_service(channel: Channel, qos: Qos) -> None:
     elif qos.destinations:
         # They are in the data of a message to `/service/ptp`.
         name = "destinations"
-    elif qos.delay_ms:
+    elif qos.diversion is not None:
         # Services answer at once, and point-to-point messages say at once what became of them.
-        name = "delay"
+        name = qos.diversion.option
     elif qos.configures:
         name = "administrative" if qos.topic is None else "topic"
     if name:

@@ -1,10 +1,9 @@
 """Creates the message of each publish, with its id and bytes, and passes it to the hub."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import cast
 
-from holdfast.bayeux.publish.delaying import Delaying
 from holdfast.bayeux.publish.event import EventPublish
 from holdfast.bayeux.publish.point_to_point import (
     PointToPoint,
@@ -29,6 +28,10 @@ from holdfast.delivery.shared_queues.shared_queues import OverQuota, Undeliverab
 from holdfast.delivery.topics.configured import Topic
 from holdfast.delivery.topics.counting import count_for
 
+# Accepts an encoded event that is not published now. Raises `Refused`. Returns the outcome, or None
+# if the publish is told later.
+Divert = Callable[[EventPublish, Qos, bytes], PersistOutcome | None]
+
 
 class Publishing:
     """Publishes for clients, extensions and the server itself."""
@@ -36,7 +39,8 @@ class Publishing:
     def __init__(self, state: ServerState, ptp: PointToPoint) -> None:
         self._state = state
         self._ptp = ptp
-        self._delaying = Delaying(state)
+        # By the option that diverts a message, what accepts it.
+        self._diversions: dict[str, Divert] = {}
         self._topics = TopicPublishing(
             state.topics,
             state.hub,
@@ -45,6 +49,10 @@ class Publishing:
             keep_history=state.keep_history,
         )
 
+    def divert(self, option: str, accept: Divert) -> None:
+        """Pass messages with this option on instead of publishing them."""
+        self._diversions[option] = accept
+
     def broadcast(self, publish: EventPublish) -> PersistOutcome | None:
         """Publish an event to the subscribers of a channel, or to its destinations.
 
@@ -52,8 +60,9 @@ class Publishing:
         message first: then the publish gets the outcome later. Raises `Refused`.
         """
         state, channel, qos = self._state, publish.channel, publish.qos
-        if qos is not None and qos.delay_ms:
-            return self._delaying.accept(publish, qos, self.encoded(publish.event, publish.sender))
+        if qos is not None and qos.diversion is not None:
+            wire = self.encoded(publish.event, publish.sender)
+            return self._diversions[qos.diversion.option](publish, qos, wire)
         installed = state.installed
         if installed.eventful:
             installed.complete(publish.event)

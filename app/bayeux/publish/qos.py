@@ -1,10 +1,10 @@
 """The QoS of a publish: its `ext.delivery`."""
 
 from base64 import urlsafe_b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import Any, NamedTuple, Self
+from typing import Any, Final, NamedTuple, Self
 
 from holdfast.bayeux.session import Session
 from holdfast.bayeux.wire.destinations import Destination, DestinationInvalid, destinations_of
@@ -21,23 +21,18 @@ from holdfast.delivery.messages.publish_key import PublishKey, publish_key_of
 from holdfast.delivery.queues.receivers import NOBODY
 from holdfast.delivery.requests.request import ReplyMode, Request
 
-_OPTIONS = SAID_BY_RECEIVERS | {
-    "priority",
-    "persistent",
-    "expiration",
-    "properties",
-    "key",
-    "refuseHeld",
-    "delay",
-    "destinations",
-    "subscribable",
-    "topic",
-    "administrative",
-    "forceUpdate",
-}
 _LONGEST_KEY = 255
 # Of the digest of a key: a multiple of three, so that base64 needs no padding.
 _DIGEST_BYTES = 15
+
+
+class Diversion(NamedTuple):
+    """An option because of which the message is not published now."""
+
+    option: str
+    value: int
+    # The options that apply when the message is published.
+    later: Mapping[str, Any]
 
 
 class Promised(NamedTuple):
@@ -77,9 +72,7 @@ class Qos:
     # Whether an addressed message gets a channel for itself, and the name of that channel.
     generates_channel: bool = field(default=False, compare=False, repr=False)
     channel: str = field(default="", compare=False, repr=False)
-    # How long the message waits before it is published, and the other options, which apply then.
-    delay_ms: int = field(default=0, compare=False, repr=False)
-    when_due: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
+    diversion: Diversion | None = field(default=None, compare=False, repr=False)
     promised: Promised | None = field(default=None, compare=False, repr=False)
     # The request that the message carries.
     request: Request[Session] | None = field(default=None, compare=False, repr=False)
@@ -92,49 +85,18 @@ class Qos:
         """Read the requested QoS. Raises `QosInvalid`."""
         if not isinstance(asked, Mapping):
             raise QosInvalid("delivery")
-        refuse_others(asked, _OPTIONS)
-        priority = whole(asked.get("priority", ORDINARY_PRIORITY))
-        if priority is None or not 0 <= priority <= 9:
-            raise QosInvalid("priority")
-        persistent = asked.get("persistent")
-        if persistent is not None and type(persistent) is not bool:
-            raise QosInvalid("persistent")
-        properties = asked.get("properties")
-        if properties is not None and not isinstance(properties, Mapping):
-            raise QosInvalid("properties")
-        life_ms, force_destroy = _life(asked.get("expiration"))
-        key = asked.get("key")
-        if key is not None and not (isinstance(key, str) and 1 <= len(key) <= _LONGEST_KEY):
-            raise QosInvalid("key")
-        refuse_held = asked.get("refuseHeld", False)
-        if type(refuse_held) is not bool:
-            raise QosInvalid("refuseHeld")
-        delay_ms = whole(asked.get("delay", 0))
-        if delay_ms is None or not 0 <= delay_ms <= LONGEST_MS:
-            raise QosInvalid("delay")
-        destinations, is_subscribable = _addresses(asked)
-        topic = asked.get("topic")
-        is_administrative = asked.get("administrative") or False
-        if type(is_administrative) is not bool or (is_administrative and destinations):
-            raise QosInvalid("administrative")
-        if not isinstance(asked.get("forceUpdate"), bool | None):
-            raise QosInvalid("forceUpdate")
-        return cls(
-            priority,
-            persistent,
-            life_ms,
-            force_destroy,
-            properties,
-            key,
-            refuse_held,
-            destinations,
-            is_subscribable,
-            None if topic is None else TopicOptions.of(topic),
-            is_administrative,
-            asked.get("forceUpdate") is not False,
-            delay_ms=delay_ms,
-            when_due=_when_due(asked) if delay_ms else {},
-        )
+        refuse_others(asked, _KNOWN)
+        qos = cls()
+        for option in OPTIONS:
+            if option.name in asked:
+                option.read(qos, asked[option.name], asked)
+        return qos
+
+    def divert(self, option: str, value: int, asked: Mapping[str, Any]) -> None:
+        """Do not publish the message now. If several options say so, the first one applies now."""
+        if self.diversion is None:
+            later = {name: asked[name] for name in asked if name not in (option, *_ONLY_NOW)}
+            self.diversion = Diversion(option, value, later)
 
     def qualify(self, message: Message, sender: Session | None = None) -> None:
         """Set the QoS on the message."""
@@ -182,8 +144,8 @@ class Qos:
             "id": f"{node}-{first}",
             "rcvTimestamp": str(first),
         }
-        if self.delay_ms:
-            confirmed["delay"] = self.delay_ms
+        if self.diversion is not None:
+            confirmed[self.diversion.option] = self.diversion.value
         if self.channel:
             confirmed["channel"] = self.channel
         if self.outcomes:
@@ -191,41 +153,124 @@ class Qos:
         return confirmed
 
 
-def _when_due(asked: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the options that apply when a delayed message is published."""
-    now = SAID_BY_RECEIVERS | {"delay", "key", "refuseHeld"}
-    return {name: value for name, value in asked.items() if name not in now}
+Read = Callable[[Qos, object, Mapping[str, Any]], None]
 
 
-def _addresses(asked: Mapping[str, Any]) -> tuple[tuple[Destination, ...], bool]:
-    is_subscribable = asked.get("subscribable")
-    if is_subscribable is not None and type(is_subscribable) is not bool:
+class Option(NamedTuple):
+    """An option of a publish: a row of the table."""
+
+    name: str
+    # Sets the option in the QoS, from its value and with all options. Raises `QosInvalid`.
+    read: Read
+    # Whether a message that is not published now has done with it when it is accepted.
+    is_only_now: bool = False
+
+
+def _priority(qos: Qos, value: object, asked: Mapping[str, Any]) -> None:
+    priority = whole(value)
+    if priority is None or not 0 <= priority <= 9:
+        raise QosInvalid("priority")
+    qos.priority = priority
+
+
+def _persistent(qos: Qos, value: object, asked: Mapping[str, Any]) -> None:
+    if value is not None and type(value) is not bool:
+        raise QosInvalid("persistent")
+    qos.persistent = value
+
+
+def _properties(qos: Qos, value: object, asked: Mapping[str, Any]) -> None:
+    if value is not None and not isinstance(value, Mapping):
+        raise QosInvalid("properties")
+    qos.properties = value
+
+
+def _expiration(qos: Qos, value: object, asked: Mapping[str, Any]) -> None:
+    if value is None:
+        return
+    if not isinstance(value, Mapping):
+        raise QosInvalid("expiration")
+    life_ms = whole(value.get("lifeTime", -1))
+    if value.keys() - {"lifeTime", "forceDestroy"}:
+        raise QosInvalid("expiration")
+    if life_ms is None or not -1 <= life_ms <= LONGEST_MS:
+        raise QosInvalid("expiration.lifeTime")
+    force_destroy = value.get("forceDestroy", False)
+    if type(force_destroy) is not bool:
+        raise QosInvalid("expiration.forceDestroy")
+    qos.life_ms, qos.force_destroy = None if life_ms < 0 else life_ms, force_destroy
+
+
+def _key(qos: Qos, value: object, asked: Mapping[str, Any]) -> None:
+    if value is not None and not (isinstance(value, str) and 1 <= len(value) <= _LONGEST_KEY):
+        raise QosInvalid("key")
+    qos.key = value
+
+
+def _refuse_held(qos: Qos, value: object, asked: Mapping[str, Any]) -> None:
+    if type(value) is not bool:
+        raise QosInvalid("refuseHeld")
+    qos.refuse_held = value
+
+
+def _delay(qos: Qos, value: object, asked: Mapping[str, Any]) -> None:
+    delay_ms = whole(value)
+    if delay_ms is None or not 0 <= delay_ms <= LONGEST_MS:
+        raise QosInvalid("delay")
+    if delay_ms:
+        qos.divert("delay", delay_ms, asked)
+
+
+def _subscribable(qos: Qos, value: object, asked: Mapping[str, Any]) -> None:
+    if value is not None and type(value) is not bool:
         raise QosInvalid("subscribable")
-    if asked.get("destinations") is None:
-        if is_subscribable is False:
-            # No receiver would get it.
-            raise QosInvalid("subscribable")
-        return (), True
+    if value is False and asked.get("destinations") is None:
+        # No receiver would get it.
+        raise QosInvalid("subscribable")
+    qos.is_subscribable = value is not False
+
+
+def _destinations(qos: Qos, value: object, asked: Mapping[str, Any]) -> None:
     try:
-        return destinations_of(asked["destinations"]), is_subscribable is not False
+        qos.destinations = () if value is None else destinations_of(value)
     except DestinationInvalid as invalid:
         raise QosInvalid("destinations") from invalid
 
 
-def _life(expiration: object) -> tuple[int | None, bool]:
-    if expiration is None:
-        return None, False
-    if not isinstance(expiration, Mapping):
-        raise QosInvalid("expiration")
-    life_ms = whole(expiration.get("lifeTime", -1))
-    if expiration.keys() - {"lifeTime", "forceDestroy"}:
-        raise QosInvalid("expiration")
-    if life_ms is None or not -1 <= life_ms <= LONGEST_MS:
-        raise QosInvalid("expiration.lifeTime")
-    force_destroy = expiration.get("forceDestroy", False)
-    if type(force_destroy) is not bool:
-        raise QosInvalid("expiration.forceDestroy")
-    return (None if life_ms < 0 else life_ms), force_destroy
+def _administrative(qos: Qos, value: object, asked: Mapping[str, Any]) -> None:
+    is_administrative = value or False
+    if type(is_administrative) is not bool or (is_administrative and qos.destinations):
+        raise QosInvalid("administrative")
+    qos.is_administrative = is_administrative
+
+
+def _force_update(qos: Qos, value: object, asked: Mapping[str, Any]) -> None:
+    if not isinstance(value, bool | None):
+        raise QosInvalid("forceUpdate")
+    qos.force_update = value is not False
+
+
+def _topic(qos: Qos, value: object, asked: Mapping[str, Any]) -> None:
+    qos.topic = None if value is None else TopicOptions.of(value)
+
+
+# In the order in which they are read: the first invalid one is what the error is about.
+OPTIONS: Final = (
+    Option("priority", _priority),
+    Option("persistent", _persistent),
+    Option("properties", _properties),
+    Option("expiration", _expiration),
+    Option("key", _key, is_only_now=True),
+    Option("refuseHeld", _refuse_held, is_only_now=True),
+    Option("delay", _delay),
+    Option("subscribable", _subscribable),
+    Option("destinations", _destinations),
+    Option("administrative", _administrative),
+    Option("forceUpdate", _force_update),
+    Option("topic", _topic),
+)
+_KNOWN: Final = SAID_BY_RECEIVERS | {option.name for option in OPTIONS}
+_ONLY_NOW: Final = SAID_BY_RECEIVERS | {option.name for option in OPTIONS if option.is_only_now}
 
 
 def key_of(session: Session, given: str) -> PublishKey:

@@ -40,7 +40,6 @@ from holdfast.delivery.routing.histories import Histories
 from holdfast.delivery.routing.hub import Hub, SettlingPort
 from holdfast.delivery.routing.presence import Presence
 from holdfast.delivery.routing.routes import Routes
-from holdfast.delivery.shared_queues.delays import Delays
 from holdfast.delivery.shared_queues.places import WaitingPlaces
 from holdfast.delivery.shared_queues.subjects import Subjects
 from holdfast.delivery.shared_queues.work_queues import WorkQueues
@@ -179,19 +178,18 @@ class ServerState:
 
     def _waiting_places(self) -> WaitingPlaces[Session]:
         options, hub = self.options, self.hub
-        sessions = SharedQueueSessions(hub, self.sessions, self.node)
+        owner = SharedQueueSessions(hub, self.sessions, self.node)
         senders = SenderQuota(options.quotas.addressed, options.quotas.addressed_bytes)
         return WaitingPlaces(
-            Subjects(hub, sessions, options.subject_limits, senders),
+            Subjects(hub, owner, options.subject_limits, senders),
             WorkQueues(
                 hub,
-                sessions,
+                owner,
                 limits=options.work_limits,
                 senders=senders,
                 channels=self.channels,
                 is_used=hub.has_work_queues,
             ),
-            Delays(hub, sessions, options.delay_limits, senders),
         )
 
     def wake(self) -> None:

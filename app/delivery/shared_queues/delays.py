@@ -18,6 +18,7 @@ from holdfast.delivery.messages.storing import PersistOutcome
 from holdfast.delivery.queues.receivers import Receiver
 from holdfast.delivery.routing.hub import Hub
 from holdfast.delivery.shared_queues.delayed_publish import publish_in
+from holdfast.delivery.shared_queues.places import WaitingPlaces
 from holdfast.delivery.shared_queues.shared_queues import (
     SharedQueue,
     SharedQueueLimits,
@@ -199,3 +200,11 @@ class Delays(SharedQueues[R]):
         receiver.queue.remove_messages(messages)
         self.close_if_idle(receiver)
         return receiver
+
+
+def delays_of(places: WaitingPlaces[R]) -> Delays[R]:
+    """Return the queue of delayed messages."""
+    found = places.of(NAME)
+    if not isinstance(found, Delays):
+        raise TypeError("this server has no delayed messages")
+    return found

@@ -7,7 +7,6 @@ from holdfast.delivery.basics.error_codes import ErrorCode
 from holdfast.delivery.messages.entries import Entry
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.queues.receivers import Receiver
-from holdfast.delivery.shared_queues.delays import NAME, Delays
 from holdfast.delivery.shared_queues.shared_queues import SharedQueues
 from holdfast.delivery.shared_queues.subjects import Subjects
 from holdfast.delivery.shared_queues.work_queues import PREFIX, WorkQueues
@@ -18,15 +17,21 @@ R = TypeVar("R", bound=Receiver)
 class WaitingPlaces(Generic[R]):
     """The shared queues of all kinds."""
 
-    def __init__(self, subjects: Subjects[R], work: WorkQueues[R], delays: Delays[R]) -> None:
+    def __init__(self, subjects: Subjects[R], work: WorkQueues[R]) -> None:
         self.subjects = subjects
         self.work = work
-        self.delays = delays
+        # Queues from which sessions get nothing, by name. Each is the only one of its kind.
+        self._apart: dict[str, SharedQueues[R]] = {}
 
-    def _of(self, name: str) -> SharedQueues[R]:
+    def add(self, name: str, queues: SharedQueues[R]) -> None:
+        """Add a kind that has only the queue of this name, from which sessions get nothing."""
+        self._apart[name] = queues
+
+    def of(self, name: str) -> SharedQueues[R]:
         """Return the queues of the kind that this name belongs to."""
-        if name == NAME:
-            return self.delays
+        apart = self._apart.get(name)
+        if apart is not None:
+            return apart
         return self.work if name.startswith(PREFIX) else self.subjects
 
     def assign_to(self, receiver: R) -> None:
@@ -36,11 +41,11 @@ class WaitingPlaces(Generic[R]):
 
     def assign_from(self, receiver: R) -> None:
         """Assign the messages of a shared queue to sessions."""
-        self._of(receiver.subject).assign_from(receiver)
+        self.of(receiver.subject).assign_from(receiver)
 
     def made_room(self, receiver: R) -> None:
         """Use the room that entries left in a queue; close a shared queue if it is idle."""
-        self._of(receiver.subject).close_if_idle(receiver)
+        self.of(receiver.subject).close_if_idle(receiver)
         self.assign_to(receiver)
 
     def requeue_all(self, receiver: R) -> None:
@@ -68,8 +73,16 @@ class WaitingPlaces(Generic[R]):
 
     def restore(self, name: str, messages: Sequence[Message]) -> None:
         """Restore a shared queue from the store."""
-        self._of(name).restore(name, messages)
+        self.of(name).restore(name, messages)
 
     def queues(self) -> Sequence[R]:
         """The receivers that own the shared queues."""
-        return [*self.subjects.queues(), *self.work.queues(), *self.delays.queues()]
+        return [*self.assigning(), *self.apart()]
+
+    def assigning(self) -> Sequence[R]:
+        """The receivers that own the queues from which sessions get messages."""
+        return [*self.subjects.queues(), *self.work.queues()]
+
+    def apart(self) -> Sequence[R]:
+        """The receivers that own the other queues."""
+        return [each for queues in self._apart.values() for each in queues.queues()]

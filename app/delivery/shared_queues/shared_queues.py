@@ -110,10 +110,10 @@ class SharedQueues(ABC, Generic[R]):
         self._hub = hub
         self._ledger = hub.ledger
         self._settling = hub.settling
-        self._owner = owner
+        self.owner = owner
         self._limits = limits
         self._queues: dict[str, SharedQueue[R]] = {}
-        self._senders = senders
+        self.senders = senders
 
     @abstractmethod
     def _takers(self, name: str) -> Sequence[R]:
@@ -142,7 +142,7 @@ class SharedQueues(ABC, Generic[R]):
         that will not come must also be discharged.
         """
         size = len(message.wire)
-        if not self._senders.may_add(senders, size):
+        if not self.senders.may_add(senders, size):
             raise OverQuota(ADDRESSED)
         known = self._queues.get(name)
         if known is None:
@@ -165,13 +165,13 @@ class SharedQueues(ABC, Generic[R]):
         """Make these sessions durable before they get a message that is stored."""
         for each in receivers:
             if not each.is_durable:
-                self._owner.make_durable(each)
+                self.owner.make_durable(each)
 
     def _open(self, name: str) -> SharedQueue[R]:
         known = self._queues.get(name)
         if known is None:
-            queue = ChargedQueue(self._hub.counters, self._senders)
-            known = SharedQueue(self._owner.open_queue(f"{name}/0", queue), queue)
+            queue = ChargedQueue(self._hub.counters, self.senders)
+            known = SharedQueue(self.owner.open_queue(f"{name}/0", queue), queue)
             self._queues[name] = known
         return known
 
@@ -180,7 +180,7 @@ class SharedQueues(ABC, Generic[R]):
         known = self._queues.get(receiver.subject)
         if known is not None and known.receiver is receiver and known.is_idle:
             del self._queues[receiver.subject]
-            self._owner.close_queue(receiver)
+            self.owner.close_queue(receiver)
 
     def restore(self, name: str, messages: Sequence[Message]) -> None:
         """Restore the queue from the store."""

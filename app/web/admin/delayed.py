@@ -9,7 +9,7 @@ from pydantic import Field
 from holdfast.delivery.basics.json_text import part
 from holdfast.delivery.basics.node import NS_PER_MS
 from holdfast.delivery.shared_queues.delayed_publish import publish_in
-from holdfast.delivery.shared_queues.delays import Delayed
+from holdfast.delivery.shared_queues.delays import Delayed, delays_of
 from holdfast.store.operator_input import Count, Ms
 from holdfast.web.admin.changes import RunningServer
 from holdfast.web.admin.faults import UNKNOWN, RequestFailed
@@ -45,7 +45,7 @@ class DelayedResource:
         state = server.life.state
         self._server = server
         self._node = state.node.name
-        self._delays = state.waiting_places.delays
+        self._delays = delays_of(state.waiting_places)
 
     @route("GET", _PATH)
     async def delayed(self, cursor: FrameCursor = None, limit: Limit = 100) -> Page[DelayedMessage]:

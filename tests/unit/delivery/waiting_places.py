@@ -5,7 +5,6 @@ from typing import Any
 from holdfast.bayeux.state.session_registry import Sessions, SharedQueueSessions
 from holdfast.delivery.basics.channels import ChannelLimits, Channels
 from holdfast.delivery.basics.node import Node
-from holdfast.delivery.shared_queues.delays import Delays
 from holdfast.delivery.shared_queues.places import WaitingPlaces
 from holdfast.delivery.shared_queues.shared_queues import SharedQueueLimits
 from holdfast.delivery.shared_queues.subjects import Subjects
@@ -24,5 +23,4 @@ def empty_places(keeper: FakeKeeper, node: Node) -> WaitingPlaces[Any]:
     return WaitingPlaces(
         Subjects(hub, owner, limits, senders),
         WorkQueues(hub, owner, limits=limits, senders=senders, channels=channels, is_used=False),
-        Delays(hub, owner, limits, senders),
     )

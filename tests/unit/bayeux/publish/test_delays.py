@@ -13,7 +13,7 @@ from holdfast.bayeux.wire.options import ChannelRule, QuotaLimits
 from holdfast.delivery.basics.steps import Reason
 from holdfast.delivery.messages.keeping import HistoryDepth
 from holdfast.delivery.messages.storing import PersistOutcome
-from holdfast.delivery.shared_queues.delays import KEY
+from holdfast.delivery.shared_queues.delays import KEY, delays_of
 from holdfast.delivery.shared_queues.shared_queues import SharedQueueLimits
 from tests.unit.bayeux.harness import Client, Json, Server, server_of
 from tests.unit.bayeux.publish.test_point_to_point import arriving, named, restarted
@@ -47,13 +47,13 @@ def waiting(server: Server) -> list[Any]:
     """The data of the messages that wait, in the order in which they will be published."""
     return [
         json.loads(each.message.wire)["event"]["data"]
-        for each in server.bayeux.state.waiting_places.delays.waiting()
+        for each in delays_of(server.bayeux.state.waiting_places).waiting()
     ]
 
 
 def cancel(server: Server, reply: Json) -> bool:
     number = int(reply["ext"]["delivery"]["id"].rpartition("-")[2])
-    found = server.bayeux.state.waiting_places.delays.cancel(number)
+    found = delays_of(server.bayeux.state.waiting_places).cancel(number)
     server.turn()
     return found is not None
 
