@@ -126,7 +126,6 @@ class Exchange:
         "new_browser",
         "now",
         "open_reply",
-        "open_reply",
         "pending_replies",
         "pipe",
         "progress",
