@@ -230,7 +230,7 @@ def _limits() -> dict[str, ConnectionLimit]:
 def _silent_server() -> Bayeux:
     return assemble(
         Options(),
-        node=Node("docs", int),
+        node=Node("docs", int, "docs"),
         store=Mock(spec=StorePort, letter_quota=LetterQuota()),
         epoch="",
         journal=JournalWriter("docs", Mock(), now=0.0, now_ns=int),

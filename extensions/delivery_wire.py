@@ -185,7 +185,7 @@ class DeliveryDecorator:
     def _plain_start(self, message: Message) -> bytes:
         """Return the start of the usual event, unparsed: a queue may hold ten thousand events."""
         sender, number = _json_of(message.sender), message.id
-        fields = (message.wire[:-1], _json_of(self._node.name)[:-1], number, sender, number)
+        fields = (message.wire[:-1], _json_of(self._node.deployment)[:-1], number, sender, number)
         return _START % (*fields, message.priority)
 
     def _parsed_start(self, message: Message) -> bytes:
@@ -195,7 +195,7 @@ class DeliveryDecorator:
         # The server's own events may have another state.
         shared = {"state": "OK"} | ext.pop("delivery", {})
         shared |= {
-            "id": f"{self._node.name}-{message.id}",
+            "id": self._node.id_of(message.id),
             "sender": message.sender,
             "rcvTimestamp": str(message.id),
             "priority": message.priority,

@@ -76,7 +76,7 @@ def message(
     """
     if _ID.fullmatch(id) is None:
         raise typer.BadParameter(
-            f"{id!r} is not the id of a message: write NODE-NUMBER, where the number has 19 digits"
+            f"{id!r} is not the id of a message: write NAME-NUMBER, where the number has 19 digits"
         )
 
     async def conversation(remote: Remote) -> Json:
@@ -90,7 +90,7 @@ def message(
 
     found = server.talk(conversation)
     if lake is not None:
-        _add_steps(found, lake)
+        _add_steps(found, id, lake)
     found["steps"] = in_order(found["steps"])
     is_known = found["published"] is not None or bool(found["steps"])
     if server.as_json:
@@ -107,17 +107,21 @@ def message(
         raise typer.Exit(Exit.FAILED)
 
 
-def _add_steps(found: Json, lake: Path) -> None:
-    """Add the steps that the tables have; some are still in the journal, too."""
+def _add_steps(found: Json, id: str, lake: Path) -> None:
+    """Add the steps that the tables have; some are still in the journal, too.
+
+    The tables know a message of an earlier release by the id that the user has.
+    """
     from holdfast.pipeline.lake import Lake
     from holdfast.pipeline.trace import steps
 
-    node, _, number = found["id"].rpartition("-")
+    names = {each.rpartition("-")[0] for each in (id, found["id"])}
+    ns = int(id.rpartition("-")[2])
     with failing():
-        happened = steps(Lake(lake), node, int(number))
+        happened = steps(Lake(lake), sorted(names), ns)
     found["steps"] = happened + [step for step in found["steps"] if step not in happened]
     if happened and found["published"] is None:
-        found["published"] = int(number) // _NS_PER_MS
+        found["published"] = ns // _NS_PER_MS
 
 
 def _show(found: Json) -> None:

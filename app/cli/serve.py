@@ -27,6 +27,7 @@ from holdfast.web.admin.tokens import OPERATOR_FILE
 # What settings with a pattern may be.
 _NAME = "write up to 32 lower-case letters, digits and dashes"
 _FORMS = {
+    "deployment": "write up to 16 lower-case letters and digits",
     "durability": "write memory, everysec, always, or replicas:N with N from 1 to 9",
     "namespace": _NAME,
     "node": _NAME,

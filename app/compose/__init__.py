@@ -159,7 +159,7 @@ def _make_bayeux(
 ) -> Bayeux:
     return assemble(
         core_options(settings),
-        node=Node(settings.node, storage.stamps),
+        node=Node(settings.node, storage.stamps, storage.store.deployment.name),
         store=storage.store,
         epoch=storage.store.seed,
         journal=writer or NO_JOURNAL,

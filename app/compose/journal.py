@@ -49,7 +49,9 @@ async def open_journal(settings: Settings, store: Store, now: float) -> JournalW
     """Make the journal's writer; None if there is no journal."""
     if not settings.journal:
         return None
-    writer = JournalWriter(settings.node, store.journal, now=now, now_ns=time.time_ns)
+    writer = JournalWriter(
+        settings.node, store.journal, now=now, now_ns=time.time_ns, origin=store.deployment.name
+    )
     store.journal.note_for(writer)
     await store.remove_reported(writer.report_left_notes(await store.journal.left_notes()))
     # Before anything else happens.

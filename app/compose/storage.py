@@ -22,6 +22,7 @@ from holdfast.delivery.messages.letter_quota import LetterLimits, LetterQuota
 from holdfast.delivery.messages.storing import PersistOutcome
 from holdfast.settings import Settings
 from holdfast.store.connection import REMEDY, StoreUnreachable
+from holdfast.store.deployment import Deployment
 from holdfast.store.embedded import Durability, EmbeddedValkey
 from holdfast.store.keys import RedisKeys
 from holdfast.store.lease import Lease, boot_clock
@@ -71,6 +72,7 @@ class Storage:
             link,
             RedisKeys(settings.namespace),
             node=settings.node,
+            deployment=Deployment.proposed(settings.deployment),
             seed=lambda: secrets.token_hex(8),
             on_emptied=self._on_emptied,
             on_fenced=self._fenced,

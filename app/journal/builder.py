@@ -17,10 +17,14 @@ class FrameBuilder:
 
     Times are microseconds since 1970; receivers are known by their session names. Of messages only
     ids and channels are kept.
+
+    Args:
+        origin: The name with which ids of messages begin; the node's if empty.
     """
 
-    def __init__(self, node: str) -> None:
+    def __init__(self, node: str, origin: str = "") -> None:
         self.node = node
+        self._origin = origin
         # Notes whose events are in no column yet.
         self._waiting_notes: list[DecodedNote] = []
         self.waiting_rows = 0
@@ -153,7 +157,7 @@ class FrameBuilder:
         for kind, events in columns.tally.items():
             self.totals[kind] += events
         last = columns.last if now is None else min(columns.last, now)
-        head = Head(VERSION, self.node, columns.count, columns.first, last)
+        head = Head(VERSION, self.node, columns.count, columns.first, last, self._origin)
         return encode(head, columns.body())
 
 

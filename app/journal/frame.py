@@ -1,8 +1,8 @@
 """Frames: the events of one node as columns, encoded for the store.
 
-A frame is a line of JSON, `{"v":2,"node":"a","n":500,"t0":...,"t1":...}`, and its body: JSON,
-compressed by zlib if it is long. The line suffices to count events, to find gaps, and to skip
-frames that are too old. `Body` describes the columns.
+A frame is a line of JSON, `{"v":3,"node":"a","n":500,"t0":...,"t1":...,"origin":"b"}`, and its
+body: JSON, compressed by zlib if it is long. The line suffices to count events, to find gaps, and
+to skip frames that are too old. `Body` describes the columns.
 """
 
 import zlib
@@ -40,6 +40,14 @@ class Head(NamedTuple):
     # written, and some events may lie outside.
     t0: int
     t1: int
+    # The deployment, with whose name ids of messages begin. In frames of earlier versions it is
+    # empty: ids began with the node's name.
+    origin: str = ""
+
+    @property
+    def origin_or_node(self) -> str:
+        """The name with which ids of messages begin."""
+        return self.origin or self.node
 
 
 class Messages(TypedDict, total=False):
@@ -49,7 +57,7 @@ class Messages(TypedDict, total=False):
     id: list[int]
     # Numbers of channels; -1 if unknown here.
     channel: list[int]
-    # Numbers of names; missing if this node received them all.
+    # Numbers of names; missing if all ids begin with the name in the head.
     origin: list[int]
 
 
@@ -147,7 +155,10 @@ def decode_head(frame: bytes) -> Head:
         type(given.get(name)) is not int for name in _NUMBERS
     ):
         raise FrameUnreadable("this is not a frame: a field is missing in its first line")
-    return Head(given["v"], given["node"], given["n"], given["t0"], given["t1"])
+    origin = given.get("origin", "")
+    if not isinstance(origin, str):
+        raise FrameUnreadable("this is not a frame: the origin in its first line is no name")
+    return Head(given["v"], given["node"], given["n"], given["t0"], given["t1"], origin)
 
 
 def decode(frame: bytes) -> Frame:

@@ -44,6 +44,7 @@ class Journal(FrameBuilder):
     Args:
         now: The loop's time, as in `beat` and `flush`.
         now_ns: Nanoseconds since 1970.
+        origin: The name with which ids of messages begin.
         most_bytes: The most bytes of frames that may wait.
     """
 
@@ -54,9 +55,10 @@ class Journal(FrameBuilder):
         *,
         now: float,
         now_ns: Callable[[], int],
+        origin: str = "",
         most_bytes: int = _MOST_BYTES,
     ) -> None:
-        super().__init__(node)
+        super().__init__(node, origin)
         self._outlet = outlet
         self.clock = JournalClock(now_ns)
         self._most_bytes = most_bytes

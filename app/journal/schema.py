@@ -67,9 +67,10 @@ class Event(NamedTuple):
     # Microseconds since 1970, by the node's clock; for a publish, the time of its receipt.
     ts: int
     kind: str
-    # The message's id: its time of receipt in nanoseconds, unique on the node that received it.
+    # The message's id: its time of receipt in nanoseconds, unique in the deployment.
     msg: int | None = None
-    # The node that received the message.
+    # The name before that in the id that clients see: the deployment's or, in frames of earlier
+    # versions, the node's.
     origin: str | None = None
     # None if a call to the store did not know it: then `published` has it.
     channel: str | None = None

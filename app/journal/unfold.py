@@ -50,7 +50,7 @@ class _Unfolding:
         ):
             yield {
                 "msg": self._head.t0 * NS_PER_US + id,
-                "origin": _word(self._names, origin) or self._head.node,
+                "origin": _word(self._names, origin) or self._head.origin_or_node,
                 "channel": _word(self._channels, channel),
             }
 

@@ -43,8 +43,16 @@ class JournalWriter(DeliveryJournal):
 
     is_writing = True
 
-    def __init__(self, node: str, outlet: Outlet, *, now: float, now_ns: Callable[[], int]) -> None:
-        self.journal = journal = Journal(node, outlet, now=now, now_ns=now_ns)
+    def __init__(
+        self,
+        node: str,
+        outlet: Outlet,
+        *,
+        now: float,
+        now_ns: Callable[[], int],
+        origin: str = "",
+    ) -> None:
+        self.journal = journal = Journal(node, outlet, now=now, now_ns=now_ns, origin=origin)
         self._clock = clock = journal.clock
         self.unread = 0
         self._handed = Crowds(journal, clock, Kind.HANDED, 1)

@@ -31,7 +31,13 @@ class StoreSettings(Section):
     node: str = Field(
         "holdfast",
         pattern=r"^[a-z0-9-]{1,32}$",
-        description="Name of this server; message ids begin with it.",
+        description="Name of this server: in the journal, and in the attempts of dead letters.",
+    )
+    deployment: str | None = Field(
+        None,
+        pattern=r"^[a-z0-9]{1,16}$",
+        description="Name of the deployment, with which message ids begin. The store keeps it: it "
+        "cannot change. By default a new store gets a random one.",
     )
     durable: Literal["none", "named", "acked"] = Field(
         "named",

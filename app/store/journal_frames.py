@@ -1,7 +1,8 @@
-"""Reads the journal of one node for operators, page by page from a given time."""
+"""Reads the journals in the store for operators, page by page from a given time."""
 
 import re
-from typing import NamedTuple
+from collections.abc import Collection, Sequence
+from typing import Any, NamedTuple
 
 from holdfast.store.keys import RedisKeys
 from holdfast.store.reader import Reader, fields_of
@@ -23,14 +24,34 @@ class JournalFrames:
         self._reader = reader
         self._keys = keys
 
+    async def nodes(self) -> list[str]:
+        """Return the names of the nodes that have written a journal."""
+        prefix = self._keys.journal("").encode()
+        names = await self._reader.ask("HKEYS", self._keys.meta)
+        return [name.removeprefix(prefix).decode() for name in names if name.startswith(prefix)]
+
     async def since(
-        self, node: str, ms: int, cursor: str | None, most: int
+        self, nodes: Collection[str], ms: int, cursor: str | None, most: int
     ) -> list[tuple[str, bytes]]:
-        """Return frames written since that time and after the cursor, each with its cursor."""
-        journal = self._keys.journal(node)
+        """Return frames written since that time and after the cursor, each with its cursor.
+
+        They are in the order in which the nodes wrote them.
+        """
+        if not nodes:
+            return []
         first = f"{ms}-0" if cursor is None else f"({cursor}"
-        found = await self._reader.ask("XRANGE", journal, first, "+", "COUNT", most)
-        return [(id.decode(), fields_of(each)[b"frame"]) for id, each in found]
+        journals = [self._keys.journal(node) for node in nodes]
+        parts = await self._reader.ask_all(
+            *(("XRANGE", journal, first, "+", "COUNT", most) for journal in journals)
+        )
+        found = sorted((entry for part in parts for entry in part), key=_written)
+        # Frames with the same id share a cursor, so they stay together.
+        last = _written(found[most - 1]) if len(found) > most else None
+        return [
+            (entry[0].decode(), fields_of(entry[1])[b"frame"])
+            for entry in found
+            if last is None or _written(entry) <= last
+        ]
 
     async def unread(self, node: str) -> UnreadFrames | None:
         """Return what is unread, or None if all tables have everything or there are none."""
@@ -52,3 +73,9 @@ class JournalFrames:
         """Return the machines and folders of the tables that the journal is read into."""
         found = await self._reader.ask("HVALS", self._keys.lakes)
         return sorted(place.decode("utf-8", "replace") for place in found)
+
+
+def _written(entry: Sequence[Any]) -> tuple[int, int]:
+    """Return when an entry of a stream was written: its id as numbers."""
+    ms, _, number = entry[0].partition(b"-")
+    return int(ms), int(number)

@@ -16,6 +16,7 @@ from holdfast.delivery.messages.session_record import SessionRecord
 from holdfast.delivery.messages.storing import NO_FIELDS, RequestFields
 from holdfast.delivery.topics.configured import TopicRecord
 from holdfast.store import records
+from holdfast.store.deployment import Deployment
 from holdfast.store.keys import LAYOUT, OLDEST_LAYOUT, RedisKeys
 from holdfast.store.resp import Word
 from holdfast.store.script import Script
@@ -111,10 +112,18 @@ class _Positions:
 
 
 def open_store(
-    keys: RedisKeys, *, seed: str, node: str, nonce: str, instead_of: Collection[str] = ()
+    keys: RedisKeys,
+    *,
+    seed: str,
+    node: str,
+    nonce: str,
+    deployment: Deployment,
+    instead_of: Collection[str] = (),
 ) -> ScriptCall:
     """Become the only process that may write; instead of one with such an epoch, if given."""
     args: list[Word] = [LAYOUT, OLDEST_LAYOUT, seed, node, nonce, " ".join(instead_of)]
+    name = deployment.name if deployment.is_known else ""
+    args += (name, deployment.name, deployment.key.hex())
     return ScriptCall(OPEN, [keys.meta, keys.handed], args)
 
 

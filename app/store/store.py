@@ -23,6 +23,7 @@ from holdfast.delivery.messages.storing import NO_FIELDS, PersistOutcome, Reques
 from holdfast.delivery.topics.configured import TopicRecord
 from holdfast.store import scripts
 from holdfast.store.connection import StoreUnavailable
+from holdfast.store.deployment import Deployment
 from holdfast.store.eviction import refuse_eviction
 from holdfast.store.journaling import Journaling, JournalOutlet
 from holdfast.store.keys import RedisKeys
@@ -62,6 +63,7 @@ class Store:
     Args:
         link: An open link with `scripts.SCRIPTS`, used by this store only.
         node: The name of this node, for people who inspect the store.
+        deployment: For a store that has none.
         seed: Returns random text, for an empty store.
         on_emptied: Called when the store was emptied in use: save and keep everything again.
         on_fenced: Called when another process has opened the store: stop, nothing is stored now.
@@ -77,6 +79,7 @@ class Store:
         keys: RedisKeys,
         *,
         node: str,
+        deployment: Deployment,
         seed: Callable[[], str],
         on_emptied: Callable[[], None],
         on_fenced: Callable[[], None],
@@ -97,6 +100,7 @@ class Store:
             link,
             keys,
             node=node,
+            deployment=deployment,
             seed=seed,
             clock=self._clock,
             on_opened=self._begin,
@@ -395,6 +399,11 @@ class Store:
     def epoch(self) -> str:
         """The epoch in which this process may write."""
         return self._right.epoch
+
+    @property
+    def deployment(self) -> Deployment:
+        """The deployment of the open store."""
+        return self._right.deployment
 
     @property
     def seed(self) -> str:

@@ -10,6 +10,7 @@ from functools import partial
 
 from holdfast.store import scripts
 from holdfast.store.connection import StoreUnavailable
+from holdfast.store.deployment import Deployment
 from holdfast.store.keys import LAYOUT, OLDEST_LAYOUT, RedisKeys
 from holdfast.store.link import Answer, StoreLink, set_answer
 from holdfast.store.publish_keys import StoreClock
@@ -37,6 +38,7 @@ class WriteRight:
 
     Args:
         node: The name of this node, for people who inspect the store.
+        deployment: For a store that has none.
         seed: Returns random text, for an empty store.
         clock: Continues from the time in the store.
         on_lost: Called when the store refuses this process, which may not write now.
@@ -51,6 +53,7 @@ class WriteRight:
         keys: RedisKeys,
         *,
         node: str,
+        deployment: Deployment,
         seed: Callable[[], str],
         clock: StoreClock,
         on_opened: Callable[[str], None],
@@ -61,6 +64,8 @@ class WriteRight:
         self._link = link
         self._keys = keys
         self._node = node
+        # What the store has, once it is open.
+        self.deployment = deployment
         self._seed = seed
         self._clock = clock
         self._on_opened = on_opened
@@ -85,6 +90,12 @@ class WriteRight:
             raise StoreUnavailable(
                 f"the store was written by another version of holdfast ({reply}; this one reads "
                 f"versions {OLDEST_LAYOUT} to {LAYOUT}): start that one, or use an empty store"
+            )
+        if isinstance(reply, ScriptFailed) and reply.code == "DEPLOYMENT":
+            name = str(reply).partition(" ")[2]
+            raise StoreUnavailable(
+                f"the store belongs to the deployment {name}, not to {self.deployment.name}: "
+                "correct or remove the setting deployment, or use another store"
             )
         if not isinstance(reply, list):
             raise StoreUnavailable(f"the store cannot be opened: {reply}")
@@ -136,6 +147,7 @@ class WriteRight:
             node=self._node,
             nonce=secrets.token_hex(4),
             instead_of=instead_of,
+            deployment=self.deployment,
         )
         self._link.script(call.script, call.keys, call.args, done)
         self._link.flush()
@@ -144,6 +156,7 @@ class WriteRight:
         self._former += [*reply[4].decode().split(), self.epoch]
         self.epoch = reply[0].decode()
         self._clock.go_on(int(reply[2]))
+        self.deployment = Deployment(reply[5].decode(), bytes.fromhex(reply[6].decode()))
         self.state = StoreState.OPEN
         self.is_open = True
         self._on_opened(self.epoch)

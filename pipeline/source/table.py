@@ -69,6 +69,7 @@ class _Page:
         self._t0 = _numbers([head.t0 for head in heads])
         self._t1 = _numbers([head.t1 for head in heads])
         self._node = pa.array([head.node for head in heads], pa.string())
+        self._default = pa.array([head.origin_or_node for head in heads], pa.string())
         self._epoch = pa.array([each.epoch for each in frames], pa.string())
         self._seq = _numbers([each.seq for each in frames])
         self._names = _Words(self._bodies, "names")
@@ -184,7 +185,7 @@ class _Page:
 
     def _about(self, place: "Numbers") -> dict[str, pa.Array]:
         origin = self._origin[place]
-        own = self._node.take(pa.array(self._home[place]))
+        own = self._default.take(pa.array(self._home[place]))
         named = self._names.take(origin)
         return {
             "msg": pa.array(self._id[place]),

@@ -42,6 +42,7 @@ SAMPLES: dict[str, tuple[Any, list[str]]] = {
     "redis": ("redis://valkey:6379/1", ["redis://valkey:6379/1"]),
     "namespace": ("shop", ["shop"]),
     "node": ("a-1", ["a-1"]),
+    "deployment": ("shop", ["shop"]),
     "durable": ("acked", ["acked"]),
     "durability": ("always", ["always"]),
     "journal": (False, ["false"]),

@@ -12,7 +12,7 @@ from holdfast.delivery.messages.storing import PersistOutcome
 from holdfast.store import records, scripts
 from holdfast.store.scripts import ScriptCall, Take
 from tests.store.numbering import Numbering, meaning
-from tests.store.store_process import BASE, KEYS, letter, message, queue_of, session
+from tests.store.store_process import BASE, DEPLOYMENT, KEYS, letter, message, queue_of, session
 
 if TYPE_CHECKING:
     from holdfast.delivery.letters.dead import DeadLetter
@@ -26,7 +26,14 @@ EPOCH = f"seed-1.{NONCE}"
 
 def opening(nonce: str, instead_of: Collection[str] = ()) -> ScriptCall:
     """The call that opens a store."""
-    return scripts.open_store(KEYS, seed="seed", node="test", nonce=nonce, instead_of=instead_of)
+    return scripts.open_store(
+        KEYS,
+        seed="seed",
+        node="test",
+        nonce=nonce,
+        deployment=DEPLOYMENT,
+        instead_of=instead_of,
+    )
 
 
 class StoreLike(Protocol):

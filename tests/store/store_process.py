@@ -19,6 +19,7 @@ from holdfast.delivery.messages.session_record import SessionRecord
 from holdfast.delivery.messages.trails import Attempt
 from holdfast.delivery.ports.journal_port import NO_JOURNAL, DeliveryJournal
 from holdfast.store.audit import Audit
+from holdfast.store.deployment import Deployment
 from holdfast.store.keys import RedisKeys
 from holdfast.store.letters.administration import Letters
 from holdfast.store.link import StoreLink
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from holdfast.delivery.messages.storing import PersistOutcome
 
 KEYS = RedisKeys("test")
+DEPLOYMENT = Deployment("test", bytes(32))
 BASE = 1_763_000_000_000_000_000
 # Continues over restarts, as the server's clock does.
 _now = itertools.count(BASE + 1_000_000_000)
@@ -109,6 +111,7 @@ class StoreProcess:
             link,
             KEYS,
             node="test",
+            deployment=DEPLOYMENT,
             seed=lambda: f"{random.getrandbits(64):x}",
             on_emptied=lambda: self.events.append("emptied"),
             on_fenced=lambda: self.events.append("fenced"),

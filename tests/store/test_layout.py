@@ -67,6 +67,8 @@ async def test_what_the_last_release_stored_is_read_and_then_refused_by_it(
     put(redis, described(RELEASED[0])["stored"])
     async with store_process(shared_valkey, is_open=False) as at:
         assert await at.store.open() == BASE + 6
+        # So the ids of its messages stay the same.
+        assert at.store.deployment.name == "test"
         server = Server(keeper=at.store)
         topics = server.bayeux.life.topics
         found = await at.store.topics()

@@ -211,7 +211,8 @@ def test_every_script_is_among_those_tested_for_the_epoch() -> None:
 def test_a_process_that_opens_the_store_takes_the_write_right_of_the_one_before(room: Room) -> None:
     # The compiled caller takes texts only.
     reply = room.call(opening("other000"))
-    assert reply == [b"seed-2.other000", b"", b"0", str(LAYOUT).encode(), EPOCH.encode()]
+    known = [EPOCH.encode(), b"test", bytes(32).hex().encode()]
+    assert reply == [b"seed-2.other000", b"", b"0", str(LAYOUT).encode(), *known]
     with pytest.raises(ResponseError, match=r"EPOCH seed-2\.other000"):
         room.call(scripts.save(KEYS, [session("joe/1")]))
     room.numbering = Numbering("other000")

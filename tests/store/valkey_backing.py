@@ -21,6 +21,7 @@ from holdfast.delivery.messages.storing import NO_FIELDS, PersistOutcome, Reques
 from holdfast.delivery.ports.journal_port import NO_JOURNAL, DeliveryJournal
 from holdfast.delivery.ports.store_port import StorePort
 from holdfast.delivery.topics.configured import TopicRecord
+from holdfast.store.deployment import Deployment
 from holdfast.store.keys import RedisKeys
 from holdfast.store.link import StoreLink
 from holdfast.store.loading import WithoutSession
@@ -201,6 +202,7 @@ class ValkeyBacking:
             link,
             KEYS,
             node="test",
+            deployment=Deployment("test", bytes(32)),
             seed=lambda: f"{random.getrandbits(64):x}",
             on_emptied=_never,
             on_fenced=_never,

@@ -289,7 +289,7 @@ class Rig:
         self.unread = UnreadRequests()
         self.bayeux = assemble(
             replace(options, request_limits=limits),
-            node=Node("test", count(1_700_000_000_000_000_000).__next__),
+            node=Node("node", count(1_700_000_000_000_000_000).__next__, "test"),
             store=self.keeper,
             epoch="",
             journal=NO_JOURNAL,

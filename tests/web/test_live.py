@@ -331,7 +331,7 @@ async def test_a_command_that_changes_something_is_audited(server: LiveServer) -
     refused, done = await server.audited()
     assert (done.action, done.target, done.outcome) == (
         "command",
-        "/node/test/client/joe/1/?dispatcherActive",
+        "/node/here/client/joe/1/?dispatcherActive",
         "ok",
     )
     assert done.detail == {"argument": False}

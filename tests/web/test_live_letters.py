@@ -45,7 +45,7 @@ async def test_a_dead_letter_shows_everything_about_its_message(server: LiveServ
     assert letter.expiration == {"lifeTime": 60_000, "forceDestroy": False}
     assert (letter.generation, letter.replays, letter.attempts) == (0, 0, 1)
     (attempt,) = letter.history
-    assert (attempt.n, attempt.node, attempt.transport) == (1, "test", "long-polling")
+    assert (attempt.n, attempt.node, attempt.transport) == (1, "here", "long-polling")
     assert attempt.outcome == REFUSED
     assert letter.published <= letter.died == letter.expires - LETTER_AGE_MS
     assert letter.message.startswith(f"test-{letter.published}")

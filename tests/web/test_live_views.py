@@ -305,6 +305,36 @@ async def test_a_trace_reads_the_journal_in_pages(server: LiveServer) -> None:
     assert (len(first.steps), rest.cursor) == (100, None)
 
 
+async def test_a_message_of_an_earlier_release_is_found_by_the_name_of_its_node(
+    server: LiveServer,
+) -> None:
+    """Then ids began with that name, and a server could be renamed."""
+    now, store = time.time_ns(), server.store_process.store
+    message = Message(b"{}", id=now, channel="/a")
+    for node, kind in (("one", Kind.HANDED), ("two", Kind.ACKED)):
+        builder = FrameBuilder(node)
+        builder.delivered(kind, [message], "joe/1", now // 1000)
+        at = server.store_process
+        at.server.ask("XADD", store.keys.journal(node), "*", "frame", builder.frame())
+        at.server.ask("HSET", store.keys.meta, store.keys.journal(node), 1)
+    for name in ("one", "two", "test"):
+        trace = await server.api.messages.trace(f"{name}-{now}", None)
+        assert [(each.node, each.kind) for each in trace.steps] == [
+            ("one", Kind.HANDED),
+            ("two", Kind.ACKED),
+        ]
+        assert trace.id == f"test-{now}"
+
+
+async def test_nothing_is_known_of_a_message_of_another_deployment(server: LiveServer) -> None:
+    client = await server.receiver()
+    await server.publish(1)
+    (message,) = client.session.queue.messages()
+    assert (await server.api.messages.trace(f"test-{message.id}", None)).queues
+    other = await server.api.messages.trace(f"other-{message.id}", None)
+    assert (other.queues, other.letters, other.steps, other.published) == ([], [], [], None)
+
+
 async def test_results_of_the_pipeline_are_shown_unchanged(server: LiveServer) -> None:
     column = {"name": "dead", "form": "count", "meaning": "How many."}
     about = {"title": "Dead letters", "columns": [column]}

@@ -33,7 +33,7 @@ def reader(code: str, timeout_s: float = 20.0) -> TableReader:
 
 async def refusal(reader: TableReader, *folders: str) -> str:
     with pytest.raises(RequestFailed) as refused:
-        await reader.steps(NODE, NS, folders)
+        await reader.steps([NODE], NS, folders)
     return str(refused.value)
 
 
@@ -41,7 +41,7 @@ async def test_steps_are_read_from_the_first_folder_that_exists(tmp_path: Path) 
     published = event("published", 0, 0, channel="/news", sender="pub/1", copies=1)
     end = event("dead", 1, 0, receiver="joe/1", code="user.update.error", letter=7)
     lake = store_events(tmp_path / "lake", one_run([published, end]))
-    steps = await TableReader().steps(NODE, NS, [str(tmp_path / "gone"), str(lake.root)])
+    steps = await TableReader().steps([NODE], NS, [str(tmp_path / "gone"), str(lake.root)])
     assert [(step.kind, step.receiver) for step in steps] == [
         ("published", None),
         ("dead", "joe/1"),
@@ -76,7 +76,7 @@ async def test_one_process_reads_at_a_time_and_ends_with_its_request(tmp_path: P
     pid = tmp_path / "pid"
     tell = f"import os, time; open({str(pid)!r}, 'w').write(f'{{os.getpid()}}\\n'); time.sleep(60)"
     slow = reader(tell)
-    asked = asyncio.create_task(slow.steps(NODE, NS, []))
+    asked = asyncio.create_task(slow.steps([NODE], NS, []))
     await until(lambda: pid.exists() and pid.read_text().endswith("\n"))
     assert "another request" in await refusal(slow)
     asked.cancel()

@@ -143,7 +143,7 @@ class PublishHandler:
     def _generated(self, session: Session, qos: Qos) -> Channel:
         """Return a channel for this message; repeats with its publish key get the same one."""
         if qos.key is None:
-            name = f"{self.state.node.name}-{self.state.node.stamp()}"
+            name = self.state.node.id_of(self.state.node.stamp())
         else:
             name = key_of(session, qos.key).digest
         qos.channel = f"{PTP}/{name}"
@@ -348,7 +348,7 @@ class _ClientPublish:
             case PersistOutcome.KEPT | PersistOutcome.REPEATED:
                 self._reply["successful"] = True
                 if self._qos is not None:
-                    confirmation = self._qos.confirmation(self._handler.state.node.name)
+                    confirmation = self._qos.confirmation(self._handler.state.node)
                     self._reply["ext"] = {"delivery": confirmation}
             case PersistOutcome.REFUSED:
                 raise Refused(ErrorReply.STORE_UNAVAILABLE, NO_CONNECTION.text)

@@ -16,6 +16,7 @@ from holdfast.bayeux.wire.known_options import (
 )
 from holdfast.bayeux.wire.topic_options import TopicOptions
 from holdfast.delivery.basics.json_text import whole
+from holdfast.delivery.basics.node import Node
 from holdfast.delivery.messages.message import ORDINARY_PRIORITY, Message
 from holdfast.delivery.messages.publish_key import PublishKey, publish_key_of
 from holdfast.delivery.queues.receivers import NOBODY
@@ -128,11 +129,11 @@ class Qos:
         """Whether the topic decides what happens to the message."""
         return self.configures or not self.force_update
 
-    def confirmation(self, node: str) -> Mapping[str, Any]:
+    def confirmation(self, node: Node) -> Mapping[str, Any]:
         """Return the content of the reply. A repeat gets what the first reply said.
 
         Args:
-            node: The name of this server, with which message ids begin.
+            node: Knows how message ids begin.
         """
         message = self.message
         if message is None:
@@ -141,7 +142,7 @@ class Qos:
         first = message.id if key is None else key.first or message.id
         confirmed: dict[str, Any] = {
             "state": "OK",
-            "id": f"{node}-{first}",
+            "id": node.id_of(first),
             "rcvTimestamp": str(first),
         }
         if self.diversion is not None:

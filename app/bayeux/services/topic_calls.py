@@ -147,9 +147,9 @@ class TopicService:
             if looked % between == 0:
                 yield
         events: list[dict[str, Any]] = []
-        name, found = self._node.name, search.messages
+        node, found = self._node, search.messages
         for start in range(0, len(found), FEW):
-            events += [event_of(name, each) for each in found[start : start + FEW]]
+            events += [event_of(node, each) for each in found[start : start + FEW]]
             yield
         return {"messages": events, "complete": search.is_complete}
 

@@ -11,6 +11,7 @@ from holdfast.bayeux.session import Session
 from holdfast.bayeux.state.channel_rules import ChannelRules
 from holdfast.bayeux.wire.codec import Json
 from holdfast.delivery.basics.channels import Channel
+from holdfast.delivery.basics.node import Node
 from holdfast.delivery.basics.sorted_names import Look, SortedNames
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.routing.histories import MOST_LOOKS
@@ -137,11 +138,11 @@ class NamePage:
             yield found
 
 
-def event_of(node: str, message: Message) -> Json:
+def event_of(node: Node, message: Message) -> Json:
     """Return a message from a history as the event that receivers would get."""
     event: Json = loads(message.wire)
     delivery = {
-        "id": f"{node}-{message.id}",
+        "id": node.id_of(message.id),
         "state": "OK",
         "sender": message.sender,
         "rcvTimestamp": str(message.id),

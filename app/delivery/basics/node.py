@@ -1,4 +1,4 @@
-"""The identity of this server, and its timestamps, which are the ids of messages."""
+"""The names of this server and its deployment, and timestamps, which are the ids of messages."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -36,10 +36,19 @@ class TimestampSource:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """The server's name, and its source of timestamps."""
+    """The server's name, its source of timestamps, and the name of its deployment.
+
+    Ids of messages begin with the latter, so they stay the same when another server goes on with
+    the store.
+    """
 
     name: str
     stamp: Callable[[], int]
+    deployment: str
+
+    def id_of(self, stamp: int) -> str:
+        """Return the id by which clients and operators know the message with this timestamp."""
+        return f"{self.deployment}-{stamp}"
 
     def now_ms(self) -> int:
         return self.stamp() // NS_PER_MS

@@ -3,13 +3,16 @@
 -- KEYS   1 meta   2 handed
 -- ARGV   1 version of the layout   2 the oldest version that this release reads, too
 --        3 a random seed, for an empty store   4 name of the node   5 eight random letters or
---        digits, so that no two epochs are equal, even if the store forgot one   6 the epochs that the caller
---        may replace, '' for all
+--        digits, so that no two epochs are equal, even if the store forgot one   6 the epochs that
+--        the caller may replace, '' for all   7 the deployment whose store this must be, or ''
+--        8 a name for the deployment of an empty store   9 a random key, for a store without one
 -- Reply  epoch, id of the newest message or dead letter ('' if there was none), time of the store's
---        clock, the version that was found ('' in an empty store), the epochs before it
+--        clock, the version that was found ('' in an empty store), the epochs before it, name and
+--        key of the deployment; or the error DEPLOYMENT and a name: the store is that one's
 -- Cost   O(1)
 -- Repeat returns the same epoch, until another process opens the store.
 local meta, version, oldest, seed, node = KEYS[1], ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+local wanted, name, key = ARGV[7], ARGV[8], ARGV[9]
 -- How many epochs before its own a process recognises in a store that went back.
 local MOST = 16
 
@@ -26,7 +29,14 @@ if not is_repeat then
     if ARGV[6] ~= '' and before and not is_ours then
         return redis.error_reply('EPOCH ' .. before)
     end
+    -- In earlier releases, ids of messages began with the name of the node: they stay the same.
+    local deployment = redis.call('HGET', meta, 'deployment') or redis.call('HGET', meta, 'node')
+    if deployment and wanted ~= '' and wanted ~= deployment then
+        return redis.error_reply('DEPLOYMENT ' .. deployment)
+    end
     redis.call('HSETNX', meta, 'seed', seed)
+    redis.call('HSETNX', meta, 'deployment', deployment or name)
+    redis.call('HSETNX', meta, 'key', key)
     local fence = redis.call('HINCRBY', meta, 'fence', 1)
     local epoch = redis.call('HGET', meta, 'seed') .. '-' .. fence .. '.' .. ARGV[5]
     epochs = string.match(epochs .. ' ' .. (before or ''), '^%s*(.*)$')
@@ -47,4 +57,6 @@ return {
     redis.call('HGET', meta, 'clock') or '0',
     found or '',
     epochs,
+    redis.call('HGET', meta, 'deployment'),
+    redis.call('HGET', meta, 'key'),
 }

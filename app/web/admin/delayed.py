@@ -44,7 +44,7 @@ class DelayedResource:
     def __init__(self, server: RunningServer) -> None:
         state = server.life.state
         self._server = server
-        self._node = state.node.name
+        self._node = state.node
         self._delays = delays_of(state.waiting_places)
 
     @route("GET", _PATH)
@@ -60,9 +60,10 @@ class DelayedResource:
     @route("DELETE", _PATH)
     async def cancel_delayed(self, id: MessageId, who: str) -> None:
         """Discard a delayed message before it is due."""
-        node, _, number = id.rpartition("-")
         async with self._server.change(who, "delayed.cancel", id) as detail:
-            found = self._delays.cancel(int(number)) if node == self._node else None
+            name, _, number = id.rpartition("-")
+            is_ours = name == self._node.deployment
+            found = self._delays.cancel(int(number)) if is_ours else None
             if found is None:
                 raise RequestFailed(UNKNOWN, f"{id} is not a message that waits until it is due")
             detail["channel"] = found.message.channel
@@ -73,7 +74,7 @@ class DelayedResource:
         return view_of(
             DelayedMessage,
             message,
-            id=f"{self._node}-{message.id}",
+            id=self._node.id_of(message.id),
             due=delayed.due_ms,
             accepted=message.id // NS_PER_MS,
             bytes=len(message.wire),

@@ -7,7 +7,7 @@ import orjson
 from pydantic import Field
 
 from holdfast.delivery.basics.json_text import part
-from holdfast.delivery.basics.node import NS_PER_MS
+from holdfast.delivery.basics.node import NS_PER_MS, Node
 from holdfast.delivery.letters.dead import DeadLetter
 from holdfast.delivery.messages import trails
 from holdfast.store.letters.search import LetterGroup
@@ -36,7 +36,7 @@ class LetterSummary:
     """One dead letter."""
 
     id: Annotated[str, Field(pattern="^[0-9]{19}$")]
-    message: Annotated[str, Field(description="The message: `<node>-<ns>`.")]
+    message: Annotated[str, Field(description="The message: `<deployment>-<ns>`.")]
     channel: str
     receiver: Annotated[str, Field(description="Name of the session that the letter was for.")]
     subject: Annotated[str, Field(description="Subject of the receiver.")]
@@ -146,13 +146,13 @@ class Replay:
     reason: Annotated[str | None, Field(description="Why the replay stopped.")]
 
 
-def letter_summary(node: str, letter: DeadLetter, age_ms: int) -> LetterSummary:
+def letter_summary(node: Node, letter: DeadLetter, age_ms: int) -> LetterSummary:
     """Return a dead letter as lists show it; letters are kept for `age_ms`."""
     died = int(letter.id) // NS_PER_MS
     return view_of(
         LetterSummary,
         letter,
-        message=f"{node}-{letter.message}",
+        message=node.id_of(letter.message),
         receiver=letter.key,
         sender=letter.publisher,
         published=letter.message // NS_PER_MS,
@@ -164,7 +164,7 @@ def letter_summary(node: str, letter: DeadLetter, age_ms: int) -> LetterSummary:
     )
 
 
-def whole_letter(node: str, letter: DeadLetter, age_ms: int) -> Letter:
+def whole_letter(node: Node, letter: DeadLetter, age_ms: int) -> Letter:
     """Return a dead letter with content and history."""
     return view_of(
         Letter,

@@ -37,7 +37,7 @@ class LetterResource:
     """Answers requests about dead letters; every change is audited."""
 
     def __init__(self, server: RunningServer, letters: Letters, replays: Replays) -> None:
-        self._node, self._age_ms = server.life.state.node.name, server.letter_age_ms
+        self._node, self._age_ms = server.life.state.node, server.letter_age_ms
         self._audit = server.audit
         self._letters = letters
         self._replays = replays

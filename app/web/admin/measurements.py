@@ -33,7 +33,7 @@ def _of_entry(found: QueueTally | None, node: Node, words: _Words) -> Measured:
     if found is None or found.oldest is None:
         return _NOTHING
     published, now_ms = found.oldest.id // NS_PER_MS, node.now_ms()
-    reason, next = words(found, f"{node.name}-{found.oldest.id}")
+    reason, next = words(found, node.id_of(found.oldest.id))
     at = clock_time(published, now_ms)
     return Measured(
         now_ms - published, f"a message on {found.oldest.channel} of {at} {reason}", next

@@ -7,7 +7,7 @@ import orjson
 from pydantic import Field
 
 from holdfast.delivery.basics.json_text import part
-from holdfast.delivery.basics.node import NS_PER_MS
+from holdfast.delivery.basics.node import NS_PER_MS, Node
 from holdfast.delivery.messages.message import Message
 from holdfast.journal.schema import Event
 from holdfast.store.operator_input import Count, Ms
@@ -22,7 +22,7 @@ _LARGEST = 64 * 1024
 class KeptMessage:
     """One message in the history of a channel, or in a queue."""
 
-    id: Annotated[str, Field(description="The message: `<node>-<ns>`.")]
+    id: Annotated[str, Field(description="The message: `<deployment>-<ns>`.")]
     channel: str
     sender: str
     priority: Annotated[int, Field(ge=0, le=9)]
@@ -64,7 +64,7 @@ class TraceStep:
 class Trace:
     """A message's places and history. Only the first part has the places; all have history."""
 
-    id: Annotated[str, Field(description="The message: `<node>-<ns>`.")]
+    id: Annotated[str, Field(description="The message: `<deployment>-<ns>`.")]
     published: Annotated[
         int | None, Field(description="Null if this part knows nothing of such a message.")
     ]
@@ -85,13 +85,13 @@ class Trace:
     ]
 
 
-def kept_message(node: str, message: Message) -> KeptMessage:
+def kept_message(node: Node, message: Message) -> KeptMessage:
     """Return a message without what only one receiver has of it."""
     is_cut = len(message.wire) > _LARGEST
     return view_of(
         KeptMessage,
         message,
-        id=f"{node}-{message.id}",
+        id=node.id_of(message.id),
         published=message.id // NS_PER_MS,
         durable=message.is_durable,
         bytes=len(message.wire),

@@ -37,7 +37,7 @@ class MessageResource:
 
     def __init__(self, server: RunningServer, letters: LetterSearch, frames: JournalFrames) -> None:
         state = server.life.state
-        self._server, self._node = server, state.node.name
+        self._server, self._node = server, state.node
         self._sessions, self._waiting_places = state.sessions, state.waiting_places
         self._letters = letters
         self._frames = frames
@@ -46,17 +46,22 @@ class MessageResource:
     @route("GET", "/messages/{id}")
     async def trace(self, id: MessageId, cursor: FrameCursor = None) -> Trace:
         """Show where a message is, and what happened to it."""
-        node, _, number = id.rpartition("-")
+        name, _, number = id.rpartition("-")
         ns = int(number)
-        frames = await self._frames.since(node, ns // NS_PER_MS, cursor, _FRAMES)
+        nodes = await self._frames.nodes()
+        # In earlier releases, ids began with the name of the node.
+        is_ours = name == self._node.deployment or name in nodes
+        frames = await self._frames.since(
+            nodes if is_ours else (), ns // NS_PER_MS, cursor, _FRAMES
+        )
         lakes = await self._frames.lakes()
         events = await asyncio.to_thread(events_of, ns, [frame for _, frame in frames])
-        is_first = cursor is None
-        queues = await self._queues(ns) if is_first and node == self._node else []
+        is_first = is_ours and cursor is None
+        queues = await self._queues(ns) if is_first else []
         letters, is_cut = await self._letters_of(ns) if is_first else ([], False)
         is_known = bool(queues or letters or events)
         return Trace(
-            id=id,
+            id=self._node.id_of(ns) if is_ours else id,
             published=ns // NS_PER_MS if is_known else None,
             journal=self._server.keeps_journal,
             lakes=lakes,
@@ -64,7 +69,7 @@ class MessageResource:
             letters=letters[:_MOST_LETTERS],
             is_cut=is_cut or len(queues) > _MOST_QUEUES,
             steps=[step_of(event) for event in events],
-            cursor=frames[-1][0] if len(frames) == _FRAMES else None,
+            cursor=frames[-1][0] if len(frames) >= _FRAMES else None,
         )
 
     @route("POST", "/messages/{id}/tables")
@@ -81,8 +86,10 @@ class MessageResource:
             raise RequestFailed(
                 CONFLICT, "the journal is read into no tables on this machine or in a bucket"
             )
-        node, _, number = id.rpartition("-")
-        return await self._tables.steps(node, int(number), here)
+        name, _, number = id.rpartition("-")
+        # The tables have events of earlier releases under the names of nodes.
+        names = {name, self._node.deployment}
+        return await self._tables.steps(sorted(names), int(number), here)
 
     async def _queues(self, ns: int) -> list[TraceQueue]:
         """Return the queues that contain the message, at most one more than are shown.

@@ -163,7 +163,7 @@ class _Reading:
             return None
         found, message = first[0], first[0].oldest
         return views.OldestEntry(
-            id=f"{self._node.name}-{message.id}",
+            id=self._node.id_of(message.id),
             channel=message.channel,
             receiver=found.receiver.key,
             published=message.id // NS_PER_MS,
@@ -186,7 +186,7 @@ class _Reading:
             else None,
             hold=None if hold is None else view_of(Hold, hold),
             oldest=None if oldest is None else oldest.id // NS_PER_MS,
-            oldest_id=None if oldest is None else f"{self._node.name}-{oldest.id}",
+            oldest_id=None if oldest is None else self._node.id_of(oldest.id),
         )
 
     def _channel(self, found: ChannelTally) -> views.ChannelNow:

@@ -48,7 +48,7 @@ class FirstItems(Generic[Item]):
 class OldestEntry:
     """The entry that has been unacknowledged for longest."""
 
-    id: Annotated[str, Field(description="The message: `<node>-<ns>`.")]
+    id: Annotated[str, Field(description="The message: `<deployment>-<ns>`.")]
     channel: str
     receiver: str
     published: Ms

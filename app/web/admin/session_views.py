@@ -221,7 +221,7 @@ def _last_failure(queue: CallbackQueue, letter: DeadLetter | None) -> str | None
     return max(failures)[1] if failures else None
 
 
-def entry(node: str, session: LiveSession, entry: entries.Entry) -> Entry:
+def entry(node: Node, session: LiveSession, entry: entries.Entry) -> Entry:
     """One message in the queue of one session."""
     message = entry.message
     return view_of(

@@ -106,7 +106,7 @@ class SessionResource:
         """Show the first entries of a session's queue, in order of delivery."""
         session = self._find(key)
         entries = first_entries(session.queue, limit)
-        return [views.entry(self._node.name, session, entry) for entry in entries]
+        return [views.entry(self._node, session, entry) for entry in entries]
 
     @route("DELETE", _SESSION + "/queue")
     async def clear(self, key: str, who: str) -> views.ClearedQueue:

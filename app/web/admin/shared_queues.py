@@ -116,9 +116,7 @@ class SharedQueueResource:
         """Return the first messages of a queue, which need not exist while nothing waits."""
         if receiver is None:
             return []
-        return [
-            entry(self._node.name, receiver, each) for each in first_entries(receiver.queue, limit)
-        ]
+        return [entry(self._node, receiver, each) for each in first_entries(receiver.queue, limit)]
 
     async def _clear(
         self, action: str, name: str, receiver: Session | None, who: str

@@ -3,7 +3,7 @@
 import asyncio
 import sys
 from asyncio.subprocess import DEVNULL, PIPE
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import cast
 
@@ -28,8 +28,12 @@ class TableReader:
         self._timeout_s = timeout_s
         self._turn = asyncio.Lock()
 
-    async def steps(self, node: str, ns: int, folders: Sequence[str]) -> list[TraceStep]:
+    async def steps(
+        self, origins: Iterable[str], ns: int, folders: Sequence[str]
+    ) -> list[TraceStep]:
         """Return a message's steps as the tables in the first of the folders that exists have them.
+
+        Its id may begin with any of the names.
 
         Raises:
             RequestFailed: The tables cannot be read, or not in bounds of time and size.
@@ -40,7 +44,7 @@ class TableReader:
             )
         async with self._turn:
             try:
-                answer = orjson.loads(await self._answer(node, str(ns), *folders))
+                answer = orjson.loads(await self._answer(" ".join(origins), str(ns), *folders))
             except OSError as error:
                 raise RequestFailed(CONFLICT, f"{_FAILED}: {error.strerror}") from error
         if isinstance(answer, str):

@@ -73,7 +73,7 @@ class TopicResource:
         )
         self._backlog.begin(SerialWork([search.go_on], done).go_on, self._server.clock())
         await found
-        return [kept_message(self._node.name, each) for each in search.messages]
+        return [kept_message(self._node, each) for each in search.messages]
 
     @route("DELETE", "/topic")
     async def erase_topic(self, channel: Channel, who: str, *, force: Force = False) -> None:

@@ -198,7 +198,7 @@ bob -> /s11/x {"data": {"text": "häßlich", "n": [1, 2.5, null, 184467440737095
 bob <- /s11/x ok {"ext": {"delivery": {"state": "OK", "id": <text>, "rcvTimestamp": new $accepted}}}
 alice -> /meta/connect {"ext": {"ack": 1}}
 alice <- /s11/x {"data": {"text": "häßlich", "n": [1, 2.5, null, 18446744073709552000.0]}, "ext": {"delivery": {
-             "id": <text like holdfast-[0-9]{19}>, "seq": 1, "state": "OK", "sender": $sender, "subscription": "/s11/x",
+             "id": <text like [a-z][a-z0-9]{5}-[0-9]{16}000>, "seq": 1, "state": "OK", "sender": $sender, "subscription": "/s11/x",
              "rcvTimestamp": $accepted, "priority": 7, "queue": {"index": 0, "size": 1},
              "expiration": {"lifeTime": 60000, "remainingLife": <0 to 60000>},
              "properties": {"color": "red", "size": 55}}}}

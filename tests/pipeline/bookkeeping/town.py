@@ -222,11 +222,11 @@ class Town:
 
     def letter_of(self, copy: Copy) -> str:
         """The id of the letter that a copy became."""
-        id, generation = f"holdfast-{copy.message.id}", copy.generation
+        id, generation = str(copy.message.id), copy.generation
         found = [
             letter["id"]
             for letter in self.letters(copy.receiver)
-            if (letter["message"], letter["generation"]) == (id, generation)
+            if (letter["message"].rpartition("-")[2], letter["generation"]) == (id, generation)
         ]
         assert len(found) == 1, (copy, found)
         return str(found[0])

@@ -174,6 +174,7 @@ class Server:
         journal: DeliveryJournal = NO_JOURNAL,
         after: "Server | None" = None,
         is_turn_over: Callable[[], bool] = lambda: False,
+        node: str = "here",
         **options: Any,
     ) -> None:
         """With `after` it replaces a server that has gone: time and numbers continue."""
@@ -195,7 +196,7 @@ class Server:
         self.roles: dict[str, str] = {}
         self.bayeux = assemble(
             Options(**options),
-            node=Node("test", self._stamp),
+            node=Node(node, self._stamp, "test"),
             store=self.keeper,
             epoch="",
             journal=journal,

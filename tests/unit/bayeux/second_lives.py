@@ -1,7 +1,7 @@
 """Servers that replace one another, and clients that outlive them."""
 
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 from holdfast.bayeux.sessions.restoring import restore, restore_without_session
 from holdfast.extensions.ack import Ack
@@ -25,10 +25,10 @@ class RestartableServer(Server):
         )
         self._options = options
 
-    def reborn(self, **options: Any) -> "RestartableServer":
+    def reborn(self, **options: Any) -> Self:
         """The server that starts a moment after this one was killed."""
         self.now = round(self.now + 0.1, 1)
-        new = RestartableServer(after=self, **{**self._options, **options})
+        new = type(self)(after=self, **{**self._options, **options})
         new.bayeux.life.topics.expect(dict(self.store.topics))
         self.store.reopen()
         for record, entries in self.store.load(partial(restore_without_session, new.bayeux.life)):

@@ -11,7 +11,7 @@ def test_a_command_of_an_operator_is_answered() -> None:
     client = signed_in(server_of())
     question = {"cmd": "client/joe/?subjectQueueNumMsgs"}
     asked = client.send({"channel": "/service/admin", "data": question, "id": "77"})
-    reply = {"command": "/node/test/client/joe/?subjectQueueNumMsgs", "value": "0"}
+    reply = {"command": "/node/here/client/joe/?subjectQueueNumMsgs", "value": "0"}
     assert answer_of(asked) == (True, reply)
     assert {element["id"] for element in asked.elements} == {"77"}
 
@@ -23,7 +23,7 @@ def test_a_value_may_stand_in_the_command_or_beside_it() -> None:
     succeeded, data = answer_of(command(client, f"{name}/?dispatcherActive", value="false"))
     assert succeeded
     assert (data["state"], data["value"]) == ("OK", "false")
-    assert data["info"] == f"/node/test/{name}/?dispatcherActive=false"
+    assert data["info"] == f"/node/here/{name}/?dispatcherActive=false"
     assert answer_of(command(client, f"{name}/?dispatcherActive"))[1]["value"] == "false"
     assert answer_of(command(client, f"set {name}/?dispatcherActive=true"))[1]["value"] == "true"
 
@@ -101,8 +101,8 @@ def test_commands_that_change_something_are_audited_with_their_outcome() -> None
     command(client, f"{name}/?killSession")
     who = f"operator {client.session.name}"
     assert audit == [
-        (who, "command", f"/node/test/{name}/?killSession", "ok"),
-        (who, "command", f"/node/test/{name}/?killSession", "user.illegalArgument"),
+        (who, "command", f"/node/here/{name}/?killSession", "ok"),
+        (who, "command", f"/node/here/{name}/?killSession", "user.illegalArgument"),
     ]
 
 

@@ -2,11 +2,11 @@
 
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 
 from holdfast.bayeux.extending.base import ServerExtension
 from holdfast.bayeux.server import Bayeux
 from holdfast.bayeux.wire.codec import Json
-from holdfast.delivery.basics.node import Node
 from holdfast.delivery.letters.unwritten import UnwrittenLetter
 from holdfast.delivery.messages.marks import BatchMark, Marked
 from holdfast.delivery.messages.message import Message
@@ -43,7 +43,7 @@ class Register(ServerExtension):
 
     def __init__(self, server: Bayeux, about: dict[int, Json]) -> None:
         self._stamp = server.state.node.stamp
-        server.state.node = Node(server.state.node.name, self.stamp)
+        server.state.node = replace(server.state.node, stamp=self.stamp)
         self._about = about
         # What the next stamp is for, if it is a message; one that gets none is on no channel that
         # anybody asks for.

@@ -45,6 +45,20 @@ def test_a_publish_has_its_copies_its_size_and_its_sender() -> None:
     assert events_of(builder) == [first._replace(sender="joe/1"), second]
 
 
+def test_ids_begin_with_the_origin_of_a_frame_or_the_node_of_an_older_one() -> None:
+    for builder, origin in ((FrameBuilder("here", "shop"), "shop"), (FrameBuilder("here"), "here")):
+        builder.published(MESSAGES[0], copies=1)
+        builder.delivered(Kind.HANDED, [MESSAGES[1]], "joe/1", NOW + 2, 1)
+        assert [(each.node, each.origin) for each in events_of(builder)] == [("here", origin)] * 2
+
+
+def test_a_frame_whose_origin_is_no_name_is_unreadable() -> None:
+    builder = FrameBuilder("here", "shop")
+    builder.published(MESSAGES[0], copies=1)
+    with pytest.raises(FrameUnreadable, match="origin"):
+        decode(builder.frame().replace(b'"origin":"shop"', b'"origin":1234'))
+
+
 def test_each_publish_has_its_own_priority() -> None:
     builder = FrameBuilder("here")
     urgent = message(7)

@@ -105,7 +105,8 @@ def test_omitted_columns_have_defaults_and_a_single_value_stands_for_a_list_of_o
     ]
     worded = frame_of(with_block("delivered", wording=["no stock", None, "no room"]), 9)
     assert [each.wording for each in unfold(worded)[2:5]] == ["no stock", None, "no room"]
-    frames = [usual, other, changes, worded, usual]
+    ours = usual._replace(head=usual.head._replace(origin="shop"))
+    frames = [usual, other, changes, worded, ours, usual]
     assert rows_of(frames) == events_of(frames)
 
 

@@ -35,10 +35,10 @@ def test_a_reply_has_the_absolute_command() -> None:
     server = server_of()
     receiver(server, "joe/1")
     read = ask(server, "client/joe/session/1/?cbQueueNumMsgs=5")
-    assert (read.command, read.value) == ("/node/test/client/joe/1/?cbQueueNumMsgs", "0")
+    assert (read.command, read.value) == ("/node/here/client/joe/1/?cbQueueNumMsgs", "0")
     assert (read.state, read.info) == (None, None)
     read = ask(server, "client/joe?subjectQueueNumMsgs")
-    assert read.command == "/node/test/client/joe/?subjectQueueNumMsgs"
+    assert read.command == "/node/here/client/joe/?subjectQueueNumMsgs"
 
 
 # Sessions
@@ -50,7 +50,7 @@ def test_commands_read_and_set_the_flag_of_a_dispatcher() -> None:
     flag = "__cmd:client/joe/1/?dispatcherActive"
     assert ask(server, "get " + flag + "=one,two,three").value == "true"
     done = ask(server, flag + "=false")
-    info = "/node/test/client/joe/1/?dispatcherActive=false"
+    info = "/node/here/client/joe/1/?dispatcherActive=false"
     assert (done.state, done.info, done.value) == ("OK", info, "false")
     hold = hold_of(session)
     assert hold is not None
@@ -163,7 +163,7 @@ def test_a_topic_reports_its_state_until_it_is_gone() -> None:
     topics = server.bayeux.state.topics
     topic = topics.configure(topics.draft("/t/a", TopicConfig(destroy_delay_ms=-1)))
     told = ask(server, "topic/t/a/?stateStr")
-    assert (told.command, told.value) == ("/node/test/topic/t/a/?stateStr", "UNREFERENCED")
+    assert (told.command, told.value) == ("/node/here/topic/t/a/?stateStr", "UNREFERENCED")
     server.bayeux.life.topics.erase(topic, is_forced=False, now=server.now)
     server.turn()
     with pytest.raises(CommandRefused, match="no topic has this name"):

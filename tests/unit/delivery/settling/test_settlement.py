@@ -61,7 +61,7 @@ class Court:
         self.most: int | None = None
         self.now = 100.0
         self._numbers = count(1)
-        node = Node("here", self._stamp)
+        node = Node("here", self._stamp, "test")
         self.guard = Guard(lambda _: True)
         parts = DeliveryParts(
             self,

@@ -1,0 +1,32 @@
+"""What all servers of one deployment have in common. Its store keeps it."""
+
+import secrets
+from dataclasses import dataclass, field
+from string import ascii_lowercase, digits
+from typing import Self
+
+_LENGTH = 6
+_KEY_BYTES = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Deployment:
+    """The name with which ids of messages begin, and the secret key that ids are checked with."""
+
+    name: str
+    key: bytes = field(repr=False)
+    # Whether the store must have this name. If not, it is only for an empty store.
+    is_known: bool = True
+
+    @classmethod
+    def proposed(cls, name: str | None) -> Self:
+        """Return a deployment for a store that has none: of this name, or of a random one.
+
+        With a random name, no other deployment has the same ids, and neither had a lost store.
+        """
+        return cls(name or _random_name(), secrets.token_bytes(_KEY_BYTES), name is not None)
+
+
+def _random_name() -> str:
+    rest = (secrets.choice(ascii_lowercase + digits) for _ in range(_LENGTH - 1))
+    return secrets.choice(ascii_lowercase) + "".join(rest)
