@@ -1,5 +1,6 @@
 """Checks what a server needs on this machine, for `holdfast doctor`."""
 
+import asyncio
 import os
 import platform
 import resource
@@ -16,9 +17,13 @@ from holdfast.compose.cannot_start import CannotStart
 from holdfast.compose.data_directory import DirectoryTaken, own_directory
 from holdfast.pipeline.doctor import Check
 from holdfast.settings import Settings
-from holdfast.store.address import Address
 from holdfast.store.connection import REMEDY, StoreUnavailable
 from holdfast.store.embedded import server_binary
+from holdfast.store.failover_risks import failover_risks
+from holdfast.store.keys import RedisKeys
+from holdfast.store.primary import Primary
+from holdfast.store.resp import Unusable
+from holdfast.store.url import StoreUrl
 from holdfast.web import aiohttp_parts
 
 _OLDEST = (3, 11)
@@ -34,7 +39,7 @@ def check_server(settings: Settings) -> Iterator[Check]:
     yield _python()
     yield _core()
     yield _aiohttp()
-    yield _store(settings)
+    yield from _store(settings)
     directory = _data_directory(settings.data)
     yield directory
     yield _space(settings.data)
@@ -74,8 +79,11 @@ def _aiohttp() -> Check:
     return Check("aiohttp", None, f"{text}, {advice}")
 
 
-def _store(settings: Settings) -> Check:
-    return _embedded() if settings.redis is None else _remote(settings.redis)
+def _store(settings: Settings) -> Iterator[Check]:
+    if settings.redis is None:
+        yield _embedded()
+    else:
+        yield from asyncio.run(_remote(settings.redis, settings))
 
 
 def _embedded() -> Check:
@@ -93,19 +101,19 @@ def _embedded() -> Check:
     return Check("store", True, f"embedded Valkey {''.join(words).removeprefix('v=')}")
 
 
-def _remote(url: str) -> Check:
-    address = Address.of(url)
+async def _remote(url: str, settings: Settings) -> list[Check]:
     try:
-        if address.path is not None:
-            with socket.socket(socket.AF_UNIX) as end:
-                end.settimeout(_TIMEOUT_S)
-                end.connect(address.path)
-        else:
-            socket.create_connection((address.host, address.port), _TIMEOUT_S).close()
-    except OSError as error:
-        text = f"{address} cannot be reached ({error.strerror}): {REMEDY}"
-        return Check("store", False, text)
-    return Check("store", True, f"{address} answers")
+        primary = Primary(StoreUrl.of(url), RedisKeys(settings.namespace).meta)
+    except (ValueError, OSError) as error:
+        return [Check("store", False, f"redis: {error}")]
+    try:
+        risks = await failover_risks(primary, settings.durability)
+    except Unusable as error:
+        return [Check("store", False, f"{primary} {error}: {REMEDY}")]
+    return [
+        Check("store", True, f"{primary} answers"),
+        *(Check("failover", None, risk) for risk in risks),
+    ]
 
 
 def _data_directory(path: Path) -> Check:

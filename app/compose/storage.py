@@ -24,6 +24,7 @@ from holdfast.settings import Settings
 from holdfast.store.connection import REMEDY, StoreUnreachable
 from holdfast.store.deployment import Deployment
 from holdfast.store.embedded import Durability, EmbeddedValkey
+from holdfast.store.failover_risks import failover_risks
 from holdfast.store.keys import RedisKeys
 from holdfast.store.lease import Lease, boot_clock
 from holdfast.store.link import StoreLink
@@ -31,6 +32,7 @@ from holdfast.store.primary import Primary
 from holdfast.store.promises import warn_if_weaker
 from holdfast.store.reader import Reader
 from holdfast.store.replicas import Replicas
+from holdfast.store.resp import Unusable
 from holdfast.store.scripts import SCRIPTS
 from holdfast.store.store import Store
 from holdfast.store.url import StoreUrl
@@ -216,6 +218,11 @@ async def _compare(
     settings: Settings, primary: Primary, link: StoreLink, stack: AsyncExitStack
 ) -> Replicas | None:
     """Check an external server's durability and replicas against the settings."""
+    try:
+        for risk in await failover_risks(primary, settings.durability):
+            log.warning("%s", risk)
+    except Unusable as error:
+        log.info("the store does not show what a failover may lose: %s", error)
     mode, _, count = settings.durability.partition(":")
     if not count:
         await warn_if_weaker(link, primary, Durability(mode))

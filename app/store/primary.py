@@ -83,6 +83,19 @@ class Primary:
                 log.debug("%s does not say where the store is: %s", door, error)
         return False
 
+    async def down_after_ms(self, timeout_s: float) -> int | None:
+        """Return how long Sentinels let the store be silent; None if there are none."""
+        if self._url.kind is not Kind.SENTINEL:
+            return None
+        for door in self._doors:
+            try:
+                known = await _in_time(self._ask_sentinel(door, "MASTER"), timeout_s)
+            except Unusable as error:
+                log.debug("the Sentinel at %s does not answer: %s", door, error)
+                continue
+            return int(cast("dict[bytes, bytes]", known)[b"down-after-milliseconds"])
+        return None
+
     def moved(self, error: StoreElsewhere) -> None:
         """Remember where the keys are from now on."""
         is_named = error.code == "MOVED" and self._url.kind is not Kind.SENTINEL
@@ -157,16 +170,19 @@ class Primary:
 
     async def _named_by(self, sentinel: Address) -> Address:
         """Ask a Sentinel where the store is."""
-        service = self._url.service
-        wire = await RespConnection.connect(sentinel, _NAME, [], role="sentinel")
-        try:
-            [found] = await wire.ask([("SENTINEL", "GET-MASTER-ADDR-BY-NAME", service)])
-        finally:
-            wire.abort("asked")
+        found = await self._ask_sentinel(sentinel, "GET-MASTER-ADDR-BY-NAME")
         if not isinstance(found, list):
-            raise Unusable(f"does not know the service {service}")
+            raise Unusable(f"does not know the service {self._url.service}")
         host, port = found
         return self._url.server.at(host.decode(), int(port))
+
+    async def _ask_sentinel(self, sentinel: Address, question: str) -> object:
+        wire = await RespConnection.connect(sentinel, _NAME, [], role="sentinel")
+        try:
+            [answer] = await wire.ask([("SENTINEL", question, self._url.service)])
+        finally:
+            wire.abort("asked")
+        return answer
 
     async def _join(self, there: Address, sources: Sequence[str]) -> RespConnection:
         wire = await RespConnection.connect(there, _NAME, sources, key=self._key)

@@ -19,6 +19,7 @@ from holdfast.compose.data_directory import own_directory
 from holdfast.pipeline.doctor import Check, examine
 from holdfast.store.connection import StoreUnavailable
 from tests.serving import as_toml
+from tests.store.servers import ValkeyServer
 
 
 @pytest.fixture
@@ -95,14 +96,33 @@ def test_a_store_without_a_binary_is_a_fault(home: Path, monkeypatch: pytest.Mon
 
 
 def test_a_remote_store_must_answer(home: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as store:
-        place = f"127.0.0.1:{store.getsockname()[1]}"
-        assert checks(redis=f"redis://:secret@{place}/0")[1]["store"] == (True, f"{place} answers")
-    code, seen = checks(redis=f"redis://:secret@{place}/0")
-    assert code == 1
-    assert seen["store"][0] is False
-    assert "secret" not in seen["store"][1]
+    with reserved_port() as port, ValkeyServer(port=str(port)) as store:
+        store.set(requirepass="secret")
+        url = f"redis://:secret@127.0.0.1:{port}/0"
+        assert checks(redis=url)[1]["store"] == (True, f"127.0.0.1:{port} answers")
+        code, seen = checks(redis=url.replace("secret", "wr0ng"))
+        assert (code, seen["store"][0]) == (1, False)
+        assert "WRONGPASS" in seen["store"][1]
+        assert "wr0ng" not in seen["store"][1]
+        assert "failover" not in seen
+        store.kill()
+        code, seen = checks(redis=url)
+    assert (code, seen["store"][0]) == (1, False)
+    assert "cannot be reached" in seen["store"][1]
     assert checks(redis=f"unix://{home}/none")[1]["store"][0] is False
+
+
+def test_the_risks_of_a_failover_are_reported_but_are_no_faults(home: Path) -> None:
+    at_once = {"repl-diskless-sync-delay": "0"}
+    with (
+        reserved_port() as port,
+        ValkeyServer(port=str(port), **at_once) as store,
+        ValkeyServer() as replica,
+    ):
+        replica.follow(store)
+        code, seen = checks(redis=store.url)
+    assert (code, seen["failover"][0]) == (0, None)
+    assert "Only durability replicas:n" in seen["failover"][1]
 
 
 def test_few_open_files_and_missing_tools_are_reported_but_are_no_faults(

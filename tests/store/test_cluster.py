@@ -7,10 +7,11 @@ import pytest
 
 from holdfast.delivery.messages.storing import PersistOutcome
 from holdfast.store import replicas
+from holdfast.store.failover_risks import failover_risks
 from holdfast.store.keys import RedisKeys
 from holdfast.store.reader import Reader
 from tests.store.caller import calling
-from tests.store.cluster import Cluster, Node, cluster
+from tests.store.cluster import NODE_TIMEOUT_MS, Cluster, Node, cluster
 from tests.store.servers import TAG, primary_at
 from tests.store.store_process import ids
 from tests.store.traffic import assert_kept, lost_by_failover, publishing, traffic
@@ -75,6 +76,16 @@ async def test_calls_keep_their_order_while_keys_move_one_by_one(nodes: Cluster)
         await running.for_a_moment()
     assert_kept(nodes.owner, caller, set())
     assert caller.states == []
+
+
+async def test_the_risks_of_a_failover_are_read_from_the_primary(nodes: Cluster) -> None:
+    primary = primary_at(nodes.url)
+    [lossy] = await failover_risks(primary, "everysec")
+    assert "Only durability replicas:n" in lossy
+    nodes.owner.set(cluster_node_timeout="15000")
+    [slow] = await failover_risks(primary, "replicas:1")
+    assert slow.startswith("cluster-node-timeout is 15000:")
+    nodes.owner.set(cluster_node_timeout=str(NODE_TIMEOUT_MS))
 
 
 async def test_a_reader_follows_a_slot_that_moves(nodes: Cluster) -> None:

@@ -7,10 +7,11 @@ import pytest
 from holdfast.delivery.messages.storing import PersistOutcome
 from holdfast.store import replicas
 from holdfast.store.connection import StoreUnavailable
+from holdfast.store.failover_risks import failover_risks
 from holdfast.store.keys import RedisKeys
 from tests.store.caller import Caller, calling
-from tests.store.sentinels import SERVICE, Trio, trio
-from tests.store.servers import ValkeyServer
+from tests.store.sentinels import DOWN_AFTER_MS, SERVICE, Trio, trio
+from tests.store.servers import ValkeyServer, primary_at
 from tests.store.store_process import ids
 from tests.store.traffic import assert_kept, lost_by_failover, publishing, traffic
 
@@ -51,6 +52,22 @@ async def test_the_error_for_a_wrong_kind_of_url_says_what_to_write(sentinels: T
         await Caller(f"redis://127.0.0.1:{sentinel}").link.open()
     with pytest.raises(StoreUnavailable, match="is no Sentinel: write redis://"):
         await Caller(f"redis+sentinel://127.0.0.1:{server}/{SERVICE}").link.open()
+
+
+async def test_the_risks_of_a_failover_are_read_from_servers_and_sentinels(
+    sentinels: Trio,
+) -> None:
+    found = await failover_risks(primary_at(sentinels.url), "always")
+    assert [each.partition(":")[0] for each in found] == [
+        "durability is always, and the store has replicas",
+        "min-replicas-to-write is 0",
+    ]
+    for each in sentinels.sentinels:
+        each.ask("SENTINEL", "SET", SERVICE, "down-after-milliseconds", 5000)
+    [slow] = await failover_risks(primary_at(sentinels.url), "replicas:1")
+    assert slow.startswith("down-after-milliseconds is 5000:")
+    for each in sentinels.sentinels:
+        each.ask("SENTINEL", "SET", SERVICE, "down-after-milliseconds", DOWN_AFTER_MS)
 
 
 @pytest.mark.parametrize("accident", [ValkeyServer.kill, ValkeyServer.freeze])
