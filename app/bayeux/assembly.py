@@ -147,71 +147,97 @@ def assemble(
 def _life(
     state: ServerState, unread_since: Callable[[], float], random: Callable[[], float]
 ) -> SessionLife:
-    """Create the parts that settle entries, then the parts that end sessions."""
-    unconnected = UnconnectedSessions()
-    clock = SessionClock(
-        state.options,
-        state.sessions,
-        unconnected=unconnected,
-        presence=state.presence,
-        node=state.node,
-        unread_since=unread_since,
-    )
-    channel_holds = ChannelHolds(
-        state.guard,
-        state.hub,
-        channels=state.channels,
-        node=state.node,
-        journal=state.journal,
-        notices=state.notices,
-        events=state.system_events,
-    )
-    owner = SessionOwner(state, clock, channel_holds, random)
-    parts = _parts(state, owner)
-    undelivered: Undelivered[Session] = Undelivered(parts)
-    hand_overs: HandOvers[Session] = HandOvers(parts, undelivered)
-    settlement: Settlement[Session] = Settlement(parts)
-    message_expiry = MessageExpiry(undelivered, state.histories, state.node, state.log_fault)
-    answers = Answers(
-        state,
-        clock,
-        settlement=settlement,
-        hand_overs=hand_overs,
-        undelivered=undelivered,
-        message_expiry=message_expiry,
-    )
-    login_events = LoginEvents(
-        state.channels,
-        state.routes,
-        node=state.node,
-        backlog=state.backlog,
-        events=state.system_events,
-    )
-    ends = SessionEnds(
-        state,
-        answers,
-        undelivered=undelivered,
-        message_expiry=message_expiry,
-        unconnected=unconnected,
-        login_events=login_events,
-    )
+    """Create the parts that change sessions, in the order of what needs what."""
+    owning = _Owning(state, unread_since, random)
+    settling = _Settling(state, owning.owner)
+    ending = _Ending(state, owning, settling)
+    undelivered, fail_session = settling.undelivered, ending.ends.fail_session
     return SessionLife(
         state,
-        unconnected=unconnected,
-        clock=clock,
-        channel_holds=channel_holds,
-        owner=owner,
-        settlement=settlement,
+        unconnected=owning.unconnected,
+        clock=owning.clock,
+        channel_holds=owning.channel_holds,
+        owner=owning.owner,
+        settlement=settling.settlement,
         undelivered=undelivered,
-        hand_overs=hand_overs,
-        failures=Failures(parts, undelivered, ends.fail_session),
-        message_expiry=message_expiry,
-        reauthorizations=Reauthorizations(state, owner, undelivered),
-        answers=answers,
-        login_events=login_events,
-        ends=ends,
-        topics=TopicLife(state, owner, undelivered),
+        hand_overs=settling.hand_overs,
+        failures=Failures(settling.parts, undelivered, fail_session),
+        message_expiry=settling.message_expiry,
+        reauthorizations=Reauthorizations(state, owning.owner, undelivered),
+        answers=ending.answers,
+        login_events=ending.login_events,
+        ends=ending.ends,
+        topics=TopicLife(state, owning.owner, undelivered),
     )
+
+
+class _Owning:
+    """The owner of sessions, who tells the delivery of them, and what the owner needs."""
+
+    def __init__(
+        self, state: ServerState, unread_since: Callable[[], float], random: Callable[[], float]
+    ) -> None:
+        self.unconnected = UnconnectedSessions()
+        self.clock = SessionClock(
+            state.options,
+            state.sessions,
+            unconnected=self.unconnected,
+            presence=state.presence,
+            node=state.node,
+            unread_since=unread_since,
+        )
+        self.channel_holds = ChannelHolds(
+            state.guard,
+            state.hub,
+            channels=state.channels,
+            node=state.node,
+            journal=state.journal,
+            notices=state.notices,
+            events=state.system_events,
+        )
+        self.owner = SessionOwner(state, self.clock, self.channel_holds, random)
+
+
+class _Settling:
+    """The parts that hand entries over and settle them."""
+
+    def __init__(self, state: ServerState, owner: SessionOwner) -> None:
+        self.parts = _parts(state, owner)
+        self.undelivered: Undelivered[Session] = Undelivered(self.parts)
+        self.hand_overs: HandOvers[Session] = HandOvers(self.parts, self.undelivered)
+        self.settlement: Settlement[Session] = Settlement(self.parts)
+        self.message_expiry = MessageExpiry(
+            self.undelivered, state.histories, state.node, state.log_fault
+        )
+
+
+class _Ending:
+    """The part that ends sessions, with those that say so to clients and to subscribers."""
+
+    def __init__(self, state: ServerState, owning: _Owning, settling: _Settling) -> None:
+        self.answers = Answers(
+            state,
+            owning.clock,
+            settlement=settling.settlement,
+            hand_overs=settling.hand_overs,
+            undelivered=settling.undelivered,
+            message_expiry=settling.message_expiry,
+        )
+        self.login_events = LoginEvents(
+            state.channels,
+            state.routes,
+            node=state.node,
+            backlog=state.backlog,
+            events=state.system_events,
+        )
+        self.ends = SessionEnds(
+            state,
+            self.answers,
+            undelivered=settling.undelivered,
+            message_expiry=settling.message_expiry,
+            unconnected=owning.unconnected,
+            login_events=self.login_events,
+        )
 
 
 def _parts(state: ServerState, owner: SessionOwner) -> DeliveryParts[Session]:
