@@ -28,9 +28,9 @@ def record_of(records: Records | None, kind: type[K]) -> K | None:
 
 def with_record(records: tuple[R, ...] | None, record: R) -> tuple[R, ...]:
     """Return the records with this one, which replaces another of its class."""
-    return (*without_record(records, type(record)), record)
+    return (*(without_record(records, type(record)) or ()), record)
 
 
-def without_record(records: tuple[R, ...] | None, kind: type[object]) -> tuple[R, ...]:
-    """Return the records without the record of this class."""
-    return tuple([each for each in records or () if type(each) is not kind])
+def without_record(records: tuple[R, ...] | None, kind: type[object]) -> tuple[R, ...] | None:
+    """Return the records without the record of this class; None if no other is left."""
+    return tuple([each for each in records or () if type(each) is not kind]) or None

@@ -1,9 +1,11 @@
 """Probes of a held channel: one message, handed over to one receiver."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
+from holdfast.delivery.basics.feature_records import record_of, with_record, without_record
 from holdfast.delivery.guard.channel_verdicts import GuardLimits
 from holdfast.delivery.messages.message import Message
+from holdfast.delivery.queues.features import QueueRecord
 from holdfast.delivery.queues.receivers import Receiver
 
 # A receiver that does not answer within this time is replaced by another.
@@ -15,6 +17,21 @@ _EAGER_S = 1.0
 _PROOF = 10
 # How many publishers' refusals are remembered.
 _MOST_KNOWN = 300
+
+
+class _Probed(QueueRecord):
+    """The record of a queue with a message that probes its channel, until it is handed over."""
+
+    __slots__ = ("message",)
+
+    def __init__(self, message: Message) -> None:
+        self.message = message
+
+    def passes_hold(self, message: Message) -> bool:
+        return message is self.message
+
+    def is_over_after(self, messages: Sequence[Message]) -> bool:
+        return self.message in messages
 
 
 class Probe:
@@ -54,7 +71,8 @@ class Probe:
 
     def begin(self, receiver: Receiver, message: Message, now: float) -> None:
         """Begin a probe with this message and receiver."""
-        self.message = receiver.queue.probe = message
+        self.message = message
+        receiver.queue.records = with_record(receiver.queue.records, _Probed(message))
         self._receiver = receiver
         self._tried_at = now
         self.due = now + TIMEOUT_S
@@ -81,6 +99,9 @@ class Probe:
 
     def end(self) -> None:
         """Stop waiting for a verdict."""
-        if self._receiver is not None and self._receiver.queue.probe is self.message:
-            self._receiver.queue.probe = None
+        if self._receiver is not None:
+            queue = self._receiver.queue
+            probed = record_of(queue.records, _Probed)
+            if probed is not None and probed.message is self.message:
+                queue.records = without_record(queue.records, _Probed)
         self._receiver = None

@@ -2,13 +2,16 @@
 
 from collections.abc import Collection, Iterable, Sequence
 from operator import attrgetter
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from holdfast.delivery.basics.counters import Counters
 from holdfast.delivery.messages.batch import Batch
 from holdfast.delivery.messages.entries import Entry, SettledBy
 from holdfast.delivery.messages.message import Message, release
 from holdfast.delivery.queues import lifetimes
+
+if TYPE_CHECKING:
+    from holdfast.delivery.queues.features import QueueRecord
 
 # Batches of a receiver that never acks are sent again this many times without a pause, ...
 _FREE_REPEATS = 3
@@ -45,10 +48,8 @@ class InFlight:
         "has_pending",
         "has_records",
         "is_mixed",
-        "is_overflowing",
         "is_restored",
-        "on_last_attempt",
-        "probe",
+        "records",
         "response_timeout_s",
         "returned",
         "seq",
@@ -86,22 +87,17 @@ class InFlight:
         # How many entries may be handed over together: one more than the receiver has settled since
         # its last failure. Zero means no limit: no failure since the queue was empty.
         self.window = 0
-        # The entry that was handed over alone for its last attempt. Nothing joins it while it is in
-        # flight.
-        self.on_last_attempt: Entry | None = None
-        # The message that probes its channel although the channel is held back.
-        self.probe: Message | None = None
         # Whether an earlier process numbered the batches of this queue.
         self.is_restored = False
         # Waiting messages with a lifetime, sorted by expiry.
         self.expiring: list[Message] | None = None
-        # These four flags are reset when the queue is empty. New messages may be out of order, ...
+        # What follows is reset when the queue is empty: what single features know of it, ...
+        self.records: tuple[QueueRecord, ...] | None = None
+        # ... whether new messages may be out of order, ...
         self.is_mixed = False
-        # ... a message did not fit, ...
-        self.is_overflowing = False
-        # ... some messages may carry records, which are told when these leave, ...
+        # ... whether some may carry records, which are told when these leave, ...
         self.has_records = False
-        # ... and other sessions may have handed over messages that wait here.
+        # ... and whether other sessions may have handed over messages that wait here.
         self.has_former = False
 
     def in_flight(self) -> dict[int, Entry]:
@@ -294,12 +290,12 @@ class InFlight:
         window = self.window
         return window if window and not 0 <= limit <= window else limit
 
-    def awaits_last_attempt(self) -> bool:
-        """Return whether the entry that was handed over alone for its last attempt is in flight."""
-        entry = self.on_last_attempt
-        if entry is None or self._handed.get(entry.seq) is not entry:
+    @property
+    def is_blocked(self) -> bool:
+        """Whether nothing may be handed over while the entries in flight are."""
+        if self.records is None:
             return False
-        return entry.is_pending or self.settling is not _BATCH
+        return any(each.blocks(self._handed, self.settling) for each in self.records)
 
     def coming_again(self) -> list[Entry]:
         """Return the entries at the start of the next batch, in the order of `place`."""
@@ -440,5 +436,5 @@ class InFlight:
     def _forget(self) -> None:
         """Reset the state that lasts only until the queue is empty."""
         self.count = self.size = self.window = 0
-        self.expiring = None
-        self.is_overflowing = self.is_mixed = self.has_records = self.has_former = False
+        self.expiring = self.records = None
+        self.is_mixed = self.has_records = self.has_former = False

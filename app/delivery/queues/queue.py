@@ -149,7 +149,7 @@ class CallbackQueue(InFlight):
 
     def has_news(self, held: Collection[str] = ()) -> bool:
         """Whether anything can be handed over now, except on held channels."""
-        if self.awaits_last_attempt():
+        if self.is_blocked:
             return False
         if (not held or self.settling is _WRITTEN) and (self.new or self.returned):
             return True
@@ -191,8 +191,9 @@ class CallbackQueue(InFlight):
                 self._untrack_lifetimes(batch.messages)
             else:
                 self.expiring = None
-        if self.probe is not None and self.probe in batch.messages:
-            self.probe = None
+        if self.records is not None:
+            going_on = [each for each in self.records if not each.is_over_after(batch.messages)]
+            self.records = tuple(going_on) or None
         return batch
 
     def settle_new(self) -> None:
@@ -234,7 +235,9 @@ class CallbackQueue(InFlight):
 
     def _is_free(self, message: Message, held: Collection[str]) -> bool:
         """Whether it may be handed over although some channels are held."""
-        return message.channel not in held or message is self.probe
+        if message.channel not in held:
+            return True
+        return any(each.passes_hold(message) for each in self.records or ())
 
     def _take_tried(self, limit: int, held: Collection[str]) -> tuple[list[Entry], Sequence[Entry]]:
         """Take the entries to send again; also return unacked entries that must wait instead."""

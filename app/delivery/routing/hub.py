@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from holdfast.delivery.basics.channels import Channel, lookups
 from holdfast.delivery.basics.error_codes import ErrorCode
+from holdfast.delivery.basics.feature_records import record_of, with_record
 from holdfast.delivery.basics.notices import FULL, Notices
 from holdfast.delivery.basics.steps import Reason
 from holdfast.delivery.messages.entries import Entry
@@ -13,6 +14,7 @@ from holdfast.delivery.messages.publish_key import publish_key_of
 from holdfast.delivery.messages.storing import NO_FIELDS, PersistOutcome, RequestFields
 from holdfast.delivery.ports.ledger import Ledger
 from holdfast.delivery.ports.store_port import StorePort
+from holdfast.delivery.queues.features import QueueRecord
 from holdfast.delivery.queues.receivers import Receiver
 from holdfast.delivery.routing.histories import NS_PER_CURSOR, Histories, cursor_of
 from holdfast.delivery.routing.publish_order import PublishOrder
@@ -372,9 +374,16 @@ class Hub(Generic[R]):
 
     def _note_overflow(self, receiver: R, reason: Reason) -> None:
         """Log an overflow once per queue, until the queue has been empty."""
-        if not receiver.queue.is_overflowing:
-            receiver.queue.is_overflowing = True
+        queue = receiver.queue
+        if record_of(queue.records, _Overflow) is None:
+            queue.records = with_record(queue.records, _Overflow())
             self._notices.report(FULL, receiver.key, reason.value)
+
+
+class _Overflow(QueueRecord):
+    """The record of a queue that has refused a message."""
+
+    __slots__ = ()
 
 
 def _fields(publish: Publish[R]) -> RequestFields:

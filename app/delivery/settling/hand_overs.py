@@ -1,11 +1,14 @@
 """Hands entries over to receivers, and returns them to the queue if they did not arrive."""
 
+from collections.abc import Mapping
 from typing import Generic, TypeVar
 
 from holdfast.delivery.basics import error_codes
+from holdfast.delivery.basics.feature_records import with_record, without_record
 from holdfast.delivery.messages.batch import Batch
 from holdfast.delivery.messages.entries import Entry, SettledBy
 from holdfast.delivery.messages.trails import LOST_REPLY, NOT_WRITTEN, TAKEN_OVER
+from holdfast.delivery.queues.features import QueueRecord
 from holdfast.delivery.queues.queue import CallbackQueue
 from holdfast.delivery.queues.receivers import Receiver
 from holdfast.delivery.settling.delivery_parts import DeliveryParts
@@ -14,6 +17,24 @@ from holdfast.delivery.settling.undelivered import Undelivered
 R = TypeVar("R", bound=Receiver)
 
 _EXHAUSTED = "handed over max_attempts times without an answer"
+
+
+class _LastAttempt(QueueRecord):
+    """The record of a queue with an entry that is handed over alone for its last attempt.
+
+    Nothing joins the entry while it is in flight.
+    """
+
+    __slots__ = ("entry",)
+
+    def __init__(self, entry: Entry) -> None:
+        self.entry = entry
+
+    def blocks(self, in_flight: Mapping[int, Entry], settling: SettledBy) -> bool:
+        entry = self.entry
+        if in_flight.get(entry.seq) is not entry:
+            return False
+        return entry.is_pending or settling is not SettledBy.BATCH
 
 
 class HandOvers(Generic[R]):
@@ -62,7 +83,7 @@ class HandOvers(Generic[R]):
         queue = receiver.queue
         if queue.settling is SettledBy.WRITTEN:
             return limit
-        if queue.awaits_last_attempt():
+        if queue.is_blocked:
             return 0
         exhausted, limit = self._look_over(queue, queue.room(limit))
         if exhausted:
@@ -73,7 +94,7 @@ class HandOvers(Generic[R]):
 
     def _look_over(self, queue: CallbackQueue, limit: int) -> tuple[list[Entry], int]:
         """Return the entries without attempts left, and how many others may go together."""
-        queue.on_last_attempt = None
+        queue.records = without_record(queue.records, _LastAttempt)
         exhausted, count = [], 0
         for entry in queue.coming_again():
             left = self._attempts_left(entry)
@@ -83,7 +104,7 @@ class HandOvers(Generic[R]):
                 exhausted.append(entry)
             elif left <= 1 <= entry.attempts:
                 if not count:
-                    queue.on_last_attempt = entry
+                    queue.records = with_record(queue.records, _LastAttempt(entry))
                 return exhausted, count or 1
             else:
                 count += 1

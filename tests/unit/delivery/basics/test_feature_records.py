@@ -45,4 +45,4 @@ def test_a_record_can_be_removed() -> None:
     records = with_record(with_record(None, Topical()), Guarded())
     assert record_of(without_record(records, Topical), Topical) is None
     assert record_of(without_record(records, Topical), Guarded) is not None
-    assert without_record(None, Topical) == ()
+    assert without_record(None, Topical) is None

@@ -1,8 +1,9 @@
 """Probes of a held channel: one message to one receiver, after pauses that grow."""
 
 from holdfast.delivery.basics.counters import Counters
+from holdfast.delivery.basics.feature_records import record_of
 from holdfast.delivery.guard.holds import ChannelHold, Guard, GuardLimits
-from holdfast.delivery.guard.probe import TIMEOUT_S, Probe
+from holdfast.delivery.guard.probe import TIMEOUT_S, Probe, _Probed
 from holdfast.delivery.messages.entries import SettledBy
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.queues.queue import CallbackQueue, QueueLimits
@@ -78,7 +79,8 @@ def test_a_probe_without_an_answer_is_given_up_and_is_no_failure() -> None:
     assert probe.due == 10.0 + TIMEOUT_S
     assert probe.is_under_way
     probe.give_up(20.0)
-    assert (probe.due, probe.failures, somebody.queue.probe) == (25.0, 0, None)
+    assert (probe.due, probe.failures) == (25.0, 0)
+    assert handed(somebody, guard) == []
     assert not probe.is_under_way
     # A late answer still counts.
     assert guard.taken([message], "joe", 24.0) == [CHANNEL]
@@ -121,7 +123,7 @@ def test_releasing_a_channel_ends_its_probe() -> None:
     somebody = receiver(message)
     probe.begin(somebody, message, 0.0)
     assert guard.release(CHANNEL)
-    assert somebody.queue.probe is None
+    assert record_of(somebody.queue.records, _Probed) is None
     assert not guard.is_probe(message)
 
 
