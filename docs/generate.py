@@ -1,6 +1,6 @@
 """Generates the tables of the documentation from the code.
 
-`python -m docs.generate` rewrites them in place, and one of the console; a test fails if they are
+`python -m docs.generate` rewrites them in place, and those of the console; a test fails if they are
 out of date. A table is between the comments `<!-- made by docs.generate: NAME -->` and
 `<!-- end -->`.
 """
@@ -28,10 +28,12 @@ from holdfast.settings import SECTIONS
 from holdfast.units import unit_of
 from holdfast.web.admin.alert_limits import AlertLimits
 from holdfast.web.admin.alerts import Alerts
+from holdfast.web.admin.listed import LISTED
 from holdfast.web.connection_limit import ConnectionLimit
 from holdfast.web.metric_families import BayeuxCollector
 
 DOCS = Path(__file__).parent
+CONSOLE = DOCS.parent / "static/console"
 
 MEANINGS = {
     ErrorReply.CHANNEL_MISSING: "The message has no `channel`, or an unsubscribe names a channel "
@@ -206,21 +208,40 @@ def steps() -> str:
 
 
 def console_steps() -> str:
-    """Return the console's part of the table of steps, in JavaScript."""
-    rows = {
-        step.kind: {
-            "words": step.words,
-            "mood": step.mood.value,
-            "rank": len(STEPS) if step.is_end else rank,
-            "stage": step.stage,
-        }
+    rows = [
+        (
+            step.kind,
+            {
+                "words": step.words,
+                "mood": step.mood.value,
+                "rank": len(STEPS) if step.is_end else rank,
+                "stage": step.stage,
+            },
+        )
         for rank, step in enumerate(STEPS)
-    }
-    lines = [
-        f"    [{orjson.dumps(kind).decode()}, {orjson.dumps(row).decode()}],\n"
-        for kind, row in rows.items()
     ]
-    return "".join(["export const STEPS = new Map([\n", *lines, "]);\n// "])
+    return _script("STEPS", rows, "new Map([%s])")
+
+
+def console_lists() -> str:
+    rows = [
+        {
+            "name": each.name,
+            "title": each.title,
+            "things": each.things,
+            "explanation": each.explanation,
+            "columns": [{"name": name, "form": form} for name, form in each.columns.items()],
+        }
+        for each in LISTED
+    ]
+    return _script("LISTED", rows)
+
+
+def _script(name: str, rows: Iterable[object], form: str = "[%s]") -> str:
+    """Return a constant in JavaScript, up to the beginning of the next comment."""
+    lines = "".join(f"    {orjson.dumps(row).decode()},\n" for row in rows)
+    value = form % f"\n{lines}"
+    return f"export const {name} = {value};\n// "
 
 
 def _limits() -> dict[str, ConnectionLimit]:
@@ -263,7 +284,8 @@ TABLES = {
     "metrics": (DOCS / "operations.md", metrics),
     "alerts": (DOCS / "operations.md", alerts),
     "steps": (DOCS / "tables.md", steps),
-    "console steps": (DOCS.parent / "static/console/steps.js", console_steps),
+    "console steps": (CONSOLE / "steps.js", console_steps),
+    "console lists": (CONSOLE / "listed.js", console_lists),
 }
 
 

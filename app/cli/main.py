@@ -7,9 +7,12 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from holdfast.web.admin.listed import LISTED
+
 if TYPE_CHECKING:
     from typer._click import HelpFormatter
 
+_LISTED = {each.name: each for each in LISTED}
 # The module and help text of each command, in groups. A module is imported when its command is
 # used, so that help need not wait for the server's modules, nor scripts for those that draw tables.
 GROUPS = {
@@ -34,7 +37,7 @@ GROUPS = {
         "topic": "List, show and erase topics.",
         "subject": "List and clear messages that wait for subjects.",
         "work": "List and clear work queues; show their receivers.",
-        "delayed": "List and cancel messages that wait until they are due.",
+        **{name: each.help for name, each in _LISTED.items()},
         "message": "Show where a message is, and every step that the journal has of it.",
         "dead": "List, replay and remove dead letters.",
     },
@@ -52,7 +55,13 @@ COMMANDS = {name: text for commands in GROUPS.values() for name, text in command
 
 def load(name: str) -> TyperCommand | TyperGroup:
     """Import the command."""
-    found = typer.main.get_command(import_module(f"holdfast.cli.{name}").program)
+    if name in _LISTED:
+        from holdfast.cli.listed import program_of
+
+        program = program_of(_LISTED[name])
+    else:
+        program = import_module(f"holdfast.cli.{name}").program
+    found = typer.main.get_command(program)
     if isinstance(found, TyperGroup):
         found.help = COMMANDS[name]
     return cast("TyperCommand | TyperGroup", found)

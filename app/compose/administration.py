@@ -27,12 +27,12 @@ from holdfast.web.admin.alert_watch import AlertWatch
 from holdfast.web.admin.alerts import Alerts
 from holdfast.web.admin.application import OpenRequests, make_admin
 from holdfast.web.admin.changes import RunningServer, change
-from holdfast.web.admin.delayed import DelayedResource
 from holdfast.web.admin.feed import Feed
 from holdfast.web.admin.figures import LiveFigures
 from holdfast.web.admin.letters import LetterResource
 from holdfast.web.admin.messages import MessageResource
 from holdfast.web.admin.now import LiveNow
+from holdfast.web.admin.resources import LISTS
 from holdfast.web.admin.sessions import SessionResource
 from holdfast.web.admin.shared_queues import SharedQueueResource
 from holdfast.web.admin.system import SystemResource
@@ -127,7 +127,7 @@ def make_administration(
     resources = (
         SessionResource(running, letters.search),
         SharedQueueResource(running),
-        DelayedResource(running),
+        *[each(running) for each in LISTS],
         TopicResource(running),
         LetterResource(running, letters, replays),
         MessageResource(running, letters.search, frames),

@@ -50,7 +50,7 @@ const seen = (columns) => columns.filter(({name}) => !name.endsWith(OF_TIME));
 const headed = (name) => spaced(name[0].toUpperCase() + name.slice(1));
 
 /** A column as `sheet` takes it. */
-const shown = ({name, form}) => [headed(name), (row) => {
+export const shown = ({name, form}) => [headed(name), (row) => {
     const value = row[name] ?? null;
     const text = value === null ? NOTHING : (FORMS.get(form) ?? String)(value);
     const id = row[name + OF_TIME];

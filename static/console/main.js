@@ -6,13 +6,13 @@ import {Age, LATE_MS} from "./age.js";
 import {Api} from "./api.js";
 import {Feed} from "./feed.js";
 import {Freshness} from "./freshness.js";
+import {LISTS} from "./lists.js";
 import {link} from "./parts.js";
 import {Requests} from "./requests.js";
 import {signIn} from "./sign_in.js";
 import {show as audit} from "./audit.js";
 import {show as channels} from "./channels.js";
 import {show as dead} from "./dead.js";
-import {show as delayed} from "./delayed.js";
 import {show as messages} from "./messages.js";
 import {show as now} from "./now.js";
 import {show as overview} from "./overview.js";
@@ -28,7 +28,7 @@ const PAGES = new Map(Object.entries({
     subjects: ["Subjects", subjects],
     channels: ["Channels", channels],
     work: ["Work queues", work],
-    delayed: ["Delayed", delayed],
+    ...LISTS,
     dead: ["Dead letters", dead],
     replays: ["Replays", replays],
     messages: ["Messages", messages],

@@ -1,10 +1,11 @@
 """The table of all routes of the administration."""
 
 import asyncio
+from importlib import import_module
 from typing import Any
 
-from holdfast.web.admin.delayed import DelayedResource
 from holdfast.web.admin.letters import LetterResource
+from holdfast.web.admin.listed import LISTED
 from holdfast.web.admin.messages import MessageResource
 from holdfast.web.admin.openapi import describe
 from holdfast.web.admin.paths import API
@@ -27,13 +28,17 @@ class Description:
         return await asyncio.to_thread(describe, ROUTES, "/admin" + API)
 
 
+# The classes of resources that list what `LISTED` has. Each needs the running server.
+LISTS: tuple[type, ...] = tuple(
+    getattr(import_module(module), name) for module, name in (each.resource for each in LISTED)
+)
 ROUTES = routes_of(
     [
         SystemResource,
         MessageResource,
         SessionResource,
         SharedQueueResource,
-        DelayedResource,
+        *LISTS,
         TopicResource,
         LetterResource,
         Description,
