@@ -23,10 +23,10 @@ from holdfast.bayeux.state.server_state import ServerState
 from holdfast.bayeux.wire.hooks import check_outcome
 from holdfast.compose.administration import make_administration
 from holdfast.compose.cannot_start import CannotStart as CannotStart
-from holdfast.compose.data_directory import own_directory
+from holdfast.compose.data_directory import DataDirectory, own_directory
 from holdfast.compose.journal import Books, begin_journal, open_journal
 from holdfast.compose.listen_addresses import ListenAddresses, find_addresses
-from holdfast.compose.listeners import ServedApplications, open_listeners
+from holdfast.compose.listeners import ServedApplications, naming, open_listeners
 from holdfast.compose.options import core_options, web_options
 from holdfast.compose.storage import Storage, open_storage
 from holdfast.delivery.basics.node import Node
@@ -48,6 +48,7 @@ from holdfast.web.intake import Intake, UnreadRequests
 from holdfast.web.listener import Listener
 from holdfast.web.request_scheduler import RequestScheduler
 from holdfast.web.speaking import SpeakingRight
+from holdfast.web.standby import StandbyDoor
 from holdfast.web.tasks import Tasks
 from holdfast.web.ticker import Ticker
 from holdfast.web.websocket import WebSocketFrontEnd
@@ -65,7 +66,7 @@ async def serving(settings: Settings) -> AsyncIterator[str]:
         addresses = await find_addresses(settings)
         directory = stack.enter_context(own_directory(settings.data))
         tokens = _open_tokens(settings.data)
-        storage = await open_storage(settings, stack, _stop_at_once)
+        storage = await _open_storage(settings, addresses, directory, stack)
         ticker = Ticker(heads := Heads(settings.hsts_s), storage.right)
         clock = ticker.clock
         tasks = Tasks(clock)
@@ -109,6 +110,22 @@ async def serving(settings: Settings) -> AsyncIterator[str]:
             letting_go = _let_go(storage, bayeux, clock(), websockets, listener)
             await _within(timeout_s / 2, letting_go)
             await _within(timeout_s / 2, _close(websockets, listener))
+
+
+async def _open_storage(
+    settings: Settings,
+    addresses: ListenAddresses,
+    directory: DataDirectory,
+    stack: AsyncExitStack,
+) -> Storage:
+    """Open the store. A standby says what it waits for at the address of the server."""
+    async with AsyncExitStack() as meanwhile:
+        if settings.standby:
+            door = StandbyDoor(addresses.main)
+            meanwhile.push_async_callback(door.close)
+            with naming(addresses.main, "port"):
+                await door.open()
+        return await open_storage(settings, directory, stack, _stop_at_once)
 
 
 def _logins(

@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import secrets
 import shlex
 import stat
 from collections.abc import Iterator
@@ -29,6 +30,23 @@ class DataDirectory:
     def is_there(self) -> bool:
         """Return whether the lock file is still in place, and not only open in this process."""
         return is_same(self._lock, self.path / _LOCK)
+
+    @property
+    def lock_name(self) -> str:
+        """Name the lock, unlike that of any other directory or machine, or after a restart of one.
+
+        A process that sees this name has the proof that the last holder of the lock has ended.
+        """
+        found = os.fstat(self._lock)
+        return f"{_boot()}:{found.st_dev}:{found.st_ino}:{found.st_ctime_ns}"
+
+
+def _boot() -> str:
+    """Return what identifies this start of this machine; random text where nothing does."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return secrets.token_hex(16)
 
 
 @contextmanager

@@ -55,10 +55,10 @@ async def open_listeners(
         )
         apart = Listener(application, addresses.admin, limits.admin, shutdown_timeout_s=timeout_s)
         stack.push_async_callback(apart.close)
-        with _naming(addresses.admin, "admin"):
+        with naming(addresses.admin, "admin"):
             admin_url = await apart.open(endpoint, parts.heads, has_bayeux=False)
         log_where_admin_is(addresses.admin, admin_url, settings.data)
-    metrics = Metrics(endpoint.bayeux, limits.named(), parts.alerts)
+    metrics = Metrics(endpoint.bayeux, limits.named(), parts.alerts, endpoint.right)
     application = make_application(
         *(endpoint, parts.websockets, metrics, parts.readiness, files),
         parts.admin if addresses.has_admin_on_main else None,
@@ -66,7 +66,7 @@ async def open_listeners(
         login=_sign_in(settings),
     )
     main = Listener(application, addresses.main, limits.main, shutdown_timeout_s=timeout_s)
-    with _naming(addresses.main, "port"):
+    with naming(addresses.main, "port"):
         return main, await main.open(endpoint, parts.heads)
 
 
@@ -83,7 +83,7 @@ def _sign_in(settings: Settings) -> list[str]:
 
 
 @contextmanager
-def _naming(address: Address, setting: str) -> Iterator[None]:
+def naming(address: Address, setting: str) -> Iterator[None]:
     """Raise `CannotStart` if the address, whose port this setting has, cannot be listened at."""
     path = address.unix
     place = path or f"{address.url_host}:{address.port}"

@@ -36,6 +36,7 @@ from holdfast.store.resp import Unusable
 from holdfast.store.scripts import SCRIPTS
 from holdfast.store.store import Store
 from holdfast.store.url import StoreUrl
+from holdfast.store.write_right import Opening
 from holdfast.units import counted
 from holdfast.web.speaking import AlwaysSpeaking, SpeakingRight
 from holdfast.web.tasks import cancel
@@ -56,6 +57,7 @@ class Storage:
         primary: Primary,
         link: StoreLink,
         settings: Settings,
+        directory: DataDirectory,
         on_fenced: Callable[[], None],
         replicas: Replicas | None,
         embedded: EmbeddedValkey | None,
@@ -73,8 +75,12 @@ class Storage:
         self.store = Store(
             link,
             RedisKeys(settings.namespace),
-            node=settings.node,
-            deployment=Deployment.proposed(settings.deployment),
+            opening=Opening(
+                settings.node,
+                Deployment.proposed(settings.deployment),
+                lock=directory.lock_name if embedded is None else "",
+                is_standby=settings.standby,
+            ),
             seed=lambda: secrets.token_hex(8),
             on_emptied=self._on_emptied,
             on_fenced=self._fenced,
@@ -183,9 +189,15 @@ class Storage:
 
 
 async def open_storage(
-    settings: Settings, stack: AsyncExitStack, on_fenced: Callable[[], None]
+    settings: Settings,
+    directory: DataDirectory,
+    stack: AsyncExitStack,
+    on_fenced: Callable[[], None],
 ) -> Storage:
-    """Open the store; the stack closes it. Raises `StoreUnavailable` or `CannotStart`."""
+    """Open the store once no other process has it. The stack closes it.
+
+    Raises `StoreUnavailable` or `CannotStart`.
+    """
     url = settings.redis
     embedded = None
     if url is None:
@@ -207,7 +219,9 @@ async def open_storage(
     replicas = None
     if settings.redis is not None:
         replicas = await _compare(settings, primary, link, stack)
-    storage = watch.storage = Storage(primary, link, settings, on_fenced, replicas, embedded)
+    storage = watch.storage = Storage(
+        *(primary, link, settings, directory, on_fenced, replicas, embedded)
+    )
     stack.push_async_callback(storage.store.close, _CLOSING_S)
     await storage.open()
     storage.keep_lease(stack)

@@ -23,6 +23,10 @@ class StoreSettings(Section):
         "redis+sentinel://HOST:PORT/SERVICE/DB. By default the server runs its own Valkey in the "
         "data directory.",
     )
+    standby: bool = Field(
+        False,
+        description="Wait as long as another server has the store, and take over when it ends.",
+    )
     namespace: str = Field(
         "holdfast",
         pattern=r"^[a-z0-9-]{1,32}$",
@@ -80,4 +84,6 @@ class StoreSettings(Section):
             raise ValueError(
                 f"durability {self.durability} needs redis: a server's own store has no replicas"
             )
+        if self.standby and self.redis is None:
+            raise ValueError("standby needs redis: no other server can have a server's own store")
         return self

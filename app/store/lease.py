@@ -106,5 +106,36 @@ class Lease:
             then()
 
 
+class RivalLease:
+    """The lease of another process, as seen by one that waits for its end.
+
+    Args:
+        clock: Must not stop while the process or the machine does.
+    """
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._state = ""
+        self._since = inf
+        # How many states were seen: more than one shows that the other process lives.
+        self._states = 0
+
+    def saw(self, state: str) -> None:
+        """Record the epoch and lease that the store has."""
+        if state != self._state:
+            self._state, self._since = state, self._clock()
+            self._states += 1
+
+    @property
+    def is_raised(self) -> bool:
+        """Whether it was raised while it was watched."""
+        return self._states > 1
+
+    @property
+    def unraised(self) -> str:
+        """The epoch and lease, if they have not changed for so long that their holder is silent."""
+        return self._state if self._clock() - self._since >= LEASE_S else ""
+
+
 def _nothing() -> None:
     """Ignore that a silence begins."""

@@ -50,6 +50,7 @@ def _journalled(name: str, *preludes: str) -> Script:
 
 
 OPEN = _script("open")
+RELEASE = _script("release", "fence", "once")
 SAVE = _script("save", "fence", "once")
 KEEP = _journalled("keep", "once", "arrays", "enter")
 KEEP_KEYED = _journalled("keep_keyed", "arrays", "enter", "clock")
@@ -119,12 +120,25 @@ def open_store(
     nonce: str,
     deployment: Deployment,
     instead_of: Collection[str] = (),
+    lock: str = "",
+    unraised: str = "",
 ) -> ScriptCall:
-    """Become the only process that may write; instead of one with such an epoch, if given."""
+    """Become the only process that may write; instead of one with such an epoch, if given.
+
+    Args:
+        lock: Names a lock that this process holds while it lives; empty if that lock keeps all
+            others away from the store.
+        unraised: The epoch and lease of another process that has not raised it for long enough.
+    """
     args: list[Word] = [LAYOUT, OLDEST_LAYOUT, seed, node, nonce, " ".join(instead_of)]
     name = deployment.name if deployment.is_known else ""
-    args += (name, deployment.name, deployment.key.hex())
+    args += (name, deployment.name, deployment.key.hex(), lock, unraised)
     return ScriptCall(OPEN, [keys.meta, keys.handed], args)
+
+
+def release(keys: RedisKeys) -> ScriptCall:
+    """End the lease of this process, which speaks and writes no more."""
+    return ScriptCall(RELEASE, [keys.meta], [])
 
 
 def save(keys: RedisKeys, sessions: Iterable[SessionRecord]) -> ScriptCall:

@@ -41,7 +41,7 @@ from holdfast.store.turn_writer import TurnWriter
 from holdfast.store.turn_writes import PendingCall, PendingPublish, TurnWrites
 from holdfast.store.unanswered_calls import UnansweredCalls
 from holdfast.store.write_refusals import WriteRefusals
-from holdfast.store.write_right import StoreState, WriteRight
+from holdfast.store.write_right import Opening, StoreState, WriteRight
 from holdfast.units import counted
 
 log = logging.getLogger(__name__)
@@ -62,8 +62,7 @@ class Store:
 
     Args:
         link: An open link with `scripts.SCRIPTS`, used by this store only.
-        node: The name of this node, for people who inspect the store.
-        deployment: For a store that has none.
+        opening: How this process opens the store.
         seed: Returns random text, for an empty store.
         on_emptied: Called when the store was emptied in use: save and keep everything again.
         on_fenced: Called when another process has opened the store: stop, nothing is stored now.
@@ -78,8 +77,7 @@ class Store:
         link: StoreLink,
         keys: RedisKeys,
         *,
-        node: str,
-        deployment: Deployment,
+        opening: Opening,
         seed: Callable[[], str],
         on_emptied: Callable[[], None],
         on_fenced: Callable[[], None],
@@ -93,14 +91,13 @@ class Store:
         self.keys = keys
         self._on_emptied = on_emptied
         self._most_keys = most_keys
-        self._journaling = Journaling(keys, node)
+        self._journaling = Journaling(keys, opening.node)
         self._loop = asyncio.get_running_loop()
         self._clock = StoreClock(monotonic or self._loop.time)
         self._right = WriteRight(
             link,
             keys,
-            node=node,
-            deployment=deployment,
+            opening=opening,
             seed=seed,
             clock=self._clock,
             on_opened=self._begin,
@@ -176,7 +173,11 @@ class Store:
             # The next process continues from here.
             self._advance_clock(self._clock(), ignore_answer)
             try:
-                await asyncio.wait_for(self.answered(), timeout_s)
+                async with asyncio.timeout(timeout_s):
+                    await self.answered()
+                    # Everything is written, and the next process need not wait for the lease.
+                    self._calls.make(scripts.release(self.keys), ignore_answer)
+                    await self.answered()
             except TimeoutError:
                 if self._calls:
                     log.warning("%s to the store had no answer", counted(len(self._calls), "call"))

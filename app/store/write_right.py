@@ -7,11 +7,13 @@ from collections import deque
 from collections.abc import Callable, Collection
 from enum import Enum
 from functools import partial
+from typing import NamedTuple
 
 from holdfast.store import scripts
 from holdfast.store.connection import StoreUnavailable
 from holdfast.store.deployment import Deployment
 from holdfast.store.keys import LAYOUT, OLDEST_LAYOUT, RedisKeys
+from holdfast.store.lease import RivalLease, boot_clock
 from holdfast.store.link import Answer, StoreLink, set_answer
 from holdfast.store.publish_keys import StoreClock
 from holdfast.store.reply_errors import ScriptFailed, WentBack
@@ -19,6 +21,8 @@ from holdfast.store.reply_errors import ScriptFailed, WentBack
 log = logging.getLogger(__name__)
 
 _PAUSE_S = 1.0
+# How often a process looks whether another one still raises its lease.
+_LOOK_S = 0.25
 _MOST_FORMER = 64
 
 
@@ -33,18 +37,30 @@ class StoreState(Enum):
     FENCED = "fenced"
 
 
+class Opening(NamedTuple):
+    """How this process opens the store."""
+
+    # The name of this node, for people who inspect the store.
+    node: str
+    # For a store that has none.
+    deployment: Deployment
+    # Names a lock that this process holds while it lives; empty if that lock keeps all others away
+    # from the store. Otherwise the process has a lease.
+    lock: str = ""
+    # Whether to wait as long as another process has the store.
+    is_standby: bool = False
+
+
 class WriteRight:
     """Opens the store for this process, and reopens it if it lost something in use.
 
     Args:
-        node: The name of this node, for people who inspect the store.
-        deployment: For a store that has none.
         seed: Returns random text, for an empty store.
         clock: Continues from the time in the store.
         on_lost: Called when the store refuses this process, which may not write now.
         on_opened: Called with the epoch before anything is written in it.
         on_again: Called when a store that had lost something is open again.
-        on_fenced: Called in a later turn when another process has opened the store.
+        on_fenced: Called when another process has opened the store.
     """
 
     def __init__(
@@ -52,8 +68,7 @@ class WriteRight:
         link: StoreLink,
         keys: RedisKeys,
         *,
-        node: str,
-        deployment: Deployment,
+        opening: Opening,
         seed: Callable[[], str],
         clock: StoreClock,
         on_opened: Callable[[str], None],
@@ -63,9 +78,9 @@ class WriteRight:
     ) -> None:
         self._link = link
         self._keys = keys
-        self._node = node
+        self._opening = opening
         # What the store has, once it is open.
-        self.deployment = deployment
+        self.deployment = opening.deployment
         self._seed = seed
         self._clock = clock
         self._on_opened = on_opened
@@ -83,9 +98,7 @@ class WriteRight:
 
     async def open(self) -> int:
         """Become the only writer. Returns the id of the newest message ever stored, or 0."""
-        answer: asyncio.Future[object] = self._loop.create_future()
-        self._ask(partial(set_answer, answer), instead_of=())
-        reply = await answer
+        reply = await self._wait_for_lease()
         if isinstance(reply, ScriptFailed) and reply.code == "VERSION":
             raise StoreUnavailable(
                 f"the store was written by another version of holdfast ({reply}; this one reads "
@@ -109,6 +122,27 @@ class WriteRight:
             )
         return int(reply[1] or 0)
 
+    async def _wait_for_lease(self) -> object:
+        """Return the store's answer once no other process has a lease."""
+        rival, is_logged = RivalLease(boot_clock()), False
+        while True:
+            answer: asyncio.Future[object] = self._loop.create_future()
+            self._ask(partial(set_answer, answer), unraised=rival.unraised)
+            reply = await answer
+            if not (isinstance(reply, ScriptFailed) and reply.code == "HELD"):
+                return reply
+            _, epoch, lease, node = str(reply).split(" ", 3)
+            rival.saw(f"{epoch} {lease}")
+            if rival.is_raised and not self._opening.is_standby:
+                raise StoreUnavailable(
+                    f"another server, {node}, has the store: stop it, or start this one with "
+                    "--standby, and it takes over when the other one ends"
+                )
+            if not is_logged:
+                log.info("waiting for the lease of another server, %s, to end", node)
+                is_logged = True
+            await asyncio.sleep(_LOOK_S)
+
     def lose(self, why: ScriptFailed | WentBack) -> None:
         """Record that the store refuses this process as its writer, or has lost its calls."""
         if not self.is_open:
@@ -129,7 +163,7 @@ class WriteRight:
     def _be_fenced(self) -> None:
         self.state = StoreState.FENCED
         log.error("another process has taken the store over: this one writes nothing any more")
-        self._loop.call_soon(self._on_fenced)
+        self._on_fenced()
 
     def open_again(self) -> None:
         """Open a store that lost something, unless another process has opened it.
@@ -140,14 +174,16 @@ class WriteRight:
         log.error("the store has lost changes: the server writes what it knows again")
         self._ask(self._opened_again, instead_of=[*self._former, self.epoch])
 
-    def _ask(self, done: Answer, *, instead_of: Collection[str]) -> None:
+    def _ask(self, done: Answer, *, instead_of: Collection[str] = (), unraised: str = "") -> None:
         call = scripts.open_store(
             self._keys,
             seed=self._seed(),
-            node=self._node,
+            node=self._opening.node,
             nonce=secrets.token_hex(4),
             instead_of=instead_of,
             deployment=self.deployment,
+            lock=self._opening.lock,
+            unraised=unraised,
         )
         self._link.script(call.script, call.keys, call.args, done)
         self._link.flush()

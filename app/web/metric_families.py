@@ -24,6 +24,7 @@ from holdfast.web.admin.alert_limits import Alert
 from holdfast.web.admin.alerts import Alerts
 from holdfast.web.census import Census
 from holdfast.web.connection_limit import ConnectionLimit
+from holdfast.web.speaking import SpeakingRight
 
 _MS_PER_S = 1000
 FAMILIES = sorted({code.family for code in CODES.values()})
@@ -33,11 +34,16 @@ class BayeuxCollector(Collector):
     """Reads the core's counters on request, at no cost to hot paths."""
 
     def __init__(
-        self, bayeux: Bayeux, limits: Mapping[str, ConnectionLimit], alerts: Alerts
+        self,
+        bayeux: Bayeux,
+        limits: Mapping[str, ConnectionLimit],
+        alerts: Alerts,
+        right: SpeakingRight,
     ) -> None:
         self._bayeux = bayeux
         self._limits = limits
         self._alerts = alerts
+        self._right = right
 
     def collect(self) -> Iterator[Metric]:
         yield from self._publishes()
@@ -48,6 +54,7 @@ class BayeuxCollector(Collector):
         yield from self._obstacles()
         yield from self._budgets()
         yield from self._journal()
+        yield from self._silences()
         yield from self._sessions()
         yield from self._connections()
         yield from self._alert_states()
@@ -218,6 +225,18 @@ class BayeuxCollector(Collector):
                 value=journal.unread,
             )
 
+    def _silences(self) -> Iterator[Metric]:
+        yield CounterMetricFamily(
+            "holdfast_silences",
+            "How often replies waited because the store did not confirm the lease.",
+            value=self._right.silences,
+        )
+        yield CounterMetricFamily(
+            "holdfast_silent_seconds",
+            "How long replies waited for the store to confirm the lease.",
+            value=self._right.silent_s,
+        )
+
     def _sessions(self) -> Iterator[Metric]:
         yield from self._living()
         sessions = self._bayeux.state.sessions
@@ -374,10 +393,14 @@ class MetricFamilies:
     content_type = CONTENT_TYPE_LATEST
 
     def __init__(
-        self, bayeux: Bayeux, limits: Mapping[str, ConnectionLimit], alerts: Alerts
+        self,
+        bayeux: Bayeux,
+        limits: Mapping[str, ConnectionLimit],
+        alerts: Alerts,
+        right: SpeakingRight,
     ) -> None:
         self.server = CollectorRegistry()
-        self.server.register(BayeuxCollector(bayeux, limits, alerts))
+        self.server.register(BayeuxCollector(bayeux, limits, alerts, right))
         self._process = CollectorRegistry()
         ProcessCollector(registry=self._process)
         PlatformCollector(registry=self._process)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from holdfast.bayeux.server import Bayeux
 from holdfast.web.admin.alerts import Alerts
 from holdfast.web.connection_limit import ConnectionLimit
+from holdfast.web.speaking import SpeakingRight
 
 if TYPE_CHECKING:
     from holdfast.web.metric_families import MetricFamilies
@@ -21,11 +22,16 @@ class Metrics:
     """All metrics of this server and its process."""
 
     def __init__(
-        self, bayeux: Bayeux, limits: Mapping[str, ConnectionLimit], alerts: Alerts
+        self,
+        bayeux: Bayeux,
+        limits: Mapping[str, ConnectionLimit],
+        alerts: Alerts,
+        right: SpeakingRight,
     ) -> None:
         self._bayeux = bayeux
         self._limits = limits
         self._alerts = alerts
+        self._right = right
         self._families: MetricFamilies | None = None
         self._turn = asyncio.Lock()
         self._text = b""
@@ -54,4 +60,4 @@ class Metrics:
         # Servers without monitoring need not load Prometheus' client.
         from holdfast.web.metric_families import MetricFamilies
 
-        return MetricFamilies(self._bayeux, self._limits, self._alerts)
+        return MetricFamilies(self._bayeux, self._limits, self._alerts, self._right)

@@ -10,6 +10,9 @@ class SpeakingRight(Protocol):
 
     # Whether nothing may be sent, as of the last call of `may_speak`.
     is_silent: bool
+    # How often and how long this process was silent since the start, in seconds.
+    silences: int
+    silent_s: float
 
     def may_speak(self) -> bool:
         """Return whether replies may leave now."""
@@ -32,6 +35,8 @@ class AlwaysSpeaking:
     """The right of a process that owns its store: a lock keeps all others away."""
 
     is_silent = False
+    silences = 0
+    silent_s = 0.0
 
     def may_speak(self) -> bool:
         return True

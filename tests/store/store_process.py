@@ -28,6 +28,7 @@ from holdfast.store.reader import Reader
 from holdfast.store.records import pack_mark, unpack_batch
 from holdfast.store.scripts import SCRIPTS
 from holdfast.store.store import Store
+from holdfast.store.write_right import Opening
 from tests.store.servers import ValkeyServer, primary_at
 
 if TYPE_CHECKING:
@@ -110,8 +111,7 @@ class StoreProcess:
         self.store = Store(
             link,
             KEYS,
-            node="test",
-            deployment=DEPLOYMENT,
+            opening=Opening("test", DEPLOYMENT),
             seed=lambda: f"{random.getrandbits(64):x}",
             on_emptied=lambda: self.events.append("emptied"),
             on_fenced=lambda: self.events.append("fenced"),

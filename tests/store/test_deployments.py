@@ -11,6 +11,7 @@ from holdfast.store import scripts
 from holdfast.store.connection import StoreUnavailable
 from holdfast.store.deployment import Deployment
 from holdfast.store.store import Store
+from holdfast.store.write_right import Opening
 from tests.store.servers import ValkeyServer
 from tests.store.store_process import KEYS, StoreProcess, ids, message, store_process, until
 
@@ -20,8 +21,7 @@ async def opened(at: StoreProcess, name: str | None = None, node: str = "test") 
     store = Store(
         at.link,
         KEYS,
-        node=node,
-        deployment=Deployment.proposed(name),
+        opening=Opening(node, Deployment.proposed(name)),
         seed=lambda: "other",
         on_emptied=lambda: None,
         on_fenced=lambda: None,

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import tempfile
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from pydantic import ValidationError
 
 from bench.processes import reserved_port
+from holdfast.compose.data_directory import own_directory
 from holdfast.compose.storage import open_storage
 from holdfast.delivery.messages.outcomes import ACKED
 from holdfast.delivery.messages.storing import PersistOutcome
@@ -44,10 +46,12 @@ def replica(primary: ValkeyServer) -> Iterator[ValkeyServer]:
 @asynccontextmanager
 async def opened(server: ValkeyServer, durability: str) -> AsyncIterator[Store]:
     """The store of a server with this setting."""
-    given: dict[str, Any] = {"redis": server.url, "durability": durability}
-    settings = Settings(**given)
     async with AsyncExitStack() as stack:
-        yield (await open_storage(settings, stack, lambda: None)).store
+        data = stack.enter_context(tempfile.TemporaryDirectory(prefix="holdfast-test-"))
+        given: dict[str, Any] = {"redis": server.url, "durability": durability, "data": data}
+        settings = Settings(**given)
+        directory = stack.enter_context(own_directory(settings.data))
+        yield (await open_storage(settings, directory, stack, lambda: None)).store
 
 
 class Publisher:

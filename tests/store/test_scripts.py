@@ -132,6 +132,7 @@ def room(redis: Redis) -> Room:
 
 def plain() -> list[ScriptCall]:
     return [
+        scripts.release(KEYS),
         scripts.save(KEYS, [session("joe/1")]),
         scripts.keep(KEYS, [(message(1), ["joe/1"])]),
         scripts.keep_keyed(KEYS, [(message(1, key="k"), ["joe/1"])], clock=0, most=9),

@@ -1,10 +1,13 @@
 """Calls and publishes all the time, while the servers of a store change."""
 
 import asyncio
+import tempfile
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
 from typing import Any
 
+from holdfast.compose.data_directory import own_directory
 from holdfast.compose.storage import open_storage
 from holdfast.delivery.messages.storing import PersistOutcome
 from holdfast.settings import Settings
@@ -109,7 +112,10 @@ async def publishing(url: str) -> AsyncIterator[Publisher]:
     """A store whose messages a replica must have, and a publisher."""
     given: dict[str, Any] = {"redis": url, "namespace": "test", "durability": "replicas:1"}
     async with AsyncExitStack() as stack:
-        store = (await open_storage(Settings(**given), stack, lambda: None)).store
+        home = stack.enter_context(tempfile.TemporaryDirectory(prefix="holdfast-test-"))
+        settings = Settings(**given, data=Path(home))
+        directory = stack.enter_context(own_directory(settings.data))
+        store = (await open_storage(settings, directory, stack, lambda: None)).store
         publisher = Publisher(store)
         await publisher.gets(PersistOutcome.KEPT)
         yield publisher

@@ -28,6 +28,7 @@ from holdfast.store.loading import WithoutSession
 from holdfast.store.records import unpack_batch, unpack_entry, unpack_letter
 from holdfast.store.scripts import SCRIPTS
 from holdfast.store.store import Store
+from holdfast.store.write_right import Opening
 from tests.store.servers import ValkeyServer, primary_at
 from tests.store.store_process import queue_of
 from tests.unit.bayeux.delivery_store import number_in
@@ -201,8 +202,7 @@ class ValkeyBacking:
         store = Store(
             link,
             KEYS,
-            node="test",
-            deployment=Deployment("test", bytes(32)),
+            opening=Opening("test", Deployment("test", bytes(32))),
             seed=lambda: f"{random.getrandbits(64):x}",
             on_emptied=_never,
             on_fenced=_never,

@@ -247,6 +247,7 @@ class FakeRight:
 
     def __init__(self) -> None:
         self.is_silent = False
+        self.silences, self.silent_s = 0, 0.0
         self._waiting: list[Callable[[], None]] = []
 
     def may_speak(self) -> bool:
@@ -322,7 +323,11 @@ class Rig:
         self.room = ConnectionLimit(10_000)
         self.sockets = WebSocketFrontEnd(self.endpoint)
         application = make_application(
-            self.endpoint, self.sockets, Metrics(self.bayeux, {}, Alerts()), _is_ready, PAGES
+            self.endpoint,
+            self.sockets,
+            Metrics(self.bayeux, {}, Alerts(), self.right),
+            _is_ready,
+            PAGES,
         )
         self._listener = Listener(
             application, Address("127.0.0.1", 0), self.room, shutdown_timeout_s=0.0

@@ -61,7 +61,7 @@ class Figures:
 
 
 async def figures(rig: Rig) -> Figures:
-    text, _ = await Metrics(rig.bayeux, {"main": ConnectionLimit(1)}, Alerts()).text()
+    text, _ = await Metrics(rig.bayeux, {"main": ConnectionLimit(1)}, Alerts(), rig.right).text()
     found = Figures(text.decode())
     places = found.total(IN_NO_QUEUE) + sum(map(found, IN_A_QUEUE))
     assert found("holdfast_entries_accepted_total") + found(BEFORE) == places
@@ -232,7 +232,7 @@ async def test_labels_have_only_values_of_their_tables(rig: Rig) -> None:
 
 
 async def test_every_figure_is_explained(rig: Rig) -> None:
-    text, _ = await Metrics(rig.bayeux, {"main": ConnectionLimit(1)}, Alerts()).text()
+    text, _ = await Metrics(rig.bayeux, {"main": ConnectionLimit(1)}, Alerts(), rig.right).text()
     families = list(text_string_to_metric_families(text.decode()))
     assert len({family.name for family in families}) == len(families)
     assert {family.name for family in families} > {"process_open_fds", "python_info"}
@@ -264,8 +264,8 @@ class Slow(Collector):
 
 
 async def test_simultaneous_callers_share_a_reading_and_later_ones_get_a_new_one(rig: Rig) -> None:
-    metrics, reading = Metrics(rig.bayeux, {}, Alerts()), Reading()
-    metrics._families = MetricFamilies(rig.bayeux, {}, Alerts())
+    metrics, reading = Metrics(rig.bayeux, {}, Alerts(), rig.right), Reading()
+    metrics._families = MetricFamilies(rig.bayeux, {}, Alerts(), rig.right)
     metrics._families.server.register(reading)
     reading.times.clear()
     for number in range(1, 4):
@@ -277,9 +277,9 @@ async def test_simultaneous_callers_share_a_reading_and_later_ones_get_a_new_one
 
 
 async def test_after_a_slow_reading_the_next_one_waits(rig: Rig) -> None:
-    metrics = Metrics(rig.bayeux, {}, Alerts())
+    metrics = Metrics(rig.bayeux, {}, Alerts(), rig.right)
     reading, slow = Reading(), Slow()
-    metrics._families = MetricFamilies(rig.bayeux, {}, Alerts())
+    metrics._families = MetricFamilies(rig.bayeux, {}, Alerts(), rig.right)
     metrics._families.server.register(reading)
     metrics._families.server.register(slow)
     for _ in range(3):

@@ -6,6 +6,9 @@
 --        digits, so that no two epochs are equal, even if the store forgot one   6 the epochs that
 --        the caller may replace, '' for all   7 the deployment whose store this must be, or ''
 --        8 a name for the deployment of an empty store   9 a random key, for a store without one
+--        10 the lock that the caller holds for as long as it lives, '' if it keeps all others away
+--        from the store   11 the epoch and lease that the caller saw unchanged for so long that
+--        their holder must be silent
 -- Reply  epoch, id of the newest message or dead letter ('' if there was none), time of the store's
 --        clock, the version that was found ('' in an empty store), the epochs before it, name and
 --        key of the deployment; or the error DEPLOYMENT and a name: the store is that one's
@@ -29,6 +32,15 @@ if not is_repeat then
     if ARGV[6] ~= '' and before and not is_ours then
         return redis.error_reply('EPOCH ' .. before)
     end
+    local lease = redis.call('HGET', meta, 'lease')
+    local lock, unraised = ARGV[10], ARGV[11]
+    if lease and ARGV[6] == '' and lock ~= '' and lock ~= redis.call('HGET', meta, 'holder') then
+        local held = before .. ' ' .. lease
+        if held ~= unraised then
+            return redis.error_reply(
+                'HELD ' .. held .. ' ' .. (redis.call('HGET', meta, 'node') or ''))
+        end
+    end
     -- In earlier releases, ids of messages began with the name of the node: they stay the same.
     local deployment = redis.call('HGET', meta, 'deployment') or redis.call('HGET', meta, 'node')
     if deployment and wanted ~= '' and wanted ~= deployment then
@@ -45,7 +57,10 @@ if not is_repeat then
     end
     redis.call('HSET', meta, 'version', version, 'node', node, 'epoch', epoch, 'epochs', epochs,
         'call', ARGV[5] .. '-' .. string.format('%012d', 0))
-    redis.call('HDEL', meta, 'skipped')
+    redis.call('HDEL', meta, 'skipped', 'lease', 'holder')
+    if lock ~= '' then
+        redis.call('HSET', meta, 'lease', 0, 'holder', lock)
+    end
     before = epoch
     -- A long value turns the hash into a table at once; a listpack would be searched for each
     -- session.

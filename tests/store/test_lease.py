@@ -1,0 +1,166 @@
+"""One process at a time has the store; another one waits until that must be silent."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from holdfast.store import lease, write_right
+from holdfast.store.connection import StoreUnavailable
+from holdfast.store.link import StoreLink
+from holdfast.store.scripts import RAISE, SCRIPTS
+from holdfast.store.store import Store
+from holdfast.store.write_right import Opening
+from tests.store.servers import ValkeyServer, primary_at
+from tests.store.store_process import DEPLOYMENT, KEYS
+
+LEASE_S = 0.6
+
+
+@pytest.fixture(autouse=True)
+def short(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lease, "LEASE_S", LEASE_S)
+    monkeypatch.setattr(write_right, "_LOOK_S", 0.05)
+
+
+class Process:
+    """A process that opens the store, and raises its lease when the test says so."""
+
+    def __init__(self, link: StoreLink, opening: Opening) -> None:
+        self.events: list[str] = []
+        self._link = link
+        self.store = Store(
+            link,
+            KEYS,
+            opening=opening,
+            seed=lambda: "seed",
+            on_emptied=lambda: self.events.append("emptied"),
+            on_fenced=lambda: self.events.append("fenced"),
+        )
+
+    async def raise_lease(self) -> None:
+        words = ("EVAL", RAISE.source, 1, KEYS.meta, self.store.epoch)
+        assert await self._link.ask(*words) == self.store.epoch.encode()
+
+    async def raise_often(self) -> None:
+        while True:
+            await self.raise_lease()
+            await asyncio.sleep(0.05)
+
+
+@asynccontextmanager
+async def process(
+    server: ValkeyServer, lock: str, *, node: str = "one", is_standby: bool = False
+) -> AsyncIterator[Process]:
+    link = StoreLink(
+        primary_at(server.url), scripts=SCRIPTS, on_state=lambda *_: None, random=lambda: 0.0
+    )
+    await link.open()
+    try:
+        yield Process(link, Opening(node, DEPLOYMENT, lock, is_standby))
+    finally:
+        await link.close()
+
+
+async def took(process: Process) -> float:
+    """How long opening takes, in seconds."""
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+    async with asyncio.timeout(20):
+        await process.store.open()
+    return loop.time() - began
+
+
+async def test_a_process_waits_until_the_lease_of_one_that_died_has_ended(
+    shared_valkey: ValkeyServer,
+) -> None:
+    async with process(shared_valkey, "a") as one, process(shared_valkey, "b") as other:
+        await took(one)
+        await one.raise_lease()
+        assert await took(other) >= LEASE_S
+
+
+async def test_a_process_with_the_lock_of_the_one_before_need_not_wait(
+    shared_valkey: ValkeyServer,
+) -> None:
+    async with process(shared_valkey, "a") as one, process(shared_valkey, "a") as other:
+        await took(one)
+        await one.raise_lease()
+        assert await took(other) < LEASE_S
+
+
+async def test_a_process_that_ended_in_order_leaves_no_lease(shared_valkey: ValkeyServer) -> None:
+    async with process(shared_valkey, "a") as one, process(shared_valkey, "b") as other:
+        await took(one)
+        await one.raise_lease()
+        await one.store.close(5)
+        assert await took(other) < LEASE_S
+
+
+async def test_a_store_that_a_living_process_has_is_refused_to_others(
+    shared_valkey: ValkeyServer,
+) -> None:
+    async with process(shared_valkey, "a") as one, process(shared_valkey, "b") as other:
+        await took(one)
+        raising = asyncio.create_task(one.raise_often())
+        with pytest.raises(StoreUnavailable, match="another server, one, has the store: stop it"):
+            await took(other)
+        raising.cancel()
+        assert not one.events
+
+
+async def test_a_standby_waits_for_as_long_as_the_other_process_lives(
+    shared_valkey: ValkeyServer,
+) -> None:
+    async with (
+        process(shared_valkey, "a") as one,
+        process(shared_valkey, "b", is_standby=True) as other,
+    ):
+        await took(one)
+        raising = asyncio.create_task(one.raise_often())
+        opening = asyncio.create_task(took(other))
+        await asyncio.sleep(2 * LEASE_S)
+        assert not opening.done()
+        raising.cancel()
+        assert await opening > 2 * LEASE_S
+
+
+async def test_of_two_standbys_one_takes_over_and_the_other_waits_for_it(
+    shared_valkey: ValkeyServer,
+) -> None:
+    async with (
+        process(shared_valkey, "a") as one,
+        process(shared_valkey, "b", is_standby=True) as second,
+        process(shared_valkey, "c", is_standby=True) as third,
+    ):
+        await took(one)
+        await one.raise_lease()
+        openings = [asyncio.create_task(took(each)) for each in (second, third)]
+        await asyncio.wait(openings, return_when=asyncio.FIRST_COMPLETED)
+        [first] = [at for at, each in enumerate(openings) if each.done()]
+        await (second, third)[first].raise_lease()
+        assert not openings[1 - first].done()
+        assert await openings[1 - first] > LEASE_S
+
+
+async def test_a_process_whose_store_was_emptied_opens_it_without_waiting(
+    shared_valkey: ValkeyServer,
+) -> None:
+    async with process(shared_valkey, "a") as one:
+        await took(one)
+        await one.raise_lease()
+        shared_valkey.ask("FLUSHALL")
+        one.store.probe()
+        async with asyncio.timeout(LEASE_S):
+            while not one.events:  # noqa: ASYNC110 - a list of the test
+                await asyncio.sleep(0.01)
+        assert one.events == ["emptied"]
+        await one.raise_lease()
+
+
+async def test_an_embedded_store_has_no_lease(shared_valkey: ValkeyServer) -> None:
+    async with process(shared_valkey, "") as one, process(shared_valkey, "") as other:
+        await took(one)
+        assert not shared_valkey.ask("HEXISTS", KEYS.meta, "lease")
+        assert await took(other) < LEASE_S
