@@ -12,7 +12,7 @@ from functools import partial
 from holdfast.bayeux.server import Bayeux
 from holdfast.bayeux.session import Session
 from holdfast.bayeux.sessions.restoring import restore, restore_without_session
-from holdfast.bayeux.state.changed_session import record_of
+from holdfast.bayeux.state.changed_session import stored_form
 from holdfast.bayeux.state.kept_requests import fields_of, rejoin, reopen_all
 from holdfast.compose.cannot_start import CannotStart
 from holdfast.compose.data_directory import DataDirectory
@@ -141,7 +141,7 @@ class Storage:
                 fields = fields_of(loaded.record)
                 requests |= fields
                 self.store.save_requests(fields)
-                self.store.save(record_of(session, bayeux.state.node.now_ms()))
+                self.store.save(stored_form(session, bayeux.state.node.now_ms()))
         bayeux.life.unconnected.sort()
         state = bayeux.state
         reopen_all(state, requests | await self.store.requests(), clock())
@@ -178,7 +178,7 @@ class Storage:
             bayeux.life.topics.save_again()
 
     def _report_again(self, bayeux: Bayeux, session: Session) -> None:
-        self.store.save(record_of(session, bayeux.state.node.now_ms()))
+        self.store.save(stored_form(session, bayeux.state.node.now_ms()))
         self._keep_again(session)
         bayeux.state.ledger.marked(session, session.queue.tried())
 

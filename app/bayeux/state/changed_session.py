@@ -1,4 +1,4 @@
-"""A session that changed in this turn, and what the store keeps of it: `record_of`."""
+"""A session that changed in this turn, and what the store keeps of it: `stored_form`."""
 
 from holdfast.bayeux.session import Session
 from holdfast.bayeux.state.cursors import cursors_of
@@ -21,10 +21,10 @@ class ChangedSession:
         self._node = node
 
     def record(self) -> SessionRecord:
-        return record_of(self._session, self._node.now_ms())
+        return stored_form(self._session, self._node.now_ms())
 
 
-def record_of(session: Session, now_ms: int) -> SessionRecord:
+def stored_form(session: Session, now_ms: int) -> SessionRecord:
     """Return the record of the session to store."""
     terms, identity = session.terms, session.identity
     cursors, replies = cursors_of(session), reply_channel_of(session)

@@ -162,13 +162,13 @@ def bodies_go_with_their_first_entry() -> None:
 
 
 def holds_are_forgotten_at_a_restart() -> None:
-    record_of = changed_session.record_of
+    stored_form = changed_session.stored_form
 
     def forgetful(session: Session, now_ms: int) -> SessionRecord:
-        return replace(record_of(session, now_ms), hold=HoldRecord())
+        return replace(stored_form(session, now_ms), hold=HoldRecord())
 
     for place in (changed_session, storage):
-        _replace(place, "record_of", forgetful)
+        _replace(place, "stored_form", forgetful)
 
 
 def keys_are_ignored() -> None:
