@@ -18,13 +18,14 @@ from holdfast.pipeline.incidents import INCIDENTS
 from holdfast.pipeline.lake import CARRIED, EVENTS, Lake, NewFile
 from holdfast.pipeline.made_tables import make_tables
 from holdfast.pipeline.runs import Runs, runs_of
+from holdfast.pipeline.source.clients import answering
 from holdfast.pipeline.source.event_files import RECEIPT, write_events
 from holdfast.pipeline.source.outline import Position
 from holdfast.pipeline.source.pace import Pace
 from holdfast.pipeline.source.planning import Offset, Planner
 from holdfast.pipeline.source.readers import Readers
 from holdfast.pipeline.source.reading import Piece, covered_s, read_piece
-from holdfast.pipeline.source.streams import Journals, answering
+from holdfast.pipeline.source.streams import Journals
 from holdfast.pipeline.source.taking import TAKEN, Taken, take_ranges
 from holdfast.pipeline.storage.place import local_folder, name_for_all
 from holdfast.pipeline.storage.temporary_folders import remove_abandoned

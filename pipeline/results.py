@@ -19,7 +19,7 @@ from holdfast.pipeline.reports.latency import BY_HOUR
 from holdfast.pipeline.reports.receivers import HOLDBACK_ADVICE, LAG
 from holdfast.pipeline.reports.refused_publishes import REFUSED_PUBLISHES
 from holdfast.pipeline.reports.tables import Tables
-from holdfast.pipeline.source.streams import answering, connect
+from holdfast.pipeline.source.clients import answering, connect
 from holdfast.units import Form
 
 VERSION = 2

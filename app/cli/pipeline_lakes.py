@@ -46,8 +46,9 @@ def drop(*, id: Id, yes: Yes = False, as_json: AsJson = False, journal: AtJourna
 @contextmanager
 def _readers(journal: JournalPlace) -> "Iterator[Readers]":
     # Other commands need not wait until the client of the store is loaded.
+    from holdfast.pipeline.source.clients import answering
     from holdfast.pipeline.source.readers import Readers
-    from holdfast.pipeline.source.streams import Journals, answering
+    from holdfast.pipeline.source.streams import Journals
 
     with journal.store() as url, answering(url):
         yield Readers(Journals(url, journal.namespace))

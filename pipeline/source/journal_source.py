@@ -31,13 +31,14 @@ from holdfast.pipeline.failures import (
     StoreChanged,
 )
 from holdfast.pipeline.schemas import JOURNAL
+from holdfast.pipeline.source.clients import answering
 from holdfast.pipeline.source.options import EARLIEST, LATEST, NAME, Form, SourceOptions
 from holdfast.pipeline.source.outline import Position
 from holdfast.pipeline.source.pace import Pace
 from holdfast.pipeline.source.planning import Offset, Planner
 from holdfast.pipeline.source.ranges import RANGE, range_of
 from holdfast.pipeline.source.reading import Piece, read_piece
-from holdfast.pipeline.source.streams import Journals, answering
+from holdfast.pipeline.source.streams import Journals
 
 if TYPE_CHECKING:
     import pyarrow as pa

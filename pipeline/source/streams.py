@@ -1,32 +1,13 @@
 """The journals in a store, one stream for each node."""
 
-from collections.abc import Collection, Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from collections.abc import Collection
+from typing import Any, NamedTuple, cast
 
 from holdfast.pipeline.epochs import seed_of
-from holdfast.pipeline.failures import PipelineFailed
+from holdfast.pipeline.source.clients import answering, connect
 
-if TYPE_CHECKING:
-    from redis import Redis
-
-_TIMEOUT_S = 10.0
 # Bytes of frames: a few million events.
 _SMALL = 32 * 1024 * 1024
-
-
-def connect(url: str) -> "Redis":
-    """Return a client with short timeouts."""
-    from redis import Redis
-    from redis.backoff import ExponentialBackoff
-    from redis.retry import Retry
-
-    return Redis.from_url(
-        url,
-        socket_timeout=_TIMEOUT_S,
-        socket_connect_timeout=_TIMEOUT_S,
-        retry=Retry(ExponentialBackoff(), 3),
-    )
 
 
 def stream_of(namespace: str, node: str) -> str:
@@ -122,27 +103,3 @@ class Journals:
         with answering(self._url):
             sizes = (self.redis.memory_usage(self.stream(node)) for node in self.nodes())
             return sum(size or 0 for size in sizes) < _SMALL
-
-
-@contextmanager
-def answering(url: str) -> Iterator[None]:
-    """Turn errors of the store into failures that say what to do."""
-    from redis.exceptions import AuthenticationError, RedisError, ResponseError
-
-    try:
-        yield
-    except AuthenticationError as error:
-        words = f"the store refuses the login ({error}): use --redis redis://USER:PASSWORD@HOST"
-        raise PipelineFailed(f"{_place(url)}: {words}") from error
-    except ResponseError as error:
-        words = f"this is not a store of Holdfast, or it is full: {error}"
-        raise PipelineFailed(f"{_place(url)}: {words}") from error
-    except (RedisError, OSError) as error:
-        words = f"the store does not answer ({error}). Is the server running?"
-        raise PipelineFailed(f"{_place(url)}: {words}") from error
-
-
-def _place(url: str) -> str:
-    """Return the URL without its password."""
-    scheme, _, rest = url.partition("://")
-    return f"{scheme}://{rest.rpartition('@')[2]}"

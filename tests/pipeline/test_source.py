@@ -15,11 +15,12 @@ from holdfast.journal.schema import MOST_EVENTS, VERSION, Event
 from holdfast.pipeline.failures import PipelineFailed
 from holdfast.pipeline.ingest import Source, take_what_is_there, write_piece
 from holdfast.pipeline.lake import Lake
+from holdfast.pipeline.source.clients import answering
 from holdfast.pipeline.source.outline import BEGIN, Position, stream_entries
 from holdfast.pipeline.source.pace import Pace
 from holdfast.pipeline.source.planning import Offset, Planner
 from holdfast.pipeline.source.reading import read_piece
-from holdfast.pipeline.source.streams import Journals, answering
+from holdfast.pipeline.source.streams import Journals
 from holdfast.store import scripts
 from holdfast.store.keys import RedisKeys
 from tests.pipeline.journals import Writer, evaluate, frame_of

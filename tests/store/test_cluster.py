@@ -6,6 +6,9 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from holdfast.delivery.messages.storing import PersistOutcome
+from holdfast.pipeline.source.outline import Position, stream_entries
+from holdfast.pipeline.source.readers import Readers
+from holdfast.pipeline.source.streams import Journals
 from holdfast.store import replicas
 from holdfast.store.failover_risks import failover_risks
 from holdfast.store.keys import RedisKeys
@@ -103,6 +106,24 @@ async def test_a_reader_follows_a_slot_that_moves(nodes: Cluster) -> None:
     nodes.end_moving(owner, there)
     assert await asking == b"found"
     reader.close()
+
+
+async def test_the_pipeline_reads_a_journal_in_a_cluster_and_follows_its_slot(
+    nodes: Cluster,
+) -> None:
+    urls = (nodes.url, f"redis://{nodes.nodes[0].place}", f"redis://{nodes.nodes[1].place}")
+    connected = [Journals(url, "test") for url in urls]
+    nodes.owner.ask("HSET", f"{TAG}meta", connected[0].stream("n1"), 1, "epoch", "seed-1")
+    nodes.owner.ask("XADD", connected[0].stream("n1"), "1-1", "seq", 1, "frame", "f")
+    for _ in range(2):
+        for journals in connected:
+            assert journals.nodes() == ["n1"]
+            assert journals.are_small()
+            [entry] = stream_entries(journals.redis, journals.stream("n1"), "0-0", "+")
+            assert entry.id == "1-1"
+            Readers(journals).report("lake", "here:/lake", {"n1": Position("1-1")})
+            assert Readers(journals).drop("lake")
+        nodes.migrate(nodes.other_primary())
 
 
 async def test_a_primary_that_is_cut_off_or_restarted_gets_the_calls_again(nodes: Cluster) -> None:

@@ -5,13 +5,16 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from holdfast.delivery.messages.storing import PersistOutcome
+from holdfast.pipeline.failures import PipelineFailed
+from holdfast.pipeline.source.clients import answering
+from holdfast.pipeline.source.streams import Journals
 from holdfast.store import replicas
 from holdfast.store.connection import StoreUnavailable
 from holdfast.store.failover_risks import failover_risks
 from holdfast.store.keys import RedisKeys
 from tests.store.caller import Caller, calling
 from tests.store.sentinels import DOWN_AFTER_MS, SERVICE, Trio, trio
-from tests.store.servers import ValkeyServer, primary_at
+from tests.store.servers import TAG, ValkeyServer, primary_at
 from tests.store.store_process import ids
 from tests.store.traffic import assert_kept, lost_by_failover, publishing, traffic
 
@@ -68,6 +71,14 @@ async def test_the_risks_of_a_failover_are_read_from_servers_and_sentinels(
     assert slow.startswith("down-after-milliseconds is 5000:")
     for each in sentinels.sentinels:
         each.ask("SENTINEL", "SET", SERVICE, "down-after-milliseconds", DOWN_AFTER_MS)
+
+
+async def test_the_pipeline_reads_a_journal_behind_sentinels(sentinels: Trio) -> None:
+    journals = Journals(f"{sentinels.url}/0?sentinel_username=default", "test")
+    sentinels.primary.ask("HSET", f"{TAG}meta", journals.stream("n1"), 1, "epoch", "seed-1")
+    assert journals.nodes() == ["n1"]
+    with pytest.raises(PipelineFailed, match="No master found for 'market'"), answering("url"):
+        Journals(f"redis+sentinel://{sentinels.hosts}/market", "test").nodes()
 
 
 @pytest.mark.parametrize("accident", [ValkeyServer.kill, ValkeyServer.freeze])
