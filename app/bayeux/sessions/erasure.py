@@ -146,7 +146,7 @@ class Erasure:
         for session in some:
             queue = session.queue
             gone = (
-                [each for each in queue.messages() if is_erased(each)] if queue.has_records else ()
+                [each for each in queue.messages() if is_erased(each)] if queue.has_counted else ()
             )
             if gone:
                 queue.remove_messages(gone)

@@ -51,6 +51,10 @@ class MessageRecord:
         """Return whether copies of the message carry the record, too."""
         return True
 
+    def counts_queues(self) -> bool:
+        """Return whether it is to be told when copies of the message enter and leave queues."""
+        return False
+
     def fields_for(self, message: "Message", receivers: Sequence[ReceiverView]) -> "RequestFields":
         """Return the fields to store together with the message for these receivers."""
         return NO_FIELDS
@@ -68,10 +72,10 @@ class MessageRecord:
         """Record that this receiver ended without a verdict, or will not get its copy."""
 
     def entered_queues(self, count: int) -> None:
-        """Record that this many queues have a copy."""
+        """Record that this many queues have a copy, if `counts_queues`."""
 
     def left_queues(self, count: int) -> None:
-        """Record that this many queues no longer have their copy."""
+        """Record that this many queues no longer have their copy, if `counts_queues`."""
 
     def entered_history(self) -> None:
         """Record that the history of the channel has the message."""
@@ -155,6 +159,11 @@ class Message(Event):
         self.journal_note: Any = None
         # What single features know of it; None if none of them does.
         self.records: tuple[MessageRecord, ...] | None = None
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether any of its records counts the queues that have it."""
+        return self.records is not None and any(each.counts_queues() for each in self.records)
 
     @property
     def is_routed(self) -> bool:

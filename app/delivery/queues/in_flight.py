@@ -44,9 +44,9 @@ class InFlight:
         "count",
         "expiring",
         "gives_verdicts",
+        "has_counted",
         "has_former",
         "has_pending",
-        "has_records",
         "is_mixed",
         "is_restored",
         "records",
@@ -95,8 +95,8 @@ class InFlight:
         self.records: tuple[QueueRecord, ...] | None = None
         # ... whether new messages may be out of order, ...
         self.is_mixed = False
-        # ... whether some may carry records, which are told when these leave, ...
-        self.has_records = False
+        # ... whether some may carry records that count queues, and are told when they leave, ...
+        self.has_counted = False
         # ... and whether other sessions may have handed over messages that wait here.
         self.has_former = False
 
@@ -425,7 +425,7 @@ class InFlight:
             lifetimes.remove(self.expiring, messages)
 
     def _leave(self, messages: Sequence[Message]) -> None:
-        if self.has_records:
+        if self.has_counted:
             release(messages)
         if len(messages) == self.count:
             self._forget()
@@ -437,4 +437,4 @@ class InFlight:
         """Reset the state that lasts only until the queue is empty."""
         self.count = self.size = self.window = 0
         self.expiring = self.records = None
-        self.is_mixed = self.has_records = self.has_former = False
+        self.is_mixed = self.has_counted = self.has_former = False

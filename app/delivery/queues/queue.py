@@ -122,10 +122,10 @@ class CallbackQueue(InFlight):
         self.tell_entered(message)
 
     def tell_entered(self, message: Message) -> None:
-        """Tell the records of the message that this queue has it."""
-        if message.records is not None:
-            self.has_records = True
-            for record in message.records:
+        """Tell the records of the message that this queue has it, if they count queues."""
+        if message.is_counted:
+            self.has_counted = True
+            for record in message.records or ():
                 record.entered_queues(1)
 
     def recall(self) -> None:
@@ -199,7 +199,7 @@ class CallbackQueue(InFlight):
     def settle_new(self) -> None:
         """Settle the new messages, which were written without a hand-over."""
         self._counters.acked += self.count
-        if self.has_records:
+        if self.has_counted:
             release(self.new)
         self.new = []
         self._forget()
@@ -351,7 +351,7 @@ class CallbackQueue(InFlight):
 
     def clear(self) -> None:
         """Remove everything. The caller has counted it."""
-        if self.has_records:
+        if self.has_counted:
             release(self.messages())
         self._fresh = None
         self._handed.clear()

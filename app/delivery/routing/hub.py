@@ -258,10 +258,12 @@ class Hub(Generic[R]):
         return refused
 
     def _give_with_records(self, message: Message, receivers: Sequence[R]) -> None:
-        """Add the message to the queues, and tell its records how many have it."""
+        """Tell the records of the message, and add it to the queues, which they may count."""
         for record in message.records or ():
             record.published(message)
-        # They may be others now.
+        if not message.is_counted:
+            self._give(message, receivers)
+            return
         records = message.records or ()
         for record in records:
             record.entered_queues(len(receivers))
@@ -269,7 +271,7 @@ class Hub(Generic[R]):
         for record in records:
             record.left_queues(refused)
         for receiver in receivers:
-            receiver.queue.has_records = True
+            receiver.queue.has_counted = True
 
     def publish_to(self, receivers: Sequence[R], message: Message) -> None:
         """Publish a passing message to these receivers only."""

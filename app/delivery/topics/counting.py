@@ -13,6 +13,9 @@ class OfTopic(MessageRecord):
     def __init__(self, topic: Topic) -> None:
         self.topic = topic
 
+    def counts_queues(self) -> bool:
+        return True
+
     def published(self, message: Message) -> None:
         # A draft becomes a topic now.
         count_for(self.topic.publish(), message)
