@@ -96,7 +96,8 @@ class Qos:
     def divert(self, option: str, value: int, asked: Mapping[str, Any]) -> None:
         """Do not publish the message now. If several options say so, the first one applies now."""
         if self.diversion is None:
-            later = {name: asked[name] for name in asked if name not in (option, *_ONLY_NOW)}
+            left_out = {option, *_ONLY_NOW}
+            later = {name: asked[name] for name in asked if name not in left_out}
             self.diversion = Diversion(option, value, later)
 
     def qualify(self, message: Message, sender: Session | None = None) -> None:
