@@ -81,6 +81,7 @@ ALLOWED = {
     ("delivery/queues/dispatcher.py", "Dispatcher"): {
         "whether its queue flows": ["state", "since", "is_calm", "hold_record", "hold_ends_at"],
         "its next attempt": ["policy", "attempt", "deadline", "_awaited", "_has_refused"],
+        "what operators see": ["acknowledged"],
     },
 }
 

@@ -110,6 +110,7 @@ class Dispatcher:
     __slots__ = (
         "_awaited",
         "_has_refused",
+        "acknowledged",
         "attempt",
         "deadline",
         "hold_ends_at",
@@ -131,6 +132,8 @@ class Dispatcher:
         self.hold_ends_at = 0.0
         self._awaited: WaitReason | None = None
         self._has_refused = False
+        # How many messages the receiver has acknowledged, for operators.
+        self.acknowledged = 0
         # Whether everything flows and contact and acks change nothing. This is the common case, in
         # which callers skip those calls.
         self.is_calm = False

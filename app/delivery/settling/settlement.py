@@ -33,8 +33,10 @@ class Settlement(Generic[R]):
             return
         self._ledger.acked(receiver, messages, now)
         dispatcher = receiver.dispatcher
-        if dispatcher is not None and not dispatcher.is_calm:
-            dispatcher.acked()
+        if dispatcher is not None:
+            dispatcher.acknowledged += len(messages)
+            if not dispatcher.is_calm:
+                dispatcher.acked()
         self._waiting_places.assign_to(receiver)
         if self._guard.is_used:
             accepted_from(receiver, messages[-1].sender)

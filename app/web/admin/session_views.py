@@ -203,6 +203,7 @@ def whole_session(
         expires=expires_ms(options, node, session, now),
         retries=policy.retries,
         delay_ms=round(policy.delay_s * 1000),
+        acked=0 if dispatcher is None else dispatcher.acknowledged,
         retry=0 if dispatcher is None else dispatcher.attempt,
         next_attempt=None if deadline is None else wall_ms(node, deadline, now),
         redelivered=sum(entry.redelivered for entry in first_entries(queue, queue.count)),
