@@ -1,11 +1,13 @@
 """Options of messages and subscriptions, in the form of the client."""
 
+import inspect
 from typing import Annotated, Any
 
 import orjson
 import typer
 
 from holdfast.cli.options import Condition
+from holdfast.client.publish_options import OPTIONS, InWords, Option
 
 Options = dict[str, Any]
 
@@ -21,44 +23,24 @@ Destinations = Annotated[
 ]
 
 
+def _in_words(name: str, kind: object, option: Option) -> inspect.Parameter:
+    """Return an option of the command line for an option of a publish."""
+    word = option.in_words or InWords()
+    flag = name.removesuffix("_s")
+    about = typer.Option(
+        f"--{flag}/--no-{flag}" if kind == bool | None else f"--{flag}",
+        help=option.help + word.more,
+        metavar=word.value,
+        min=word.least,
+        max=word.most,
+    )
+    return inspect.Parameter(
+        name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[kind, about]
+    )
+
+
 def _publish_options(
-    key: Annotated[
-        str | None,
-        typer.Option(
-            help="Publish key: of several messages with the same key, only the first is "
-            "delivered. May have placeholders."
-        ),
-    ] = None,
-    priority: Annotated[
-        int | None,
-        typer.Option(
-            min=0,
-            max=9,
-            metavar="RANK",
-            help="0 to 9: higher ranks overtake lower ones that wait; default: 5.",
-        ),
-    ] = None,
-    persistent: Annotated[
-        bool | None,
-        typer.Option(
-            "--persistent/--no-persistent",
-            help="Whether the messages survive a restart of the server.",
-        ),
-    ] = None,
-    lifetime: Annotated[
-        float | None,
-        typer.Option(
-            min=0.001,
-            metavar="SECONDS",
-            help="How long the messages are worth delivering; default: without end.",
-        ),
-    ] = None,
-    delay: Annotated[
-        float | None,
-        typer.Option(
-            min=0.001, metavar="SECONDS", help="Deliver the messages later, after this time."
-        ),
-    ] = None,
+    *,
     properties: Annotated[
         list[str] | None,
         typer.Option(
@@ -72,16 +54,13 @@ def _publish_options(
     qos: Annotated[
         str | None, typer.Option(metavar="JSON", help=f"{_FURTHER} '{{\"forceUpdate\": false}}'.")
     ] = None,
+    **given: object,
 ) -> Options:
     """Delivery"""
     if force_queuing and not destinations:
         raise typer.BadParameter("--force-queuing needs --destination")
     return {
-        "key": key,
-        "priority": priority,
-        "persistent": persistent,
-        "lifetime_s": lifetime,
-        "delay_s": delay,
+        **given,
         "properties": _pairs(properties) if properties else None,
         "destinations": [{"name": each, "forceQueuing": force_queuing} for each in destinations]
         if destinations
@@ -89,6 +68,15 @@ def _publish_options(
         # Even an empty object lets the server tell the id of the message.
         "qos": _object(qos),
     }
+
+
+_signature = inspect.signature(_publish_options)
+_publish_options.__signature__ = _signature.replace(  # type: ignore[attr-defined]
+    parameters=[
+        *(_in_words(name, *each) for name, each in OPTIONS.items() if each[1].in_words),
+        *list(_signature.parameters.values())[:-1],
+    ]
+)
 
 
 def _subscribe_options(

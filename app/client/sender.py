@@ -35,15 +35,7 @@ class Sender:
         self,
         channel: str,
         data: Any,  # noqa: ANN401
-        *,
-        key: str | None = None,
-        priority: int | None = None,
-        persistent: bool | None = None,
-        lifetime_s: float | None = None,
-        delay_s: float | None = None,
-        properties: Mapping[str, Any] | None = None,
-        destinations: Sequence[Destination] | None = None,
-        qos: Mapping[str, Any] | None = None,
+        **options: Unpack[PublishOptions],
     ) -> PublishReply:
         """Publish a message; return when the server has accepted it.
 
@@ -56,27 +48,11 @@ class Sender:
         Args:
             channel: Such as `/orders/new`.
             data: Anything that JSON can hold.
-            key: Names the message; of several messages with the same key, the server delivers one.
-            priority: 0 to 9; messages with a higher priority overtake others that wait.
-            persistent: Whether the message survives a restart of the server.
-            lifetime_s: How long it is worth delivering.
-            delay_s: How long the server waits before it delivers the message.
-            properties: Names and values for receivers.
-            destinations: Sessions or subjects, such as `joe/1` or `joe`, that it is for.
-            qos: Further options of `ext.delivery`.
+            options: `key`, `priority`, `persistent`, `lifetime_s`, and others: `PublishOptions`
+                says what they mean.
         """
-        ext = publish_ext(
-            key=key,
-            priority=priority,
-            persistent=persistent,
-            lifetime_s=lifetime_s,
-            delay_s=delay_s,
-            properties=properties,
-            destinations=destinations,
-            qos=qos,
-        )
-        message: Json = {"channel": channel, "data": data, "ext": ext}
-        repeat = Repeat.NEVER if key is None else Repeat.BY_KEY
+        repeat = Repeat.NEVER if options.get("key") is None else Repeat.BY_KEY
+        message: Json = {"channel": channel, "data": data, "ext": publish_ext(**options)}
         reply = await self._send(message, repeat=repeat).reply
         return PublishReply.of(reply)
 
