@@ -134,7 +134,7 @@ class Backfill:
                 present = self._whole(known)
             made += self._chosen(table, rebuilt, since, is_older=False)
             made += self._chosen(table, present, since, is_older=True)
-        self._lake.commit(made, self._lake.offset(), anew=MADE)
+        self._lake.commit(made, self._lake.offset(), replaced=MADE)
 
     def _whole(self, files: Iterable[File]) -> list[File]:
         """Return the files that are as they were written; those are rebuilt that are not."""

@@ -283,23 +283,27 @@ class Lake:
         return state is None and not any((self.root / EVENTS).glob("batch=*"))
 
     def commit(
-        self, made: Iterable[NewFile], offset: Mapping[str, Any], *, anew: Iterable[str] = CARRIED
+        self,
+        made: Iterable[NewFile],
+        offset: Mapping[str, Any],
+        *,
+        replaced: Iterable[str] = CARRIED,
     ) -> None:
         """Make the next state from these files and the other files in their tables.
 
         Args:
             offset: How far the journal was read.
-            anew: The tables whose other files are left out.
+            replaced: The tables whose other files are left out.
         """
         last = self.state()
         number = 0 if last is None else last + 1
         self._offsets.mkdir(exist_ok=True)
         write_new(self._offsets / str(number), sealed(offset))
-        files: dict[str, list[str]] = {name: [] for name in (*anew, EVENTS)}
+        files: dict[str, list[str]] = {name: [] for name in (*replaced, EVENTS)}
         for table, file in made:
             files.setdefault(table, []).append(file)
         for name in sorted(files, key=lambda name: name == EVENTS):
-            self.open(name).commit(files[name], number, is_all=name in anew)
+            self.open(name).commit(files[name], number, is_all=name in replaced)
         (self._offsets / str(number - 2)).unlink(missing_ok=True)
 
     def files(self, table: str, since: date | None = None, *, at: int | None = None) -> list[Path]:
@@ -385,13 +389,13 @@ def refuse(lost: Mapping[Path, str]) -> None:
         return
     first, how = next(iter(lost.items()))
     more = f", and {len(lost) - 1} more" if len(lost) > 1 else ""
-    anew = "rebuild it with holdfast pipeline backfill"
+    remedy = "rebuild it with holdfast pipeline backfill"
     if EVENTS in first.parts[-3:]:
-        anew = (
+        remedy = (
             "ingest what the journal still has into another --lake, or give the rows up with "
             "holdfast pipeline backfill --accept-loss"
         )
-    raise PipelineFailed(f"{first} {how}{more}: its rows are lost; {anew}")
+    raise PipelineFailed(f"{first} {how}{more}: its rows are lost; {remedy}")
 
 
 def _is_wanted(day: str | None, since: date | None) -> bool:

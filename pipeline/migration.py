@@ -58,7 +58,7 @@ def take_over(lake: Lake) -> None:
         aim.parent.mkdir(exist_ok=True)
         aim.hardlink_to(file)
     offset = (lake.root / "_checkpoint/offsets" / str(newest)).read_text("utf-8").splitlines()[-1]
-    lake.commit(made, json.loads(offset), anew=MADE)
+    lake.commit(made, json.loads(offset), replaced=MADE)
 
 
 def _files(lake: Lake, newest: int) -> Iterator[Path]:

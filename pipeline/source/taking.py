@@ -76,8 +76,8 @@ class Taken(NamedTuple):
 
 
 def _follows(at: Position, each: dict[str, Any], position: Position) -> bool:
-    is_anew = each["after"] == BEGIN and at.id != BEGIN and position.seed != at.seed
-    return each["after"] == at.id or is_anew
+    is_other_store = each["after"] == BEGIN and at.id != BEGIN and position.seed != at.seed
+    return each["after"] == at.id or is_other_store
 
 
 def _misplaced(node: str) -> PipelineFailed:

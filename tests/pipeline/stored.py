@@ -34,7 +34,7 @@ def store(
         "lost": LOST.empty_table() if lost is None else lost,
     }
     made = [_write(lake, table, "rows.parquet", rows) for table, rows in tables.items()]
-    lake.commit(made, {}, anew=())
+    lake.commit(made, {}, replaced=())
     add_events(lake, 0, ARROW.empty_table() if events is None else events)
     return lake
 
@@ -46,7 +46,7 @@ def add_events(lake: Lake, batch: int, events: pa.Table) -> None:
         _write(lake, EVENTS, f"d={day}/{batch}.parquet", events.filter(pc.equal(days, day)))
         for day in pc.unique(days).to_pylist()
     ]
-    lake.commit(made, {}, anew=())
+    lake.commit(made, {}, replaced=())
 
 
 def store_events(place: Path, events: list[FramedEvent], lost: pa.Table | None = None) -> Lake:

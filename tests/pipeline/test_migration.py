@@ -204,7 +204,7 @@ def test_tables_without_wordings_can_be_read_extended_and_merged(narrow: Lake) -
     file = narrow.root / "life/new.parquet"
     pq.write_table(made_of(told).life, file)
     with narrow.changing():
-        narrow.commit([NewFile("life", file.name)], {}, anew=())
+        narrow.commit([NewFile("life", file.name)], {}, replaced=())
     add_events(narrow, 1, table_of(told))
     assert causes(narrow) == {None: 43, "order * is unknown": 1}
     assert run(narrow, "compact").exit_code == 0

@@ -63,7 +63,7 @@ def add_events(lake: Lake, batch: int, events: list[Event]) -> None:
     """Add events from which no other table is made yet."""
     made = written(lake, batch, events)
     with lake.changing():
-        lake.commit(made, {}, anew=())
+        lake.commit(made, {}, replaced=())
 
 
 def ingested(lake: Lake, batch: int, events: list[Event]) -> None:
