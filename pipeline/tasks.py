@@ -117,7 +117,7 @@ def _begin(cores: int) -> ProcessPoolExecutor:
     # Copies of this process would have its locks, but not the threads that release them.
     context = multiprocessing.get_context("forkserver")
     # What is imported once is there in all processes.
-    context.set_forkserver_preload(["holdfast.pipeline.made_tables", "pyarrow.dataset"])
+    context.set_forkserver_preload(["holdfast.pipeline.preloaded"])
     return ProcessPoolExecutor(cores, context, initializer=_follow)
 
 

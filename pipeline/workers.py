@@ -9,10 +9,7 @@ _TASKS = "pyspark.worker"
 
 def main() -> None:
     if sys.argv[1:] == [_TASKS]:
-        import pyarrow.dataset  # noqa: F401
-
-        import holdfast.pipeline.made_tables
-        import holdfast.pipeline.source.taking  # noqa: F401
+        import holdfast.pipeline.preloaded  # noqa: F401
     manager()
 
 

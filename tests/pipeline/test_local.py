@@ -46,7 +46,7 @@ def write(store: ValkeyServer) -> None:
 
 def ingested(engine: Engine, store: ValkeyServer, place: Path) -> dict[str, list[str]]:
     """All rows of all tables after an ingest in several batches."""
-    source = Source(store.url, most=400)
+    source = Source(store.url, most=1000)
     done = take_what_is_there(engine, source, Lake(place), lambda taken: None)
     assert done.batches > 2
     return {name: rows(place / name) for name in TABLES}
@@ -65,7 +65,8 @@ def use_memory(share: int) -> Iterator[pa.Table]:
     used = [pc.add(numbers, n) for n in range(3200)]
     KEPT.append(pc.add(used[0], 1))
     pool = pa.default_memory_pool().backend_name
-    yield pa.table({"pool": [pool], "pid": [os.getpid()]})
+    has_pandas = "pandas" in sys.modules
+    yield pa.table({"pool": [pool], "has_pandas": [has_pandas], "pid": [os.getpid()]})
 
 
 def own_mib(pid: int) -> int:
@@ -76,9 +77,11 @@ def own_mib(pid: int) -> int:
 def test_a_process_that_waits_for_work_has_given_its_memory_back(spark: "SparkSession") -> None:
     with local_tasks(2) as local:
         for tasks in (SparkTasks(spark), local):
-            done = tasks.run(use_memory, [1, 2], "pool string, pid bigint")
-            assert [pool for pool, _ in done] == ["system"] * 2
-            assert all(own_mib(pid) < 150 for _, pid in done)
+            columns = "pool string, has_pandas boolean, pid bigint"
+            done = tasks.run(use_memory, [1, 2], columns)
+            # Nor has it imported what it does not use.
+            assert [tuple(each) for *each, _ in done] == [("system", False)] * 2
+            assert all(own_mib(pid) < 150 for *_, pid in done)
 
 
 def test_both_engines_make_the_same_tables_row_by_row(
