@@ -1,6 +1,7 @@
 """The command `holdfast`."""
 
 import sys
+from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Annotated, cast
 
@@ -53,8 +54,9 @@ GROUPS = {
 COMMANDS = {name: text for commands in GROUPS.values() for name, text in commands.items()}
 
 
+@cache
 def load(name: str) -> TyperCommand | TyperGroup:
-    """Import the command."""
+    """Import the command, once."""
     if name in _LISTED:
         from holdfast.cli.listed import program_of
 

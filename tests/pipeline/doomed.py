@@ -1,8 +1,9 @@
 """Ingests that are killed, one after the other, each some time after its first batch.
 
-The first is killed with its Java and all of its processes in Python, the next ones lose only their
-Java, or one process that does their work, or all while Spark writes to the log of its query, and so
-on. HOLDFAST_KILLS says how many; by default one of each.
+The first loses one process that does its work, begins again with the same Java, and loses that some
+time later. The next is killed with its Java and all of its processes in Python, the one after it,
+too, but while Spark writes to the log of its query, and so on. HOLDFAST_KILLS says how many kills;
+by default one of each.
 """
 
 import os
@@ -34,9 +35,9 @@ _TIMEOUT_S = 100.0
 class Victim(Enum):
     """What is killed; the value is in the command line, if that is a single process."""
 
-    ALL = "all"
-    JAVA = "org.apache.spark.deploy.SparkSubmit"
     WORKER = "holdfast.pipeline.workers"
+    JAVA = "org.apache.spark.deploy.SparkSubmit"
+    ALL = "all"
     # All, while Spark writes to the log of its query.
     LOG = "log"
 
@@ -99,30 +100,29 @@ class Doomed:
             line = said.readline()
             if not line.startswith(b"IngestProgress"):
                 self._failure = (line + said.read()).decode() or "it said nothing"
-            time.sleep(random.uniform(0, _LONGEST_S))
-            victims = [*Victim]
-            victim = victims[self.killed % len(victims)]
-            if victim is Victim.LOG and not _writes_log(self.lake.root / "_checkpoint"):
-                self._failure = "Spark wrote nothing to the log of its query"
-            _kill(process, victim)
+            # Nobody reads what else it says, which is little.
+            while process.poll() is None and self.killed < self._kills:
+                self._kill(process)
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
         process.wait(_TIMEOUT_S)
+
+    def _kill(self, process: "subprocess.Popen[bytes]") -> None:
+        """Kill the next victim. The ingest outlives a worker, and ends by itself without Java."""
+        time.sleep(random.uniform(0, _LONGEST_S))
+        victims = [*Victim]
+        victim = victims[self.killed % len(victims)]
+        if victim in (Victim.JAVA, Victim.WORKER):
+            found = [pid for pid in family(process.pid) if victim.value in _words(pid)]
+            # The last is the youngest: a process that works, and not the one that forked it.
+            os.kill(found[-1], signal.SIGKILL)
+        elif victim is Victim.LOG and not _writes_log(self.lake.root / "_checkpoint"):
+            self._failure = "Spark wrote nothing to the log of its query"
+        if victim in (Victim.ALL, Victim.LOG):
+            os.killpg(process.pid, signal.SIGKILL)
+        if victim is not Victim.WORKER:
+            process.wait(_TIMEOUT_S)
         self.killed += 1
-
-
-def _kill(process: "subprocess.Popen[bytes]", victim: Victim) -> None:
-    """Kill the victim. Without its Java, the ingest ends by itself; without a worker, it may."""
-    if victim in (Victim.JAVA, Victim.WORKER):
-        found = [pid for pid in family(process.pid) if victim.value in _words(pid)]
-        # The last is the youngest: a process that works, and not the one that forked it.
-        os.kill(found[-1], signal.SIGKILL)
-        try:
-            process.wait(_TIMEOUT_S if victim is Victim.JAVA else _LONGEST_S)
-        except subprocess.TimeoutExpired:
-            if victim is Victim.JAVA:
-                raise
-        else:
-            return
-    os.killpg(process.pid, signal.SIGKILL)
 
 
 def _writes_log(checkpoint: Path) -> bool:

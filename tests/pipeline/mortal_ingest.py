@@ -1,4 +1,7 @@
-"""An ingest to be killed: `python -m tests.pipeline.mortal_ingest URL LAKE EVENTS`."""
+"""An ingest to be killed: `python -m tests.pipeline.mortal_ingest URL LAKE EVENTS`.
+
+It begins again if it has lost a process of Python.
+"""
 
 import sys
 from pathlib import Path
@@ -22,7 +25,11 @@ def main() -> None:
     settings = {**SMALL, _OPTIONS: f"{SMALL[_OPTIONS]} -Djava.io.tmpdir={Path(lake).parent}"}
     spark = open_session(Engine("local[2]", quick=True, settings=settings))
     source = Source(url, most=int(most))
-    take_what_is_there(spark, source, Lake(Path(lake)), tell)
+    try:
+        take_what_is_there(spark, source, Lake(Path(lake)), tell)
+    except Exception:
+        # Without its Java, this fails, too.
+        take_what_is_there(spark, source, Lake(Path(lake)), tell)
     spark.stop()
 
 
