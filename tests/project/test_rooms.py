@@ -125,3 +125,30 @@ def test_what_the_list_of_compiled_modules_names_is_there() -> None:
     hook = project["tool"]["hatch"]["build"]["targets"]["wheel"]["hooks"]["custom"]
     assert [each for each in hook["compiled"] if not any(ROOT.glob(each))] == []
     assert [each for each in hook["interpreted"] if not (ROOT / each).exists()] == []
+
+
+def starred(source: str) -> list[int]:
+    """The lines that ask for membership in a starred tuple."""
+    return [
+        each.lineno
+        for each in ast.walk(ast.parse(source))
+        if isinstance(each, ast.Compare)
+        if isinstance(each.ops[0], ast.In | ast.NotIn)
+        if isinstance(each.comparators[0], ast.Tuple)
+        if any(isinstance(element, ast.Starred) for element in each.comparators[0].elts)
+    ]
+
+
+def test_no_compiled_module_asks_for_membership_in_a_starred_tuple() -> None:
+    """mypyc does not compile it, which would be seen only where the core is compiled."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    hook = project["tool"]["hatch"]["build"]["targets"]["wheel"]["hooks"]["custom"]
+    compiled = {path for each in hook["compiled"] for path in ROOT.glob(each)}
+    compiled -= {ROOT / each for each in hook["interpreted"]}
+    found = {path.name: starred(path.read_text("utf-8")) for path in compiled}
+    assert len(found) > 100
+    assert {name: lines for name, lines in found.items() if lines} == {}
+
+
+def test_a_starred_tuple_counts_only_in_a_question_for_membership() -> None:
+    assert starred("a = (1, *b)\nc in (1, *b)\nc not in (*b,)\nc in {1, *b}") == [2, 3]
