@@ -24,6 +24,7 @@ from holdfast.bayeux.wire.hooks import check_outcome
 from holdfast.compose.administration import make_administration
 from holdfast.compose.cannot_start import CannotStart as CannotStart
 from holdfast.compose.data_directory import DataDirectory, own_directory
+from holdfast.compose.directory_watch import DirectoryWatch
 from holdfast.compose.journal import Books, begin_journal, open_journal
 from holdfast.compose.listen_addresses import ListenAddresses, find_addresses
 from holdfast.compose.listeners import ServedApplications, naming, open_listeners
@@ -89,7 +90,7 @@ async def serving(settings: Settings) -> AsyncIterator[str]:
         watch = storage.watch(directory, stack)
 
         async def readiness() -> str | None:
-            return "stopping" if bayeux.state.is_stopping else watch.complaint()
+            return _complaint(bayeux, watch, storage)
 
         _warn(settings, addresses)
         _start(ticker, bayeux, storage, stack)
@@ -137,6 +138,13 @@ def _logins(
     from holdfast.compose.login import make_logins
 
     return make_logins(settings, server, stack, lambda token: tokens.role(token) is not None)
+
+
+def _complaint(bayeux: Bayeux, watch: DirectoryWatch, storage: Storage) -> str | None:
+    """Return why the server cannot do its work now, or None."""
+    if bayeux.state.is_stopping:
+        return "stopping"
+    return watch.complaint() or storage.complaint
 
 
 def _warn(settings: Settings, addresses: ListenAddresses) -> None:

@@ -110,6 +110,13 @@ class Storage:
             stack.callback(reader.close)
             stack.push_async_callback(cancel, asyncio.create_task(keeper.run()))
 
+    @property
+    def complaint(self) -> str | None:
+        """Return why replies wait, or None."""
+        if self.right.is_silent:
+            return "silent: the store does not confirm that no other server has opened it"
+        return None
+
     def _fenced(self) -> None:
         self.is_fenced = True
         if self._lease is not None:

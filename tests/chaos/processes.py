@@ -51,6 +51,13 @@ class Processes:
         return self._server is not None and self._server.poll() is None
 
     @property
+    def is_frozen(self) -> bool:
+        """Whether the server was stopped by a signal."""
+        assert self._server is not None
+        stat = Path(f"/proc/{self._server.pid}/stat").read_text()
+        return stat.rpartition(")")[2].split()[0] == "T"
+
+    @property
     def store_socket(self) -> Path | None:
         """Where the embedded store listens, if there is one."""
         return next(self.data.rglob("*.sock"), None)
