@@ -8,6 +8,7 @@ from math import inf
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from holdfast.bayeux.wire.caller import UNKNOWN, Caller, Speaker
+from holdfast.bayeux.wire.codec import NO_EXT
 from holdfast.bayeux.wire.identity import Identity
 from holdfast.bayeux.wire.transports import ConnectionType
 from holdfast.delivery.basics.channels import covers
@@ -86,22 +87,6 @@ class Pipe(Protocol):
         ...
 
 
-class OpenReply:
-    """The reply to a connect or a handshake, written after its messages are handed over.
-
-    Until then, its position among the replies is reserved.
-    """
-
-    __slots__ = ("asked", "fields", "is_written", "place")
-
-    def __init__(self, place: int, fields: dict[str, Any], asked: Mapping[str, Any]) -> None:
-        self.place = place
-        self.fields = fields
-        # The `ext` of the request.
-        self.asked = asked
-        self.is_written = False
-
-
 class TurnOver(Exception):
     """The turn is over before a message was handled completely.
 
@@ -114,6 +99,7 @@ class Exchange:
     """One request: its replies in the order of its messages. Some may be pending."""
 
     __slots__ = (
+        "asked",
         "browser",
         "carrier",
         "client_id",
@@ -123,11 +109,13 @@ class Exchange:
         "is_alone",
         "is_handshake",
         "is_superseded",
+        "is_written",
         "new_browser",
         "now",
         "open_reply",
         "pending_replies",
         "pipe",
+        "place",
         "progress",
         "replies",
         "replies_first",
@@ -152,7 +140,13 @@ class Exchange:
         # The client's verdicts in the current message.
         self.client_verdicts = SILENT
         self.replies: list[bytes] = []
-        self.open_reply: OpenReply | None = None
+        # The reply to a connect or a handshake, written after its messages are handed over; its
+        # reserved position among the replies, and the `ext` of its request. They are no object of
+        # their own, which would give the garbage collector more work for each held connect.
+        self.open_reply: dict[str, Any] | None = None
+        self.is_written = False
+        self.place = 0
+        self.asked = NO_EXT
         # The number of pending replies, and the session's client when the first became pending;
         # also the client that a handshake created.
         self.pending_replies = 0
@@ -178,7 +172,7 @@ class Exchange:
 
         `asked` is the `ext` of the request.
         """
-        self.open_reply = OpenReply(place, reply, asked)
+        self.open_reply, self.place, self.asked = reply, place, asked
         return b""
 
     @property

@@ -393,7 +393,7 @@ class Answers:
     def release_with(self, session: Session, exchange: Exchange, advice: Json, now: float) -> None:
         """Answer the held connect with this advice."""
         if exchange.open_reply is not None:
-            exchange.open_reply.fields["advice"] = advice
+            exchange.open_reply["advice"] = advice
         self.release(session, exchange, now)
 
     def dismiss(self, session: Session, now: float) -> None:
@@ -407,11 +407,11 @@ class Answers:
         exchange = session.held_connect
         if exchange is not None:
             self._sessions.release_connect(session, exchange)
-            open_reply = exchange.open_reply
-            if open_reply is not None:
-                open_reply.is_written = True
-                refused.fill(open_reply.fields)
-                exchange.replies[open_reply.place] = encode_reply(open_reply.fields)
+            reply = exchange.open_reply
+            if reply is not None:
+                exchange.is_written = True
+                refused.fill(reply)
+                exchange.replies[exchange.place] = encode_reply(reply)
             exchange.carrier.answer(exchange, ())
 
     def supersede(self, session: Session, exchange: Exchange) -> None:

@@ -13,11 +13,10 @@ def write_open_reply(
     exchange: Exchange, session: Session, *, batch: Batch | None, now: float, hub: Hub[Session]
 ) -> bool:
     """Write the open reply. Returns whether the batch, if there is one, may travel with it."""
-    open_reply = exchange.open_reply
-    if open_reply is None or open_reply.is_written:
+    reply = exchange.open_reply
+    if reply is None or exchange.is_written:
         return True
-    open_reply.is_written = True
-    reply = open_reply.fields
+    exchange.is_written = True
     cursors = None if exchange.is_handshake else cursors_of(session)
     if cursors is not None:
         undelivered = session.queue.ids() if session.queue.count else ()
@@ -26,7 +25,7 @@ def write_open_reply(
     if session.extensions:
         client_id, changed_at = session.client_id, rights_changed_at(session)
         count, pauses = session.queue.count, session.pauses
-        passes = run_outgoing(session, reply, open_reply.asked, now, batch=batch)
+        passes = run_outgoing(session, reply, exchange.asked, now, batch=batch)
         # A hook may have changed what the session may get.
         may_travel = (
             passes
@@ -40,5 +39,5 @@ def write_open_reply(
     if may_travel and exchange.is_handshake and batch is not None:
         # cometd.js connects only after it has got them.
         reply["x-messages"] = len(batch.messages)
-    exchange.replies[open_reply.place] = encode_reply(reply, session.extensions)
+    exchange.replies[exchange.place] = encode_reply(reply, session.extensions)
     return may_travel

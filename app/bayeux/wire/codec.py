@@ -1,8 +1,9 @@
 """Decodes requests into messages and encodes replies."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Final
 
 import orjson
@@ -13,6 +14,9 @@ from holdfast.bayeux.wire.unfit import Salvage, Unfit, malformed, no_object
 from holdfast.delivery.basics.json_text import is_deeper, to_json, to_strict_json
 
 Json = dict[str, Any]
+
+# Shared: a new dictionary for each held connect would make the garbage collector work more often.
+NO_EXT: Final[Mapping[str, Any]] = MappingProxyType({})
 
 log = logging.getLogger(__name__)
 
@@ -90,10 +94,10 @@ def _weigh(body: bytes) -> int:
     return len(body) - len(body.translate(None, _STRUCTURE))
 
 
-def ext_of(message: Json) -> Json:
+def ext_of(message: Json) -> Mapping[str, Any]:
     """Return the `ext` of a message; an empty one if it has none, or one that is no object."""
     ext = message.get("ext")
-    return ext if isinstance(ext, dict) else {}
+    return ext if isinstance(ext, dict) else NO_EXT
 
 
 def encode_reply(reply: Json, authors: Sequence[object] = ()) -> bytes:

@@ -16,6 +16,8 @@ COUNT = 1000
 MOST = 500
 # In bytes, for each receiver; the event that it gets would be 400 alone.
 MOST_IN_FLIGHT = 200
+# By a held connect, with the objects of the client in this test; 9 cost a twentieth of a fan-out.
+MOST_OBJECTS = 7
 
 
 @pytest.mark.slow
@@ -70,3 +72,19 @@ def test_a_hand_over_takes_little_memory_besides_the_message_that_all_receivers_
         tracemalloc.stop()
     assert sum(client.session.queue.in_flight_count for client in clients) == 1000
     assert (after - before) / 1000 < MOST_IN_FLIGHT
+
+
+def test_a_held_connect_keeps_few_objects_for_the_garbage_collector() -> None:
+    server = server_of()
+    clients = [server.connected() for _ in range(21)]
+    clients.pop().connect()
+    gc.disable()
+    try:
+        gc.collect()
+        for client in clients:
+            client.connect()
+        made, _, _ = gc.get_count()
+    finally:
+        gc.enable()
+    assert all(client.session.held_connect is not None for client in clients)
+    assert made / len(clients) <= MOST_OBJECTS

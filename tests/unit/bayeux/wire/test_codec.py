@@ -363,3 +363,9 @@ def test_a_message_of_the_greatest_depth_is_written_as_it_was_read(
 )
 def test_an_ext_that_is_no_object_counts_as_empty(message: Json, ext: Json) -> None:
     assert ext_of(message) == ext
+
+
+def test_messages_without_an_ext_share_an_empty_one_that_nobody_can_change() -> None:
+    assert ext_of({}) is ext_of({"ext": 1})
+    with pytest.raises(TypeError):
+        ext_of({})["ack"] = 1  # type: ignore[index]
