@@ -1,6 +1,7 @@
 """Limits how long one turn of the event loop may take."""
 
 from collections.abc import Callable
+from math import inf
 from time import monotonic, thread_time
 from typing import Protocol
 
@@ -13,6 +14,9 @@ _FREE = 1 / 8
 # Small requests continue for this long after it: making one wait costs half of handling it, and a
 # thousand clients that reconnect after a message should not have to wait.
 _PATIENCE_S = 0.015
+# They do not if the average one of this turn takes longer than this, ten times as long as making
+# one wait.
+_DEAR_S = 0.0001
 # Their replies so far leave after this time.
 _SILENCE_S = 0.010
 
@@ -30,7 +34,10 @@ class Turn(Protocol):
         ...
 
     def is_late(self) -> bool:
-        """Return whether small requests must stop, too; sends replies early if a turn is long."""
+        """Return whether small requests must stop, too; sends replies early if a turn is long.
+
+        Call it once for each small request.
+        """
         ...
 
     def is_overdue(self) -> bool:
@@ -69,9 +76,11 @@ class TurnBudget:
         # When the budget ends, by processor time; None until the turn has taken some time.
         self._ends_at: float | None = None
         self._turn_s = _TURN_S
+        # The number of small requests in this turn.
+        self._small = 0
         # How long small requests continue after the budget of this turn.
         self._patience_s = _PATIENCE_S
-        # Before this time, by wall time, no reply leaves early, and none waits.
+        # After this time, by wall time, the replies so far leave early; once in a turn.
         self._silence_s = _SILENCE_S
         # How long after the budget replies wait for the end of the turn.
         self._overdue_s = _PATIENCE_S
@@ -98,21 +107,32 @@ class TurnBudget:
         return took > self._turn_s and thread_time() >= self._ends_at
 
     def is_late(self) -> bool:
-        """Return whether small requests must stop, too; sends replies early if a turn is long."""
+        """Return whether small requests must stop, too; sends replies early if a turn is long.
+
+        Call it once for each small request.
+        """
+        self._small += 1
         if self._ends_at is None:
             self.is_spent()
         if self._began_at is None:
             return False
-        took, most = monotonic() - self._began_at, self._turn_s + self._patience_s
-        if took <= self._silence_s:
+        took = monotonic() - self._began_at
+        if took <= self._turn_s:
             return False
-        if self._silence_s < most:
-            self._silence_s = most
+        if self._patience_s and self._is_dear(took):
+            self._patience_s = 0.0
+        if took > self._silence_s:
+            self._silence_s = inf
             self._send()
-        if took <= most:
+        if took <= self._turn_s + self._patience_s:
             return False
         self.is_behind = self._has_gone_on_for(self._patience_s)
         return self.is_behind
+
+    def _is_dear(self, took: float) -> bool:
+        """Return whether the average small request of this turn takes long."""
+        cheap_s = self._small * _DEAR_S
+        return took > cheap_s and self._has_gone_on_for(max(0.0, cheap_s - self._turn_s))
 
     def is_overdue(self) -> bool:
         """Return whether replies should no longer wait for the end of the turn."""
@@ -127,13 +147,14 @@ class TurnBudget:
         # The time of a turn begins when it is asked for.
         self.is_spent()
         self._ends_at = thread_time()
-        self._silence_s, self._patience_s, self._overdue_s = 0.0, 0.0, _TURN_S
+        self._silence_s, self._patience_s, self._overdue_s = inf, 0.0, _TURN_S
         self.is_behind = True
 
     def begin_anew(self, turn_s: float = _TURN_S) -> None:
         """Give later callers the whole budget, or this part of it."""
         self._began_at = self._ends_at = None
         self._turn_s = turn_s
+        self._small = 0
         self._silence_s = _SILENCE_S
         self._patience_s = self._overdue_s = _PATIENCE_S
         self.is_behind = False

@@ -110,12 +110,18 @@ def test_everybody_stops_after_a_step_in_a_hurry(clocks: Clocks) -> None:
     assert not turn.is_spent()
 
 
+def handle(turn: TurnBudget, clocks: Clocks, count: int, each_s: float) -> list[bool]:
+    """Handle small requests that take this long; return for each whether it was late."""
+    late: list[bool] = []
+    for _ in range(count):
+        late.append(turn.is_late())
+        clocks.work(each_s)
+    return late
+
+
 def test_after_20_milliseconds_small_requests_wait_and_replies_leave(clocks: Clocks) -> None:
     turn = budget()
-    assert not turn.is_late()
-    clocks.work(0.001)
-    assert not turn.is_late()
-    clocks.work(0.0185)
+    assert not any(handle(turn, clocks, 390, 0.00005))
     assert turn.is_over()
     assert not turn.is_late()
     assert not turn.is_overdue()
@@ -130,15 +136,36 @@ def test_after_20_milliseconds_small_requests_wait_and_replies_leave(clocks: Clo
     assert not turn.is_overdue()
 
 
+def test_small_requests_that_take_long_wait_as_soon_as_the_budget_is_spent(clocks: Clocks) -> None:
+    turn = budget()
+    for _ in range(2):
+        late = handle(turn, clocks, 50, 0.0005)
+        assert late.index(True) == 11
+        assert all(late[11:])
+        turn.begin_anew()
+
+
+def test_one_long_request_among_short_ones_makes_none_of_them_wait(clocks: Clocks) -> None:
+    turn = budget()
+    handle(turn, clocks, 1, 0.002)
+    assert not any(handle(turn, clocks, 360, 0.00005))
+
+
+def test_the_time_of_other_programs_makes_no_request_dear(clocks: Clocks) -> None:
+    turn = budget()
+    for _ in range(8):
+        assert not any(handle(turn, clocks, 10, 0.00005))
+        clocks.wait(0.002)
+    assert not turn.is_late()
+
+
 def test_replies_of_a_long_turn_leave_once_after_ten_milliseconds(clocks: Clocks) -> None:
     sent_at: list[float] = []
     turn = TurnBudget(lambda: None, lambda: sent_at.append(clocks.now))
     for _ in range(2):
         began_at = clocks.now
-        for _ in range(17):
-            assert not turn.is_late()
-            clocks.work(0.001)
-        assert [round(1000 * (each - began_at)) for each in sent_at] == [11]
+        assert not any(handle(turn, clocks, 390, 0.00005))
+        assert [round(1000 * (each - began_at)) for each in sent_at] == [10]
         sent_at.clear()
         turn.begin_anew()
 
@@ -156,9 +183,7 @@ def test_after_a_long_step_replies_leave_and_small_requests_wait_at_once(clocks:
 
 def test_a_turn_that_is_not_late_causes_one_question_for_processor_time(clocks: Clocks) -> None:
     turn = budget()
-    for _ in range(19):
-        assert not turn.is_late()
-        clocks.work(0.001)
+    assert not any(handle(turn, clocks, 390, 0.00005))
     assert clocks.asked == 1
 
 
