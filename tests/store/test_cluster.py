@@ -2,9 +2,11 @@
 
 import asyncio
 from collections.abc import Callable, Iterator
+from itertools import count
 
 import pytest
 
+from holdfast.client import Client, ReplyError
 from holdfast.delivery.messages.storing import PersistOutcome
 from holdfast.pipeline.source.outline import Position, stream_entries
 from holdfast.pipeline.source.readers import Readers
@@ -13,7 +15,8 @@ from holdfast.store import replicas
 from holdfast.store.failover_risks import failover_risks
 from holdfast.store.keys import RedisKeys
 from holdfast.store.reader import Reader
-from tests.store.caller import calling
+from tests.serving import Server
+from tests.store.caller import calling, until
 from tests.store.cluster import NODE_TIMEOUT_MS, Cluster, Node, cluster
 from tests.store.servers import TAG, primary_at
 from tests.store.store_process import ids
@@ -152,14 +155,13 @@ async def test_a_failover_loses_at_most_the_last_moment_and_keeps_the_order(
     assert [is_up for is_up, _ in caller.states] == [False, True]
 
 
-@pytest.mark.parametrize("accident", [Node.kill, Node.freeze])
 async def test_no_message_that_a_replica_has_confirmed_is_lost_by_a_failover(
-    nodes: Cluster, accident: Callable[[Node], None], monkeypatch: pytest.MonkeyPatch
+    nodes: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(replicas, "_TIMEOUT_MS", 300)
     owner = nodes.owner
     async with publishing(nodes.url) as publisher:
-        accident(owner)
+        owner.kill()
         await publisher.gets(PersistOutcome.REFUSED)
         # The new primary has no replica yet.
         await publisher.gets(PersistOutcome.UNKNOWN)
@@ -168,3 +170,53 @@ async def test_no_message_that_a_replica_has_confirmed_is_lost_by_a_failover(
     assert nodes.owner != owner
     there = nodes.owner.ask("HKEYS", RedisKeys("test").bodies)
     assert {*ids(*publisher.kept)} <= {*map(int, there)}
+
+
+async def test_clients_get_all_accepted_messages_once_and_in_order_over_a_failover(
+    nodes: Cluster,
+) -> None:
+    owner = nodes.owner
+    server = Server({"redis": nodes.url, "namespace": "test", "durability": "replicas:1"})
+    received: list[int] = []
+    try:
+        async with Client(server.url, session="joe/1") as joe, Client(server.url) as ann:
+            await joe.subscribe("/orders", lambda order: received.append(order.data))
+            orders = Orders(ann)
+            await until(lambda: len(orders.accepted) > 10)
+            # It confirms what it gets from now on when it thaws, and then forgets it.
+            owner.freeze()
+            await until(lambda: bool(orders.errors) and nodes.owner != owner)
+            nodes.revive()
+            accepted = len(orders.accepted)
+            await until(lambda: len(orders.accepted) > accepted + 10)
+            await orders.end()
+            await until(lambda: {*orders.accepted} <= {*received})
+    finally:
+        server.stop()
+    assert received == sorted({*received})
+    unavailable = "/orders: 503:communication.noConnection:store_unavailable"
+    assert {error.replace(",unknown", "") for error in orders.errors} == {unavailable}
+
+
+class Orders:
+    """Publishes numbers one by one, and remembers which were accepted."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self.accepted: list[int] = []
+        self.errors: list[str] = []
+        self._task = asyncio.create_task(self._run())
+
+    async def _run(self) -> None:
+        for number in count():
+            try:
+                await self._client.publish("/orders", number)
+            except ReplyError as error:
+                self.errors.append(str(error))
+            else:
+                self.accepted.append(number)
+            await asyncio.sleep(0.01)
+
+    async def end(self) -> None:
+        self._task.cancel()
+        await asyncio.wait([self._task])
