@@ -39,9 +39,9 @@ def risks_of(found: Surroundings, durability: str) -> list[str]:
         )
     if found.replicas and not required and durability != "memory":
         said.append(
-            f"durability is {durability}, and the store has replicas: a failover loses what the "
-            "primary confirmed in its last second, or what it confirmed after it was frozen or cut "
-            "off. Only durability replicas:n prevents this"
+            f"durability is {durability}, and the store has replicas: a failover may lose what the "
+            "primary confirmed last, or after it was frozen or cut off. Only durability replicas:n "
+            "prevents this"
         )
         if found.down_after_ms is not None and found.min_replicas == 0:
             said.append(

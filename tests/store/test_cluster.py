@@ -172,6 +172,35 @@ async def test_no_message_that_a_replica_has_confirmed_is_lost_by_a_failover(
     assert {*ids(*publisher.kept)} <= {*map(int, there)}
 
 
+async def test_a_living_server_writes_again_what_a_failover_has_lost(nodes: Cluster) -> None:
+    received: list[int] = []
+    owner = nodes.owner
+    server = Server({"redis": nodes.url, "namespace": "test"})
+    try:
+        async with Client(server.url, session="joe/1") as joe:
+            await joe.subscribe("/orders")
+        async with Client(server.url) as ann:
+            orders = Orders(ann)
+            await until(lambda: len(orders.accepted) > 10)
+            # From now on, its replica cannot follow it.
+            owner.set(requirepass="secret")
+            owner.ask("CLIENT", "KILL", "TYPE", "replica")
+            unique = len(orders.accepted)
+            await until(lambda: len(orders.accepted) > unique + 10)
+            owner.kill()
+            await until(lambda: bool(orders.errors))
+            accepted = len(orders.accepted)
+            await until(lambda: len(orders.accepted) > accepted)
+            await orders.end()
+        assert "the store has lost changes" in server.log()
+        async with Client(server.url, session="joe/1") as joe:
+            await joe.subscribe("/orders", lambda order: received.append(order.data))
+            await until(lambda: {*orders.accepted} <= {*received})
+    finally:
+        server.stop()
+    assert received == sorted({*received})
+
+
 async def test_clients_get_all_accepted_messages_once_and_in_order_over_a_failover(
     nodes: Cluster,
 ) -> None:
