@@ -152,3 +152,33 @@ def test_no_compiled_module_asks_for_membership_in_a_starred_tuple() -> None:
 
 def test_a_starred_tuple_counts_only_in_a_question_for_membership() -> None:
     assert starred("a = (1, *b)\nc in (1, *b)\nc not in (*b,)\nc in {1, *b}") == [2, 3]
+
+
+# By feature: its own modules, and the only other ones that import these.
+FEATURES = {
+    "delayed messages": (
+        "bayeux/publish/delaying.py",
+        "delivery/shared_queues/delayed_publish.py",
+        "delivery/shared_queues/delays.py",
+        "web/admin/delayed.py",
+    ),
+}
+REGISTERING = {"bayeux/assembly.py"}
+
+
+@pytest.mark.parametrize("feature", FEATURES)
+def test_a_feature_is_known_only_where_it_is_registered(feature: str) -> None:
+    own = FEATURES[feature]
+    names = {"holdfast." + each.removesuffix(".py").replace("/", ".") for each in own}
+    knowing = {each for each in modules() if each not in own and names & imports_of(each)}
+    assert knowing == REGISTERING
+
+
+def imports_of(module: str) -> set[str]:
+    """The modules from which a module imports something, wherever it does so."""
+    tree = ast.parse((APP / module).read_text("utf-8"))
+    return {
+        each.module
+        for each in ast.walk(tree)
+        if isinstance(each, ast.ImportFrom) and each.module is not None
+    }

@@ -16,7 +16,6 @@ ROW = """STEPS: Final = (
         words="put aside",
         meaning="somebody put the copy aside",
         books=("parked",),
-        is_end=True,
     ),
 """
 

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from enum import Enum, IntEnum
 from typing import Final
 
+ACCEPTED: Final = "accepted"
+
 
 class StepKind:
     """Kinds of steps: plain text, because an enum costs more than the rest of an event."""
@@ -62,15 +64,16 @@ class Step:
     # The counters that count it. `accepted` counts what enters queues; all others count what
     # leaves them, so that accepted and restored entries are the sum of these and of what is there.
     books: tuple[str, ...] = ()
-    # Whether the copy is not in its queue any more.
-    is_end: bool = False
     stage: Stage | None = None
     mood: Mood = Mood.PLAIN
     # The key of the only queue that messages enter by this step, instead of being published.
     queue: str = ""
 
+    @property
+    def is_end(self) -> bool:
+        """Whether the copy is not in its queue any more."""
+        return any(book != ACCEPTED for book in self.books)
 
-ACCEPTED: Final = "accepted"
 
 # In the order in which steps at the same time are shown.
 STEPS: Final = (
@@ -115,7 +118,6 @@ STEPS: Final = (
         words="written",
         meaning="the copy was handed over to a receiver that does not acknowledge, which ends it",
         books=("acked",),
-        is_end=True,
         stage=Stage.HANDED,
         mood=Mood.GOOD,
     ),
@@ -139,7 +141,6 @@ STEPS: Final = (
         words="acknowledged",
         meaning="the receiver confirmed the copy, or its terms count it as confirmed",
         books=("acked",),
-        is_end=True,
         stage=Stage.ANSWERED,
         mood=Mood.GOOD,
     ),
@@ -148,7 +149,6 @@ STEPS: Final = (
         words="dead",
         meaning="the copy became a dead letter",
         books=("dead",),
-        is_end=True,
         stage=Stage.ENDED,
         mood=Mood.BAD,
     ),
@@ -157,7 +157,6 @@ STEPS: Final = (
         words="expired",
         meaning="the lifetime of the message ended",
         books=("expired",),
-        is_end=True,
         stage=Stage.ENDED,
         mood=Mood.WARN,
     ),
@@ -166,7 +165,6 @@ STEPS: Final = (
         words="discarded",
         meaning="the copy was dropped without a dead letter; `code` is the reason",
         books=("discarded",),
-        is_end=True,
         stage=Stage.ENDED,
         mood=Mood.WARN,
     ),
@@ -176,7 +174,6 @@ STEPS: Final = (
         meaning="the copy left the queue for another one. It is the same copy",
         # Its new queue accepts it again.
         books=("moved", ACCEPTED),
-        is_end=True,
     ),
     Step(
         kind=StepKind.DUE,
@@ -184,7 +181,6 @@ STEPS: Final = (
         meaning="its delay was over, and it was published as another message",
         # As with a move, what it was published as is accepted again.
         books=("moved",),
-        is_end=True,
     ),
 )
 
