@@ -128,6 +128,9 @@ class Failures(Generic[R]):
         if reaction.input is not DispatcherInput.HOLD:
             kind = notices.REFUSED if failure.by_client else notices.DELIVERY_FAILED
             self._notices.report(kind, receiver.key, failure.code.text)
+        if failure.code.listed is error_codes.DEAD_MESSAGE:
+            # The client asked for the letter, so it has handled the message.
+            dispatcher.acknowledged += 1
         if entry is not None:
             self._attempt_notes.note_failure(
                 receiver, [entry], now=now, code=failure.code, text=failure.text

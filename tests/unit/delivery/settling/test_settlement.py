@@ -185,6 +185,15 @@ def test_an_acked_entry_leaves_the_store() -> None:
     assert court.balances()
 
 
+def test_a_message_that_its_receiver_declares_dead_counts_as_acknowledged_there() -> None:
+    court = Court()
+    dispatcher = court.receiver.dispatcher
+    assert dispatcher is not None
+    court.hand_over("a", "b", "c")
+    court.judge(ok(1), no(2, CODES["user.update.deadMessage"]), no(3))
+    assert dispatcher.acknowledged == 2
+
+
 def test_an_ack_of_no_entry_does_not_reset_the_attempts() -> None:
     court = Court()
     assert court.receiver.dispatcher is not None
