@@ -16,6 +16,7 @@ from pydantic.fields import FieldInfo
 
 from holdfast.bayeux.assembly import assemble
 from holdfast.bayeux.server import Bayeux
+from holdfast.bayeux.wire.client_ids import ClientIds
 from holdfast.bayeux.wire.errors import ErrorReply
 from holdfast.bayeux.wire.options import Options
 from holdfast.delivery.basics.error_codes import CODES
@@ -258,7 +259,7 @@ def _silent_server() -> Bayeux:
         store=Mock(spec=StorePort, letter_quota=LetterQuota()),
         epoch="",
         journal=JournalWriter("docs", Mock(), now=0.0, now_ns=int),
-        new_id=str,
+        client_ids=ClientIds(b"", str),
         random=float,
         on_ready=lambda: None,
         run_later=lambda work, done: None,

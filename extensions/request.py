@@ -22,8 +22,8 @@ from holdfast.delivery.requests.request import ReplyMode
 
 _HANDSHAKE = "/meta/handshake"
 _MODES = frozenset(mode.value for mode in ReplyMode)
-# The reply channel that a session had. Nothing longer is stored.
-_KEPT = re.compile(rf"{REPLIES}[A-Za-z0-9_-]{{22}}")
+# The reply channel that a session had, perhaps with an earlier release. Nothing longer is stored.
+_KEPT = re.compile(rf"{REPLIES}(?:[A-Za-z0-9_-]{{22}}|[A-Za-z0-9_-]{{29}})")
 
 
 class Request(ServerExtension):

@@ -37,6 +37,7 @@ from holdfast.bayeux.sessions.topic_life import TopicLife
 from holdfast.bayeux.sessions.unclaimed import UnclaimedSessions
 from holdfast.bayeux.state.server_state import RunLater, ServerState
 from holdfast.bayeux.subscribe.handler import SubscribeHandler
+from holdfast.bayeux.wire.client_ids import ClientIds
 from holdfast.bayeux.wire.options import Options
 from holdfast.delivery.basics.error_codes import ErrorCode
 from holdfast.delivery.basics.node import Node
@@ -106,7 +107,7 @@ def assemble(
     store: StorePort,
     epoch: str,
     journal: DeliveryJournal,
-    new_id: Callable[[], str],
+    client_ids: ClientIds,
     random: Callable[[], float],
     on_ready: Callable[[], None],
     run_later: RunLater,
@@ -127,7 +128,7 @@ def assemble(
     state = ServerState(
         options,
         random=random,
-        new_id=new_id,
+        client_ids=client_ids,
         on_ready=on_ready,
         run_later=run_later,
         node=node,
@@ -288,7 +289,14 @@ def _server(state: ServerState, life: SessionLife) -> Bayeux:
             ends=life.ends,
             slots=slots,
         ),
-        identities=Identities(state.options, state.sessions, state.rights, life.owner),
+        identities=Identities(
+            state.options,
+            state.sessions,
+            client_ids=state.client_ids,
+            budgets=state.budgets,
+            rights=state.rights,
+            owner=life.owner,
+        ),
         publishing=publishing,
         requests=requests,
         publish_handler=PublishHandler(state, life.answers, publishing, requests),

@@ -345,6 +345,7 @@ def _handshake(bayeux: Bayeux, message: Json, exchange: Exchange, reply: Json) -
     """Return whether the reply is complete; asynchronous extensions may still work on it."""
     # Before the shared capacity, which one caller must not use up.
     bayeux.state.budgets.spend_handshake(exchange.speaker.caller, exchange.now)
+    bayeux.identities.choose_browser(exchange)
     check_capacity(bayeux.state, bayeux.slots, message, exchange.now)
     handshake = Handshake(
         bayeux.life,
@@ -429,6 +430,7 @@ def _congested(bayeux: Bayeux) -> Refused:
 
 
 def _unknown(bayeux: Bayeux, message: Json, exchange: Exchange) -> Refused:
+    bayeux.identities.check_id(message.get("clientId"), exchange)
     # A new browser may hold a connect over HTTP for a session whose socket came too late. Only this
     # reply tells it soon that it must handshake again.
     is_late = bayeux.identities.is_missed_by(exchange, message.get("clientId"))

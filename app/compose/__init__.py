@@ -20,6 +20,7 @@ from holdfast.bayeux.assembly import assemble
 from holdfast.bayeux.for_extensions import ForExtensions
 from holdfast.bayeux.server import Bayeux
 from holdfast.bayeux.state.server_state import ServerState
+from holdfast.bayeux.wire.client_ids import ClientIds
 from holdfast.bayeux.wire.hooks import check_outcome
 from holdfast.compose.administration import make_administration
 from holdfast.compose.cannot_start import CannotStart as CannotStart
@@ -188,7 +189,7 @@ def _make_bayeux(
         store=storage.store,
         epoch=storage.store.seed,
         journal=writer or NO_JOURNAL,
-        new_id=_identifiers().__next__,
+        client_ids=ClientIds(storage.store.deployment.key, _random_bits().__next__),
         random=random.random,
         on_ready=ticker.end_turn_soon,
         run_later=tasks,
@@ -260,8 +261,8 @@ async def _within(seconds: float, closing: Coroutine[None, None, None]) -> None:
         log.info("stopped before some clients had read everything")
 
 
-def _identifiers() -> Iterator[str]:
-    """Identities of 128 random bits, read from the system by the dozen."""
+def _random_bits() -> Iterator[str]:
+    """Yield 128 random bits at a time, read from the system by the dozen."""
     while True:
         digits = secrets.token_hex(64 * 16)
         yield from (digits[start : start + 32] for start in range(0, len(digits), 32))

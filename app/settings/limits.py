@@ -144,7 +144,9 @@ class QuotaSettings(Section):
         16 * 1024**2, description=f"Maximum bytes of requests per second {_EACH}"
     )
     budget_letters: Quota = Field(
-        200, description=f"Maximum refusals per second, most of which create dead letters, {_EACH}"
+        200,
+        description="Maximum refusals per second, most of which create dead letters, and of ids "
+        f"that were never given, {_EACH}",
     )
     quota_sessions: Quota = Field(
         5_000,

@@ -37,7 +37,7 @@ class PublishRequests:
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
         state = endpoint.bayeux.state
-        self._channels, self._new_id = state.channels, state.new_id
+        self._channels, self._new_browser = state.channels, state.client_ids.new
         self._limits = state.options.request_limits
         # Large bodies are decoded one after the other, each in a separate turn.
         self._decoding = asyncio.Lock()
@@ -52,7 +52,7 @@ class PublishRequests:
             caller = endpoint.caller(request)
             messages = await self._messages(request, caller)
             # A new identity, whatever cookies the request has: the session is not shared.
-            speaker = Speaker(caller, (self._new_id(),), kind=kind)
+            speaker = Speaker(caller, (self._new_browser(),), kind=kind)
             results = await self._publish(request, speaker, messages)
         except RequestRefused as refused:
             return refusal(request, refused, endpoint)

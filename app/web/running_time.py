@@ -40,7 +40,7 @@ class RunningTime:
         return self._stopped_at is not None
 
     def stop(self) -> None:
-        """Show the same time until `go_on`: nobody's input is read."""
+        """Show the same time until `go_on`: no input is read."""
         self._stopped_at = self()
 
     def go_on(self) -> None:

@@ -8,6 +8,7 @@ from functools import partial
 
 from aiohttp import HttpVersion11, WSCloseCode, WSMsgType, web
 
+from holdfast.bayeux.wire.caller import Speaker
 from holdfast.bayeux.wire.errors import ErrorReply, RequestRefused
 from holdfast.units import counted
 from holdfast.web.endpoint import Endpoint
@@ -46,8 +47,12 @@ class WebSocketFrontEnd:
             return _refused_version(request, self._endpoint)
         response = SocketResponse(self._endpoint)
         speaker = self._endpoint.speaker(request.headers, caller, kind)
-        if not speaker.browsers:
-            browser = self._welcome(request)
+        try:
+            is_known = self._endpoint.bayeux.identities.has_browser(speaker, self._endpoint.clock())
+        except RequestRefused as refused:
+            return refusal(request, refused, self._endpoint)
+        if not is_known:
+            browser = self._welcome(request, speaker)
             speaker = replace(speaker, browsers=(browser,))
             response.headers["Set-Cookie"] = options.cookie.header(browser)
         writer = await response.prepare(request)
@@ -72,9 +77,11 @@ class WebSocketFrontEnd:
             self._endpoint.bayeux.detach(socket, self._endpoint.clock())
         return response
 
-    def _welcome(self, request: web.Request) -> str:
-        """Create an identity for a browser that has none."""
-        browser = self._endpoint.bayeux.state.new_id()
+    def _welcome(self, request: web.Request, speaker: Speaker) -> str:
+        """Create an identity for a browser that has none of this deployment."""
+        browser = self._endpoint.bayeux.state.client_ids.new()
+        if speaker.browsers:
+            return browser
         # Requests have no order within a turn of the loop, but connections have.
         opened_at = getattr(request.protocol, "unused_since", None) or self._endpoint.clock()
         self._endpoint.bayeux.identities.welcome(browser, opened_at)

@@ -60,15 +60,28 @@ def test_a_cookie_in_front_of_the_right_one_locks_no_socket_out(
 def test_a_session_made_with_several_cookies_continues_with_them_in_any_order(
     either_front_end: Target,
 ) -> None:
-    cookies = f"{NAME}=tossed; {NAME}=own"
+    with either_front_end.person() as one, either_front_end.person() as other:
+        tossed, own = one.headers["Cookie"], other.headers["Cookie"]
+    cookies = f"{tossed}; {own}"
     with either_front_end.wire() as wire:
         wire.send(request(orjson.dumps([HANDSHAKE]), {"Cookie": cookies}))
         answer = wire.answer()
         assert "set-cookie" not in answer.headers
         publish = {"channel": "/a", "data": 1, "clientId": answer.messages()[0]["clientId"]}
-        for sent in (cookies, f"{NAME}=own; {NAME}=tossed"):
+        for sent in (cookies, f"{own}; {tossed}"):
             wire.send(request(orjson.dumps([publish]), {"Cookie": sent}))
             assert wire.answer().messages()[0]["successful"]
+
+
+@pytest.mark.parametrize("tossed", TOSSED)
+def test_a_handshake_uses_the_own_cookie_among_invented_ones(
+    tossed: str, victim: Person, either_front_end: Target
+) -> None:
+    own = victim.headers["Cookie"]
+    with either_front_end.wire() as wire:
+        for cookies in (f"{tossed}; {own}", f"{own}; {tossed}"):
+            wire.send(request(orjson.dumps([HANDSHAKE]), {"Cookie": cookies}))
+            assert "set-cookie" not in wire.answer().headers
 
 
 def test_only_a_bounded_number_of_cookies_in_a_request_is_tried(victim: Person) -> None:

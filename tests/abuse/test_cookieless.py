@@ -137,7 +137,7 @@ def loaded_as_script() -> bytes:
 def client_of(target: Target, handshake: bytes) -> str:
     with target.wire() as wire:
         wire.send(handshake)
-        client_id = re.search(rb'"clientId":"(\w+)"', wire.answer().body)
+        client_id = re.search(rb'"clientId":"([\w-]+)"', wire.answer().body)
         assert client_id is not None
         return client_id[1].decode()
 

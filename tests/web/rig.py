@@ -14,6 +14,7 @@ from aiohttp import web
 
 from holdfast.bayeux.assembly import assemble
 from holdfast.bayeux.for_extensions import ForExtensions
+from holdfast.bayeux.wire.client_ids import ClientIds
 from holdfast.bayeux.wire.options import Options
 from holdfast.delivery.basics.node import Node
 from holdfast.delivery.ports.journal_port import NO_JOURNAL
@@ -294,7 +295,7 @@ class Rig:
             store=self.keeper,
             epoch="",
             journal=NO_JOURNAL,
-            new_id=lambda: f"{next(ids):032x}",
+            client_ids=ClientIds(bytes(32), lambda: f"{next(ids):032x}"),
             random=lambda: 0.5,
             on_ready=self._on_ready,
             run_later=_never,

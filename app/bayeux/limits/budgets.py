@@ -129,6 +129,15 @@ class Budgets:
                 self.letters, session.caller.network, subject=session.subject, count=count, now=now
             )
 
+    def spend_invented(self, caller: Caller, now: float) -> None:
+        """Charge an id that this deployment never gave, like a verdict that refuses a message."""
+        self._spend(self.letters, caller.network, subject=NOBODY, count=1, now=now)
+
+    def admit_invented(self, caller: Caller, now: float) -> None:
+        """Charge a cookie that this deployment never gave. Raises `RequestRefused`."""
+        if caller.network:
+            self._admit(self.letters, caller.network, now, 1)
+
     def _spend(self, budget: Budget, network: str, *, subject: str, count: int, now: float) -> None:
         if network:
             wait_s = budget.spend(network, subject, now, count)

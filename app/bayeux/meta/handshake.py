@@ -21,6 +21,7 @@ from holdfast.delivery.basics.json_text import NoNumber, has_no_number
 from holdfast.delivery.basics.session_states import SessionInput
 from holdfast.delivery.basics.steps import Reason
 from holdfast.delivery.queues.queue import CallbackQueue
+from holdfast.delivery.queues.receivers import NOBODY
 from holdfast.delivery.requests.reply_channels import reply_channel_of
 
 
@@ -66,7 +67,9 @@ class Handshake:
     def _draft(self, now: float) -> Session:
         options = self._state.options
         queue = CallbackQueue(options.queue_limits, self._state.counters)
-        session = self._state.sessions.draft(queue)
+        browser, ids = self._exchange.browser, self._state.client_ids
+        bucket = None if browser is None else ids.bucket_in(browser)
+        session = self._state.sessions.draft(queue, bucket)
         session.caller = self._exchange.speaker.caller
         session.timeout_s = options.timeout_s
         session.interval_s = session.rest_interval_s = options.interval_s
@@ -151,9 +154,14 @@ class Handshake:
         if not _can_write_down(self._life, draft, is_durable=is_durable):
             raise busy(self._state)
         browser, pipe = exchange.browser, exchange.pipe
+        bucket = self._state.sessions.bucket_of(draft)
+        if draft.subject != NOBODY:
+            # The subject was unknown before.
+            draft.client_id = self._state.client_ids.new(bucket)
         if browser is None:
-            browser = exchange.new_browser = self._state.new_id()
-        is_new = exchange.new_browser is not None
+            browser = exchange.new_browser = self._state.client_ids.new(bucket)
+        # A browser with a cookie, even an invented one, was here before.
+        is_new = not exchange.speaker.browsers
         draft.identity.shakes_hands(exchange.speaker, browser, is_new=is_new, now=now)
         session = self._settle_in(draft, now)
         self._state.subjects.join(session)

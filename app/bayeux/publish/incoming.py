@@ -250,7 +250,11 @@ class _ClientPublish:
             # A responder may mark its reply as an error, but may not declare that no others follow.
             event["ext"] = {**event.get("ext", {}), STATUS: status}
         requests = handler.requests
-        return self._is_complete(requests.answer(self._session, channel, event, self._answered))
+        return self._is_complete(
+            requests.answer(
+                self._session, channel, event, now=self._exchange.now, done=self._answered
+            )
+        )
 
     def serve(self) -> bool:
         """Call the channel's service."""

@@ -1,6 +1,5 @@
 """Requests and their replies, as clients send and receive them."""
 
-from base64 import urlsafe_b64encode
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final
@@ -11,7 +10,7 @@ from holdfast.bayeux.state.request_events import ERROR, STATUS, call_fields
 from holdfast.bayeux.state.server_state import ServerState
 from holdfast.bayeux.wire.codec import Json
 from holdfast.bayeux.wire.errors import ErrorReply, Refused
-from holdfast.delivery.basics.channels import Channel
+from holdfast.delivery.basics.channels import REPLIES, Channel
 from holdfast.delivery.basics.error_codes import LATE_REPLY
 from holdfast.delivery.basics.json_text import whole
 from holdfast.delivery.messages.entries import Entry
@@ -55,7 +54,7 @@ class RequestHandler:
 
     def give_channel(self, session: Session, resumes: str = "") -> ReplyChannel:
         """Give the session a reply channel, which replaces the current one."""
-        secret = urlsafe_b64encode(bytes.fromhex(self._state.new_id())).decode().rstrip("=")
+        secret = self._state.client_ids.new(self._state.sessions.bucket_of(session))
         channel = ReplyChannel(secret, resumes=resumes)
         give_reply_channel(session, channel)
         return channel
@@ -66,6 +65,7 @@ class RequestHandler:
         """Return the request described by these keys of a message. Raises `Refused`."""
         reply_to, own = ext[REPLY_TO], reply_channel_of(session)
         if own is None or not own.covers(reply_to):
+            self._check_id(reply_to, session, now)
             # Otherwise the client could make a responder write to another client's channel.
             raise Refused(ErrorReply.REPLY_DENIED, REPLY_TO)
         mode = _MODES[ext.get(MODE) or ReplyMode.FIRST.value]
@@ -172,6 +172,8 @@ class RequestHandler:
         session: Session,
         channel: Channel,
         event: Json,
+        *,
+        now: float,
         done: Callable[[PersistOutcome], None],
     ) -> PersistOutcome | None:
         """Deliver a reply to its requester. Raises `Refused`.
@@ -181,6 +183,8 @@ class RequestHandler:
         request, fault = self._requests.accept(channel.name, session)
         if request is not None and fault is ReplyFault.LATE:
             self._bury(request, session, event)
+        if request is None:
+            self._check_id(channel.name, session, now)
         if fault is not None or request is None:
             raise Refused(_FAULTS[fault or ReplyFault.DENIED], channel.name)
         step = RequestStep(
@@ -198,6 +202,12 @@ class RequestHandler:
         if outcome is not None:
             step.known(outcome)
         return outcome
+
+    def _check_id(self, address: str, session: Session, now: float) -> None:
+        """Charge an address that this deployment never gave. Raises `Refused` if too many."""
+        id = address.removeprefix(REPLIES).partition("/")[0]
+        if not self._state.client_ids.fits(id):
+            self._state.budgets.spend_invented(session.caller, now)
 
     def _answered(
         self, request: Request[Session], session: Session, outcome: PersistOutcome

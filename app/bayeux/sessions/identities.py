@@ -4,10 +4,13 @@ from collections import OrderedDict
 from math import inf
 from typing import Final
 
+from holdfast.bayeux.limits.budgets import Budgets
 from holdfast.bayeux.rights import Rights
 from holdfast.bayeux.session import Exchange, Session
 from holdfast.bayeux.sessions.owner import SessionOwner
 from holdfast.bayeux.state.session_registry import Sessions
+from holdfast.bayeux.wire.caller import Speaker
+from holdfast.bayeux.wire.client_ids import ClientIds
 from holdfast.bayeux.wire.options import Options
 
 # How many identities of sockets are remembered.
@@ -25,8 +28,16 @@ class Identities:
     """
 
     def __init__(
-        self, options: Options, sessions: Sessions, rights: Rights, owner: SessionOwner
+        self,
+        options: Options,
+        sessions: Sessions,
+        *,
+        client_ids: ClientIds,
+        budgets: Budgets,
+        rights: Rights,
+        owner: SessionOwner,
     ) -> None:
+        self._client_ids, self._budgets = client_ids, budgets
         self._trusting = options.trust_client_session
         self._sessions = sessions
         self._rights = rights
@@ -59,6 +70,40 @@ class Identities:
         if self._trusting or self._join(session, exchange) or _is_resumed(session, exchange):
             return session
         return None
+
+    def choose_browser(self, exchange: Exchange) -> None:
+        """Let the first identity that this deployment gave a browser apply to a handshake.
+
+        If the request has only others, its browser gets a new one. Raises `Refused` if its address
+        sends too many of these.
+        """
+        speaker = exchange.speaker
+        exchange.browser = next(filter(self._client_ids.is_browser, speaker.browsers), None)
+        if speaker.browsers and exchange.browser is None:
+            self._budgets.spend_invented(speaker.caller, exchange.now)
+
+    def has_browser(self, speaker: Speaker, now: float) -> bool:
+        """Return whether a new socket has an identity that this deployment gave a browser.
+
+        Raises `RequestRefused` if its address sends too many others.
+        """
+        if any(map(self._client_ids.is_browser, speaker.browsers)):
+            return True
+        if speaker.browsers:
+            self._budgets.admit_invented(speaker.caller, now)
+        return False
+
+    def check_id(self, client_id: object, exchange: Exchange) -> None:
+        """Charge an id that this deployment never gave. Raises `Refused` if there are too many.
+
+        Ids of earlier releases are known as long as their sessions live.
+        """
+        if not (
+            self.by_id(client_id) is not None
+            or self._sessions.was_replaced(client_id)
+            or self._client_ids.fits(client_id)
+        ):
+            self._budgets.spend_invented(exchange.speaker.caller, exchange.now)
 
     def welcome(self, browser: str, opened_at: float) -> None:
         """Remember the identity given to a socket that had none."""

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from holdfast.bayeux.expiry.unconnected import note_seen_earlier
-from holdfast.bayeux.rights import Rights
 from holdfast.bayeux.session import Session
 from holdfast.bayeux.sessions.life import SessionLife
 from holdfast.bayeux.state.cursors import Cursors, set_cursors
+from holdfast.bayeux.state.server_state import ServerState
 from holdfast.bayeux.wire.known_options import QosInvalid
 from holdfast.bayeux.wire.login import Login
 from holdfast.bayeux.wire.subscribe_qos import SubscribeQos
@@ -55,7 +55,7 @@ def restore(
         leave_unclaimed(session)
     if record.ret:
         give_reply_channel(session, ReplyChannel.restored(record.ret))
-    _identify(session, record, state.rights)
+    _identify(session, record, state)
     _stop(session, record)
     queue.batch = record.batch
     # Hand-overs after the last record used higher numbers, but none above the clock's.
@@ -98,12 +98,14 @@ def _await_client(life: SessionLife, session: Session, record: SessionRecord, no
         life.clock.detach(session, now)
 
 
-def _identify(session: Session, record: SessionRecord, rights: Rights) -> None:
+def _identify(session: Session, record: SessionRecord, state: ServerState) -> None:
     """Restore the identity of the session's client."""
     identity = session.identity
     identity.browser = record.browser
+    if record.browser:
+        state.client_ids.keep(record.browser)
     identity.needs_cookie, identity.is_of_page = record.needs_cookie, record.is_of_page
-    identity.role = rights.role_of(record.warrant)
+    identity.role = state.rights.role_of(record.warrant)
     identity.warrant = record.warrant if identity.has_role else ""
     identity.login = None if record.login is None else Login.of_json(record.login)
 

@@ -23,6 +23,7 @@ from holdfast.bayeux.state.session_registry import Sessions, SharedQueueSessions
 from holdfast.bayeux.state.subscriptions import Subscriptions
 from holdfast.bayeux.state.system_events import SystemEvents
 from holdfast.bayeux.state.topic_changes import TopicChanges
+from holdfast.bayeux.wire.client_ids import ClientIds
 from holdfast.bayeux.wire.codec import Json
 from holdfast.bayeux.wire.errors import ErrorReply
 from holdfast.bayeux.wire.options import Options
@@ -64,7 +65,7 @@ class ServerState:
         self,
         options: Options,
         *,
-        new_id: Callable[[], str],
+        client_ids: ClientIds,
         random: Callable[[], float],
         on_ready: Callable[[], None],
         run_later: RunLater,
@@ -78,7 +79,7 @@ class ServerState:
     ) -> None:
         self.log = logging.getLogger("holdfast.bayeux")
         self.options = options
-        self.new_id = new_id
+        self.client_ids = client_ids
         self.run_later = run_later
         # Returns whether divisible work should continue in a later turn.
         self.is_turn_over = is_turn_over
@@ -116,7 +117,7 @@ class ServerState:
                 self.channels, self.routes, self.backlog, self.system_events
             ).note,
         )
-        self.sessions = Sessions(new_id, first=node.stamp() // 1000)
+        self.sessions = Sessions(client_ids, first=node.stamp() // 1000)
         self.waiting_places = self._waiting_places()
         self.subjects, self.work = self.waiting_places.subjects, self.waiting_places.work
         self.admission = Admission(options.handshake_rate, random)

@@ -1,17 +1,19 @@
 """All sessions of this server: by id, by name, and with the held connects of each browser."""
 
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from holdfast.bayeux.limits.usage import Usages
 from holdfast.bayeux.session import Exchange, Session
 from holdfast.bayeux.state.changed_session import ChangedSession
 from holdfast.bayeux.state.named_sessions import NamedSessions
+from holdfast.bayeux.wire.client_ids import ClientIds
 from holdfast.delivery.basics.node import Node
 from holdfast.delivery.basics.session_states import SessionInput
 from holdfast.delivery.basics.timers import Timers
 from holdfast.delivery.queues.charged import ChargedQueue
 from holdfast.delivery.queues.queue import CallbackQueue
+from holdfast.delivery.queues.receivers import NOBODY
 from holdfast.delivery.routing.hub import Hub
 from holdfast.delivery.shared_queues.shared_queues import SharedQueueOwner
 
@@ -22,8 +24,8 @@ _REPLACED = 10_000
 class Sessions:
     """All sessions, and the number of held connects of each browser."""
 
-    def __init__(self, new_id: Callable[[], str], *, first: int) -> None:
-        self._new_id = new_id
+    def __init__(self, client_ids: ClientIds, *, first: int) -> None:
+        self._client_ids = client_ids
         self._by_id: dict[str, Session] = {}
         self.names = NamedSessions()
         self.usages = Usages()
@@ -43,10 +45,16 @@ class Sessions:
         """All sessions, including those that are away."""
         return iter(self._by_id.values())
 
-    def draft(self, queue: CallbackQueue) -> Session:
-        """Create a session with an unguessable id. It does not exist until it is added."""
+    def draft(self, queue: CallbackQueue, bucket: int | None = None) -> Session:
+        """Create a session with an id in the bucket. It does not exist until it is added."""
         self._drafted += 1
-        return Session(self._new_id(), self._drafted, queue)
+        return Session(self._client_ids.new(bucket), self._drafted, queue)
+
+    def bucket_of(self, session: Session) -> int:
+        """Return the bucket of the session: its subject's or, without one, its id's."""
+        if session.subject != NOBODY:
+            return self._client_ids.bucket_of(session.subject)
+        return self._client_ids.bucket_in(session.client_id)
 
     def add(self, session: Session) -> None:
         """Register a session."""

@@ -7,7 +7,7 @@ pins: 7
 transports: long-polling, callback-polling
 alice -> /meta/handshake
 alice <- 200
-    Set-Cookie: BAYEUX_BROWSER=<text like [0-9A-Za-z]{16,}>; <text like (Path=/; HttpOnly|HttpOnly; Path=/)>
+    Set-Cookie: BAYEUX_BROWSER=<text like [0-9]{3}[A-Za-z0-9_-]{26}>; <text like (Path=/; HttpOnly|HttpOnly; Path=/)>
     /meta/handshake ok {...}
 
 # The cookie's attributes are settings
@@ -33,19 +33,39 @@ alice <- 200
     Set-Cookie: <text like ((?!HttpOnly).)*>
     /meta/handshake ok {...}
 
-# A cookie that the browser already has is kept
-pins: 7
+# A cookie that the server never gave is replaced
 transports: long-polling, callback-polling
 alice -> /meta/handshake
-    Cookie: BAYEUX_BROWSER=chosenbysomeoneelse
+    Cookie: BAYEUX_BROWSER=417AAAAAAAAAAAAAAAAAAAAAAAAAA
 alice <- 200
-    Set-Cookie: absent
+    Set-Cookie: BAYEUX_BROWSER=<text like [0-9]{3}[A-Za-z0-9_-]{26}>; <text>
     /meta/handshake ok {"clientId": new $alice, ...}
 alice -> /meta/connect
-    Cookie: BAYEUX_BROWSER=chosenbysomeoneelse
 alice <- /meta/connect ok
+mallory -> /meta/connect {"clientId": $alice}
+    Cookie: BAYEUX_BROWSER=417AAAAAAAAAAAAAAAAAAAAAAAAAA
+mallory <- /meta/connect error "402::session_unknown" {"advice": {"reconnect": "handshake", "interval": 0, "timeout": 30000}}
+
+# A socket with a cookie that the server never gave gets another
+transports: websocket
+alice -> UPGRADE /cometd
+    Cookie: BAYEUX_BROWSER=0123456789abcdef0123456789abcdef
+alice <- 101
+    Set-Cookie: BAYEUX_BROWSER=<text like [0-9]{3}[A-Za-z0-9_-]{26}>; <text>
+alice handshakes
+alice connects
+
+# A client id that the server never gave is unknown
+transports: long-polling, websocket, callback-polling
+mallory -> /meta/connect {"clientId": "417AAAAAAAAAAAAAAAAAAAAAAAAAA"}
+mallory <- /meta/connect error "402::session_unknown" {"advice": {"reconnect": "handshake", "interval": <0 to 60000>, "timeout": 30000}}
+mallory -> /meta/subscribe {"clientId": "0123456789abcdef0123456789abcdef", "subscription": "/browsers/invented"}
+mallory <- /meta/subscribe error "402::session_unknown"
+mallory -> /browsers/invented {"clientId": "\u00fc", "data": 1}
+mallory <- /browsers/invented error "402::session_unknown"
 
 # A second handshake of the browser sets no second cookie
+pins: 7
 transports: long-polling, callback-polling
 alice handshakes
 alice -> /meta/handshake

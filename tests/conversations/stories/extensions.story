@@ -69,6 +69,8 @@ alice -> /story/power {"data": 1, "ext": {"replyTo": "/ret/AAAAAAAAAAAAAAAAAAAAA
 alice <- /story/power error "403:replyTo:reply_denied"
 bob -> /ret/AAAAAAAAAAAAAAAAAAAAAA/4000001 {"data": 1}
 bob <- /ret/AAAAAAAAAAAAAAAAAAAAAA/4000001 error "403:/ret/AAAAAAAAAAAAAAAAAAAAAA/4000001:reply_denied"
+bob -> /ret/417AAAAAAAAAAAAAAAAAAAAAAAAAA/4000001 {"data": 1}
+bob <- /ret/417AAAAAAAAAAAAAAAAAAAAAAAAAA/4000001 error "403:/ret/417AAAAAAAAAAAAAAAAAAAAAAAAAA/4000001:reply_denied"
 bob -> /meta/subscribe {"subscription": "/ret/**"}
 bob <- /meta/subscribe error "403:denied_by_security_policy:subscribe_denied" {"subscription": "/ret/**"}
 alice disconnects

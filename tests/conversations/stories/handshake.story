@@ -11,9 +11,9 @@ alice <- {"channel": "/meta/handshake", "id": "1", "successful": true, "clientId
 alice -> /meta/connect
 alice <- {"channel": "/meta/connect", "id": "2", "successful": true}
 
-# Client ids are 128 random bits
+# Client ids are a bucket, 128 random bits and a seal
 alice -> /meta/handshake
-alice <- /meta/handshake ok {"clientId": <text like [0-9a-f]{32}>, ...}
+alice <- /meta/handshake ok {"clientId": <text like [0-9]{3}[A-Za-z0-9_-]{26}>, ...}
 
 # The advice has the timeout and interval of the settings
 ! timeout = 12345

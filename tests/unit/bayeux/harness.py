@@ -21,6 +21,7 @@ from holdfast.bayeux.for_extensions import ForExtensions
 from holdfast.bayeux.session import Carrier, Exchange, Pipe, Session
 from holdfast.bayeux.state.server_state import Outcome
 from holdfast.bayeux.wire.caller import UNKNOWN, Caller, Speaker
+from holdfast.bayeux.wire.client_ids import ClientIds
 from holdfast.bayeux.wire.options import Options
 from holdfast.bayeux.wire.transports import ConnectionType
 from holdfast.delivery.basics.node import Node
@@ -200,7 +201,7 @@ class Server:
             store=self.keeper,
             epoch="",
             journal=journal,
-            new_id=lambda: f"{next(self._ids):032x}",
+            client_ids=ClientIds(bytes(32), lambda: f"{next(self._ids):032x}"),
             random=lambda: self.chance,
             on_ready=self._on_ready,
             run_later=self._run_later,
@@ -384,6 +385,9 @@ class Client:
         self.server = server
         self.caller = caller
         self.browser = browser
+        if browser is not None:
+            # As if it were known since an earlier release, whatever its form.
+            server.bayeux.state.client_ids.keep(browser)
         self.socket = socket
         # A program that sends no cookie: over a socket, `browser` is the identity given to that.
         self.is_cookieless = is_cookieless

@@ -3,6 +3,7 @@
 from typing import Any
 
 from holdfast.bayeux.state.session_registry import Sessions, SharedQueueSessions
+from holdfast.bayeux.wire.client_ids import ClientIds
 from holdfast.delivery.basics.channels import ChannelLimits, Channels
 from holdfast.delivery.basics.node import Node
 from holdfast.delivery.shared_queues.places import WaitingPlaces
@@ -17,7 +18,7 @@ from tests.unit.delivery.lone_hub import quiet_hub
 def empty_places(keeper: FakeKeeper, node: Node) -> WaitingPlaces[Any]:
     """Places that stay empty."""
     hub = quiet_hub(keeper)
-    owner = SharedQueueSessions(hub, Sessions(lambda: "id", first=1), node)
+    owner = SharedQueueSessions(hub, Sessions(ClientIds(b"", lambda: "00" * 16), first=1), node)
     limits, senders = SharedQueueLimits(), SenderQuota(0, 0)
     channels = Channels(ChannelLimits())
     return WaitingPlaces(

@@ -28,7 +28,7 @@ def test_a_client_that_asks_for_it_gets_a_reply_channel_of_its_own() -> None:
     server = requesting()
     one, other = requester(server), requester(server)
     assert one.ret.startswith("/ret/")
-    assert len(one.ret) == len("/ret/") + 22
+    assert len(one.ret) == len("/ret/") + 29
     assert one.ret != other.ret
 
 

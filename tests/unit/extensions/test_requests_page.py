@@ -7,7 +7,7 @@ from tests.unit.bayeux.harness import Client, Json, Server
 from tests.unit.extensions.requesting import POWER, requesting
 
 BLOCKS = blocks(ROOT / "docs" / "requests.md")
-RET = "/ret/4kQx1nXyQ0uQmT7p2v3hZA"
+RET = "/ret/4174kQx1nXyQ0uQmT7p2v3hZAgecr"
 # Stands for a value that is different each time.
 ANY = "…"
 TURN_S = 0.13

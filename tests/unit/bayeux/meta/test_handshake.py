@@ -25,7 +25,7 @@ def test_a_handshake_creates_a_session_and_its_reply_has_all_that_the_client_nee
         "supportedConnectionTypes": ["websocket", "long-polling"],
         "advice": {"reconnect": "retry", "interval": 500, "timeout": 20000},
     }
-    assert len(session.client_id) == 32
+    assert len(session.client_id) == 29
 
 
 def test_every_handshake_makes_a_session_of_its_own() -> None:

@@ -26,7 +26,7 @@ def is_let_in(answer: Asked) -> bool:
 
 def on_new_socket(server: Server, client_id: str | None = None) -> Client:
     """A program whose upgrade brought no cookie; its WebSocket is given an identity."""
-    browser = server.bayeux.state.new_id()
+    browser = server.bayeux.state.client_ids.new()
     server.bayeux.identities.welcome(browser, server.now)
     program = server.guest(browser=browser, socket=Socket(), is_cookieless=True)
     program.client_id = client_id

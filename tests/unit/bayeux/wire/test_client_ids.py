@@ -1,0 +1,82 @@
+"""Ids of clients are recognised by the deployment that made them, and by no other."""
+
+import secrets
+from collections import Counter
+from itertools import count
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.bayeux.wire.client_ids import BUCKETS, ClientIds
+
+KEY = bytes(range(32))
+
+
+def ids_of(key: bytes = KEY) -> ClientIds:
+    return ClientIds(key, lambda: secrets.token_hex(16))
+
+
+buckets = st.integers(0, BUCKETS - 1)
+
+
+@given(buckets)
+def test_an_id_fits_wherever_the_key_is_the_same(bucket: int) -> None:
+    id = ids_of().new(bucket)
+    assert ids_of().fits(id)
+    assert ids_of().bucket_in(id) == bucket
+    assert id.startswith(f"{bucket:03d}")
+    assert len(id) == 29
+
+
+@given(buckets, st.integers(0, 28), st.characters())
+def test_an_id_with_another_character_does_not_fit(bucket: int, place: int, other: str) -> None:
+    id = ids_of().new(bucket)
+    changed = id[:place] + other + id[place + 1 :]
+    assert ids_of().fits(changed) is (changed == id)
+
+
+@given(st.none() | st.integers() | st.text() | st.lists(st.text()))
+def test_any_json_value_can_be_checked(value: object) -> None:
+    assert not ids_of().fits(value)
+
+
+def test_an_id_of_another_deployment_does_not_fit() -> None:
+    made = [ids_of(b"another").new() for _ in range(100)]
+    assert not any(map(ids_of().fits, made))
+
+
+@pytest.mark.parametrize("made", ["0123456789abcdef0123456789abcdef", "4kQx1nXyQ0uQmT7p2v3hZA"])
+def test_an_id_of_an_earlier_release_has_a_bucket_but_does_not_fit(made: str) -> None:
+    ids = ids_of()
+    assert not ids.fits(made)
+    assert ids.bucket_in(made) == ids_of().bucket_in(made) < BUCKETS
+
+
+def test_the_bucket_of_a_subject_depends_on_the_key_alone() -> None:
+    ours, others = ids_of(), ids_of(b"another")
+    subjects = [f"user-{number}" for number in range(50)]
+    assert [*map(ours.bucket_of, subjects)] == [*map(ids_of().bucket_of, subjects)]
+    assert [*map(ours.bucket_of, subjects)] != [*map(others.bucket_of, subjects)]
+
+
+def test_subjects_and_new_ids_are_spread_over_all_buckets() -> None:
+    ids, numbers = ids_of(), count()
+    ids._random_bits = lambda: f"{next(numbers):032x}"
+    for found in (
+        Counter(ids.bucket_of(f"user-{number}") for number in range(50_000)),
+        Counter(ids.bucket_in(ids.new()) for _ in range(50_000)),
+    ):
+        assert len(found) == BUCKETS
+        assert max(found.values()) < 100
+
+
+def test_a_browser_of_a_restored_session_is_known_whatever_its_form() -> None:
+    ids = ids_of()
+    assert not ids.is_browser("former")
+    ids.keep("former")
+    ids.keep(ids.new())
+    assert ids.is_browser("former")
+    assert not ids.fits("former")
+    assert ids.is_browser(ids.new())
+    assert len(ids._former) == 1
