@@ -9,6 +9,7 @@ import orjson
 from holdfast.delivery.basics.json_text import part, to_json
 from holdfast.delivery.guard.holds import GUARD, ChannelHold
 from holdfast.delivery.letters.dead import DeadLetter, LetterState, key_of, subject_of
+from holdfast.delivery.letters.exempt import leave_no_letter, leaves_no_letter
 from holdfast.delivery.messages.entries import Entry
 from holdfast.delivery.messages.former_attempts import former_of
 from holdfast.delivery.messages.keeping import HistoryDepth
@@ -41,8 +42,9 @@ def pack_message(message: Message) -> bytes:
         head["w"] = message.linger_s
     if message.properties is not None:
         head["x"] = part(dict(message.properties))
-    if message.leaves_no_letter or message.is_direct:
-        head |= {"d": message.leaves_no_letter, "o": message.is_direct}
+    is_exempt = leaves_no_letter(message)
+    if is_exempt or message.is_direct:
+        head |= {"d": is_exempt, "o": message.is_direct}
     if message.addressed:
         head["a"] = list(message.addressed)
     if is_work(message):
@@ -61,7 +63,8 @@ def unpack_message(id: int, record: bytes) -> Message:
     if "l" in head:
         message.limit_life(head["l"], is_forced=head.get("f", False))
     message.properties = head.get("x")
-    message.leaves_no_letter = head.get("d", False)
+    if head.get("d", False):
+        leave_no_letter(message)
     message.is_direct = head.get("o", False)
     message.addressed = head.get("a", ())
     if "q" in head:

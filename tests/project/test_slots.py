@@ -51,7 +51,7 @@ ALLOWED = {
         "how long it may wait, and in which order": [
             *("linger_s", "life_ms", "expires_ms", "is_late"),
         ],
-        "where it is kept": ["is_durable", "keeping", "leaves_no_letter"],
+        "where it is kept": ["is_durable", "keeping"],
         "bytes that its receivers share": ["event_start", "journal_note"],
         "what single features know of it": ["records"],
     },

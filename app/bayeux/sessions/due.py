@@ -10,6 +10,7 @@ from holdfast.bayeux.state.unstored_replies import owes_reply, unstored_replies
 from holdfast.delivery.basics import error_codes
 from holdfast.delivery.basics.session_states import SessionInput
 from holdfast.delivery.basics.steps import Reason
+from holdfast.delivery.letters.exempt import leaves_no_letter
 from holdfast.delivery.messages.entries import SettledBy
 from holdfast.delivery.ports.error_handler import Failure
 from holdfast.delivery.queues.dispatcher import Dispatcher
@@ -168,4 +169,4 @@ class DueSessions:
         if dispatcher is not None and not dispatcher.gives_up():
             return False
         entries = first_entries(session.queue, session.queue.count)
-        return all(entry.message.leaves_no_letter for entry in entries)
+        return all(leaves_no_letter(entry.message) for entry in entries)

@@ -12,6 +12,7 @@ from holdfast.delivery.basics.channels import Channels
 from holdfast.delivery.basics.json_text import to_json
 from holdfast.delivery.basics.node import Node
 from holdfast.delivery.basics.steps import Reason
+from holdfast.delivery.letters.exempt import leave_no_letter
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.storing import NO_FIELDS, PersistOutcome, RequestStep
 from holdfast.delivery.routing.hub import Hub
@@ -123,7 +124,8 @@ class Erasure:
         event = {"channel": self._topic.name, "data": None, "ext": {"delivery": delivery}}
         message = Message(to_json(event), id=self._node.stamp(), channel=self._topic.name)
         # The event is of momentary interest, and no subscription matches it any longer.
-        message.leaves_no_letter = message.is_direct = True
+        leave_no_letter(message)
+        message.is_direct = True
         publish: Publish[Session] = Publish(self._channels.named(self._topic.name))
         publish.message = message
         publish.addressed, publish.is_subscribable = living, False

@@ -5,6 +5,7 @@ from holdfast.bayeux.wire.codec import Json
 from holdfast.delivery.basics.channels import Channels
 from holdfast.delivery.basics.json_text import to_json
 from holdfast.delivery.basics.node import Node
+from holdfast.delivery.letters.exempt import leave_no_letter
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.routing.hub import Hub
 from holdfast.delivery.routing.publishes import Publish
@@ -26,7 +27,7 @@ class SystemEvents:
             return
         message = Message(to_json(event), id=self._node.stamp(), channel=channel.name)
         # A dead letter for one of these events would only cause another such event.
-        message.leaves_no_letter = True
+        leave_no_letter(message)
         if life_ms is not None:
             message.limit_life(life_ms, is_forced=True)
         publish: Publish[Session] = Publish(channel)

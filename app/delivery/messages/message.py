@@ -105,7 +105,6 @@ class Message(Event):
         "is_late",
         "journal_note",
         "keeping",
-        "leaves_no_letter",
         "life_ms",
         "linger_s",
         "priority",
@@ -152,9 +151,6 @@ class Message(Event):
         self.properties: Mapping[str, Any] | None = None
         # How often it was replayed.
         self.generation = 0
-        # Whether it never becomes a dead letter, because it is about another message or only useful
-        # now.
-        self.leaves_no_letter = False
         self.event_start: bytes | None = None
         self.journal_note: Any = None
         # What single features know of it; None if none of them does.
@@ -185,7 +181,6 @@ class Message(Event):
         copy = self._copy()
         copy.linger_s = self.linger_s
         copy.is_direct = self.is_direct
-        copy.leaves_no_letter = self.leaves_no_letter
         copy.generation = self.generation
         return copy
 

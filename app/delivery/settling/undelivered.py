@@ -10,6 +10,7 @@ from typing import Generic, TypeVar
 from holdfast.delivery.basics import error_codes, notices
 from holdfast.delivery.basics.error_codes import CODES, ErrorCode
 from holdfast.delivery.basics.steps import Reason
+from holdfast.delivery.letters.exempt import leaves_no_letter
 from holdfast.delivery.letters.unwritten import DeadEntry, Death
 from holdfast.delivery.messages.entries import Entry
 from holdfast.delivery.messages.message import Message
@@ -85,7 +86,7 @@ class Undelivered(Generic[R]):
         dead, others, unwanted = [], [], []
         for entry in entries:
             message = entry.message
-            if message.leaves_no_letter or message.channel not in wanted:
+            if leaves_no_letter(message) or message.channel not in wanted:
                 others.append(message)
             elif not room.take(message.channel, receiver.subject, len(message.wire)):
                 unwanted.append(message)

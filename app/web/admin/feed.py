@@ -10,6 +10,7 @@ import orjson
 from holdfast.bayeux.session import Session
 from holdfast.delivery.basics.channels import Channels
 from holdfast.delivery.basics.node import Node
+from holdfast.delivery.letters.exempt import leave_no_letter
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.routing.hub import Hub
 from holdfast.web.admin.figures import LiveFigures
@@ -63,7 +64,7 @@ class Feed:
     def _publish(self, wire: bytes) -> None:
         message = Message(wire, id=self._node.stamp(), channel=CHANNEL)
         message.limit_life(_LIFE_MS, is_forced=True)
-        message.leaves_no_letter = True
+        leave_no_letter(message)
         self._hub.publish_to([each for each in self._subscribers() if self._wants(each)], message)
         self._waiting &= {each.number for each in self._subscribers()}
 

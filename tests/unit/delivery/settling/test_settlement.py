@@ -13,6 +13,7 @@ from holdfast.delivery.basics.notices import Notices
 from holdfast.delivery.basics.session_states import SessionInput
 from holdfast.delivery.basics.steps import Reason
 from holdfast.delivery.guard.holds import Guard
+from holdfast.delivery.letters.exempt import leave_no_letter
 from holdfast.delivery.letters.unwritten import UnwrittenLetter
 from holdfast.delivery.messages.entries import Entry, SettledBy
 from holdfast.delivery.messages.letter_quota import LetterLimits
@@ -401,7 +402,7 @@ def test_letters_are_announced_when_the_store_has_them() -> None:
 def test_a_message_that_leaves_no_letter_is_discarded() -> None:
     court = Court()
     (entry,) = court.hand_over("a")
-    entry.message.leaves_no_letter = True
+    leave_no_letter(entry.message)
     court.judge(no(1))
     assert court.letters() == []
     assert court.kept() == {}
