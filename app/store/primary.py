@@ -7,7 +7,14 @@ from typing import Any, TypeVar, cast
 
 from holdfast.store.address import Address
 from holdfast.store.reply_errors import StoreElsewhere
-from holdfast.store.resp import Redirected, RespConnection, Unreachable, Unusable, WrongRole
+from holdfast.store.resp import (
+    Redirected,
+    RespConnection,
+    Silent,
+    Unreachable,
+    Unusable,
+    WrongRole,
+)
 from holdfast.store.url import Kind, StoreUrl
 
 T = TypeVar("T")
@@ -148,8 +155,8 @@ class Primary:
                     raise
                 there = self._place(there, error.error.place)
             except Unusable as error:
-                if isinstance(error, WrongRole) and self._url.kind is Kind.SENTINEL:
-                    # Sentinels name the primary of before until they agree on the next one.
+                if there != door and isinstance(error, (Unreachable, Silent, WrongRole)):
+                    # Others name the primary of before until they agree on the next one.
                     error.is_passing = True
                 errors[there] = error
                 raise
@@ -222,7 +229,7 @@ async def _in_time(work: Awaitable[T], timeout_s: float) -> T:
         async with asyncio.timeout(timeout_s):
             return await work
     except TimeoutError as error:
-        raise Unusable("does not answer") from error
+        raise Silent("does not answer") from error
 
 
 def _most_telling(errors: Sequence[Unusable]) -> Unusable:

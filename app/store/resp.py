@@ -44,6 +44,10 @@ class Unreachable(Unusable):
     """Nothing accepts the connection."""
 
 
+class Silent(Unusable):
+    """The server does not answer in time."""
+
+
 class WrongRole(Unusable):
     """The server is not what was expected: a replica, for example."""
 

@@ -58,12 +58,12 @@ async def test_a_password_without_a_user_is_that_of_the_default_user(valkey: Val
 async def test_the_first_connection_waits_for_a_store_that_loads_its_data(
     valkey: ValkeyServer, caplog: pytest.LogCaptureFixture
 ) -> None:
-    valkey.ask("EVAL", "for i = 1, 300 do redis.call('set', i, i) end", 0)
+    valkey.ask("EVAL", "for i = 1, 3000 do redis.call('set', i, i) end", 0)
     valkey.ask("SAVE")
     valkey.kill()
     with caplog.at_level(logging.INFO):
-        valkey.launch(key_load_delay="2000", loading_process_events_interval_bytes="1024")
+        valkey.launch(key_load_delay="300", loading_process_events_interval_bytes="1024")
         await until((valkey.directory / "s").exists)
         async with calling(valkey.url) as caller:
-            assert await caller.link.ask("DBSIZE") == 300
+            assert await caller.link.ask("DBSIZE") == 3000
     assert "is not ready: LOADING" in caplog.text

@@ -108,6 +108,9 @@ async def test_no_message_that_a_replica_has_confirmed_is_lost_by_a_failover(
     async with publishing(sentinels.url) as publisher:
         primary.kill()
         await publisher.gets(PersistOutcome.REFUSED)
+        # A link that opens during the failover waits for its end.
+        async with calling(sentinels.url) as late:
+            assert late.link.is_up
         await publisher.gets(PersistOutcome.UNKNOWN)
         primary.start()
         sentinels.rejoin(primary)
