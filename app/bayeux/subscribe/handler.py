@@ -24,6 +24,8 @@ _META = frozenset(
 )
 # How many channel names are handled between two checks of the turn budget.
 _NAMES = 64
+# How many messages from histories may travel with the reply although the turn is over.
+_FEW = 100
 
 
 class _Progress:
@@ -32,6 +34,8 @@ class _Progress:
     def __init__(self) -> None:
         self.channels: list[Channel] = []
         self.catch_up: CatchUp | None = None
+        # Whether the messages from histories are queued, so that only the reply is left to send.
+        self.has_caught_up = False
 
 
 def _progress(exchange: Exchange) -> _Progress:
@@ -69,18 +73,39 @@ class SubscribeHandler:
                 progress.catch_up = catch_up
         if catch_up is not None:
             try:
-                catch_up.gather(is_wanted=not exchange.is_aborted)
+                self._catch_up(catch_up, progress, exchange, session=session, message=message)
             except TurnOver:
                 exchange.progress = progress
                 raise
-            state.budgets.spend_answer(session, len(catch_up.messages), exchange.now)
-            state.subscriptions.join(session, catch_up.patterns, message, catch_up.qos)
-            catch_up.deliver()
             answer = catch_up.answer()
             if answer is not None:
                 reply["ext"] = {"replay": answer}
             exchange.replies_first = True
         return self._confirm(exchange, session, message, reply)
+
+    def _catch_up(
+        self,
+        catch_up: CatchUp,
+        progress: _Progress,
+        exchange: Exchange,
+        *,
+        session: Session,
+        message: Json,
+    ) -> None:
+        """Subscribe, and queue the messages from histories, once they are gathered.
+
+        Raises `TurnOver` if there is no time, also to send many messages in a turn of their own.
+        """
+        if progress.has_caught_up:
+            return
+        state = self._state
+        catch_up.gather(is_wanted=not exchange.is_aborted)
+        state.budgets.spend_answer(session, len(catch_up.messages), exchange.now)
+        state.subscriptions.join(session, catch_up.patterns, message, catch_up.qos)
+        catch_up.deliver()
+        progress.has_caught_up = True
+        if len(catch_up.messages) > _FEW and state.is_turn_over():
+            raise TurnOver
 
     def unsubscribe(self, exchange: Exchange, session: Session, message: Json, reply: Json) -> bool:
         """Remove subscriptions of the session, which must have all of them.

@@ -236,6 +236,27 @@ def test_a_history_is_read_only_once_for_a_slow_filter() -> None:
     assert asked.data == [2, 3]
 
 
+@pytest.mark.parametrize(("count", "has_own_turn"), [(100, False), (101, True)])
+def test_a_reply_with_many_kept_messages_leaves_in_a_turn_of_its_own(
+    count: int, *, has_own_turn: bool
+) -> None:
+    is_over = False
+    kept = {"/a": ChannelRule(history=HistoryDepth(200))}
+    server = Server(DeliveryWire, channels=kept, is_turn_over=lambda: is_over)
+    publish(server, *range(count))
+    client = server.client()
+    is_over = True
+    asked = subscribe(client, "/a", replay=-2)
+    while not client.session.subscriptions:
+        server.go_on()
+    assert asked.is_held is has_own_turn
+    assert client.session.queue.count == (count if has_own_turn else 0)
+    server.for_extensions.publish("/a", "later")
+    server.turn()
+    assert asked.data == [*range(count), *(["later"] if has_own_turn else [])]
+    assert said_of(asked)["messages"] == count
+
+
 def test_many_histories_are_read_over_several_turns() -> None:
     server = Server(DeliveryWire, channels=KEEPS, is_turn_over=lambda: True)
     for n, name in enumerate("xyz"):
