@@ -27,6 +27,8 @@ _REPLICA_MS = 500
 _REPLICAS = 2
 # Begins the error of a store that cannot write to its disk.
 _CANNOT_WRITE = "MISCONF"
+# These begin the error for a command that this user, or any user, may not run.
+_NOT_ALLOWED = ("NOPERM", "unknown command")
 
 
 class OpenStore(Protocol):
@@ -64,6 +66,7 @@ class LeaseKeeper:
         self._right = right
         self._clock = clock
         self._on_refused = on_refused
+        self._may_ask_for_replicas = True
         self._has_replicas = False
         self._is_wanted = asyncio.Event()
         lease.on_silent = self._is_wanted.set
@@ -104,6 +107,14 @@ class LeaseKeeper:
         try:
             return await self._raise_in(epoch)
         except StoreUnavailable as error:
+            if self._may_ask_for_replicas and any(each in str(error) for each in _NOT_ALLOWED):
+                self._may_ask_for_replicas = False
+                log.warning(
+                    "the store does not let this user run ROLE or WAIT, so a primary that is cut "
+                    "off from its replicas is not noticed: allow it with +role +wait (%s)",
+                    error,
+                )
+                return await self._ask(epoch)
             if _CANNOT_WRITE not in str(error):
                 raise
             # A store whose disk is full can be opened by nobody else either.
@@ -111,7 +122,11 @@ class LeaseKeeper:
             return (found or b"").decode()
 
     async def _raise_in(self, epoch: str) -> str | None:
-        commands = [evaluation(RAISE, [self._keys.meta], [epoch]), ("ROLE",)]
+        raising = evaluation(RAISE, [self._keys.meta], [epoch])
+        if not self._may_ask_for_replicas:
+            found = await self._reader.ask(*raising)
+            return found.decode()
+        commands = [raising, ("ROLE",)]
         if self._has_replicas:
             commands.append(("WAIT", 1, _REPLICA_MS))
         found, role, *confirmed = await self._reader.ask_all(*commands)

@@ -202,3 +202,12 @@ async def test_a_store_that_cannot_write_confirms_the_epoch_that_it_has(epoch: s
         else:
             await until(lambda: bool(holder.refusals))
             assert not holder.lease.may_speak()
+
+
+async def test_a_user_who_may_not_ask_for_replicas_has_a_lease_without(store: ValkeyServer) -> None:
+    rule = ("on", ">secret", "~*", "+@all", "-role")
+    store.ask("ACL", "SETUSER", "plain", *rule)
+    url = store.url.replace("unix://", "unix://plain:secret@")
+    async with holding(Reader(primary_at(url))) as holder:
+        await holder.speaks()
+        assert raised(store)
