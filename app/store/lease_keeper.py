@@ -119,13 +119,13 @@ class LeaseKeeper:
                 raise
             # A store whose disk is full can be opened by nobody else either.
             found = await self._reader.ask("HGET", self._keys.meta, "epoch")
-            return (found or b"").decode()
+            return _text(found)
 
     async def _raise_in(self, epoch: str) -> str | None:
         raising = evaluation(RAISE, [self._keys.meta], [epoch])
         if not self._may_ask_for_replicas:
-            found = await self._reader.ask(*raising)
-            return found.decode()
+            [found] = await self._reader.ask_all(raising)
+            return _text(found)
         commands = [raising, ("ROLE",)]
         if self._has_replicas:
             commands.append(("WAIT", 1, _REPLICA_MS))
@@ -134,4 +134,8 @@ class LeaseKeeper:
         if self._has_replicas and not had_replicas:
             return await self._raise_in(epoch)
         is_confirmed = not self._has_replicas or confirmed[0] > 0
-        return found.decode() if is_confirmed else None
+        return _text(found) if is_confirmed else None
+
+
+def _text(reply: bytes | None) -> str:
+    return (reply or b"").decode()

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO
+from typing import IO, Protocol
 
 import pytest
 
@@ -164,11 +164,18 @@ def written(suite: str) -> set[str]:
     return _stage_of(suite).scenarios
 
 
+class Reachable(Protocol):
+    """A server, or a proxy before it."""
+
+    @property
+    def url(self) -> str: ...
+
+
 def play(
     suite: str,
     scenario: Scenario,
     transport: str,
-    server: Server,
+    server: Reachable,
     services: Mapping[str, Callable[[], None]] | None = None,
 ) -> None:
     """Run a scenario to its end; everything it prints is shown if it fails."""
