@@ -8,18 +8,18 @@ import time
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from functools import partial
+from typing import TYPE_CHECKING
 
 from holdfast.bayeux.server import Bayeux
 from holdfast.bayeux.session import Session
 from holdfast.bayeux.sessions.restoring import restore, restore_without_session
-from holdfast.bayeux.state.changed_session import stored_form
+from holdfast.bayeux.state.changed_session import ChangedSession, stored_form
 from holdfast.bayeux.state.kept_requests import fields_of, rejoin, reopen_all
 from holdfast.compose.cannot_start import CannotStart
 from holdfast.compose.data_directory import DataDirectory
 from holdfast.compose.directory_watch import DirectoryWatch
 from holdfast.delivery.basics.node import TimestampSource
 from holdfast.delivery.messages.letter_quota import LetterLimits, LetterQuota
-from holdfast.delivery.messages.storing import PersistOutcome
 from holdfast.settings import Settings
 from holdfast.store.connection import REMEDY, StoreUnreachable
 from holdfast.store.deployment import Deployment
@@ -31,6 +31,7 @@ from holdfast.store.link import StoreLink
 from holdfast.store.primary import Primary
 from holdfast.store.promises import warn_if_weaker
 from holdfast.store.reader import Reader
+from holdfast.store.reconciliation import Knowledge, KnownQueue
 from holdfast.store.replicas import Replicas
 from holdfast.store.resp import Unusable
 from holdfast.store.scripts import SCRIPTS
@@ -40,6 +41,9 @@ from holdfast.store.write_right import Opening
 from holdfast.units import counted
 from holdfast.web.speaking import AlwaysSpeaking, SpeakingRight
 from holdfast.web.tasks import cancel
+
+if TYPE_CHECKING:
+    from holdfast.delivery.messages.message import Message
 
 log = logging.getLogger(__name__)
 
@@ -82,7 +86,7 @@ class Storage:
                 is_standby=settings.standby,
             ),
             seed=lambda: secrets.token_hex(8),
-            on_emptied=self._on_emptied,
+            know=self._know,
             on_fenced=self._fenced,
             confirm=None if replicas is None else replicas.confirm,
             most_keys=settings.max_publish_keys,
@@ -97,6 +101,7 @@ class Storage:
         )
         self._embedded = embedded
         self._bayeux: Bayeux | None = None
+        self._is_loaded = False
 
     async def open(self) -> None:
         """Take the store over: from now on no other process writes."""
@@ -161,38 +166,40 @@ class Storage:
             else:
                 self.store.release(channel)
         bayeux.life.topics.restore()
+        self._is_loaded = True
 
     def is_back(self) -> None:
         """Hand over what waited for the store."""
         if self._bayeux is not None:
             self._bayeux.life.store_is_back()
 
-    def _on_emptied(self) -> None:
-        """The store was emptied: write everything from memory again."""
-        bayeux = self._bayeux
-        if bayeux is not None:
-            for channel, held in bayeux.state.guard.held.items():
-                self.store.save_channel_hold(channel, held)
-            for session in bayeux.state.sessions:
-                if session.is_durable:
-                    self._report_again(bayeux, session)
-            for receiver in bayeux.state.waiting_places.queues():
-                self._keep_again(receiver)
-            for message in bayeux.state.hub.histories:
-                if message.is_durable:
-                    self.store.keep(message, (message.channel,), _ignore)
-            bayeux.state.requests.save_all()
-            bayeux.life.topics.save_again()
-
-    def _report_again(self, bayeux: Bayeux, session: Session) -> None:
-        self.store.save(stored_form(session, bayeux.state.node.now_ms()))
-        self._keep_again(session)
-        bayeux.state.ledger.marked(session, session.queue.tried())
-
-    def _keep_again(self, receiver: Session) -> None:
-        for message in receiver.queue.messages():
+    def _know(self) -> Knowledge | None:
+        """Return everything in memory that the store must have."""
+        if self._bayeux is None or not self._is_loaded:
+            return None
+        state, life = self._bayeux.state, self._bayeux.life
+        durable = [session for session in state.sessions if session.is_durable]
+        histories: dict[str, list[Message]] = {}
+        for message in state.hub.histories:
             if message.is_durable:
-                self.store.keep(message, (receiver.key,), _ignore)
+                histories.setdefault(message.channel, []).append(message)
+        return Knowledge(
+            sessions=[ChangedSession(session, state.node) for session in durable],
+            queues=[
+                *map(_known_queue, durable),
+                *map(_known_queue, state.waiting_places.queues()),
+                *(KnownQueue(name, kept, tuple) for name, kept in histories.items()),
+            ],
+            holds={**state.guard.held},
+            topics=life.topics.records(),
+            requests=state.requests.fields(),
+        )
+
+
+def _known_queue(receiver: Session) -> KnownQueue:
+    queue = receiver.queue
+    durable = [message for message in queue.messages() if message.is_durable]
+    return KnownQueue(receiver.key, durable, queue.tried)
 
 
 async def open_storage(
@@ -266,7 +273,3 @@ class _StoreMonitor:
         elif self.storage is not None:
             log.warning("the store is available again")
             self.storage.is_back()
-
-
-def _ignore(_: PersistOutcome) -> None:
-    """Ignore the outcome: no caller waits for this write."""

@@ -6,7 +6,7 @@ The head of `app/delivery/ports/journal_port.py` describes the path of an event.
 import logging
 from collections import defaultdict, deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from holdfast.delivery.basics.error_codes import ErrorCode
 from holdfast.delivery.basics.steps import ARRIVALS, Step
@@ -285,8 +285,11 @@ class JournalWriter(DeliveryJournal):
         self._notes.append(note)
         return notes.packed(note)
 
-    def answered(self, number: int, *, is_there: bool) -> None:
-        note = self._notes.popleft()
+    def postpone(self) -> object:
+        return self._notes.popleft()
+
+    def answered(self, number: int, *, is_there: bool, postponed: object = None) -> None:
+        note = self._notes.popleft() if postponed is None else cast("DecodedNote", postponed)
         self.journal.replace(number, note if is_there else _NOTHING)
 
     def skip_note(self, number: int) -> None:

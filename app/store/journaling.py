@@ -4,9 +4,10 @@
 hundred events, for its readers too, and most calls report only a few events; hence notes.
 """
 
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import cast
+from typing import NamedTuple, cast
 
 from holdfast.delivery.ports.journal_port import DeliveryJournal
 from holdfast.store import scripts
@@ -16,7 +17,11 @@ from holdfast.store.reply_errors import StoreRefused
 from holdfast.store.scripts import ScriptCall, Take
 from holdfast.store.turn_writer import TurnWriter
 from holdfast.store.unanswered_calls import UnansweredCalls
-from holdfast.store.write_right import WriteRight
+from holdfast.store.write_right import StoreState, WriteRight
+
+# How many frames are remembered: at least four seconds of a busy server, at most 16 MiB. The
+# pipeline recognises as many repeats.
+_LATEST = 64
 
 
 class Journaling:
@@ -44,9 +49,14 @@ class Journaling:
         found = cast("dict[bytes, bytes]", await link.ask("HGETALL", self._notes))
         return {int(number): note for number, note in found.items() if number.isdigit()}
 
-    def frame(self, frame: bytes, notes: Sequence[int]) -> ScriptCall:
+    def frame(self, epoch: str, frame: bytes, notes: Sequence[int], *, seq: int = 0) -> ScriptCall:
         """Return the call that writes a frame and removes these notes."""
-        return scripts.frame(self.keys, self._node, frame=frame, notes=notes)
+        return scripts.frame(self.keys, self._node, epoch=epoch, seq=seq, frame=frame, notes=notes)
+
+    async def last_frame(self, link: StoreLink) -> int:
+        """Return the number of the last frame in the store."""
+        found = await link.ask("HGET", self.keys.meta, self.keys.journal(self._node))
+        return int(cast("bytes", found or 0))
 
 
 class JournalOutlet:
@@ -65,11 +75,15 @@ class JournalOutlet:
         self._right = right
         self._calls = calls
         self._writer = writer
+        # Frames that were sent just before the store had lost changes.
+        self._waiting: list[tuple[bytes, Sequence[int], Callable[[], None] | None]] = []
+        # The latest frames, with their numbers.
+        self._latest: deque[tuple[int, _Written]] = deque(maxlen=_LATEST)
 
     @property
     def is_available(self) -> bool:
         """Whether the store is available and has room."""
-        return self._right.is_open and self._link.has_room
+        return self._right.may_write and self._link.has_room
 
     def note_for(self, journal: DeliveryJournal) -> None:
         """Attach this journal's notes to calls from now on."""
@@ -106,12 +120,49 @@ class JournalOutlet:
     def _write_frame(
         self, frame: bytes, notes: Sequence[int], refused: Callable[[], None] | None
     ) -> None:
-        if self._right.is_open:
-            call = self._journaling.frame(frame, notes)
-            self._calls.make(call, partial(_note_refusal, refused), may_be_refused=True)
+        if self._right.may_write:
+            epoch = self._right.epoch
+            call = self._journaling.frame(epoch, frame, notes)
+            done = partial(self._written, _Written(epoch, frame, notes), refused)
+            self._calls.make(call, done, may_be_refused=True)
             self._link.flush()
+        elif self._right.state is not StoreState.FENCED:
+            self._waiting.append((frame, notes, refused))
+
+    def write_waiting(self) -> None:
+        """Write the frames that came while the store was told what it had lost."""
+        waiting, self._waiting = self._waiting, []
+        for frame, notes, refused in waiting:
+            self.write_frame(frame, notes, refused)
+
+    def _written(
+        self, written: "_Written", refused: Callable[[], None] | None, reply: object
+    ) -> None:
+        if isinstance(reply, StoreRefused):
+            if refused is not None:
+                refused()
+        elif isinstance(reply, list):
+            self._latest.append((reply[0], written))
+
+    async def tell(self, tell: Callable[[ScriptCall, bool], None]) -> None:
+        """Write the latest frames that the store has lost again, as they were.
+
+        So readers that had them recognise repeats, and others miss nothing. If the store has lost
+        more, the numbers of those frames stay unused, and readers report a gap.
+        """
+        last = await self._journaling.last_frame(self._link)
+        for seq, written in self._latest:
+            if seq > last and _seed_of(written.epoch) == _seed_of(self._right.epoch):
+                tell(self._journaling.frame(*written, seq=seq), False)
 
 
-def _note_refusal(refused: Callable[[], None] | None, reply: object) -> None:
-    if refused is not None and isinstance(reply, StoreRefused):
-        refused()
+class _Written(NamedTuple):
+    """A frame in the journal."""
+
+    epoch: str
+    frame: bytes
+    notes: Sequence[int]
+
+
+def _seed_of(epoch: str) -> str:
+    return epoch.rpartition("-")[0]

@@ -117,7 +117,7 @@ class LeaseKeeper:
                 return await self._ask(epoch)
             if _CANNOT_WRITE not in str(error):
                 raise
-            # A store whose disk is full can be opened by nobody else either.
+            # A store whose disk is full cannot be opened by any other server either.
             found = await self._reader.ask("HGET", self._keys.meta, "epoch")
             return _text(found)
 

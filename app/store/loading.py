@@ -93,6 +93,28 @@ class Loading:
         if self._dangling:
             log.info("removed %s of a killed process", counted(self._dangling, "leftover"))
 
+    async def entries(self) -> AsyncIterator[dict[int, tuple[bool, set[str]]]]:
+        """Yield all messages page by page: whether each is readable, and whose queues have it."""
+        async for page in self._pages(self._keys.bodies, _MESSAGES):
+            found = await self._ask_all(
+                [("SMEMBERS", self._keys.receivers(int(id))) for id in page]
+            )
+            yield {
+                int(id): (_is_readable(int(id), body), {each.decode() for each in receivers})
+                for (id, body), receivers in zip(page.items(), found, strict=True)
+            }
+
+    async def marked(self, receivers: Sequence[str]) -> list[set[int]]:
+        """Return, for each of these sessions or queues, which entries have separate marks."""
+        found = await self._ask_all([("HKEYS", self._keys.marks(each)) for each in receivers])
+        return [{int(id) for id in ids} for ids in found]
+
+    async def session_keys(self) -> AsyncIterator[tuple[set[str], set[str]]]:
+        """Yield the keys of all sessions page by page, and those whose records are readable."""
+        async for page in self._pages(self._keys.sessions, _SESSIONS):
+            readable = {record.key for record in _readable(page)}
+            yield {key.decode() for key in page}, readable
+
     async def gone(self, receivers: Collection[str]) -> list[str]:
         """Return which of these sessions do not exist."""
         found = await self._ask_all(
@@ -230,6 +252,14 @@ class Loading:
         for command in commands:
             self._link.call(command, done)
         return answers
+
+
+def _is_readable(id: int, body: bytes) -> bool:
+    try:
+        records.unpack_message(id, body)
+    except _UNREADABLE:
+        return False
+    return True
 
 
 def _readable(found: dict[bytes, bytes]) -> list[SessionRecord]:

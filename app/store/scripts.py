@@ -122,6 +122,7 @@ def open_store(
     instead_of: Collection[str] = (),
     lock: str = "",
     unraised: str = "",
+    above: int = 0,
 ) -> ScriptCall:
     """Become the only process that may write; instead of one with such an epoch, if given.
 
@@ -129,10 +130,11 @@ def open_store(
         lock: Names a lock that this process holds while it lives; empty if that lock keeps all
             others away from the store.
         unraised: The epoch and lease of another process that has not raised it for long enough.
+        above: A number below the epoch's.
     """
     args: list[Word] = [LAYOUT, OLDEST_LAYOUT, seed, node, nonce, " ".join(instead_of)]
     name = deployment.name if deployment.is_known else ""
-    args += (name, deployment.name, deployment.key.hex(), lock, unraised)
+    args += (name, deployment.name, deployment.key.hex(), lock, unraised, above)
     return ScriptCall(OPEN, [keys.meta, keys.handed], args)
 
 
@@ -287,15 +289,14 @@ def forget(keys: RedisKeys, sessions: Iterable[str]) -> ScriptCall:
 
 
 def frame(
-    keys: RedisKeys,
-    node: str,
-    *,
-    frame: bytes,
-    notes: Iterable[int],
+    keys: RedisKeys, node: str, *, epoch: str, seq: int = 0, frame: bytes, notes: Iterable[int]
 ) -> ScriptCall:
-    """Write a frame of the journal, which replaces these notes."""
+    """Write a frame of the journal, which replaces these notes.
+
+    `epoch` is the one in which it was made, `seq` its number if the store lost it.
+    """
     names = [keys.meta, keys.journal(node), keys.notes(node)]
-    return ScriptCall(FRAME, names, [frame, *notes])
+    return ScriptCall(FRAME, names, [epoch, seq, frame, *notes])
 
 
 def trim(

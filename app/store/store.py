@@ -34,8 +34,10 @@ from holdfast.store.loading import LoadedSession, Loading, WithoutSession
 from holdfast.store.pending_publishes import Confirm, PendingPublishes
 from holdfast.store.publish_keys import KeyLimits, PublishKeys, StoreClock
 from holdfast.store.reader import Reader
+from holdfast.store.reconciliation import Knowledge
 from holdfast.store.reply_errors import ScriptFailed, StoreRefused
 from holdfast.store.scripts import ScriptCall
+from holdfast.store.telling import Telling
 from holdfast.store.turn_buffer import TurnBuffer
 from holdfast.store.turn_writer import TurnWriter
 from holdfast.store.turn_writes import PendingCall, PendingPublish, TurnWrites
@@ -64,7 +66,7 @@ class Store:
         link: An open link with `scripts.SCRIPTS`, used by this store only.
         opening: How this process opens the store.
         seed: Returns random text, for an empty store.
-        on_emptied: Called when the store was emptied in use: save and keep everything again.
+        know: Returns what this process knows, for a store that has lost changes; None at the start.
         on_fenced: Called when another process has opened the store: stop, nothing is stored now.
         confirm: Reports whether replicas have the stored messages; None if that is not required.
         most_keys: How many publish keys to keep. Beyond that, the oldest are removed.
@@ -79,7 +81,7 @@ class Store:
         *,
         opening: Opening,
         seed: Callable[[], str],
-        on_emptied: Callable[[], None],
+        know: Callable[[], Knowledge | None],
         on_fenced: Callable[[], None],
         confirm: Confirm | None = None,
         most_keys: int = _MOST_KEYS,
@@ -89,7 +91,6 @@ class Store:
         self.letter_quota = letter_quota or LetterQuota()
         self.link = link
         self.keys = keys
-        self._on_emptied = on_emptied
         self._most_keys = most_keys
         self._journaling = Journaling(keys, opening.node)
         self._loop = asyncio.get_running_loop()
@@ -123,6 +124,19 @@ class Store:
         self._keyed = PublishKeys()
         self._refusing = WriteRefusals(self._loop.time)
         self._is_probing = False
+        self._telling = Telling(
+            link,
+            keys,
+            self._right,
+            self._calls,
+            self._writer,
+            self._turns,
+            self.journal,
+            know=know,
+            on_told=self._told,
+        )
+        # Calls that were posted meanwhile.
+        self._posted: list[ScriptCall] = []
 
     async def open(self) -> int:
         """Become the only writer. Returns the id of the newest message ever stored, or 0."""
@@ -181,13 +195,14 @@ class Store:
             except TimeoutError:
                 if self._calls:
                     log.warning("%s to the store had no answer", counted(len(self._calls), "call"))
+        self._telling.stop()
         self._pending.close()
 
     # The port
 
     @property
     def is_available(self) -> bool:
-        return self._right.is_open and self.link.has_room
+        return self._right.state is StoreState.OPEN and self.link.has_room
 
     @property
     def takes_messages(self) -> bool:
@@ -207,7 +222,7 @@ class Store:
 
     @property
     def is_full(self) -> bool:
-        return self.link.is_full if self._right.is_open else len(self._turns) > _MAX_WAITING
+        return self.link.is_full if self._right.may_write else len(self._turns) > _MAX_WAITING
 
     @property
     def keys_dropped(self) -> int:
@@ -322,9 +337,11 @@ class Store:
         self._writer.send_behind(partial(self._post, call))
 
     def _post(self, call: ScriptCall) -> None:
-        if self._right.is_open:
+        if self._right.may_write:
             self._calls.make(call, ignore_answer)
             self.link.flush()
+        elif self._right.state is not StoreState.FENCED:
+            self._posted.append(call)
 
     async def remove_reported(self, left: Mapping[str, Collection[int]]) -> None:
         """Remove the data of ended sessions. The journal reports it afterwards."""
@@ -339,12 +356,10 @@ class Store:
         return turn.calls(self.keys, limits, self._calls.journal)
 
     def _send(self, outgoing: PendingCall) -> None:
-        call, kept, dead, note, _, is_reported = outgoing
+        call, kept, note, _, is_reported = outgoing
         done: Callable[[object], None] = ignore_answer
         if kept:
             done = partial(self._kept, kept, self._pending.begin(kept))
-        elif dead:
-            done = partial(self._buried, dead)
         number = 0
         if note:
             call, number = self._journaling.annotate(call, note)
@@ -352,7 +367,7 @@ class Store:
                 # All frames that report these events come after this call.
                 self._calls.journal.skip_note(number)
                 number = 0
-        self._calls.make(call, done, note=number, may_be_refused=bool(kept))
+        self._calls.make(call, done, note=number, may_be_refused=bool(kept), is_publish=bool(kept))
 
     def _open_if_lost(self) -> None:
         """Reopen a lost store once all earlier calls are answered; see `WriteRight.open_again`."""
@@ -390,10 +405,6 @@ class Store:
         elif not isinstance(reply, Exception):
             self._refusing.end()
 
-    def _buried(self, dead: Sequence[UnwrittenLetter], reply: object) -> None:
-        if self._right.state is StoreState.LOST and isinstance(reply, ScriptFailed):
-            self.dead_letter(dead, None)
-
     # The right to write
 
     @property
@@ -419,9 +430,21 @@ class Store:
         self._open_if_lost()
 
     def _lost(self) -> None:
+        self._telling.stop()
         self._writer.refuse_messages()
+
+    @property
+    def losses(self) -> int:
+        """How often the store has lost changes in use."""
+        return self._right.losses
 
     def _tell_again(self) -> None:
         self.letter_quota.forget()
-        self._on_emptied()
+        self._telling.begin(KeyLimits(self._clock(), self._most_keys))
+
+    def _told(self) -> None:
         self._writer.send_all()
+        posted, self._posted = self._posted, []
+        for call in posted:
+            self.post(call)
+        self.journal.write_waiting()

@@ -135,7 +135,7 @@ class TurnWriter:
         if self._right.state is StoreState.FENCED:
             self._buffer.clear()
             self._afters = []
-        if not self._right.is_open:
+        if not self._right.may_write:
             return
         if not self._link.is_up:
             self.refuse_messages()

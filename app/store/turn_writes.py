@@ -48,7 +48,6 @@ class PendingCall(NamedTuple):
 
     call: ScriptCall
     kept: Sequence[PendingPublish] = ()
-    dead: Sequence[UnwrittenLetter] = ()
     # The call's note for the journal.
     note: bytes = b""
     # Whether the call may be sent later: no hand-over depends on it.
@@ -198,8 +197,7 @@ class TurnWrites:
         for part in parts(self.dead, map(_cost_of_letter, self.dead)):
             letters = [(dead.letter(), receiver) for dead, receiver in part]
             call = scripts.dead_letter(keys, letters)
-            dead = [each for each, _ in part]
-            yield PendingCall(call, dead=dead, note=journal.note_dead(letters), may_wait=True)
+            yield PendingCall(call, note=journal.note_dead(letters), may_wait=True)
 
     def _forgotten(self, keys: RedisKeys, journal: DeliveryJournal) -> Iterator[PendingCall]:
         # The note lists the messages left in the sessions' queues.

@@ -24,6 +24,11 @@ _PAUSE_S = 1.0
 # How often a process looks whether another one still raises its lease.
 _LOOK_S = 0.25
 _MOST_FORMER = 64
+# What an operator should know and do.
+_ADVICE = (
+    "Dead letters, remarks and publish keys of that time may be missing: see docs/durability.md,"
+    ' "A store that goes back"'
+)
 
 
 class StoreState(Enum):
@@ -33,6 +38,10 @@ class StoreState(Enum):
     OPEN = "open"
     # The store was emptied, or went back to an earlier state.
     LOST = "lost"
+    # It is being opened again.
+    OPENING = "opening"
+    # It is open again, and is told what it lost.
+    TOLD = "told"
     # Another process has opened it since.
     FENCED = "fenced"
 
@@ -59,7 +68,8 @@ class WriteRight:
         clock: Continues from the time in the store.
         on_lost: Called when the store refuses this process, which may not write now.
         on_opened: Called with the epoch before anything is written in it.
-        on_again: Called when a store that had lost something is open again.
+        on_again: Called when a store that had lost something is open again: tell it everything,
+            then call `resume`.
         on_fenced: Called when another process has opened the store.
     """
 
@@ -89,9 +99,15 @@ class WriteRight:
         self._on_fenced = on_fenced
         self._loop = asyncio.get_running_loop()
         self.state = StoreState.NEW
-        # Whether this process may write: the state is OPEN.
+        # Whether this process has the store: the state is OPEN or TOLD.
         self.is_open = False
+        # Whether it may write now: the state is OPEN, or it is TOLD and its writes go first.
+        self.may_write = False
         self.epoch = ""
+        # The number of this epoch.
+        self._number = 0
+        # How often the store has lost changes.
+        self.losses = 0
         # The latest epochs before that, of this process and of others. A store that has one of them
         # went back.
         self._former: deque[str] = deque(maxlen=_MOST_FORMER)
@@ -113,6 +129,7 @@ class WriteRight:
         if not isinstance(reply, list):
             raise StoreUnavailable(f"the store cannot be opened: {reply}")
         self._opened(reply)
+        self.resume()
         found = int(reply[3] or LAYOUT)
         if found != LAYOUT:
             log.info(
@@ -143,15 +160,25 @@ class WriteRight:
                 is_logged = True
             await asyncio.sleep(_LOOK_S)
 
-    def lose(self, why: ScriptFailed | WentBack) -> None:
-        """Record that the store refuses this process as its writer, or has lost its calls."""
+    def resume(self) -> None:
+        """Allow this process to write."""
+        self.state = StoreState.OPEN
+        self.may_write = True
+
+    def lose(self, why: ScriptFailed | WentBack) -> bool:
+        """Record that the store refuses this process as its writer, or has lost its calls.
+
+        Returns whether this process will open it again.
+        """
         if not self.is_open:
-            return
-        self.is_open = False
+            return self.state is not StoreState.FENCED
+        self.is_open = self.may_write = False
         self.state = StoreState.LOST if self._is_loss(why) else StoreState.FENCED
         self._on_lost()
         if self.state is StoreState.FENCED:
             self._be_fenced()
+            return False
+        return True
 
     def _is_loss(self, why: ScriptFailed | WentBack) -> bool:
         """Return whether the store lost something. If not, another process has opened it."""
@@ -171,7 +198,16 @@ class WriteRight:
         All calls must have been answered. Otherwise refusals of the old epoch would suggest that
         another process has the store.
         """
-        log.error("the store has lost changes: the server writes what it knows again")
+        self.state = StoreState.OPENING
+        self.losses += 1
+        log.error(
+            "the store has lost changes, because it was emptied or restored, or a replica took over"
+            " too early; the server writes what it knows again. %s",
+            _ADVICE,
+        )
+        self._ask_again()
+
+    def _ask_again(self) -> None:
         self._ask(self._opened_again, instead_of=[*self._former, self.epoch])
 
     def _ask(self, done: Answer, *, instead_of: Collection[str] = (), unraised: str = "") -> None:
@@ -184,16 +220,18 @@ class WriteRight:
             deployment=self.deployment,
             lock=self._opening.lock,
             unraised=unraised,
+            above=self._number,
         )
         self._link.script(call.script, call.keys, call.args, done)
         self._link.flush()
 
     def _opened(self, reply: list[bytes]) -> None:
-        self._former += [*reply[4].decode().split(), self.epoch]
+        former = [*reply[4].decode().split(), self.epoch]
+        self._former += filter(None, former)
         self.epoch = reply[0].decode()
         self._clock.go_on(int(reply[2]))
         self.deployment = Deployment(reply[5].decode(), bytes.fromhex(reply[6].decode()))
-        self.state = StoreState.OPEN
+        self._number = int(self.epoch.rpartition("-")[2].partition(".")[0])
         self.is_open = True
         self._on_opened(self.epoch)
 
@@ -203,7 +241,8 @@ class WriteRight:
             return
         if not isinstance(reply, list):
             log.error("the store cannot be opened: %s", reply)
-            self._loop.call_later(_PAUSE_S, self.open_again)
+            self._loop.call_later(_PAUSE_S, self._ask_again)
             return
         self._opened(reply)
+        self.state = StoreState.TOLD
         self._on_again()

@@ -74,6 +74,11 @@ class BayeuxCollector(Collector):
             "Publish keys forgotten early because the limit was reached.",
             value=self._bayeux.state.store.keys_dropped,
         )
+        yield CounterMetricFamily(
+            "holdfast_store_went_back",
+            "How often the store had lost changes, and the server wrote what it knows again.",
+            value=self._bayeux.state.store.losses,
+        )
 
     def _requests(self) -> Iterator[Metric]:
         requests = self._bayeux.state.requests

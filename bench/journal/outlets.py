@@ -40,7 +40,7 @@ class Streams:
         self._numbers.begin(_NONCE)
 
     def write(self, node: str, frame: bytes) -> None:
-        call = scripts.frame(self._keys, node, frame=frame, notes=())
+        call = scripts.frame(self._keys, node, epoch=EPOCH, frame=frame, notes=())
         args = [self._numbers.next(may_be_refused=False), *call.args]
         self._pipe.eval(call.script.source, len(call.keys), *call.keys, *args)
         if len(self._pipe) >= _TOGETHER:

@@ -100,7 +100,7 @@ class Finding:
 
 
 # How many frames back a repeat is recognised.
-_REMEMBERED = 16
+_REMEMBERED = 64
 
 
 def stream_entries(redis: "Redis", stream: str, after: str, upto: str) -> Iterator[StreamEntry]:

@@ -129,7 +129,7 @@ class Writer:
 
     def write_frame(self, frame: bytes) -> str:
         """The frame, with the next number; returns the entry's id."""
-        call = scripts.frame(self._keys, self._node, frame=frame, notes=())
+        call = scripts.frame(self._keys, self._node, epoch=self.epoch, frame=frame, notes=())
         evaluate(self._store, self.epoch, call)
         return self.entries()[-1]
 

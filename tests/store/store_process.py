@@ -25,6 +25,7 @@ from holdfast.store.letters.administration import Letters
 from holdfast.store.link import StoreLink
 from holdfast.store.loading import LoadedSession
 from holdfast.store.reader import Reader
+from holdfast.store.reconciliation import Knowledge
 from holdfast.store.records import pack_mark, unpack_batch
 from holdfast.store.scripts import SCRIPTS
 from holdfast.store.store import Store
@@ -113,15 +114,21 @@ class StoreProcess:
             KEYS,
             opening=Opening("test", DEPLOYMENT),
             seed=lambda: f"{random.getrandbits(64):x}",
-            on_emptied=lambda: self.events.append("emptied"),
+            know=self.know,
             on_fenced=lambda: self.events.append("fenced"),
             monotonic=monotonic,
         )
         self.store.journal.note_for(journal)
+        self.known = Knowledge()
         self.kept: dict[int, list[PersistOutcome]] = {}
         self.letters = Letters(self.store, self.reader, _now.__next__)
 
         self.audit = Audit(link, self.reader, KEYS)
+
+    def know(self) -> Knowledge:
+        """What a server would have in memory."""
+        self.events.append("emptied")
+        return self.known
 
     def new_id(self) -> str:
         return str(next(_now))

@@ -23,7 +23,7 @@ async def opened(at: StoreProcess, name: str | None = None, node: str = "test") 
         KEYS,
         opening=Opening(node, Deployment.proposed(name)),
         seed=lambda: "other",
-        on_emptied=lambda: None,
+        know=lambda: None,
         on_fenced=lambda: None,
     )
     await store.open()

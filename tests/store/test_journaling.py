@@ -20,7 +20,7 @@ from holdfast.delivery.ports.journal_port import DeliveryJournal
 from holdfast.store import scripts, turn_writer
 from holdfast.store.journaling import Journaling
 from holdfast.store.scripts import ScriptCall, Take
-from tests.store.model import Room
+from tests.store.model import EPOCH, Room
 from tests.store.servers import ValkeyServer
 from tests.store.store_process import (
     BASE,
@@ -48,7 +48,7 @@ class Notebook(DeliveryJournal):
         # The numbers of notes, and whether they are in the store.
         self.heard: list[tuple[int, bool]] = []
 
-    def answered(self, number: int, *, is_there: bool) -> None:
+    def answered(self, number: int, *, is_there: bool, postponed: object = None) -> None:
         self.heard.append((number, is_there))
 
     def note_kept(self, messages: Sequence[tuple[Message, Sequence[str]]]) -> bytes:
@@ -347,6 +347,7 @@ async def test_frame_numbers_of_an_emptied_store_begin_again_under_another_epoch
     await until(lambda: at.events == ["emptied"])
     at.store.journal.write_frame(b"after")
     await at.answered()
+    await at.answered()
     assert frames(at.server) == ["after"]
     [(_, after)] = at.server.ask("XRANGE", STREAM, "-", "+")
     assert before[b"epoch"] != after[b"epoch"]
@@ -371,7 +372,8 @@ def calls(journaling: Journaling, count: int) -> list[ScriptCall]:
     made: list[ScriptCall] = []
     for n in range(count):
         if n % 4 == 3:
-            made.append(journaling.frame(b"%d" % n, range(n - 2, n + 1)))
+            numbers = range(3 * (n // 4) + 1, 3 * (n // 4) + 4)
+            made.append(journaling.frame(EPOCH, b"%d" % n, numbers))
         else:
             call, _ = journaling.annotate(change(n), b"%d" % n)
             made.append(call)
@@ -434,7 +436,7 @@ def test_a_note_and_its_frame_that_are_both_repeated_leave_one_frame_and_no_note
     room.open()
     journaling = Journaling(KEYS, "test")
     leaving, number = journaling.annotate(scripts.forget(KEYS, ["joe/1"]), b"left")
-    frame = journaling.frame(b"what became of it", [number])
+    frame = journaling.frame(EPOCH, b"what became of it", [number])
     for _ in range(2):
         room.call(leaving)
         room.call(frame)

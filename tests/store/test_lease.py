@@ -35,9 +35,12 @@ class Process:
             KEYS,
             opening=opening,
             seed=lambda: "seed",
-            on_emptied=lambda: self.events.append("emptied"),
+            know=self.know,
             on_fenced=lambda: self.events.append("fenced"),
         )
+
+    def know(self) -> None:
+        self.events.append("emptied")
 
     async def raise_lease(self) -> None:
         words = ("EVAL", RAISE.source, 1, KEYS.meta, self.store.epoch)

@@ -161,7 +161,7 @@ def everything() -> list[ScriptCall]:
         for call in plain()
         if call.script.with_note is not None
     ]
-    return [*plain(), *carrying, journaling.frame(b"frame", [1])]
+    return [*plain(), *carrying, journaling.frame(EPOCH, b"frame", [1])]
 
 
 @pytest.mark.parametrize("call", everything(), ids=lambda call: call.script.name)

@@ -84,6 +84,10 @@ class DelayedStore:
         return self.store.keys_dropped
 
     @property
+    def losses(self) -> int:
+        return self.store.losses
+
+    @property
     def letter_quota(self) -> LetterQuota:
         return self.store.letter_quota
 
@@ -204,7 +208,7 @@ class ValkeyBacking:
             KEYS,
             opening=Opening("test", Deployment("test", bytes(32))),
             seed=lambda: f"{random.getrandbits(64):x}",
-            on_emptied=_never,
+            know=_never,
             on_fenced=_never,
         )
         await store.open()

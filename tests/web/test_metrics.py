@@ -158,11 +158,12 @@ async def test_the_entries_of_a_client_that_leaves_are_accounted_for(rig: Rig) -
 
 async def test_publishes_with_a_known_key_are_counted_as_repeated(rig: Rig) -> None:
     await publish(rig, 3, ext={"delivery": {"key": "k"}})
-    rig.keeper.keys_dropped = 7
+    rig.keeper.keys_dropped, rig.keeper.losses = 7, 2
     found = await figures(rig)
     assert found("holdfast_messages_published_total") == 1
     assert found("holdfast_publishes_repeated_total") == 2
     assert found("holdfast_publish_keys_dropped_total") == 7
+    assert found("holdfast_store_went_back_total") == 2
 
 
 async def test_sessions_are_counted_by_their_state(rig: Rig) -> None:

@@ -76,14 +76,12 @@ class TopicLife:
             known[name] = topics.restore(name, records.get(name), in_history=in_history)
         return known[name]
 
-    def save_again(self) -> None:
-        """Store all topics again, because the store has lost everything."""
+    def records(self) -> dict[str, TopicRecord]:
+        """Return the records of all topics, to store them again."""
         topics = self._state.topics
         for topic in topics:
             topic.stored = topics.record(topic)
-        stored = {topic.name: topic.stored for topic in topics if topic.stored is not None}
-        if stored:
-            self._state.store.save_topics(stored)
+        return {topic.name: topic.stored for topic in topics if topic.stored is not None}
 
     def erase(
         self,

@@ -198,8 +198,15 @@ class DeliveryJournal:
         """
         return b""
 
-    def answered(self, number: int, *, is_there: bool) -> None:
-        """Report whether the store has the oldest unanswered note, and its number there."""
+    def answered(self, number: int, *, is_there: bool, postponed: object = None) -> None:
+        """Report whether the store has the oldest unanswered note, and its number there.
+
+        Or this one, which was postponed before.
+        """
+
+    def postpone(self) -> object:
+        """Return the oldest unanswered note, whose call will be made again out of order."""
+        return None
 
     def skip_note(self, number: int) -> None:
         """Skip the note with this number: its events were reported live."""

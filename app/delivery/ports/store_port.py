@@ -50,6 +50,11 @@ class StorePort(Protocol):
         ...
 
     @property
+    def losses(self) -> int:
+        """How often the store has lost changes in use."""
+        ...
+
+    @property
     def letter_quota(self) -> "LetterQuota":
         """The quota of dead letters. Take from it before you call `dead_letter`."""
         ...

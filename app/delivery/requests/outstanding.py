@@ -154,12 +154,15 @@ class Requests(Generic[R]):
             request.is_kept = True
             self._save_fields(fields)
 
-    def save_all(self) -> None:
-        """Store all outstanding requests again: the store has lost everything."""
+    def fields(self) -> RequestFields:
+        """Return the fields of all requests of durable sessions, to store them again."""
+        found: dict[str, bytes] = {}
         for each in self._asked():
-            if each.end is None:
-                self._save_asked(each)
-                self._save(each, stored_fields.spoken(each, each.spoken))
+            if each.end is None and each.requester.is_durable:
+                each.is_kept = True
+                found.update(stored_fields.asked(each, sorted(each.responders)))
+                found.update(stored_fields.spoken(each, each.spoken))
+        return found
 
     def drop(self, request: Request[R]) -> None:
         """End a request that was not published. Its requester is informed in another way."""

@@ -32,7 +32,11 @@ while at <= last do
         call('SADD', receivers, names, marks - 1)
         redis.call('SREM', receivers, ARGV[at + 2])
         redis.call('HDEL', KEYS[tonumber(ARGV[at + 3])], id)
-        for i = marks, behind - 1 do
+    end
+    -- Entries that moved before get their marks again: a server whose store went back repeats its
+    -- last calls, and one before this may have removed them.
+    for i = marks, behind - 1 do
+        if redis.call('SISMEMBER', receivers, ARGV[names + i - marks]) == 1 then
             redis.call('HSET', KEYS[tonumber(ARGV[i])], id, ARGV[at + 4])
         end
     end

@@ -8,7 +8,7 @@
 --        8 a name for the deployment of an empty store   9 a random key, for a store without one
 --        10 the lock that the caller holds for as long as it lives, '' if it keeps all others away
 --        from the store   11 the epoch and lease that the caller saw unchanged for so long that
---        their holder must be silent
+--        their holder must be silent   12 a number below the epoch's
 -- Reply  epoch, id of the newest message or dead letter ('' if there was none), time of the store's
 --        clock, the version that was found ('' in an empty store), the epochs before it, name and
 --        key of the deployment; or the error DEPLOYMENT and a name: the store is that one's
@@ -49,14 +49,14 @@ if not is_repeat then
     redis.call('HSETNX', meta, 'seed', seed)
     redis.call('HSETNX', meta, 'deployment', deployment or name)
     redis.call('HSETNX', meta, 'key', key)
-    local fence = redis.call('HINCRBY', meta, 'fence', 1)
+    local fence = math.max(tonumber(redis.call('HGET', meta, 'fence') or 0), tonumber(ARGV[12])) + 1
     local epoch = redis.call('HGET', meta, 'seed') .. '-' .. fence .. '.' .. ARGV[5]
     epochs = string.match(epochs .. ' ' .. (before or ''), '^%s*(.*)$')
     while select(2, string.gsub(epochs, '%S+', '')) > MOST do
         epochs = string.match(epochs, '^%S+%s+(.*)$')
     end
-    redis.call('HSET', meta, 'version', version, 'node', node, 'epoch', epoch, 'epochs', epochs,
-        'call', ARGV[5] .. '-' .. string.format('%012d', 0))
+    redis.call('HSET', meta, 'version', version, 'fence', fence, 'node', node, 'epoch', epoch,
+        'epochs', epochs, 'call', ARGV[5] .. '-' .. string.format('%012d', 0))
     redis.call('HDEL', meta, 'skipped', 'lease', 'holder')
     if lock ~= '' then
         redis.call('HSET', meta, 'lease', 0, 'holder', lock)

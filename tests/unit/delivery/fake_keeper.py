@@ -32,7 +32,7 @@ class FakeKeeper:
     def __init__(self) -> None:
         self.is_available = self.is_prompt = True
         self.is_full = False
-        self.keys_dropped = 0
+        self.keys_dropped = self.losses = 0
         self.letter_quota = LetterQuota()
         self.bodies: dict[int, Message] = {}
         self.queues: dict[str, dict[int, Mark]] = {}

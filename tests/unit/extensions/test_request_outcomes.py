@@ -381,7 +381,7 @@ def test_a_store_that_lost_everything_gets_the_requests_again() -> None:
     judge_named(bob)
     cleo.last()
     server.keeper.requests.clear()
-    server.bayeux.state.requests.save_all()
+    server.keeper.save_requests(server.bayeux.state.requests.fields())
     (request,) = killed(server).bayeux.state.requests.by_message().values()
     assert request.responders == {"cleo/1"}
     assert request.spoken.keys() == {"bob/1"}

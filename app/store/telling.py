@@ -1,0 +1,107 @@
+"""Tells a store that has lost changes what it lacks."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterator
+from time import perf_counter
+
+from holdfast.store.journaling import JournalOutlet
+from holdfast.store.keys import RedisKeys
+from holdfast.store.link import StoreLink
+from holdfast.store.publish_keys import KeyLimits
+from holdfast.store.reconciliation import Knowledge, Reconciliation
+from holdfast.store.turn_buffer import TurnBuffer
+from holdfast.store.turn_writer import TurnWriter
+from holdfast.store.unanswered_calls import UnansweredCalls
+from holdfast.store.write_right import WriteRight
+
+log = logging.getLogger(__name__)
+
+# How long calls may be made in one turn of the event loop.
+_SLICE_S = 0.005
+
+
+class Telling:
+    """Runs after the store was opened again.
+
+    Calls that it did not carry out are made again, in their order; then what has waited meanwhile.
+    So the journal's notes are there, and everything that this process has changed so far. Then,
+    while nothing else is written, the store gets what it lacks, and at last the publishes without
+    an answer.
+
+    Args:
+        know: Returns what this process knows; None if it has not loaded everything yet.
+        on_told: Called at the end.
+    """
+
+    def __init__(
+        self,
+        link: StoreLink,
+        keys: RedisKeys,
+        right: WriteRight,
+        calls: UnansweredCalls,
+        writer: TurnWriter,
+        buffer: TurnBuffer,
+        journal: JournalOutlet,
+        *,
+        know: Callable[[], Knowledge | None],
+        on_told: Callable[[], None],
+    ) -> None:
+        self._link = link
+        self._keys = keys
+        self._right = right
+        self._calls = calls
+        self._writer = writer
+        self._buffer = buffer
+        self._journal = journal
+        self._know = know
+        self._on_told = on_told
+        self._task: asyncio.Task[None] | None = None
+
+    def begin(self, limits: KeyLimits) -> None:
+        """Begin. New publishes are limited so."""
+        self._task = asyncio.get_running_loop().create_task(self._run(limits))
+
+    def stop(self) -> None:
+        """Stop, because the store has lost changes again, or this process ends."""
+        if self._task is not None:
+            self._task.cancel()
+            self._task = None
+
+    async def _run(self, limits: KeyLimits) -> None:
+        await self._make(self._calls.make_changes_again())
+        await self._write_what_waited()
+        known = self._know()
+        try:
+            await self._journal.tell(self._calls.tell)
+            if known is not None:
+                tell = self._calls.tell
+                await Reconciliation(self._link, self._keys, tell, self._buffer, limits).run(known)
+        except Exception:
+            log.exception("the store was not told everything again")
+        await self._make(self._calls.make_publishes_again())
+        self._task = None
+        self._right.resume()
+        self._on_told()
+
+    async def _make(self, calls: Iterator[None]) -> None:
+        ends_at = perf_counter() + _SLICE_S
+        for _ in calls:
+            if perf_counter() > ends_at:
+                self._link.flush()
+                await asyncio.sleep(0)
+                ends_at = perf_counter() + _SLICE_S
+        self._link.flush()
+
+    async def _write_what_waited(self) -> None:
+        """Make the calls for all writes so far, and no others from then on."""
+        self._right.may_write = True
+        # A very large turn is sent in parts.
+        self._writer.send_behind(_nothing)
+        await self._writer.sent()
+        self._writer.send_all()
+        self._right.may_write = False
+
+
+def _nothing() -> None:
+    """What follows is written later."""

@@ -1,0 +1,351 @@
+"""A store that goes back to an earlier state in use, as if a replica is promoted too early."""
+
+import asyncio
+import random
+
+import pytest
+from redis import Redis
+
+from holdfast.delivery.guard.holds import ChannelHold
+from holdfast.delivery.messages.message import Message
+from holdfast.delivery.messages.outcomes import ACKED
+from holdfast.delivery.messages.session_record import SessionRecord
+from holdfast.delivery.messages.storing import PersistOutcome
+from holdfast.delivery.topics.configured import TopicRecord
+from holdfast.store import records, scripts
+from holdfast.store.connection import StoreUnavailable
+from holdfast.store.reconciliation import Knowledge, KnownQueue
+from tests.store.model import SESSIONS, Both, Model, Room, opening
+from tests.store.servers import ValkeyServer
+from tests.store.store_process import (
+    BASE,
+    KEYS,
+    StoreProcess,
+    ids,
+    letter,
+    mark,
+    message,
+    session,
+    store_process,
+    until,
+)
+
+
+class Past:
+    """The state of a store at one moment."""
+
+    def __init__(self, server: ValkeyServer) -> None:
+        self._redis = Redis.from_url(server.url)
+        self._dumped = {name: self._redis.dump(name) for name in self._redis.keys("*")}
+
+    def come_back(self) -> None:
+        """The store goes back to this state in one step."""
+        with self._redis.pipeline(transaction=True) as step:
+            step.flushall()
+            for name, dumped in self._dumped.items():
+                step.restore(name, 0, dumped)  # type: ignore[arg-type]
+            step.execute()
+
+
+class Recorded:
+    """A session as the server knows it."""
+
+    def __init__(self, key: str) -> None:
+        self.key = key
+
+    def record(self) -> SessionRecord:
+        return session(self.key)
+
+
+def known_queue(receiver: str, *messages: Message) -> KnownQueue:
+    return KnownQueue(receiver, messages, tuple)
+
+
+async def back(at: StoreProcess) -> None:
+    """The server has noticed and told everything again."""
+    await at.answered()
+    await until(lambda: at.store.is_available)
+    await at.answered()
+
+
+async def test_a_store_that_went_back_gets_what_it_lost_and_loses_what_had_left_since(
+    at: StoreProcess,
+) -> None:
+    at.store.save(session("joe/1"))
+    at.store.save(session("eve/1"))
+    at.store.save_topics({"/gone": TopicRecord()})
+    at.store.save_channel_hold("/gone", ChannelHold(1, "why"))
+    at.store.save_requests({"/ret/gone": b"asked"})
+    at.keep(message(1), "joe/1")
+    at.keep(message(2), "joe/1", "eve/1")
+    at.store.mark("joe/1", [mark(1, 1)])
+    await at.answered()
+    past = Past(at.server)
+    at.store.settle("joe/1", ids(1), ACKED)
+    at.store.forget("eve/1", ids(2))
+    at.store.save(session("ann/1"))
+    at.keep(message(3), "joe/1", "ann/1", "/history")
+    at.store.save_requests({"/ret/gone": b"", "/ret/here": b"asked"})
+    await at.answered()
+    at.known = Knowledge(
+        sessions=[Recorded("joe/1"), Recorded("ann/1")],
+        queues=[
+            KnownQueue("joe/1", [message(2), message(3)], lambda: [mark(2, 2)]),
+            known_queue("ann/1", message(3)),
+            known_queue("/history", message(3)),
+        ],
+        holds={"/held": ChannelHold(2, "why")},
+        topics={"/here": TopicRecord()},
+        requests={"/ret/here": b"asked"},
+    )
+    past.come_back()
+    at.keep(message(4), "joe/1")
+    await back(at)
+    assert at.kept[4] == [PersistOutcome.KEPT]
+    assert at.queue("joe/1") == {2: "0 2 0 1 0", 3: "", 4: ""}
+    assert at.bodies() == {2, 3, 4}
+    assert [at.receivers(n) for n in (2, 3)] == [{"joe/1"}, {"joe/1", "ann/1", "/history"}]
+    assert at.hash(KEYS.sessions).keys() == {"joe/1", "ann/1"}
+    assert at.hash(KEYS.requests) == {"/ret/here": "asked"}
+    assert at.hash(KEYS.topics).keys() == {"/here"}
+    assert at.hash(KEYS.held).keys() == {"/held"}
+    assert at.names() >= {KEYS.marks("joe/1")}
+    assert at.hash(KEYS.marks("joe/1")).keys() == {str(BASE + 2)}
+    assert at.store.losses == 1
+    assert "fenced" not in at.events
+
+
+async def test_calls_that_a_store_did_not_carry_out_are_made_again_with_their_answers(
+    at: StoreProcess,
+) -> None:
+    at.store.save(session("joe/1"))
+    await at.answered()
+    past = Past(at.server)
+    at.keep(message(1), "joe/1")
+    await at.answered()
+    at.known = Knowledge(sessions=[Recorded("joe/1")])
+    past.come_back()
+    at.keep(message(2, key="k"), "joe/1")
+    at.keep(message(3, key="k"), "joe/1")
+    at.store.dead_letter([letter(9, of=1)], "joe/1")
+    removed = asyncio.create_task(at.store.run(scripts.letters_remove(KEYS, [letter(9)])))
+    # It sends everything before it, too.
+    await asyncio.sleep(0)
+    await back(at)
+    assert await removed == [1]
+    assert (at.kept[2], at.kept[3]) == ([PersistOutcome.KEPT], [PersistOutcome.REPEATED])
+    assert (at.queue("joe/1"), at.dead()) == ({2: ""}, [])
+
+
+async def test_writes_and_posted_calls_wait_while_a_store_is_told_what_it_lost(
+    at: StoreProcess,
+) -> None:
+    past = Past(at.server)
+    at.keep(message(1), "joe/1")
+    await at.answered()
+    at.known = Knowledge(queues=[known_queue("joe/1", *map(message, range(1, 3000)))])
+    past.come_back()
+    at.store.save(session("ann/1"))
+    await until(lambda: bool(at.events))
+    assert not at.store.is_available
+    at.keep(message(5000), "joe/1")
+    at.store.settle("joe/1", ids(*range(2, 3000)), ACKED)
+    at.store.save_channel_hold("/a", ChannelHold(1, "why"))
+    with pytest.raises(StoreUnavailable):
+        await at.store.run(scripts.advance_clock(KEYS, 1))
+    await back(at)
+    assert at.kept[5000] == [PersistOutcome.REFUSED]
+    assert at.queue("joe/1") == {1: ""}
+    assert at.hash(KEYS.held).keys() == {"/a"}
+
+
+async def test_a_store_that_goes_back_while_it_is_told_is_told_everything_again(
+    at: StoreProcess,
+) -> None:
+    past = Past(at.server)
+    at.keep(message(1), "joe/1")
+    await at.answered()
+    many = [message(n) for n in range(1, 5000)]
+    at.known = Knowledge(queues=[known_queue("joe/1", *many)])
+    past.come_back()
+    at.keep(message(6000), "joe/1")
+    at.store.flush()
+    await until(lambda: len(at.bodies()) > 1000)
+    past.come_back()
+    await back(at)
+    assert at.queue("joe/1").keys() == {*range(1, 5000), 6000}
+    assert at.kept[6000] == [PersistOutcome.KEPT]
+    assert at.store.losses == 2
+
+
+async def test_a_process_that_has_not_loaded_everything_removes_nothing(
+    at: StoreProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at.keep(message(1), "joe/1")
+    await at.answered()
+    past = Past(at.server)
+    at.keep(message(2), "joe/1")
+    await at.answered()
+    monkeypatch.setattr(at.store._telling, "_know", lambda: None)
+    past.come_back()
+    at.keep(message(3), "joe/1")
+    await back(at)
+    assert at.queue("joe/1") == {1: "", 3: ""}
+
+
+async def test_records_that_nobody_can_read_stay_in_a_store_that_went_back(
+    at: StoreProcess,
+) -> None:
+    at.keep(message(1), "old/1")
+    at.keep(message(2), "joe/1")
+    at.server.ask("HSET", KEYS.sessions, "old/1", "of a later release")
+    at.server.ask("HSET", KEYS.bodies, str(BASE + 3), "of a later release")
+    at.server.ask("SADD", KEYS.receivers(BASE + 3), "joe/1")
+    await at.answered()
+    past = Past(at.server)
+    at.keep(message(4), "joe/1")
+    await at.answered()
+    past.come_back()
+    at.store.settle("joe/1", ids(9), ACKED)
+    await back(at)
+    assert at.bodies() == {1, 3}
+    assert at.hash(KEYS.sessions).keys() == {"old/1"}
+
+
+async def test_a_store_that_forgot_the_opening_of_this_process_was_not_taken_over(
+    shared_valkey: ValkeyServer,
+) -> None:
+    async with store_process(shared_valkey) as first:
+        first.keep(message(1), "joe/1")
+        await first.answered()
+        past = Past(shared_valkey)
+    async with store_process(shared_valkey) as at:
+        before = at.store.epoch
+        at.known = Knowledge(queues=[known_queue("joe/1", message(1))])
+        past.come_back()
+        at.keep(message(2), "joe/1")
+        await back(at)
+        assert (at.kept[2], at.events) == ([PersistOutcome.KEPT], ["emptied"])
+        assert number_of(at.store.epoch) > number_of(before)
+
+
+def number_of(epoch: str) -> int:
+    return int(epoch.rpartition("-")[2].partition(".")[0])
+
+
+async def test_a_store_that_went_back_and_was_opened_by_another_process_is_lost(
+    at: StoreProcess, redis: Redis
+) -> None:
+    past = Past(at.server)
+    at.keep(message(1), "joe/1")
+    await at.answered()
+    past.come_back()
+    Room(redis).call(opening("rival000"))
+    at.keep(message(2), "joe/1")
+    await until(lambda: at.events == ["fenced"])
+    assert at.kept[2] == [PersistOutcome.REFUSED]
+    assert at.bodies() == set()
+
+
+async def test_a_rival_that_opens_the_store_first_after_it_went_back_is_not_replaced(
+    at: StoreProcess, redis: Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    past = Past(at.server)
+    at.keep(message(1), "joe/1")
+    await at.answered()
+    past.come_back()
+    ask_again = at.store._right._ask_again
+
+    def open_after_rival() -> None:
+        Room(redis).call(opening("rival000"))
+        ask_again()
+
+    monkeypatch.setattr(at.store._right, "_ask_again", open_after_rival)
+    at.store.settle("joe/1", ids(1), ACKED)
+    await until(lambda: at.events == ["fenced"])
+    assert at.server.ask("HGET", KEYS.meta, "epoch").endswith(b".rival000")
+
+
+def knowledge_of(model: Model) -> Knowledge:
+    """What a server would have in memory."""
+    return Knowledge(
+        sessions=[Recorded(key) for key in model.sessions],
+        queues=[queue_in(model, key) for key in SESSIONS],
+        requests={name: value.encode() for name, value in model.requests.items()},
+    )
+
+
+def queue_in(model: Model, key: str) -> KnownQueue:
+    messages, tried = [], []
+    for id, entry in model.queues[key].items():
+        found, generation = records.unpack_entry(id, entry.encode())
+        kept = message(id - BASE)
+        kept.generation = generation
+        if found.seq:
+            tried.append(found)
+        else:
+            kept = found.with_former(kept)
+        messages.append(kept)
+    return KnownQueue(key, messages, lambda: tried)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(8))
+async def test_a_store_that_goes_back_often_matches_the_model(
+    at: StoreProcess, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    dice = random.Random(seed)
+    both = Both(at.store)
+    monkeypatch.setattr(at.store._telling, "_know", lambda: knowledge_of(both.model))
+    pasts: list[Past] = []
+    for _ in range(400):
+        await one_step(both, at, dice, pasts)
+    # A store that goes back is noticed at the next call.
+    both.save(SESSIONS[0])
+    await back(at)
+    assert at.store.losses > 2
+    with Redis.from_url(at.server.url) as redis:
+        both.model.letters.clear()
+        redis.delete(*redis.keys("{test}:dead*") or ["-"])
+        both.model.check(Room(redis))
+
+
+async def one_step(  # noqa: C901 - a list of what may happen
+    both: Both, at: StoreProcess, dice: random.Random, pasts: list[Past]
+) -> None:
+    key, n = dice.choice(SESSIONS), dice.randrange(8)
+    match dice.randrange(13):
+        case 0 | 1:
+            both.save(key)
+        case 2 | 3 | 4:
+            await until(lambda: at.store.is_available)
+            both.keep(n, dice.sample(SESSIONS, dice.randint(1, 3)))
+            at.store.flush()
+            if pasts and dice.random() < 0.1:
+                pasts[-1].come_back()
+            # Nobody has a message before its publish was answered.
+            await at.answered()
+        case 5 if dice.random() < 0.5:
+            both.hand_over(key, dice.randint(1, 9))
+        case 5:
+            both.mark(n, key, dice.randint(1, 9))
+        case 6:
+            both.settle(n, key)
+        case 7:
+            both.move(n, key, dice.choice(SESSIONS), dice.randint(0, 2))
+        case 8 if dice.random() < 0.5:
+            both.ask(n, key)
+        case 8:
+            both.forget(key)
+        case 9:
+            both.dead_letter(n, key, is_durable=dice.random() < 0.8)
+        case 10:
+            at.store.flush()
+            await asyncio.sleep(0)
+        case 11:
+            pasts.append(Past(at.server))
+        case _ if pasts and dice.random() < 0.5:
+            at.store.flush()
+            dice.choice(pasts[-3:]).come_back()
+        case _:
+            await at.answered()
