@@ -28,9 +28,15 @@ def record_of(records: Records | None, kind: type[K]) -> K | None:
 
 def with_record(records: tuple[R, ...] | None, record: R) -> tuple[R, ...]:
     """Return the records with this one, which replaces another of its class."""
-    return (*(without_record(records, type(record)) or ()), record)
+    others = without_record(records, type(record))
+    return (record,) if others is None else (*others, record)
 
 
 def without_record(records: tuple[R, ...] | None, kind: type[object]) -> tuple[R, ...] | None:
     """Return the records without the record of this class; None if no other is left."""
-    return tuple([each for each in records or () if type(each) is not kind]) or None
+    if records is None:
+        return None
+    if len(records) == 1:
+        # The usual case: some features add a record and remove it for each reply.
+        return None if type(records[0]) is kind else records
+    return tuple([each for each in records if type(each) is not kind]) or None
