@@ -50,11 +50,11 @@ class Doomed:
 
     def __init__(self, kills: int) -> None:
         # So many that no ingest comes to their end.
-        more = (event("session", 100 + n, receiver="joe/1", what="left") for n in range(8 * kills))
+        more = (event("session", 100 + n, receiver="joe/1", what="left") for n in range(24 * kills))
         self.events = [*the_story(), *more]
         self.killed = 0
         self._kills = kills
-        self._most = max(2, len(self.events) // (4 * kills))
+        self._most = max(2, len(self.events) // (8 * kills))
         self._failure = ""
         self._thread = threading.Thread(target=self._kill_all)
 
