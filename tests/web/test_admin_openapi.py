@@ -9,7 +9,7 @@ import orjson
 import pytest
 from aiohttp import web
 
-from holdfast.web.admin import resources
+from holdfast.web.admin import openapi, resources
 from holdfast.web.admin.application import make_admin
 from holdfast.web.admin.openapi import describe
 from holdfast.web.admin.paths import API
@@ -96,7 +96,7 @@ async def test_the_document_is_made_beside_the_event_loop(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     made_in: list[int] = []
-    monkeypatch.setattr(resources, "describe", lambda *_: made_in.append(get_ident()))
+    monkeypatch.setattr(openapi, "describe", lambda *_: made_in.append(get_ident()))
     await resources.Description().description()
     assert made_in not in ([], [get_ident()])
     assert all(each.params.__pydantic_complete__ for each in ROUTES)

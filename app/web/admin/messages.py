@@ -2,8 +2,10 @@
 
 import asyncio
 from collections.abc import Iterator
+from functools import cached_property
 from itertools import islice
 from socket import gethostname
+from typing import TYPE_CHECKING
 
 from holdfast.bayeux.session import Session
 from holdfast.bayeux.sessions.status import hold_of
@@ -19,7 +21,9 @@ from holdfast.web.admin.fields import FrameCursor, MessageId
 from holdfast.web.admin.letter_views import LetterSummary, letter_summary
 from holdfast.web.admin.message_views import Trace, TraceQueue, TraceStep, step_of
 from holdfast.web.admin.route import route
-from holdfast.web.admin.table_reader import TableReader
+
+if TYPE_CHECKING:
+    from holdfast.web.admin.table_reader import TableReader
 
 # How many entries are looked at before other tasks run.
 _STRETCH = 20_000
@@ -41,7 +45,13 @@ class MessageResource:
         self._sessions, self._waiting_places = state.sessions, state.waiting_places
         self._letters = letters
         self._frames = frames
-        self._tables = TableReader()
+
+    @cached_property
+    def _tables(self) -> "TableReader":
+        # Few servers are asked for steps in tables.
+        from holdfast.web.admin.table_reader import TableReader
+
+        return TableReader()
 
     @route("GET", "/messages/{id}")
     async def trace(self, id: MessageId, cursor: FrameCursor = None) -> Trace:

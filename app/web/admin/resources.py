@@ -7,7 +7,6 @@ from typing import Any
 from holdfast.web.admin.letters import LetterResource
 from holdfast.web.admin.listed import LISTED
 from holdfast.web.admin.messages import MessageResource
-from holdfast.web.admin.openapi import describe
 from holdfast.web.admin.paths import API
 from holdfast.web.admin.route import route, routes_of
 from holdfast.web.admin.sessions import SessionResource
@@ -22,6 +21,9 @@ class Description:
     @route("GET", "/openapi.json")
     async def description(self) -> dict[str, Any]:
         """Show this description."""
+        # A start need not wait for it: only consoles and authors of clients ask.
+        from holdfast.web.admin.openapi import describe
+
         for each in ROUTES:
             each.build()
         # It takes a tenth of a second.
