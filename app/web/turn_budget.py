@@ -14,9 +14,9 @@ _FREE = 1 / 8
 # Small requests continue for this long after it: making one wait costs half of handling it, and a
 # thousand clients that reconnect after a message should not have to wait.
 _PATIENCE_S = 0.015
-# They do not if the average one of this turn takes longer than this, ten times as long as making
-# one wait.
-_DEAR_S = 0.0001
+# They do not if the average one of this turn takes longer than this, twenty times as long as making
+# one wait. The longest does not count: after a publish to a thousand clients, all connect again.
+_DEAR_S = 0.0002
 # Their replies so far leave after this time.
 _SILENCE_S = 0.010
 
@@ -76,8 +76,10 @@ class TurnBudget:
         # When the budget ends, by processor time; None until the turn has taken some time.
         self._ends_at: float | None = None
         self._turn_s = _TURN_S
-        # The number of small requests in this turn.
+        # The number of small requests in this turn, when the last one came, and the longest time
+        # between two of them, by wall time.
         self._small = 0
+        self._took_s = self._longest_s = 0.0
         # How long small requests continue after the budget of this turn.
         self._patience_s = _PATIENCE_S
         # After this time, by wall time, the replies so far leave early; once in a turn.
@@ -117,6 +119,8 @@ class TurnBudget:
         if self._began_at is None:
             return False
         took = monotonic() - self._began_at
+        self._longest_s = max(self._longest_s, took - self._took_s)
+        self._took_s = took
         if took <= self._turn_s:
             return False
         if self._patience_s and self._is_dear(took):
@@ -131,7 +135,7 @@ class TurnBudget:
 
     def _is_dear(self, took: float) -> bool:
         """Return whether the average small request of this turn takes long."""
-        cheap_s = self._small * _DEAR_S
+        cheap_s = self._small * _DEAR_S + self._longest_s
         return took > cheap_s and self._has_gone_on_for(max(0.0, cheap_s - self._turn_s))
 
     def is_overdue(self) -> bool:
@@ -155,6 +159,7 @@ class TurnBudget:
         self._began_at = self._ends_at = None
         self._turn_s = turn_s
         self._small = 0
+        self._took_s = self._longest_s = 0.0
         self._silence_s = _SILENCE_S
         self._patience_s = self._overdue_s = _PATIENCE_S
         self.is_behind = False
