@@ -20,12 +20,13 @@ class RedisKeys:
 
     def __init__(self, namespace: str, shard: int = 0) -> None:
         self.prefix = prefix = f"{{{tag_of(namespace, shard)}}}:"
-        # Hash: version, seed, fence, epoch (who may write), lease (rises while that process lives),
-        # holder (names a lock that it holds), node, deployment (its name, with which ids of
-        # messages begin), key (its secret, for ids of clients), clock, newest and confirmed (ids of
-        # messages); the journal of a node -> number of its newest frame; "digest" and the journal
-        # -> digest of that frame; "trimmed" and the journal -> number of removed frames; "heard"
-        # and the journal -> when its server trimmed it last, in ms since 1970.
+        # Hash: version, seed, fence, epoch (who may write), epochs (the ones before it), call (the
+        # last that was carried out), skipped (numbers of refused calls), lease (rises while that
+        # process lives), holder (names a lock that it holds), node, deployment (its name, with
+        # which ids of messages begin), key (its secret, for ids of clients), clock, newest and
+        # confirmed (ids of messages); the journal of a node -> number of its newest frame; "digest"
+        # and the journal -> digest of that frame; "trimmed" and the journal -> number of removed
+        # frames; "heard" and the journal -> when its server trimmed it last, in ms since 1970.
         self.meta = prefix + "meta"
         # Hash: message id -> record of the message, while any queue or history has it.
         self.bodies = prefix + "bodies"

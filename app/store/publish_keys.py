@@ -1,5 +1,6 @@
 """Publish keys: which messages are repeats, and which keys to forget."""
 
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple, cast
 
@@ -9,6 +10,10 @@ from holdfast.delivery.messages.storing import PersistOutcome
 
 if TYPE_CHECKING:
     from holdfast.delivery.messages.publish_key import PublishKey
+
+# For how long keys are remembered, and how many, in case that the store loses them.
+_LATEST_S = 10.0
+_MOST_LATEST = 50_000
 
 
 class StoreClock:
@@ -41,10 +46,17 @@ class KeyLimits(NamedTuple):
 
 
 class PublishKeys:
-    """The answers about publish keys."""
+    """The answers about publish keys.
 
-    def __init__(self) -> None:
+    Args:
+        time: Returns seconds of a monotonic clock.
+    """
+
+    def __init__(self, time: Callable[[], float]) -> None:
+        self._time = time
         self.dropped = 0
+        # The keys of the last seconds with their messages, for a store that loses them.
+        self._latest: deque[tuple[float, str, int]] = deque(maxlen=_MOST_LATEST)
 
     def hear(self, messages: Iterable[Message], reply: Sequence[object]) -> None:
         """Record the store's answer in the messages' keys."""
@@ -55,6 +67,13 @@ class PublishKeys:
             key.first = int(cast("bytes", first) or 0)
             if key.first:
                 key.meaning = PersistOutcome.REPEATED
+            else:
+                self._latest.append((self._time(), key.digest, message.id))
+
+    def latest(self) -> list[tuple[str, int]]:
+        """Return the keys of the last seconds, with the ids of their messages."""
+        oldest = self._time() - _LATEST_S
+        return [(key, id) for at, key, id in self._latest if at >= oldest]
 
 
 def meaning(message: Message, kept: PersistOutcome) -> PersistOutcome:

@@ -183,6 +183,18 @@ def keep_keyed(
     return ScriptCall(KEEP_KEYED, positions.keys, args)
 
 
+def remember_keys(
+    keys: RedisKeys, keyed: Sequence[tuple[str, int]], *, clock: int, most: int
+) -> ScriptCall:
+    """Store publish keys with the ids of their messages, which are in no queue any more."""
+    positions = _Positions(keys.meta, keys.bodies, keys.keyed, keys.keyed_order)
+    args: list[Word] = [_ID % max(id for _, id in keyed), clock, KEY_LIFE_S, most]
+    for key, id in keyed:
+        entering: list[Word] = [id, positions.of(keys.receivers(id)), b"", b"", 0]
+        args += (key, len(entering), *entering)
+    return ScriptCall(KEEP_KEYED, positions.keys, args)
+
+
 def advance_clock(keys: RedisKeys, clock: int) -> ScriptCall:
     """Advance the store's clock. Succeeds if a message would be stored."""
     return ScriptCall(ADVANCE_CLOCK, [keys.meta], [clock])

@@ -101,7 +101,7 @@ class Store:
             opening=opening,
             seed=seed,
             clock=self._clock,
-            on_opened=self._begin,
+            on_opened=lambda epoch: self._calls.begin(epoch),
             on_lost=self._lost,
             on_again=self._tell_again,
             on_fenced=on_fenced,
@@ -121,7 +121,7 @@ class Store:
         )
         self.journal = JournalOutlet(self._journaling, link, self._right, self._calls, self._writer)
         self._pending = PendingPublishes(self._loop, confirm)
-        self._keyed = PublishKeys()
+        self._keyed = PublishKeys(self._loop.time)
         self._refusing = WriteRefusals(self._loop.time)
         self._is_probing = False
         self._telling = Telling(
@@ -132,10 +132,10 @@ class Store:
             self._writer,
             self._turns,
             self.journal,
+            latest_keys=self._keyed.latest,
             know=know,
             on_told=self._told,
         )
-        # Calls that were posted meanwhile.
         self._posted: list[ScriptCall] = []
 
     async def open(self) -> int:
@@ -210,7 +210,7 @@ class Store:
 
     @property
     def complaint(self) -> str | None:
-        """Return why no message can be stored now, or None."""
+        """Why no message can be stored now, or None."""
         if not self.is_available:
             return "the store cannot be reached"
         reason = self._refusing.reason
@@ -360,6 +360,7 @@ class Store:
         done: Callable[[object], None] = ignore_answer
         if kept:
             done = partial(self._kept, kept, self._pending.begin(kept))
+        self._telling.remember(call)
         number = 0
         if note:
             call, number = self._journaling.annotate(call, note)
@@ -421,9 +422,6 @@ class Store:
     def seed(self) -> str:
         """Random text that every empty store begins with."""
         return self.epoch.rpartition("-")[0]
-
-    def _begin(self, epoch: str) -> None:
-        self._calls.begin(epoch.rpartition(".")[2])
 
     def _refused(self, why: ScriptFailed) -> None:
         self._right.lose(why)

@@ -2,14 +2,17 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from time import perf_counter
 
+from holdfast.store import scripts
 from holdfast.store.journaling import JournalOutlet
 from holdfast.store.keys import RedisKeys
+from holdfast.store.latest_letters import LatestLetters
 from holdfast.store.link import StoreLink
 from holdfast.store.publish_keys import KeyLimits
 from holdfast.store.reconciliation import Knowledge, Reconciliation
+from holdfast.store.scripts import ScriptCall
 from holdfast.store.turn_buffer import TurnBuffer
 from holdfast.store.turn_writer import TurnWriter
 from holdfast.store.unanswered_calls import UnansweredCalls
@@ -19,17 +22,21 @@ log = logging.getLogger(__name__)
 
 # How long calls may be made in one turn of the event loop.
 _SLICE_S = 0.005
+# How many publish keys a call may have.
+_KEYS = 500
 
 
 class Telling:
     """Runs after the store was opened again.
 
-    Calls that it did not carry out are made again, in their order; then what has waited meanwhile.
+    First it gets the latest dead letters, publish keys and frames, which are not in memory
+    otherwise. Calls that it did not carry out are made again, in their order; then what has waited.
     So the journal's notes are there, and everything that this process has changed so far. Then,
     while nothing else is written, the store gets what it lacks, and at last the publishes without
     an answer.
 
     Args:
+        latest_keys: Returns the latest publish keys, with the ids of their messages.
         know: Returns what this process knows; None if it has not loaded everything yet.
         on_told: Called at the end.
     """
@@ -44,6 +51,7 @@ class Telling:
         buffer: TurnBuffer,
         journal: JournalOutlet,
         *,
+        latest_keys: Callable[[], Sequence[tuple[str, int]]],
         know: Callable[[], Knowledge | None],
         on_told: Callable[[], None],
     ) -> None:
@@ -54,13 +62,21 @@ class Telling:
         self._writer = writer
         self._buffer = buffer
         self._journal = journal
+        self._loop = asyncio.get_running_loop()
+        self._letters = LatestLetters(self._loop.time)
+        self._latest_keys = latest_keys
         self._know = know
         self._on_told = on_told
         self._task: asyncio.Task[None] | None = None
 
+    def remember(self, call: ScriptCall) -> None:
+        """Remember a call before it is made, if only the store has what it stores."""
+        if call.script is scripts.DEAD_LETTER:
+            self._letters.add(call)
+
     def begin(self, limits: KeyLimits) -> None:
         """Begin. New publishes are limited so."""
-        self._task = asyncio.get_running_loop().create_task(self._run(limits))
+        self._task = self._loop.create_task(self._run(limits))
 
     def stop(self) -> None:
         """Stop, because the store has lost changes again, or this process ends."""
@@ -69,11 +85,11 @@ class Telling:
             self._task = None
 
     async def _run(self, limits: KeyLimits) -> None:
+        await self._tell_latest(limits)
         await self._make(self._calls.make_changes_again())
         await self._write_what_waited()
         known = self._know()
         try:
-            await self._journal.tell(self._calls.tell)
             if known is not None:
                 tell = self._calls.tell
                 await Reconciliation(self._link, self._keys, tell, self._buffer, limits).run(known)
@@ -83,6 +99,19 @@ class Telling:
         self._task = None
         self._right.resume()
         self._on_told()
+
+    async def _tell_latest(self, limits: KeyLimits) -> None:
+        """Tell the store the latest of what it alone keeps, before anything follows it."""
+        for call in self._letters.calls():
+            self._calls.tell(call, False)
+        keyed = self._latest_keys()
+        for at in range(0, len(keyed), _KEYS):
+            call = scripts.remember_keys(
+                self._keys, keyed[at : at + _KEYS], clock=limits.clock, most=limits.most
+            )
+            self._calls.tell(call, True)
+            await asyncio.sleep(0)
+        await self._journal.tell(self._calls.tell)
 
     async def _make(self, calls: Iterator[None]) -> None:
         ends_at = perf_counter() + _SLICE_S

@@ -91,9 +91,9 @@ class UnansweredCalls:
     def __len__(self) -> int:
         return len(self._sent)
 
-    def begin(self, nonce: str) -> None:
+    def begin(self, epoch: str) -> None:
         """Number the calls from 1 in a new epoch. All earlier calls must have been answered."""
-        self._numbers.begin(nonce)
+        self._numbers.begin(epoch.rpartition(".")[2])
         for sent in reversed(self._lost_now):
             self._lost[sent.kind].appendleft(sent)
         self._lost_now = []

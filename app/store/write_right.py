@@ -26,8 +26,8 @@ _LOOK_S = 0.25
 _MOST_FORMER = 64
 # What an operator should know and do.
 _ADVICE = (
-    "Dead letters, remarks and publish keys of that time may be missing: see docs/durability.md,"
-    ' "A store that goes back"'
+    "Remarks, and dead letters and publish keys older than 10 s, may be missing: see"
+    ' docs/durability.md, "A store that goes back"'
 )
 
 

@@ -18,6 +18,20 @@ from tests.chaos.proxy import Proxy, Way
 RETURNS_S = 30.0
 _LOOK_S = 0.05
 _LAST_MOMENT_S = 0.3
+_DUMP = """
+local found = {}
+for _, key in ipairs(redis.call('KEYS', '*')) do
+    found[#found + 1] = key
+    found[#found + 1] = redis.call('DUMP', key)
+end
+return found
+"""
+_RESTORE = """
+redis.call('FLUSHALL')
+for at = 1, #ARGV, 2 do
+    redis.call('RESTORE', ARGV[at], 0, ARGV[at + 1])
+end
+"""
 
 Deed = Callable[[], object]
 
@@ -37,6 +51,7 @@ class Kind(Enum):
     PAUSE_STORE = "pause store"
     CUT_STORE = "cut store"
     FORGET_SCRIPTS = "forget scripts of store"
+    TAKE_STORE_BACK = "take store back"
     KILL_SERVER = "kill server"
     PAUSE_SERVER = "pause server"
     RESTART_SERVER = "restart server"
@@ -61,6 +76,7 @@ _TARGETS = {
     Kind.PAUSE_STORE: Target.STORE,
     Kind.CUT_STORE: Target.STORE,
     Kind.FORGET_SCRIPTS: Target.STORE,
+    Kind.TAKE_STORE_BACK: Target.STORE,
     Kind.KILL_SERVER: Target.SERVER,
     Kind.PAUSE_SERVER: Target.SERVER,
     Kind.RESTART_SERVER: Target.SERVER,
@@ -107,11 +123,14 @@ class Nemesis:
         self._processes = processes
         self._proxy = proxy
         self._history = history
+        # The keys and values of the store at the beginning of a fault.
+        self._past: list[bytes] = []
         self._begins: dict[Kind, Deed] = {
             Kind.KILL_STORE: lambda: processes.signal_store(signal.SIGKILL),
             Kind.PAUSE_STORE: lambda: processes.signal_store(signal.SIGSTOP),
             Kind.CUT_STORE: lambda: self._tell_store("CLIENT", "KILL", "TYPE", "normal"),
             Kind.FORGET_SCRIPTS: lambda: self._tell_store("SCRIPT", "FLUSH"),
+            Kind.TAKE_STORE_BACK: self._remember_store,
             Kind.KILL_SERVER: processes.kill,
             Kind.PAUSE_SERVER: processes.freeze,
             Kind.RESTART_SERVER: processes.stop,
@@ -130,6 +149,8 @@ class Nemesis:
             # The server recovers by itself.
             **dict.fromkeys((Kind.KILL_STORE, Kind.CUT_STORE, Kind.FORGET_SCRIPTS), _nothing),
             Kind.PAUSE_STORE: lambda: processes.signal_store(signal.SIGCONT),
+            # The store loses what it was told meanwhile, as a replica that takes over too early.
+            Kind.TAKE_STORE_BACK: self._take_store_back,
             Kind.KILL_SERVER: self._start,
             Kind.PAUSE_SERVER: processes.thaw,
             Kind.RESTART_SERVER: self._start,
@@ -170,6 +191,14 @@ class Nemesis:
             await self._all_works()
         for each in begun:
             each.ok()
+
+    async def _remember_store(self) -> None:
+        async with Redis(unix_socket_path=str(self._processes.store_socket)) as redis:
+            self._past = await redis.eval(_DUMP, 0)
+
+    async def _take_store_back(self) -> None:
+        async with Redis(unix_socket_path=str(self._processes.store_socket)) as redis:
+            await redis.eval(_RESTORE, 0, *self._past)
 
     async def _tell_store(self, *command: str) -> None:
         socket = self._processes.store_socket

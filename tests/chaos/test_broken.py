@@ -49,9 +49,27 @@ BROKEN = {
     for name, build in BUILDS.items()
 }
 # Faults that reveal each of the broken servers, one after the other.
-ALL_STEPS = tuple(dict.fromkeys(step for build in BUILDS.values() for step in build.steps))
+ALL_STEPS = tuple(
+    dict.fromkeys(
+        step
+        for build in BUILDS.values()
+        for step in build.steps
+        if Kind.TAKE_STORE_BACK not in step.kinds
+    )
+)
 WHOLE = Situation(SERVER, ALL_STEPS, has_correspondents=True)
 # Not broken, but a durability of memory promises nothing.
+# The store goes back while the server lives, which keeps what it knows.
+GOING_BACK = Situation(
+    SERVER,
+    (
+        Step(0.7, (Kind.TAKE_STORE_BACK,), 0.8),
+        Step(0.5, (Kind.TAKE_STORE_BACK,), 0.3),
+        Step(1.0, (Kind.KILL_SERVER,), 0.1),
+    ),
+    held_s=2.0,
+    has_correspondents=True,
+)
 FORGETFUL = Situation(SERVER, (Step(0.7, (Kind.LOSE_POWER,), 0.1),), durability="memory")
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
@@ -72,7 +90,9 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Result]:
             found = await asyncio.gather(*map(of, situations.values()))
             return dict(zip(situations, found, strict=True))
 
-        found = await of_all(BROKEN | {"whole": WHOLE, "forgetful": FORGETFUL})
+        found = await of_all(
+            BROKEN | {"whole": WHOLE, "going back": GOING_BACK, "forgetful": FORGETFUL}
+        )
         for _ in range(REPEATS):
             # On a busy machine, a situation may not have occurred.
             missed = {name: BROKEN[name] for name in BROKEN if not is_found_out(name, found[name])}
@@ -125,6 +145,14 @@ def test_the_checker_finds_nothing_wrong_with_the_real_server(results: dict[str,
     assert result.is_valid, result.report()
     assert min(result.processed, result.dead, result.duplicated) > 0, result.report()
     assert 0 < result.answered < result.asked, result.report()
+
+
+def test_nothing_is_lost_if_the_store_goes_back_while_the_server_lives(
+    results: dict[str, Result],
+) -> None:
+    result = results["going back"]
+    assert result.is_valid, result.report()
+    assert min(result.processed, result.dead) > 0, result.report()
 
 
 def test_a_store_in_memory_loses_messages(results: dict[str, Result]) -> None:

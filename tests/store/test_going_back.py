@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+from collections import deque
 
 import pytest
 from redis import Redis
@@ -135,6 +136,79 @@ async def test_calls_that_a_store_did_not_carry_out_are_made_again_with_their_an
     assert await removed == [1]
     assert (at.kept[2], at.kept[3]) == ([PersistOutcome.KEPT], [PersistOutcome.REPEATED])
     assert (at.queue("joe/1"), at.dead()) == ({2: ""}, [])
+
+
+async def test_the_latest_dead_letters_are_in_a_store_that_went_back_again(
+    at: StoreProcess,
+) -> None:
+    at.keep(message(1), "joe/1", "ann/1")
+    await at.answered()
+    past = Past(at.server)
+    at.store.dead_letter([letter(9, of=1)], "joe/1")
+    await at.answered()
+    at.known = Knowledge(queues=[known_queue("ann/1", message(1))])
+    past.come_back()
+    at.store.save(session("joe/1"))
+    await back(at)
+    assert (at.dead(), at.queue("joe/1"), at.queue("ann/1")) == ([9], {}, {1: ""})
+
+
+async def test_the_latest_publish_keys_are_in_a_store_that_went_back_again(
+    at: StoreProcess,
+) -> None:
+    past = Past(at.server)
+    at.keep(message(1, key="k"), "joe/1")
+    await at.answered()
+    at.store.settle("joe/1", ids(1), ACKED)
+    await at.answered()
+    past.come_back()
+    at.keep(message(2, key="k"), "joe/1")
+    await back(at)
+    assert at.kept[2] == [PersistOutcome.REPEATED]
+    assert at.names() == {KEYS.meta, KEYS.handed, KEYS.keyed, KEYS.keyed_order}
+
+
+async def test_the_latest_frames_are_in_a_store_that_went_back_as_they_were(
+    at: StoreProcess,
+) -> None:
+    for n in range(3):
+        at.store.journal.write_frame(b"frame %d" % n, [n])
+    await at.answered()
+    frames = entries(at)
+    past = Past(at.server)
+    for n in range(3, 6):
+        at.store.journal.write_frame(b"frame %d" % n, [n])
+    await at.answered()
+    frames = entries(at)
+    past.come_back()
+    at.store.journal.write_frame(b"frame 6", [6])
+    await back(at)
+    await back(at)
+    # Their digests are the same, by which readers recognise repeats.
+    assert entries(at)[:6] == frames
+    [*_, last] = entries(at)
+    assert (last[b"seq"], last[b"frame"]) == (b"7", b"frame 6")
+    # It was made before the loss was noticed.
+    assert last[b"epoch"] == frames[0][b"epoch"] != at.store.epoch.encode()
+
+
+async def test_lost_frames_that_are_no_longer_known_leave_a_gap(
+    at: StoreProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(at.store.journal, "_latest", deque(maxlen=2))
+    past = Past(at.server)
+    for n in range(4):
+        at.store.journal.write_frame(b"frame %d" % n, [n])
+    await at.answered()
+    past.come_back()
+    at.store.save(session("joe/1"))
+    await back(at)
+    assert [entry[b"seq"] for entry in entries(at)] == [b"3", b"4"]
+
+
+def entries(at: StoreProcess) -> list[dict[bytes, bytes]]:
+    """The entries of the journal."""
+    return [entry for _, entry in at.server.ask("XRANGE", KEYS.journal("test"), "-", "+")]
 
 
 async def test_writes_and_posted_calls_wait_while_a_store_is_told_what_it_lost(

@@ -259,6 +259,42 @@ def primary() -> Iterator[ValkeyServer]:
 
 
 @pytest.mark.slow
+async def test_a_replica_without_the_last_second_gets_what_the_server_knows(
+    primary: ValkeyServer, valkey: ValkeyServer, tmp_path: Path
+) -> None:
+    place = tmp_path / "store"
+    place.symlink_to(primary.directory / "s")
+    valkey.follow(primary)
+    async with scene_at(f"unix://{place}", tmp_path) as scene:
+        assert await scene.publish("/kept", "acked") == "kept"
+        assert await scene.publish("/kept", "early") == "kept"
+        async with asyncio.timeout(TIMEOUT_S):
+            while waiting(valkey) < 2:  # noqa: ASYNC110 - the replica tells nobody
+                await asyncio.sleep(0.01)
+        # From here on, it gets nothing any more.
+        valkey.ask("REPLICAOF", "NO", "ONE")
+        await scene.hears("acked", "early")
+        await settled(primary)
+        assert await scene.publish("/kept", "late") == "kept"
+        for n in range(50):
+            assert await scene.publish("/kept", n, key=f"k{n}") == "kept"
+        assert (waiting(primary), waiting(valkey)) == (51, 2)
+        primary.kill()
+        place.unlink()
+        place.symlink_to(valkey.directory / "s")
+        await scene.becomes(ready=True)
+        assert await scene.publish("/kept", "after") == "kept"
+        # The same key again is the same message.
+        assert await scene.publish("/kept", "again", key="k7") == "kept"
+        assert waiting(valkey) == 52
+    # The next server finds the same, and no session has ended.
+    async with scene_at(f"unix://{place}", tmp_path) as scene:
+        await scene.hears("late", *range(50), "after")
+        await settled(valkey)
+        await scene.recovers()
+
+
+@pytest.mark.slow
 async def test_a_replica_takes_the_place_of_a_store_that_is_gone(
     primary: ValkeyServer, valkey: ValkeyServer, tmp_path: Path
 ) -> None:

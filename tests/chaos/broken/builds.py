@@ -28,6 +28,7 @@ from holdfast.delivery.shared_queues.subjects import Subjects
 from holdfast.delivery.shared_queues.work_queues import WorkQueues
 from holdfast.extensions.delivery_wire import DeliveryDecorator
 from holdfast.store import scripts
+from holdfast.store.call_numbers import CallNumbers
 from holdfast.store.script import Script
 from holdfast.store.store import Store
 from tests.chaos.checker import Invariant
@@ -62,6 +63,7 @@ _KILL_OFTEN = (Step(0.7, (Kind.KILL_SERVER,), 0.1), Step(0.6, (Kind.KILL_SERVER,
 # The one whose messages wait meanwhile has just left.
 _KILL_WHILE_AWAY = (Step(0.15, (Kind.KILL_SERVER,), 0.1), *_KILL_OFTEN, *_KILL_OFTEN)
 _LOSE_POWER = (Step(0.7, (Kind.LOSE_POWER,), 0.1),)
+_GO_BACK = (Step(0.7, (Kind.TAKE_STORE_BACK,), 0.6), Step(0.2, (Kind.KILL_SERVER,), 0.1))
 _EAT = (Step(0.3, (Kind.EAT_EVENTS,), 0.5), Step(0.3, (Kind.EAT_EVENTS,), 0.5))
 
 
@@ -270,6 +272,18 @@ def requests_end_in_two_steps() -> None:
     _replace(Store, "keep", slowly)
 
 
+def calls_are_not_numbered() -> None:
+    """A store that went back goes unnoticed."""
+    next_word = CallNumbers.next
+
+    def needing_nothing(self: CallNumbers, *, may_be_refused: bool) -> str:
+        before, name, _, oldest = next_word(self, may_be_refused=may_be_refused).split()
+        return f"{before} {name} 0 {oldest}"
+
+    _replace(CallNumbers, "next", needing_nothing)
+    _replace(CallNumbers, "_is_expected", lambda *_: True)
+
+
 BUILDS = {
     build.name: build
     for build in (
@@ -287,6 +301,7 @@ BUILDS = {
         Build(keys_are_ignored, Invariant.ONE_MESSAGE),
         Build(keys_are_forgotten_at_a_restart, Invariant.ONE_MESSAGE, _KILL),
         Build(keys_take_two_steps, Invariant.NO_LOSS, _KILL_OFTEN),
+        Build(calls_are_not_numbered, Invariant.NO_LOSS, _GO_BACK, held_s=2.0),
         Build(holds_are_forgotten_at_a_restart, Invariant.HOLD, _KILL_OFTEN, held_s=math.inf),
         _among_correspondents(what_moves_stays_in_the_store, Invariant.ONE_RECEIVER, _KILL),
         _among_correspondents(what_moves_forgets_its_attempts, Invariant.NO_DUPLICATE),

@@ -1,0 +1,42 @@
+"""The latest dead letters, for a store that loses them: only the store has letters."""
+
+from collections import deque
+from collections.abc import Callable, Iterator
+
+from holdfast.store.scripts import ScriptCall
+
+# How long a letter is remembered: longer than a replica is usually behind.
+_AGE_S = 10.0
+_MOST_BYTES = 8 * 1024**2
+
+
+class LatestLetters:
+    """Remembers the calls of the last seconds that stored dead letters.
+
+    Args:
+        time: Returns seconds of a monotonic clock.
+    """
+
+    def __init__(self, time: Callable[[], float]) -> None:
+        self._time = time
+        self._calls: deque[tuple[float, int, ScriptCall]] = deque()
+        self._bytes = 0
+
+    def add(self, call: ScriptCall) -> None:
+        """Remember a call before it is made, which changes its lists."""
+        size = sum(len(word) for word in call.args if isinstance(word, bytes))
+        copied = ScriptCall(call.script, [*call.keys], [*call.args])
+        self._calls.append((self._time(), size, copied))
+        self._bytes += size
+        self._drop_old()
+
+    def calls(self) -> Iterator[ScriptCall]:
+        """Yield the calls, to be made again: letters that are there stay as they are."""
+        self._drop_old()
+        for _, _, call in self._calls:
+            yield ScriptCall(call.script, [*call.keys], [*call.args])
+
+    def _drop_old(self) -> None:
+        oldest = self._time() - _AGE_S
+        while self._calls and (self._calls[0][0] < oldest or self._bytes > _MOST_BYTES):
+            self._bytes -= self._calls.popleft()[1]
