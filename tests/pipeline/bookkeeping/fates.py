@@ -6,7 +6,6 @@ from holdfast.delivery.letters.dead import fingerprint
 from tests.pipeline.bookkeeping.figures import moment
 from tests.pipeline.bookkeeping.ledger import Copy, End, Failure, Ledger, Message, Stay
 from tests.pipeline.bookkeeping.rows import Key, Rows, by_channel, channel_of, ended_us, share
-from tests.pipeline.bookkeeping.stamps import NODE
 
 
 def funnel(books: Ledger) -> Rows:
@@ -68,7 +67,7 @@ def poison(books: Ledger) -> Rows:
         died = [copy for copy in copies if copy.end is End.DEAD]
         names, of_dead = {c.receiver for c in copies}, {c.receiver for c in died}
         if len(of_dead) >= 3 and len(of_dead) >= 0.8 * len(names):
-            rows[id, NODE] = {
+            rows[id, books.origin] = {
                 "channel": channel_of(copies[0].message),
                 "receivers": len(names),
                 "dead": len(of_dead),

@@ -216,6 +216,8 @@ class Ledger:
         self.noted: list[Noted] = []
         self.about_messages_us: list[int] = []
         self.last_kill_us = self.written_us = 0
+        # What ids of messages begin with.
+        self.origin = ""
 
     def publish(self, message: Message, receivers: list[str]) -> list[Copy]:
         self.messages.append(message)

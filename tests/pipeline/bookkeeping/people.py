@@ -157,7 +157,10 @@ class Person:
 
     def _take(self, event: Json, since_us: int) -> None:
         known = event["ext"]["delivery"]
-        id, span = int(known["id"].rpartition("-")[2]), until_now(since_us)
+        origin, _, number = known["id"].rpartition("-")
+        id, span = int(number), until_now(since_us)
+        assert self._ledger.origin in ("", origin)
+        self._ledger.origin = origin
         copy = self._ledger.find(self.name, id) or self._ledger.reopen(self.name, id)
         copy = copy or self._arrived(event, id, span)
         copy.look_again(is_flagged="redelivered" in known)
