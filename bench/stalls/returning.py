@@ -33,6 +33,8 @@ class Crowd:
         self._head += "Content-Type: application/json\r\n"
         self._links: list[socket.socket] = []
         self._ids: list[str] = []
+        # The browsers that the server gave them, as headers.
+        self._cookies: list[str] = []
         for start in range(0, count, _TOGETHER):
             self._shake_hands(range(start, min(start + _TOGETHER, count)))
 
@@ -43,8 +45,11 @@ class Crowd:
             self._links.append(link)
         hellos = [_hello(number) for number in numbers]
         for response in self._exchange(numbers, hellos):
-            [reply] = json.loads(response.partition(_END_OF_HEAD)[2])
+            head, _, body = response.partition(_END_OF_HEAD)
+            [reply] = json.loads(body)
             self._ids.append(reply["clientId"])
+            cookie = head.decode().partition("Set-Cookie: ")[2].partition(";")[0]
+            self._cookies.append(f"Cookie: {cookie}\r\n")
 
     def say(self, message: Message) -> int:
         """Send this message of each session at once; return how many bytes came back."""
@@ -57,8 +62,8 @@ class Crowd:
     def _exchange(self, numbers: Sequence[int], bodies: Sequence[bytes]) -> list[bytes]:
         """Send the requests of these sessions, then read all responses."""
         for number, body in zip(numbers, bodies, strict=True):
-            head = f"{self._head}Cookie: BAYEUX_BROWSER={number:032x}\r\n"
-            head += f"Content-Length: {len(body)}\r\n\r\n"
+            cookie = self._cookies[number] if number < len(self._cookies) else ""
+            head = f"{self._head}{cookie}Content-Length: {len(body)}\r\n\r\n"
             self._links[number].sendall(head.encode() + body)
         return _responses([self._links[number] for number in numbers])
 
