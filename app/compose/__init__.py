@@ -50,7 +50,6 @@ from holdfast.web.intake import Intake, UnreadRequests
 from holdfast.web.listener import Listener
 from holdfast.web.request_scheduler import RequestScheduler
 from holdfast.web.speaking import SpeakingRight
-from holdfast.web.standby import StandbyDoor
 from holdfast.web.tasks import Tasks
 from holdfast.web.ticker import Ticker
 from holdfast.web.websocket import WebSocketFrontEnd
@@ -123,6 +122,8 @@ async def _open_storage(
     """Open the store. A standby says what it waits for at the address of the server."""
     async with AsyncExitStack() as meanwhile:
         if settings.standby:
+            from holdfast.web.standby import StandbyDoor
+
             door = StandbyDoor(addresses.main)
             meanwhile.push_async_callback(door.close)
             with naming(addresses.main, "port"):

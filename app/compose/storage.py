@@ -24,15 +24,12 @@ from holdfast.settings import Settings
 from holdfast.store.connection import REMEDY, StoreUnreachable
 from holdfast.store.deployment import Deployment
 from holdfast.store.embedded import Durability, EmbeddedValkey
-from holdfast.store.failover_risks import failover_risks
 from holdfast.store.keys import RedisKeys
 from holdfast.store.lease import Lease, boot_clock
 from holdfast.store.link import StoreLink
 from holdfast.store.primary import Primary
-from holdfast.store.promises import warn_if_weaker
 from holdfast.store.reader import Reader
 from holdfast.store.reconciliation import Knowledge, KnownQueue
-from holdfast.store.replicas import Replicas
 from holdfast.store.resp import Unusable
 from holdfast.store.scripts import SCRIPTS
 from holdfast.store.store import Store
@@ -44,6 +41,7 @@ from holdfast.web.tasks import cancel
 
 if TYPE_CHECKING:
     from holdfast.delivery.messages.message import Message
+    from holdfast.store.replicas import Replicas
 
 log = logging.getLogger(__name__)
 
@@ -63,7 +61,7 @@ class Storage:
         settings: Settings,
         directory: DataDirectory,
         on_fenced: Callable[[], None],
-        replicas: Replicas | None,
+        replicas: "Replicas | None",
         embedded: EmbeddedValkey | None,
     ) -> None:
         self.primary = primary
@@ -244,8 +242,13 @@ async def open_storage(
 
 async def _compare(
     settings: Settings, primary: Primary, link: StoreLink, stack: AsyncExitStack
-) -> Replicas | None:
+) -> "Replicas | None":
     """Check an external server's durability and replicas against the settings."""
+    # An embedded store needs none of this.
+    from holdfast.store.failover_risks import failover_risks
+    from holdfast.store.promises import warn_if_weaker
+    from holdfast.store.replicas import Replicas
+
     try:
         for risk in await failover_risks(primary, settings.durability):
             log.warning("%s", risk)

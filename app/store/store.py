@@ -2,15 +2,9 @@
 
 import asyncio
 import logging
-from collections.abc import (
-    AsyncIterator,
-    Callable,
-    Collection,
-    Iterator,
-    Mapping,
-    Sequence,
-)
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 from holdfast.delivery.guard.holds import ChannelHold
 from holdfast.delivery.letters.unwritten import UnwrittenLetter
@@ -28,7 +22,6 @@ from holdfast.store.eviction import refuse_eviction
 from holdfast.store.journaling import Journaling, JournalOutlet
 from holdfast.store.keys import RedisKeys
 from holdfast.store.lease import Lease
-from holdfast.store.lease_keeper import LeaseKeeper
 from holdfast.store.link import StoreLink, ignore_answer, set_answer
 from holdfast.store.loading import LoadedSession, Loading, WithoutSession
 from holdfast.store.pending_publishes import Confirm, PendingPublishes
@@ -45,6 +38,9 @@ from holdfast.store.unanswered_calls import UnansweredCalls
 from holdfast.store.write_refusals import WriteRefusals
 from holdfast.store.write_right import Opening, StoreState, WriteRight
 from holdfast.units import counted
+
+if TYPE_CHECKING:
+    from holdfast.store.lease_keeper import LeaseKeeper
 
 log = logging.getLogger(__name__)
 
@@ -157,8 +153,13 @@ class Store:
         """Record that a script returned these entries to a session's queue, with marks."""
         self._turns.marked(receiver, ids)
 
-    def lease_keeper(self, lease: Lease, reader: Reader, clock: Callable[[], float]) -> LeaseKeeper:
+    def lease_keeper(
+        self, lease: Lease, reader: Reader, clock: Callable[[], float]
+    ) -> "LeaseKeeper":
         """Return what keeps the lease of this store alive."""
+        # An embedded store has no lease.
+        from holdfast.store.lease_keeper import LeaseKeeper
+
         return LeaseKeeper(
             reader, self.keys, lease, self._right, clock=clock, on_refused=self._refused
         )

@@ -10,9 +10,7 @@ from holdfast.delivery.letters.dead import DeadLetter
 from holdfast.delivery.messages.letter_quota import OVERHEAD, Excess, Removal
 from holdfast.store import scripts
 from holdfast.store.connection import StoreUnavailable
-from holdfast.store.letters import lines as lines_of_json
 from holdfast.store.letters.filter import ALL_LETTERS, LetterFilter, letter_id
-from holdfast.store.letters.lines import LineUnfit
 from holdfast.store.letters.search import WHOLE, LetterSearch
 from holdfast.store.operator_input import Count
 from holdfast.store.reader import Reader
@@ -133,6 +131,9 @@ class Letters:
 
     async def export(self, which: LetterFilter) -> AsyncIterator[bytes]:
         """Yield matching letters as lines of JSON without line breaks, oldest first."""
+        # Few servers export or import: a start need not wait for it.
+        from holdfast.store.letters import lines as lines_of_json
+
         async for step, _ in self.search.scan(which):
             for at in range(0, len(step), WHOLE):
                 ids = [letter.id for letter in step[at : at + WHOLE]]
@@ -142,6 +143,8 @@ class Letters:
 
     async def import_(self, lines: AsyncIterator[bytes]) -> Import:
         """Store the letters in these lines. Existing letters are not changed."""
+        from holdfast.store.letters import lines as lines_of_json
+
         read = repeated = refused = number = 0
         refusals: list[Refusal] = []
         letters: list[DeadLetter] = []
@@ -149,7 +152,7 @@ class Letters:
             number += 1
             try:
                 letters.append(lines_of_json.read(line, self._now_ns()))
-            except LineUnfit as error:
+            except lines_of_json.LineUnfit as error:
                 refused += 1
                 if len(refusals) < _REFUSALS:
                     refusals.append(Refusal(number, str(error)))

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from holdfast.delivery.basics.node import NS_PER_MS
 from holdfast.store import scripts
@@ -13,9 +13,11 @@ from holdfast.store.letters.search import LetterSearch
 from holdfast.store.reader import Reader
 from holdfast.store.replays.job_records import Job, JobState, pack_job, unpack_job
 from holdfast.store.replays.parameters import ReplayOptions
-from holdfast.store.replays.run import Run, RunInterrupted
-from holdfast.store.replays.survey import Receivers, survey
 from holdfast.store.store import Store
+
+if TYPE_CHECKING:
+    from holdfast.store.replays.run import Run
+    from holdfast.store.replays.survey import Receivers
 
 log = logging.getLogger(__name__)
 
@@ -41,7 +43,7 @@ class Replays:
         search: LetterSearch,
         reader: Reader,
         *,
-        receivers: Receivers,
+        receivers: "Receivers",
         audit: Audit,
         new_id: Callable[[], str],
     ) -> None:
@@ -56,6 +58,9 @@ class Replays:
 
     async def plan(self, which: LetterFilter, options: ReplayOptions, who: str) -> Job:
         """Return a dry run: what a replay would do. It is not stored."""
+        # Replays are rare: a start need not wait for what runs them.
+        from holdfast.store.replays.survey import survey
+
         job = self._make(which, options, who, JobState.PLANNED)
         await survey(job, self._search, self._receivers)
         return job
@@ -121,10 +126,14 @@ class Replays:
         return Job(id=id, who=who, which=which, options=options, state=state, started=started)
 
     def _begin(self, job: Job) -> None:
+        from holdfast.store.replays.run import Run
+
         run = Run(job, self._store, self._search, self._receivers)
         self._runs[job.id] = (run, asyncio.create_task(self._drive(run)))
 
-    async def _drive(self, run: Run) -> None:
+    async def _drive(self, run: "Run") -> None:
+        from holdfast.store.replays.run import RunInterrupted
+
         job = run.job
         try:
             await run.drive()

@@ -11,7 +11,6 @@ from holdfast.bayeux.session import Session
 from holdfast.bayeux.sessions.status import hold_of
 from holdfast.delivery.basics.node import NS_PER_MS
 from holdfast.delivery.messages.entries import Entry
-from holdfast.journal.tracing import events_of
 from holdfast.store.journal_frames import JournalFrames
 from holdfast.store.letters.filter import LetterFilter
 from holdfast.store.letters.search import LetterSearch
@@ -56,6 +55,9 @@ class MessageResource:
     @route("GET", "/messages/{id}")
     async def trace(self, id: MessageId, cursor: FrameCursor = None) -> Trace:
         """Show where a message is, and what happened to it."""
+        # Operators ask for it now and then: a start need not wait for it.
+        from holdfast.journal.tracing import events_of
+
         name, _, number = id.rpartition("-")
         ns = int(number)
         nodes = await self._frames.nodes()
