@@ -1,4 +1,4 @@
-"""Sends replies, the messages that travel with them, and pushes."""
+"""Answers requests, also held connects, with the messages that travel along; and pushes."""
 
 from collections.abc import Mapping, Sequence
 from functools import partial

@@ -1,4 +1,4 @@
-"""Pending replies, which keep their position among the others."""
+"""Replies that wait for the store or an extension. They keep their position among the others."""
 
 from holdfast.bayeux.extending.chain import run_outgoing
 from holdfast.bayeux.replies.answers import Answers

@@ -1,4 +1,4 @@
-"""Holds a channel when its receivers are broken, but not when its messages are poison.
+"""The guard: holds a channel when its receivers are broken, but not when its messages are poison.
 
 Only channels whose rule sets `guard` are guarded. Operators may hold any channel; those channels
 are not probed.

@@ -1,4 +1,4 @@
-"""Batches: the messages that one hand-over gives to a receiver."""
+"""Batches: the messages that one hand-over gives to a receiver. Its queue numbers them."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""Settles entries that receivers accepted, by acks and OK verdicts."""
+"""Settles entries that receivers accepted, by acks and OK verdicts. For refusals: `failures`."""
 
 from collections.abc import Iterable, Sequence
 from typing import Generic, TypeVar
