@@ -42,6 +42,7 @@ class Target(Enum):
     STORE = "store"
     SERVER = "server"
     NETWORK = "network"
+    CLOCK = "clock"
 
 
 class Kind(Enum):
@@ -65,6 +66,8 @@ class Kind(Enum):
     DEAF_CLIENTS = "nothing reaches the clients"
     LATENCY = "latency"
     THROTTLE = "throttle"
+    # Only for a server that `tests.chaos.jumping` runs.
+    JUMP_CLOCK = "wall clock a day ahead"
 
     @property
     def target(self) -> Target:
@@ -72,6 +75,7 @@ class Kind(Enum):
 
 
 _TARGETS = {
+    Kind.JUMP_CLOCK: Target.CLOCK,
     Kind.KILL_STORE: Target.STORE,
     Kind.PAUSE_STORE: Target.STORE,
     Kind.CUT_STORE: Target.STORE,
@@ -135,6 +139,7 @@ class Nemesis:
             Kind.PAUSE_SERVER: processes.freeze,
             Kind.RESTART_SERVER: processes.stop,
             Kind.LOSE_POWER: self._lose_power,
+            Kind.JUMP_CLOCK: lambda: processes.signal_server(signal.SIGUSR1),
             Kind.RESET: proxy.reset,
             Kind.REFUSE: proxy.refuse,
             Kind.EAT_RESPONSES: lambda: proxy.eat_responses(3),
@@ -151,6 +156,7 @@ class Nemesis:
             Kind.PAUSE_STORE: lambda: processes.signal_store(signal.SIGCONT),
             # The store loses what it was told meanwhile, as a replica that takes over too early.
             Kind.TAKE_STORE_BACK: self._take_store_back,
+            Kind.JUMP_CLOCK: lambda: processes.signal_server(signal.SIGUSR2),
             Kind.KILL_SERVER: self._start,
             Kind.PAUSE_SERVER: processes.thaw,
             Kind.RESTART_SERVER: self._start,
@@ -187,7 +193,7 @@ class Nemesis:
             for kind in kinds:
                 if kind.target is target:
                     await _do(self._ends[kind])
-        if any(kind.target is not Target.NETWORK for kind in kinds):
+        if any(kind.target in (Target.SERVER, Target.STORE) for kind in kinds):
             await self._all_works()
         for each in begun:
             each.ok()

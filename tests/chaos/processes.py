@@ -50,6 +50,12 @@ class Processes:
     def is_running(self) -> bool:
         return self._server is not None and self._server.poll() is None
 
+    def signal_server(self, number: signal.Signals) -> None:
+        """Send the server a signal, if it is running."""
+        if self.is_running:
+            assert self._server is not None
+            self._server.send_signal(number)
+
     @property
     def is_frozen(self) -> bool:
         """Whether the server was stopped by a signal."""
@@ -90,12 +96,10 @@ class Processes:
         return await self._ended(self._server)
 
     def freeze(self) -> None:
-        assert self._server is not None
-        self._server.send_signal(signal.SIGSTOP)
+        self.signal_server(signal.SIGSTOP)
 
     def thaw(self) -> None:
-        assert self._server is not None
-        self._server.send_signal(signal.SIGCONT)
+        self.signal_server(signal.SIGCONT)
 
     def store_pid(self) -> int | None:
         """The process id of the embedded store, while it runs."""
