@@ -24,6 +24,7 @@ from holdfast.settings import Settings
 from holdfast.store.connection import REMEDY, StoreUnreachable
 from holdfast.store.deployment import Deployment
 from holdfast.store.embedded import Durability, EmbeddedValkey
+from holdfast.store.generations import keys_of
 from holdfast.store.keys import RedisKeys
 from holdfast.store.lease import Lease, boot_clock
 from holdfast.store.link import StoreLink
@@ -58,6 +59,7 @@ class Storage:
         self,
         primary: Primary,
         link: StoreLink,
+        keys: RedisKeys,
         settings: Settings,
         directory: DataDirectory,
         on_fenced: Callable[[], None],
@@ -76,7 +78,7 @@ class Storage:
         self.has_excess = asyncio.Event()
         self.store = Store(
             link,
-            RedisKeys(settings.namespace),
+            keys,
             opening=Opening(
                 settings.node,
                 Deployment.proposed(settings.deployment),
@@ -228,11 +230,12 @@ async def open_storage(
         if settings.redis is None:
             raise
         raise CannotStart(f"{error}; {REMEDY}") from error
+    keys = await keys_of(link, settings.namespace)
     replicas = None
     if settings.redis is not None:
-        replicas = await _compare(settings, primary, link, stack)
+        replicas = await _compare(settings, keys, primary, link, stack)
     storage = watch.storage = Storage(
-        *(primary, link, settings, directory, on_fenced, replicas, embedded)
+        *(primary, link, keys, settings, directory, on_fenced, replicas, embedded)
     )
     stack.push_async_callback(storage.store.close, _CLOSING_S)
     await storage.open()
@@ -241,7 +244,7 @@ async def open_storage(
 
 
 async def _compare(
-    settings: Settings, primary: Primary, link: StoreLink, stack: AsyncExitStack
+    settings: Settings, keys: RedisKeys, primary: Primary, link: StoreLink, stack: AsyncExitStack
 ) -> "Replicas | None":
     """Check an external server's durability and replicas against the settings."""
     # An embedded store needs none of this.
@@ -258,7 +261,7 @@ async def _compare(
     if not count:
         await warn_if_weaker(link, primary, Durability(mode))
         return None
-    replicas = Replicas(Reader(primary), RedisKeys(settings.namespace), int(count))
+    replicas = Replicas(Reader(primary), keys, int(count))
     stack.push_async_callback(replicas.close)
     await replicas.open()
     return replicas

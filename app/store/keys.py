@@ -5,9 +5,12 @@ from holdfast.store.tags import tag_of
 
 # Version of the layout below. It increases with every change that an older release would not
 # preserve.
-LAYOUT = 3
+LAYOUT = 4
 # The oldest version that can still be read; all others are refused.
 OLDEST_LAYOUT = 2
+# The generation of a new store; and of one that an earlier release began, whose keys show none.
+FIRST_GENERATION = 1
+NO_GENERATION = 0
 
 
 def is_history(receiver: str) -> bool:
@@ -16,18 +19,26 @@ def is_history(receiver: str) -> bool:
 
 
 class RedisKeys:
-    """The keys of a shard of a namespace. A hash tag keeps them in one slot of a cluster."""
+    """The keys of a shard of a namespace. A hash tag keeps them in one slot of a cluster.
 
-    def __init__(self, namespace: str, shard: int = 0) -> None:
-        self.prefix = prefix = f"{{{tag_of(namespace, shard)}}}:"
-        # Hash: version, seed, fence, epoch (who may write), epochs (the ones before it), call (the
-        # last that was carried out), skipped (numbers of refused calls), lease (rises while that
-        # process lives), holder (names a lock that it holds), node, deployment (its name, with
-        # which ids of messages begin), key (its secret, for ids of clients), clock, newest and
-        # confirmed (ids of messages); the journal of a node -> number of its newest frame; "digest"
-        # and the journal -> digest of that frame; "trimmed" and the journal -> number of removed
-        # frames; "heard" and the journal -> when its server trimmed it last, in ms since 1970.
-        self.meta = prefix + "meta"
+    All messages and sessions, and whatever belongs to them, can be copied into another
+    generation while the current one stays. `meta` says which generation is current. The journals,
+    the audit, and what the pipeline keeps belong to all generations.
+    """
+
+    def __init__(self, namespace: str, shard: int = 0, generation: int = FIRST_GENERATION) -> None:
+        self.generation = generation
+        self._tag = tag = f"{{{tag_of(namespace, shard)}}}:"
+        self.prefix = prefix = f"{tag}g{generation}:" if generation else tag
+        # Hash: version, generation (the current one), seed, fence, epoch (who may write), epochs
+        # (the ones before it), call (the last that was carried out), skipped (numbers of refused
+        # calls), lease (rises while that process lives), holder (names a lock that it holds), node,
+        # deployment (its name, with which ids of messages begin), key (its secret, for ids of
+        # clients), clock, newest and confirmed (ids of messages); the journal of a node -> number
+        # of its newest frame; "digest" and the journal -> digest of that frame; "trimmed" and the
+        # journal -> number of removed frames; "heard" and the journal -> when its server trimmed it
+        # last, in ms since 1970.
+        self.meta = tag + "meta"
         # Hash: message id -> record of the message, while any queue or history has it.
         self.bodies = prefix + "bodies"
         # Hash: publish key -> "id:time" of its message, the time by the store's clock; list:
@@ -51,9 +62,9 @@ class RedisKeys:
         self.remarked = prefix + "dead:remarked"
         # Sorted set of the ids of replay jobs; stream of the audit.
         self.replays = prefix + "replays"
-        self.audit = prefix + "audit"
+        self.audit = tag + "audit"
         # Hash: id of a lake that reads the journals -> its machine and folder.
-        self.lakes = prefix + "lakes"
+        self.lakes = tag + "lakes"
         # Sorted sets of ids of dead letters with score 0: all, and one for each index.
         self.all_dead = prefix + "dead:all"
 
@@ -71,7 +82,7 @@ class RedisKeys:
 
     def journal(self, node: str) -> str:
         """Stream: the frames of a node."""
-        return f"{self.prefix}journal:{node}"
+        return f"{self._tag}journal:{node}"
 
     def journal_read(self, node: str) -> str:
         """Hash: id of a lake -> id of the last journal entry that it has stored."""
@@ -79,11 +90,11 @@ class RedisKeys:
 
     def notes(self, node: str) -> str:
         """Hash: number -> a note for a later frame; call -> the last one that wrote a frame."""
-        return f"{self.prefix}notes:{node}"
+        return f"{self._tag}notes:{node}"
 
     def pipeline_result(self, name: str) -> str:
         """JSON: the latest result of the pipeline, see docs/reports.md."""
-        return f"{self.prefix}pipeline:{name}"
+        return f"{self._tag}pipeline:{name}"
 
     def letters_by(self, field: str, value: str) -> str:
         """Sorted set: ids of letters by channel, receiver, subject, code or fingerprint."""

@@ -134,7 +134,7 @@ def open_store(
     """
     args: list[Word] = [LAYOUT, OLDEST_LAYOUT, seed, node, nonce, " ".join(instead_of)]
     name = deployment.name if deployment.is_known else ""
-    args += (name, deployment.name, deployment.key.hex(), lock, unraised, above)
+    args += (name, deployment.name, deployment.key.hex(), lock, unraised, above, keys.generation)
     return ScriptCall(OPEN, [keys.meta, keys.handed], args)
 
 

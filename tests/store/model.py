@@ -124,7 +124,7 @@ class Model:
             assert {int(id) for id in room.hash(KEYS.marks(key))} <= set(queue)
         wanted = {id for queue in self.queues.values() for id in queue}
         assert {int(id) for id in room.hash(KEYS.bodies)} == wanted
-        assert room.names("{test}:to:*") == {KEYS.receivers(id) for id in wanted}
+        assert room.names(KEYS.receivers(0)[:-1] + "*") == {KEYS.receivers(id) for id in wanted}
         self.check_letters(room)
 
     def check_letters(self, room: Room) -> None:
@@ -138,12 +138,12 @@ class Model:
         for id, dead in self.letters.items():
             for index in KEYS.indexes(dead):
                 indexes.setdefault(index, set()).add(id)
-        assert room.names("{test}:dead:*") - {KEYS.prints} == set(indexes)
+        assert room.names(f"{KEYS.dead}:*") - {KEYS.prints} == set(indexes)
         for index, ids in indexes.items():
             assert room.members(index) == ids
         prints: Any = room.redis.zrange(KEYS.prints, 0, -1, withscores=True)
         assert {KEYS.letters_by("print", name.decode()): int(count) for name, count in prints} == {
-            index: len(ids) for index, ids in indexes.items() if index.startswith("{test}:dead:p")
+            index: len(ids) for index, ids in indexes.items() if index.startswith(f"{KEYS.dead}:p")
         }
 
 

@@ -103,6 +103,7 @@ class StoreProcess:
         link: StoreLink,
         journal: DeliveryJournal = NO_JOURNAL,
         monotonic: Callable[[], float] | None = None,
+        keys: RedisKeys = KEYS,
     ) -> None:
         self.server = server
         self.link = link
@@ -111,7 +112,7 @@ class StoreProcess:
         self.reader = Reader(primary_at(server.url))
         self.store = Store(
             link,
-            KEYS,
+            keys,
             opening=Opening("test", DEPLOYMENT),
             seed=lambda: f"{random.getrandbits(64):x}",
             know=self.know,
@@ -222,6 +223,7 @@ async def store_process(
     is_open: bool = True,
     journal: DeliveryJournal = NO_JOURNAL,
     monotonic: Callable[[], float] | None = None,
+    keys: RedisKeys = KEYS,
 ) -> AsyncIterator[StoreProcess]:
     """A process at work; its link is closed at the end as if it had been killed."""
     states: list[bool] = []
@@ -232,7 +234,7 @@ async def store_process(
         random=random.random,
     )
     await link.open()
-    process = StoreProcess(server, link, journal, monotonic)
+    process = StoreProcess(server, link, journal, monotonic, keys)
     process.states = states
     try:
         if is_open:

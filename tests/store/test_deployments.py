@@ -10,6 +10,7 @@ from holdfast.delivery.messages.outcomes import ACKED
 from holdfast.store import scripts
 from holdfast.store.connection import StoreUnavailable
 from holdfast.store.deployment import Deployment
+from holdfast.store.keys import NO_GENERATION, RedisKeys
 from holdfast.store.store import Store
 from holdfast.store.write_right import Opening
 from tests.store.servers import ValkeyServer
@@ -86,6 +87,7 @@ def test_the_name_of_an_earlier_release_is_that_of_its_node(redis: Redis) -> Non
     redis.flushall()
     redis.hset(KEYS.meta, mapping={"version": "2", "seed": "seed", "fence": "1", "node": "shop-1"})
     proposed = Deployment.proposed(None)
-    call = scripts.open_store(KEYS, seed="x", node="b", nonce="nonce000", deployment=proposed)
+    keys = RedisKeys("test", generation=NO_GENERATION)
+    call = scripts.open_store(keys, seed="x", node="b", nonce="nonce000", deployment=proposed)
     reply: Any = redis.register_script(call.script.source)(call.keys, call.args)
     assert reply[5] == b"shop-1"

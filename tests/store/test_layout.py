@@ -14,7 +14,8 @@ from holdfast.bayeux.sessions.restoring import restore, restore_without_session
 from holdfast.delivery.messages.keeping import HistoryDepth
 from holdfast.delivery.messages.storing import PersistOutcome
 from holdfast.delivery.topics.configured import TopicConfig, TopicRecord
-from holdfast.store.keys import LAYOUT, OLDEST_LAYOUT
+from holdfast.store.generations import keys_of
+from holdfast.store.keys import LAYOUT, NO_GENERATION, OLDEST_LAYOUT, RedisKeys
 from holdfast.store.letters.filter import LetterFilter
 from tests.store.model import Room
 from tests.store.servers import ValkeyServer
@@ -65,7 +66,9 @@ async def test_what_the_last_release_stored_is_read_and_then_refused_by_it(
     shared_valkey: ValkeyServer, redis: Redis
 ) -> None:
     put(redis, described(RELEASED[0])["stored"])
-    async with store_process(shared_valkey, is_open=False) as at:
+    keys = RedisKeys("test", generation=NO_GENERATION)
+    async with store_process(shared_valkey, is_open=False, keys=keys) as at:
+        assert (await keys_of(at.link, "test")).prefix == keys.prefix
         assert await at.store.open() == BASE + 6
         # So the ids of its messages stay the same.
         assert at.store.deployment.name == "test"
@@ -96,6 +99,8 @@ async def test_what_the_last_release_stored_is_read_and_then_refused_by_it(
         assert at.kept[7] == [PersistOutcome.REPEATED]
     with pytest.raises(ResponseError, match=f"VERSION {LAYOUT}"):
         open_as(redis, RELEASED[0])
+    # Its keys stay as they are.
+    assert not any(re.match(r"\{test\}:g[0-9]", name) for name in stored(redis))
 
 
 def test_the_last_release_has_described_itself() -> None:

@@ -7,8 +7,10 @@ import aiohttp
 
 from holdfast.compose import serving
 from holdfast.settings import Settings
+from holdfast.store.keys import RedisKeys
 from tests.store.servers import ValkeyServer
 
+KEYS = RedisKeys("holdfast")
 DENIED = "403:denied_by_security_policy:publish_denied"
 
 
@@ -77,7 +79,7 @@ async def test_a_new_operators_token_revokes_the_rights_of_stored_sessions(tmp_p
             assert again["error"] == "403:denied_by_security_policy:subscribe_denied"
             other = await sign_in(client, tmp_path, "ops/2")
             assert (await run(client, other))["successful"]
-        records = valkey.ask("HGETALL", "{holdfast}:sessions")
+        records = valkey.ask("HGETALL", KEYS.sessions)
         assert old.strip() not in str(records), "what is stored is no token"
 
 
@@ -92,6 +94,6 @@ async def test_sessions_ended_by_clear_sessions_stay_ended_and_leave_dead_letter
             assert (await ask(client, "/a", clientId=first, data=1))["successful"]
             await begin(client, {"name": "joe/2", "clearSessions": True})
         async with serving(given):
-            assert valkey.ask("HKEYS", "{holdfast}:sessions") == [b"joe/2"]
-            assert valkey.ask("HLEN", "{holdfast}:dead") == 1
-            assert valkey.ask("HLEN", "{holdfast}:bodies") == 0
+            assert valkey.ask("HKEYS", KEYS.sessions) == [b"joe/2"]
+            assert valkey.ask("HLEN", KEYS.dead) == 1
+            assert valkey.ask("HLEN", KEYS.bodies) == 0

@@ -8,10 +8,11 @@
 --        8 a name for the deployment of an empty store   9 a random key, for a store without one
 --        10 the lock that the caller holds for as long as it lives, '' if it keeps all others away
 --        from the store   11 the epoch and lease that the caller saw unchanged for so long that
---        their holder must be silent   12 a number below the epoch's
+--        their holder must be silent   12 a number below the epoch's   13 the generation of the keys
 -- Reply  epoch, id of the newest message or dead letter ('' if there was none), time of the store's
 --        clock, the version that was found ('' in an empty store), the epochs before it, name and
---        key of the deployment; or the error DEPLOYMENT and a name: the store is that one's
+--        key of the deployment; or the error DEPLOYMENT and a name: the store is that one's; or
+--        the error GENERATION and a number: the store has these keys
 -- Cost   O(1)
 -- Repeat returns the same epoch, until another process opens the store.
 local meta, version, oldest, seed, node = KEYS[1], ARGV[1], ARGV[2], ARGV[3], ARGV[4]
@@ -46,7 +47,13 @@ if not is_repeat then
     if deployment and wanted ~= '' and wanted ~= deployment then
         return redis.error_reply('DEPLOYMENT ' .. deployment)
     end
+    -- Earlier releases had no generations.
+    local generation = redis.call('HGET', meta, 'generation') or (found and '0')
+    if generation and generation ~= ARGV[13] then
+        return redis.error_reply('GENERATION ' .. generation)
+    end
     redis.call('HSETNX', meta, 'seed', seed)
+    redis.call('HSETNX', meta, 'generation', ARGV[13])
     redis.call('HSETNX', meta, 'deployment', deployment or name)
     redis.call('HSETNX', meta, 'key', key)
     local fence = math.max(tonumber(redis.call('HGET', meta, 'fence') or 0), tonumber(ARGV[12])) + 1

@@ -1,0 +1,21 @@
+"""Which generation of keys a store has; see `RedisKeys`."""
+
+from typing import cast
+
+from holdfast.store.connection import StoreUnavailable
+from holdfast.store.keys import FIRST_GENERATION, NO_GENERATION, RedisKeys
+from holdfast.store.link import StoreLink
+
+
+async def keys_of(link: StoreLink, namespace: str) -> RedisKeys:
+    """Return the keys of the store: of its current generation, or of the first in an empty one."""
+    meta = RedisKeys(namespace).meta
+    reply = await link.ask("HMGET", meta, "version", "generation")
+    version, generation = cast("list[bytes | None]", reply)
+    if generation is not None:
+        if not generation.isdigit():
+            raise StoreUnavailable("the store has a generation that is no number")
+        return RedisKeys(namespace, generation=int(generation))
+    # A release without generations wrote it.
+    is_old = version is not None
+    return RedisKeys(namespace, generation=NO_GENERATION if is_old else FIRST_GENERATION)
