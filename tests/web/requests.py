@@ -3,13 +3,27 @@
 import gzip
 import zlib
 from collections.abc import Mapping, Sequence
+from itertools import count
 
 import orjson
 
-# The first session of a rig, and the browser that it belongs to.
-CLIENT_ID = f"{1:032x}"
-BROWSER = f"{2:032x}"
-COOKIE = f"BAYEUX_BROWSER={BROWSER}"
+from holdfast.bayeux.wire.client_ids import ClientIds
+
+
+def client_ids(first: int = 1) -> ClientIds:
+    """Ids as a rig makes them, whose random bits are numbers from this one on."""
+    numbers = count(first)
+    return ClientIds(bytes(32), lambda: f"{next(numbers):032x}")
+
+
+def ids_of_session(number: int) -> tuple[str, str]:
+    """The client id of the session with this number in a rig, and its cookie."""
+    ids = client_ids(2 * number - 1)
+    client_id = ids.new()
+    return client_id, f"BAYEUX_BROWSER={ids.new(ids.bucket_in(client_id))}"
+
+
+CLIENT_ID, COOKIE = ids_of_session(1)
 
 HANDSHAKE = {
     "channel": "/meta/handshake",

@@ -14,7 +14,6 @@ from aiohttp import web
 
 from holdfast.bayeux.assembly import assemble
 from holdfast.bayeux.for_extensions import ForExtensions
-from holdfast.bayeux.wire.client_ids import ClientIds
 from holdfast.bayeux.wire.options import Options
 from holdfast.delivery.basics.node import Node
 from holdfast.delivery.ports.journal_port import NO_JOURNAL
@@ -35,6 +34,7 @@ from holdfast.web.websocket import WebSocketFrontEnd
 from holdfast.web.write_coalescer import WriteCoalescer
 from tests.serving import ROOT
 from tests.unit.delivery.fake_keeper import FakeKeeper
+from tests.web.requests import client_ids
 
 # Turns of the event loop that are enough for aiohttp to answer a request, with some to spare.
 TURNS = 24
@@ -266,7 +266,7 @@ class FakeRight:
 
 
 class Rig:
-    """A server behind one of the front ends. Its ids are 000..1, 000..2 and so on."""
+    """A server behind one of the front ends. Its ids are known, see `ids_of_session`."""
 
     def __init__(
         self,
@@ -279,7 +279,6 @@ class Rig:
         self._front_end = front_end
         self.keeper = FakeKeeper()
         self._now = 0.0
-        ids = count(1)
         self.turn = FakeTurn(is_turn_over, lambda: self.coalescer.send())
         web_options = replace(
             web_options or WebOptions(),
@@ -295,7 +294,7 @@ class Rig:
             store=self.keeper,
             epoch="",
             journal=NO_JOURNAL,
-            client_ids=ClientIds(bytes(32), lambda: f"{next(ids):032x}"),
+            client_ids=client_ids(),
             random=lambda: 0.5,
             on_ready=self._on_ready,
             run_later=_never,

@@ -22,6 +22,7 @@ from tests.web.requests import (
     PUBLISH,
     SUBSCRIBE,
     encode,
+    ids_of_session,
     post,
     post_messages,
 )
@@ -238,9 +239,10 @@ async def test_a_held_connect_ends_when_its_client_is_gone_and_its_queue_stays(
     assert session.held_connect is not None
     client.transport.lose()
     assert session.held_connect is None
-    publisher = {**PUBLISH, "clientId": f"{3:032x}"}
+    client_id, cookie = ids_of_session(2)
+    publisher = {**PUBLISH, "clientId": client_id}
     other = rig.connect()
-    await other.send(HELLO, post_messages(publisher, cookie=f"BAYEUX_BROWSER={4:032x}"))
+    await other.send(HELLO, post_messages(publisher, cookie=cookie))
     assert session.queue.count == 1
     again = rig.connect()
     await again.send(HOLD)
@@ -360,7 +362,7 @@ async def test_two_kinds_of_requests_that_take_turns_are_both_recognised(
 
 async def test_each_of_two_known_heads_belongs_to_its_own_browser(rig: Rig) -> None:
     client = rig.connect()
-    stranger = SAY.replace(b"BAYEUX_BROWSER=0", b"BAYEUX_BROWSER=f", 1)
+    stranger = SAY.replace(b"BAYEUX_BROWSER=", b"BAYEUX_BROWSER=f", 1)
     assert stranger != SAY
     await client.send(HELLO, SAY, stranger, SAY, stranger, SAY)
     said = [b'"successful":true' in each.body for each in client.heard().responses[1:]]

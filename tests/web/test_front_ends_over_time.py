@@ -14,12 +14,11 @@ from tests.web.front_ends import (
     WEB_OPTIONS,
 )
 from tests.web.requests import (
-    CLIENT_ID,
     CONNECT,
-    COOKIE,
     DISCONNECT,
     PUBLISH,
     SUBSCRIBE,
+    ids_of_session,
     post_messages,
 )
 from tests.web.rig import LONG_S, FrontEnd, Rig, less, without_faults
@@ -28,8 +27,7 @@ from tests.web.rig import LONG_S, FrontEnd, Rig, less, without_faults
 pytestmark = [pytest.mark.usefixtures("nothing_blocks"), pytest.mark.timeout(240)]
 
 
-SECOND_ID, SECOND_COOKIE = f"{3:032x}", f"BAYEUX_BROWSER={4:032x}"
-IDS = [(CLIENT_ID, COOKIE), (SECOND_ID, SECOND_COOKIE)]
+IDS = [ids_of_session(1), ids_of_session(2)]
 
 
 def said_by(who: int, message: Mapping[str, object]) -> bytes:

@@ -166,8 +166,11 @@ async def say(client: aiohttp.ClientSession, *messages: dict[str, Any]) -> list[
 async def refuse(client: aiohttp.ClientSession, data: Path) -> None:
     """Subscribe, accept one message, and refuse all others until the guard holds the channel."""
     await becomes(client, "200 ready")
-    client.cookie_jar.update_cookies({"BAYEUX_BROWSER": "0" * 32})
-    (reply,) = await say(client, HANDSHAKE)
+    async with client.post("/cometd", json=[HANDSHAKE]) as response:
+        (reply,) = await response.json()
+        # The jar takes no cookies from an address.
+        own = response.cookies["BAYEUX_BROWSER"].value
+    client.cookie_jar.update_cookies({"BAYEUX_BROWSER": own})
     who = {"clientId": reply["clientId"]}
     connect = {"channel": "/meta/connect", "connectionType": "long-polling", **who}
     await say(client, {"channel": "/meta/subscribe", "subscription": "/a", **who})
