@@ -27,9 +27,10 @@ _NAME = "holdfast"
 _MOST_NODES = 32
 _MOST_TRIED = 8
 _MOST_HOPS = 5
-# Where there are others to ask, the first wait for a server is this short: it may be the
-# frozen one. The time doubles until one answers.
-_SHORT_S, _LONG_S = 1.0, 8.0
+# Where there are others to ask, the wait for a server is this short at first: it may be the frozen
+# one. It grows with the time in which none was found, because all may be slow.
+_SHORT_S = 0.5
+_GROWTH = 0.25
 # How long a call waits before it is sent again to servers between which its keys move.
 MOVING_S = 0.05
 
@@ -50,7 +51,8 @@ class Primary:
         self.address = url.server if url.kind is not Kind.SENTINEL else url.doors[0]
         # Where it is according to a reply that has not been followed yet.
         self._named: Address | None = None
-        self._patience_s = _SHORT_S
+        # Since when no server was found; None if one was.
+        self._lost_at: float | None = None
 
     def __str__(self) -> str:
         return str(self.address)
@@ -71,9 +73,10 @@ class Primary:
                 errors.setdefault(door, error)
                 self._put_last(door)
             else:
-                self._patience_s = _SHORT_S
+                self._lost_at = None
                 return wire
-        self._patience_s = min(2 * self._patience_s, _LONG_S)
+        if self._lost_at is None:
+            self._lost_at = asyncio.get_running_loop().time()
         raise _most_telling([*errors.values()])
 
     @property
@@ -81,11 +84,11 @@ class Primary:
         """Whether others than the server itself know where the store is."""
         return len(self._doors) > 1 or self._url.kind is Kind.SENTINEL
 
-    async def is_replaced(self, timeout_s: float) -> bool:
-        """Ask others whether the store is at another server than before."""
-        for door in [door for door in self._doors if door != self.address][:_MOST_TRIED]:
+    async def is_replaced(self, server: Address, timeout_s: float) -> bool:
+        """Ask others whether the store is at another server than this one."""
+        for door in [door for door in self._doors if door != server][:_MOST_TRIED]:
             try:
-                return await _in_time(self._shown_by(door), timeout_s) != self.address
+                return await _in_time(self._shown_by(door), timeout_s) != server
             except Unusable as error:
                 log.debug("%s does not say where the store is: %s", door, error)
         return False
@@ -133,6 +136,10 @@ class Primary:
             self._doors.remove(door)
             self._doors.append(door)
 
+    def _patience_s(self) -> float:
+        now = asyncio.get_running_loop().time()
+        return _SHORT_S if self._lost_at is None else max(_SHORT_S, _GROWTH * (now - self._lost_at))
+
     async def _through(
         self,
         door: Address,
@@ -141,7 +148,7 @@ class Primary:
         errors: dict[Address, Unusable],
     ) -> RespConnection:
         if self.has_others:
-            timeout_s = min(timeout_s, self._patience_s)
+            timeout_s = min(timeout_s, self._patience_s())
         there = door
         if self._url.kind is Kind.SENTINEL:
             there = await _in_time(self._named_by(door), timeout_s)

@@ -64,6 +64,8 @@ class RespConnection(asyncio.Protocol):
     """A connection; its listener gets every reply, including errors."""
 
     def __init__(self) -> None:
+        # Where the server is. Set when it is connected.
+        self.address = Address()
         self._loop = asyncio.get_running_loop()
         self._reader = Reader(notEnoughData=_MORE)
         self._transport: asyncio.Transport | None = None
@@ -102,6 +104,7 @@ class RespConnection(asyncio.Protocol):
             # A store whose certificate is not trusted has been reached.
             kind = Unusable if isinstance(error, SSLError) else Unreachable
             raise kind(f"cannot be reached: {error.strerror or error}") from error
+        wire.address = address
         try:
             await wire._greet(address, name)
             wire._check(role)

@@ -8,8 +8,10 @@ from holdfast.store.resp import RespConnection
 
 # A check this late means that this process was frozen: read answers that have arrived first.
 _LATE_S = 0.5
-# A frozen server is replaced before its connections end. After this silence, others are asked.
+# A frozen server is replaced before its connections end. After this silence others are asked, and
+# then again and again.
 _LOOK_S = 1.0
+_AGAIN_S = 0.25
 
 
 class Silence:
@@ -84,14 +86,19 @@ class Silence:
             elif silence_s >= self._timeout_s:
                 self._on_lost("does not answer")
                 return
-            elif self._looking is None:
-                self._looking = self._loop.create_task(self._look(wire))
+            else:
+                self._look_elsewhere(wire)
+                wait_s = min(wait_s, _AGAIN_S)
         self._check_in(wait_s)
+
+    def _look_elsewhere(self, wire: RespConnection) -> None:
+        if self._looking is None and self._primary.has_others:
+            self._looking = self._loop.create_task(self._look(wire))
 
     async def _look(self, wire: RespConnection) -> None:
         """Give up a silent server if another one has taken its place."""
         heard_at = wire.heard_at
-        is_replaced = await self._primary.is_replaced(self._timeout_s)
+        is_replaced = await self._primary.is_replaced(wire.address, self._timeout_s)
         self._looking = None
         if is_replaced and wire is self._wire and wire.heard_at == heard_at:
             self._on_lost("another server has taken its place")

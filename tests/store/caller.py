@@ -25,8 +25,9 @@ class Caller:
     def __init__(self, url: str, **limits: float) -> None:
         self.states: list[tuple[bool, str]] = []
         self.answers: list[object] = []
+        self.primary = primary_at(url)
         self.link = StoreLink(
-            primary_at(url),
+            self.primary,
             on_state=lambda is_up, why: self.states.append((is_up, why)),
             random=lambda: 0.0,
             scripts=[NOTE, FAIL],

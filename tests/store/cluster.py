@@ -134,6 +134,8 @@ class Cluster:
         until(self._is_well)
 
     def _is_well(self) -> bool:
+        for node in self.nodes:
+            node.refuse_end()
         infos = [node.info for node in self.nodes]
         primaries = [info for info in infos if info["role"] == "master"]
         return (

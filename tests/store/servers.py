@@ -149,6 +149,11 @@ class ValkeyServer:
         self.kill()
         self._home.cleanup()
 
+    def refuse_end(self) -> None:
+        """Raise its log if it has ended by itself."""
+        if self._process is not None and self._process.poll() is not None:
+            raise RuntimeError((self.directory / "log").read_text())
+
     @property
     def is_running(self) -> bool:
         return self._process is not None
