@@ -37,6 +37,8 @@ _MOST_BEGINNING = 8
 _CONNECT = re.compile(rb'"channel"\s*:\s*"/meta/connect"')
 # Decoded requests take many times the memory of their bytes. This limits large ones.
 _MOST_LARGE = 16
+# During a silence, requests of clients that have left are dropped once this many wait.
+_MANY = 1000
 
 # Called when a request has been handled, with the refusal if it failed.
 Done = Callable[[RequestRefused | None], None]
@@ -104,6 +106,8 @@ class RequestScheduler:
         # begun although it may have come.
         self._beginning: deque[asyncio.Future[None]] = deque()
         self._waiting_to_begin = 0
+        # At how many waiting requests to look again, during a silence, for clients that have left.
+        self._look_at = _MANY
         # Decoded requests, handled in rotation.
         self._going: deque[UnfinishedRequest] = deque()
         self._large = 0
@@ -119,6 +123,9 @@ class RequestScheduler:
         if not is_over and not self._waiting_to_begin:
             return
         turn = asyncio.get_running_loop().create_future()
+        if len(self._beginning) > 2 * self._waiting_to_begin + _MANY:
+            # The others have left. During a silence, no turn comes that removes them.
+            self._beginning = deque(each for each in self._beginning if not each.done())
         self._beginning.append(turn)
         self._go_on_soon()
         self._waiting_to_begin += 1
@@ -162,13 +169,33 @@ class RequestScheduler:
         self._turn.begin_late()
 
     def _let_wait(self, body: bytes, exchange: Exchange, *, is_connect: bool) -> UnfinishedRequest:
+        if self._right.is_silent and len(self._small) + len(self._connects) >= self._look_at:
+            self._drop_lost()
         request = UnfinishedRequest(exchange, 0, body)
         self._unread[exchange] = self._clock()
-        (self._connects if is_connect else self._small).append(request)
-        for browser in exchange.speaker.browsers:
-            self._browsers[browser] += 1
+        self._put(self._connects if is_connect else self._small, request)
         self._go_on_soon()
         return request
+
+    def _drop_lost(self) -> None:
+        """Drop small requests whose clients have left, none of which was answered.
+
+        A silence may be long, and its clients try again every few seconds.
+        """
+        for queue in (self._small, self._connects):
+            for _ in range(len(queue)):
+                request = self._next_of(queue)
+                if request.exchange.is_lost:
+                    del self._unread[request.exchange]
+                    request.done(None)
+                else:
+                    self._put(queue, request)
+        self._look_at = max(_MANY, 2 * (len(self._small) + len(self._connects)))
+
+    def _put(self, small: deque[UnfinishedRequest], request: UnfinishedRequest) -> None:
+        small.append(request)
+        for browser in request.exchange.speaker.browsers:
+            self._browsers[browser] += 1
 
     def _receive_large(self, body: bytes, exchange: Exchange) -> UnfinishedRequest | None:
         request = UnfinishedRequest(exchange, len(body), body)
@@ -317,7 +344,7 @@ class RequestScheduler:
             return True
         return any(browser in self._browsers for browser in exchange.speaker.browsers)
 
-    def _next_of(self, small: deque[UnfinishedRequest]) -> UnfinishedRequest | None:
+    def _next_of(self, small: deque[UnfinishedRequest]) -> UnfinishedRequest:
         request = small.popleft()
         for browser in request.exchange.speaker.browsers:
             self._browsers[browser] -= 1

@@ -5,6 +5,7 @@ between, saves up to a third of a turn.
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable
 from typing import Final
 
@@ -14,13 +15,17 @@ from holdfast.web.speaking import SpeakingRight
 _SMALL: Final = 16 * 1024
 # Write early at this number, so that the first need not wait for thousands.
 _MOST: Final = 64
+# During a silence, writes to connections that have ended are dropped once this many wait, and a
+# connection ends that has not read this much: its client sends requests without waiting.
+_MANY: Final = 1000
+_MOST_BYTES: Final = 256 * 1024
 
 
 class WriteCoalescer:
     """Collects small writes until the turn ends. Calls `on_first` for the first one.
 
     `ahead` is called before anything is written. While this process must not speak, all writes
-    wait; they are few, because no input is handled meanwhile.
+    wait; they are few, because no input is handled meanwhile, only refused.
     """
 
     def __init__(
@@ -31,6 +36,8 @@ class WriteCoalescer:
         self._right = right
         self._waits_for_right = False
         self._waiting: list[tuple[asyncio.WriteTransport, bytes]] = []
+        # At how many waiting writes to look again, during a silence, for those that nobody reads.
+        self._look_at = _MANY
 
     def write(self, transport: asyncio.WriteTransport, data: bytes) -> None:
         """Write these bytes after all earlier ones of the transport."""
@@ -61,6 +68,18 @@ class WriteCoalescer:
         if not self._waits_for_right:
             self._waits_for_right = True
             self._right.when_speaking(self._send_again)
+        if len(self._waiting) >= self._look_at:
+            self._make_room()
+
+    def _make_room(self) -> None:
+        sizes: Counter[asyncio.WriteTransport] = Counter()
+        for transport, data in self._waiting:
+            sizes[transport] += len(data)
+        for transport, size in sizes.items():
+            if size > _MOST_BYTES:
+                transport.abort()
+        self._waiting = [each for each in self._waiting if not each[0].is_closing()]
+        self._look_at = max(_MANY, 2 * len(self._waiting))
 
     def _send_again(self) -> None:
         self._waits_for_right = False

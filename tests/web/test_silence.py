@@ -1,6 +1,7 @@
 """While another server may have opened the store, nothing is handled and nothing is said."""
 
 import asyncio
+import gc
 from unittest.mock import Mock
 
 import pytest
@@ -34,6 +35,43 @@ async def test_a_request_waits_for_the_end_of_the_silence(
             rig.right.speak_again()
             await client.settle()
             assert len(client.heard().responses) == 2
+
+
+async def _forget(rig: Rig, count: int) -> None:
+    """Let this many clients send a request, and leave before the silence ends."""
+    for _ in range(count):
+        client = rig.connect()
+        client.send_now(HELLO)
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        client.transport.lose()
+
+
+async def test_a_long_silence_keeps_no_requests_of_clients_that_have_left() -> None:
+    async with Rig() as rig:
+        client = rig.connect()
+        rig.right.is_silent = True
+        await _forget(rig, 1000)
+        await client.send(HELLO)
+        await _forget(rig, 2000)
+        assert len(rig.unread.requests) < 1500
+        rig.right.speak_again()
+        await client.settle(4000)
+        assert [each.status for each in client.heard().responses] == [200]
+        assert not rig.unread.requests
+
+
+async def test_a_long_silence_keeps_no_handlers_of_clients_that_have_left() -> None:
+    async with Rig(front_end=FrontEnd.ORDINARY) as rig:
+        rig.right.is_silent = True
+        await _forget(rig, 3000)
+        await asyncio.sleep(0.01)
+        left = [each for each in gc.get_objects() if isinstance(each, asyncio.Future)]
+        assert sum(each.cancelled() for each in left) < 1500
+        rig.right.speak_again()
+        client = rig.connect()
+        await client.send(HELLO)
+        assert [each.status for each in client.heard().responses] == [200]
 
 
 @pytest.mark.parametrize("front_end", FrontEnd)

@@ -1,6 +1,7 @@
 """Small writes of one turn leave together, and in order."""
 
 from typing import Any
+from weakref import ref
 
 from holdfast.web.write_coalescer import WriteCoalescer
 from tests.web.rig import FakeRight
@@ -24,6 +25,9 @@ class Wire:
 
     def get_write_buffer_size(self) -> int:
         return self.unsent
+
+    def abort(self) -> None:
+        self.is_closed = True
 
 
 class Street:
@@ -130,3 +134,30 @@ def test_what_waits_for_the_right_to_speak_leaves_once() -> None:
     street.right.speak_again()
     street.coalescer.send()
     assert street.left == ["a1", "a2"]
+
+
+def test_a_silence_keeps_no_writes_to_connections_that_have_ended() -> None:
+    street = Street()
+    street.right.is_silent = True
+    ended = []
+    for _ in range(3000):
+        wire = Wire("c", street.left)
+        street.write(wire, 1)
+        wire.is_closed = True
+        ended.append(ref(wire))
+    street.write(street.a, 1)
+    del wire
+    assert sum(each() is not None for each in ended) < 1500
+    street.right.speak_again()
+    assert street.left == ["a1"]
+
+
+def test_a_client_that_sends_without_reading_is_cut_off_during_a_silence() -> None:
+    street = Street()
+    street.right.is_silent = True
+    street.write(street.b, 1)
+    for _ in range(3000):
+        street.write(street.a, 300)
+    assert street.a.is_closed
+    street.right.speak_again()
+    assert street.left == ["b1"]
