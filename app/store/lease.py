@@ -14,6 +14,9 @@ log = logging.getLogger(__name__)
 SPEAK_S: Final = 2.5
 # A rival waits longer, because clocks run at different rates and a raise takes time to arrive.
 LEASE_S: Final = 3.0
+# A rival that saw nothing for this long looks anew: perhaps the store was away for all, and the
+# holder needs a moment to raise its lease again.
+_BLIND_S: Final = 0.75
 # A process that did not look at the clock for this long was frozen, perhaps for much longer.
 _GAP_S: Final = 0.25
 # Shorter silences are not worth a line in the log.
@@ -116,15 +119,18 @@ class RivalLease:
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._state = ""
-        self._since = inf
+        self._since = self._looked_at = inf
         # How many states were seen: more than one shows that the other process lives.
         self._states = 0
 
     def saw(self, state: str) -> None:
-        """Record the epoch and lease that the store has."""
+        """Record the epoch and lease that the store has. Call it several times a second."""
+        now = self._clock()
         if state != self._state:
-            self._state, self._since = state, self._clock()
             self._states += 1
+        if state != self._state or now - self._looked_at > _BLIND_S:
+            self._state, self._since = state, now
+        self._looked_at = now
 
     @property
     def is_raised(self) -> bool:

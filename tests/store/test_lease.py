@@ -167,3 +167,29 @@ async def test_an_embedded_store_has_no_lease(shared_valkey: ValkeyServer) -> No
         await took(one)
         assert not shared_valkey.ask("HEXISTS", KEYS.meta, "lease")
         assert await took(other) < LEASE_S
+
+
+async def test_a_store_that_was_frozen_for_all_is_not_taken_from_a_process_that_lives(
+    shared_valkey: ValkeyServer,
+) -> None:
+    async with (
+        process(shared_valkey, "a") as one,
+        process(shared_valkey, "b", is_standby=True) as other,
+    ):
+        await took(one)
+        raising = asyncio.create_task(one.raise_often())
+        opening = asyncio.create_task(took(other))
+        await asyncio.sleep(0.2)
+        raising.cancel()
+        # The standby sees the last raise.
+        await asyncio.sleep(0.2)
+        shared_valkey.freeze()
+        await asyncio.sleep(2.5 * LEASE_S)
+        shared_valkey.thaw()
+        # Its connection for raises was given up, and it connects again.
+        await asyncio.sleep(LEASE_S / 2)
+        raising = asyncio.create_task(one.raise_often())
+        await asyncio.sleep(LEASE_S)
+        assert not opening.done()
+        raising.cancel()
+        await opening

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.store.lease import LEASE_S, SPEAK_S, Lease
+from holdfast.store.lease import LEASE_S, SPEAK_S, Lease, RivalLease
 
 BEAT_S = 0.1
 
@@ -176,3 +176,17 @@ def test_the_holder_is_silent_before_any_rival_can_open(steps: list[tuple[str, f
                 world.look_as_rival()
         if world.holder.lease.may_speak():
             assert not world.is_taken
+
+
+def test_a_rival_counts_no_time_in_which_it_did_not_see_the_store() -> None:
+    now = 1000.0
+    rival = RivalLease(lambda: now)
+    rival.saw("epoch 7")
+    now += 10.0
+    rival.saw("epoch 7")
+    assert not rival.unraised
+    for _ in range(12):
+        now += 0.25
+        rival.saw("epoch 7")
+    assert rival.unraised == "epoch 7"
+    assert not rival.is_raised
