@@ -140,6 +140,7 @@ def test_a_silence_keeps_no_writes_to_connections_that_have_ended() -> None:
     street = Street()
     street.right.is_silent = True
     ended = []
+    wire = street.b
     for _ in range(3000):
         wire = Wire("c", street.left)
         street.write(wire, 1)
