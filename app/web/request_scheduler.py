@@ -124,7 +124,7 @@ class RequestScheduler:
             return
         turn = asyncio.get_running_loop().create_future()
         if len(self._beginning) > 2 * self._waiting_to_begin + _MANY:
-            # The others have left. During a silence, no turn comes that removes them.
+            # Other clients have left, and during a silence no turn removes their entries.
             self._beginning = deque(each for each in self._beginning if not each.done())
         self._beginning.append(turn)
         self._go_on_soon()

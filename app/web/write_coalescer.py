@@ -36,7 +36,7 @@ class WriteCoalescer:
         self._right = right
         self._waits_for_right = False
         self._waiting: list[tuple[asyncio.WriteTransport, bytes]] = []
-        # At how many waiting writes to look again, during a silence, for those that nobody reads.
+        # During a silence, look for lost connections again when this many writes wait.
         self._look_at = _MANY
 
     def write(self, transport: asyncio.WriteTransport, data: bytes) -> None:
