@@ -122,6 +122,10 @@ async def _open_storage(
     """Open the store. A standby says what it waits for at the address of the server."""
     async with AsyncExitStack() as meanwhile:
         if settings.standby:
+            if settings.redis is None:
+                raise CannotStart(
+                    "standby needs redis: no other server can have a server's own store"
+                )
             from holdfast.web.standby import StandbyDoor
 
             door = StandbyDoor(addresses.main)

@@ -87,6 +87,7 @@ class Storage:
             ),
             seed=lambda: secrets.token_hex(8),
             know=self._know,
+            on_told=self.is_back,
             on_fenced=self._fenced,
             confirm=None if replicas is None else replicas.confirm,
             most_keys=settings.max_publish_keys,

@@ -84,6 +84,4 @@ class StoreSettings(Section):
             raise ValueError(
                 f"durability {self.durability} needs redis: a server's own store has no replicas"
             )
-        if self.standby and self.redis is None:
-            raise ValueError("standby needs redis: no other server can have a server's own store")
         return self

@@ -56,7 +56,7 @@ class Journaling:
     async def last_frame(self, link: StoreLink) -> int:
         """Return the number of the last frame in the store."""
         found = await link.ask("HGET", self.keys.meta, self.keys.journal(self._node))
-        return int(cast("bytes", found or 0))
+        return int(cast("bytes", found or b"0"))
 
 
 class JournalOutlet:

@@ -63,6 +63,7 @@ class Store:
         opening: How this process opens the store.
         seed: Returns random text, for an empty store.
         know: Returns what this process knows, for a store that has lost changes; None at the start.
+        on_told: Called when a store that has lost changes has everything again.
         on_fenced: Called when another process has opened the store: stop, nothing is stored now.
         confirm: Reports whether replicas have the stored messages; None if that is not required.
         most_keys: How many publish keys to keep. Beyond that, the oldest are removed.
@@ -78,6 +79,7 @@ class Store:
         opening: Opening,
         seed: Callable[[], str],
         know: Callable[[], Knowledge | None],
+        on_told: Callable[[], None],
         on_fenced: Callable[[], None],
         confirm: Confirm | None = None,
         most_keys: int = _MOST_KEYS,
@@ -87,6 +89,7 @@ class Store:
         self.letter_quota = letter_quota or LetterQuota()
         self.link = link
         self.keys = keys
+        self._on_told = on_told
         self._most_keys = most_keys
         self._journaling = Journaling(keys, opening.node)
         self._loop = asyncio.get_running_loop()
@@ -447,3 +450,4 @@ class Store:
         for call in posted:
             self.post(call)
         self.journal.write_waiting()
+        self._on_told()

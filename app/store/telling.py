@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from time import perf_counter
 
 from holdfast.store import scripts
@@ -85,20 +86,23 @@ class Telling:
             self._task = None
 
     async def _run(self, limits: KeyLimits) -> None:
-        await self._tell_latest(limits)
+        # Whatever fails, what was not carried out is made again, and the store takes writes again.
+        with _logged():
+            await self._tell_latest(limits)
         await self._make(self._calls.make_changes_again())
         await self._write_what_waited()
-        known = self._know()
-        try:
-            if known is not None:
-                tell = self._calls.tell
-                await Reconciliation(self._link, self._keys, tell, self._buffer, limits).run(known)
-        except Exception:
-            log.exception("the store was not told everything again")
+        with _logged():
+            await self._reconcile(limits)
         await self._make(self._calls.make_publishes_again())
         self._task = None
         self._right.resume()
         self._on_told()
+
+    async def _reconcile(self, limits: KeyLimits) -> None:
+        known = self._know()
+        if known is not None:
+            tell = self._calls.tell
+            await Reconciliation(self._link, self._keys, tell, self._buffer, limits).run(known)
 
     async def _tell_latest(self, limits: KeyLimits) -> None:
         """Tell the store the latest of what it alone keeps, before anything follows it."""
@@ -130,6 +134,15 @@ class Telling:
         await self._writer.sent()
         self._writer.send_all()
         self._right.may_write = False
+
+
+@contextmanager
+def _logged() -> Iterator[None]:
+    """Log a fault. The end of the task is none."""
+    try:
+        yield
+    except Exception:
+        log.exception("the store was not told everything again")
 
 
 def _nothing() -> None:

@@ -40,6 +40,7 @@ SAMPLES: dict[str, tuple[Any, list[str]]] = {
     "log_level": ("debug", ["debug"]),
     "data": (Path("elsewhere"), ["elsewhere"]),
     "redis": ("redis://valkey:6379/1", ["redis://valkey:6379/1"]),
+    "standby": (True, ["--standby"]),
     "namespace": ("shop", ["shop"]),
     "node": ("a-1", ["a-1"]),
     "deployment": ("shop", ["shop"]),

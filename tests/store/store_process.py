@@ -108,6 +108,8 @@ class StoreProcess:
         self.server = server
         self.link = link
         self.events: list[str] = []
+        # How often the store had lost changes whenever it was told everything.
+        self.told: list[int] = []
         self.states: list[bool] = []
         self.reader = Reader(primary_at(server.url))
         self.store = Store(
@@ -116,6 +118,7 @@ class StoreProcess:
             opening=Opening("test", DEPLOYMENT),
             seed=lambda: f"{random.getrandbits(64):x}",
             know=self.know,
+            on_told=lambda: self.told.append(self.store.losses),
             on_fenced=lambda: self.events.append("fenced"),
             monotonic=monotonic,
         )

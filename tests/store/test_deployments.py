@@ -25,6 +25,7 @@ async def opened(at: StoreProcess, name: str | None = None, node: str = "test") 
         opening=Opening(node, Deployment.proposed(name)),
         seed=lambda: "other",
         know=lambda: None,
+        on_told=lambda: None,
         on_fenced=lambda: None,
     )
     await store.open()

@@ -36,6 +36,7 @@ class Process:
             opening=opening,
             seed=lambda: "seed",
             know=self.know,
+            on_told=lambda: None,
             on_fenced=lambda: self.events.append("fenced"),
         )
 

@@ -209,6 +209,7 @@ class ValkeyBacking:
             opening=Opening("test", Deployment("test", bytes(32))),
             seed=lambda: f"{random.getrandbits(64):x}",
             know=_never,
+            on_told=_never,
             on_fenced=_never,
         )
         await store.open()
