@@ -160,12 +160,10 @@ class Store:
         self, lease: Lease, reader: Reader, clock: Callable[[], float]
     ) -> "LeaseKeeper":
         """Return what keeps the lease of this store alive."""
-        # An embedded store has no lease.
         from holdfast.store.lease_keeper import LeaseKeeper
 
-        return LeaseKeeper(
-            reader, self.keys, lease, self._right, clock=clock, on_refused=self._refused
-        )
+        about = (reader, self.keys, lease, self._right)
+        return LeaseKeeper(*about, clock=clock, on_refused=self._refused)
 
     async def held_channels(self) -> dict[str, ChannelHold]:
         """Return the stored channel holds."""
@@ -181,8 +179,7 @@ class Store:
 
     async def answered(self) -> None:
         """Wait until all calls so far are answered."""
-        is_answered = asyncio.Event()
-        self.after(is_answered.set)
+        self.after((is_answered := asyncio.Event()).set)
         await is_answered.wait()
 
     async def close(self, timeout_s: float) -> None:

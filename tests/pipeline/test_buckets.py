@@ -167,7 +167,7 @@ async def test_the_console_reads_the_steps_of_a_message_from_a_bucket(
     ingest(store, root)
     monkeypatch.setenv("PYTHONPATH", str(Path(str(holdfast.__file__)).parent.parent))
     msg = next(each.msg for each in the_story() if each.msg is not None)
-    steps = await TableReader().steps(NODE, msg, [str(root)])
+    steps = await TableReader().steps([NODE], msg, [str(root)])
     assert [step.kind for step in steps][:2] == ["published", "handed"]
 
 

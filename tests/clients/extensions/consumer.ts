@@ -21,7 +21,7 @@ delivery.addEventListener("change", () => {
     const told: [string | undefined, boolean, number] = [
         delivery.session,
         delivery.isHeldBack || delivery.isResumed,
-        delivery.shared_queues + delivery.pending,
+        delivery.waiting + delivery.pending,
     ];
     keep(storageOf("localStorage"), "told", told);
 });
