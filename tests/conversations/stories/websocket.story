@@ -188,14 +188,22 @@ alice <~ /meta/connect ok
 # The upgrade gives the browser a cookie
 alice -> UPGRADE /cometd
 alice <- 101
-    Set-Cookie: BAYEUX_BROWSER=<text like [0-9A-Za-z]{16,}>; <text like (Path=/; HttpOnly|HttpOnly; Path=/)>
+    Set-Cookie: BAYEUX_BROWSER=<text like [0-9A-Za-z_-]{16,}>; <text like (Path=/; HttpOnly|HttpOnly; Path=/)>
 alice handshakes
 
 # An upgrade with a cookie sets no second one
 alice -> UPGRADE /cometd
-    Cookie: BAYEUX_BROWSER=mine
+alice <- 101
+alice drops
+alice -> UPGRADE /cometd
 alice <- 101
     Set-Cookie: absent
+
+# A cookie that the server did not give is replaced
+alice -> UPGRADE /cometd
+    Cookie: BAYEUX_BROWSER=mine
+alice <- 101
+    Set-Cookie: BAYEUX_BROWSER=<text like [0-9A-Za-z_-]{16,}>; <text like (Path=/; HttpOnly|HttpOnly; Path=/)>
 
 # A session does not continue over another browser's socket
 alice -> UPGRADE /cometd
