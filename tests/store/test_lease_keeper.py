@@ -14,6 +14,7 @@ from holdfast.store.keys import RedisKeys
 from holdfast.store.lease import SPEAK_S, Lease
 from holdfast.store.lease_keeper import LeaseKeeper
 from holdfast.store.reader import Reader
+from holdfast.web.tasks import cancel
 from tests.store.caller import until
 from tests.store.servers import ValkeyServer, primary_at
 
@@ -64,8 +65,7 @@ async def holding(reader: Reader) -> AsyncIterator[Holder]:
     try:
         yield holder
     finally:
-        task.cancel()
-        await asyncio.wait([task])
+        await cancel(task)
         reader.close()
 
 
