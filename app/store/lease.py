@@ -106,7 +106,11 @@ class Lease:
             )
         waiting, self._waiting = self._waiting, []
         for then in waiting:
-            then()
+            try:
+                then()
+            except Exception:
+                # The rest must continue, and the lease must be raised.
+                log.exception("work that waited for the end of a silence failed")
 
 
 class RivalLease:

@@ -101,6 +101,20 @@ def test_work_that_waits_for_the_end_of_the_silence_is_called_once() -> None:
     assert called == ["now"]
 
 
+def test_work_that_fails_after_a_silence_stops_neither_the_rest_nor_the_lease() -> None:
+    holder = Holder()
+    called: list[str] = []
+
+    def fail() -> None:
+        raise RuntimeError("a fault of ours")
+
+    holder.lease.when_speaking(fail)
+    holder.lease.when_speaking(lambda: called.append("now"))
+    holder.raise_()
+    assert called == ["now"]
+    assert holder.lease.may_speak()
+
+
 def test_a_lease_that_is_over_never_returns() -> None:
     holder = Holder()
     called: list[str] = []
