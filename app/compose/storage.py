@@ -112,7 +112,7 @@ class Storage:
         """Keep proving that no other process has opened the store."""
         if self._lease is not None:
             reader = Reader(self.primary)
-            keeper = self.store.lease_keeper(self._lease, reader, boot_clock())
+            keeper = self.store.lease_keeper(self._lease, reader)
             stack.callback(reader.close)
             stack.push_async_callback(cancel, asyncio.create_task(keeper.run()))
 

@@ -47,7 +47,7 @@ class Lease:
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:
-        self._clock = clock
+        self.clock = clock
         self._voice = Voice.SILENT
         self._looked_at = self._silent_since = clock()
         # When the newest confirmed raise was sent.
@@ -63,7 +63,7 @@ class Lease:
 
     def may_speak(self) -> bool:
         """Return whether replies may leave now. Call it at least ten times a second."""
-        now = self._clock()
+        now = self.clock()
         gap, self._looked_at = now - self._looked_at, now
         if self._voice is Voice.SPEAKING and (gap > _GAP_S or now - self._raised_at > SPEAK_S):
             self._fall_silent(now)
@@ -77,7 +77,7 @@ class Lease:
     def raised(self, sent_at: float) -> None:
         """Record that the store has confirmed a raise, which was sent at this time."""
         self._raised_at = max(sent_at, self._raised_at)
-        now = self._clock()
+        now = self.clock()
         is_proof = sent_at >= self._silent_since and now - sent_at <= SPEAK_S
         if self._voice is Voice.SILENT and is_proof:
             self._speak_again(now)

@@ -57,14 +57,12 @@ class LeaseKeeper:
         lease: Lease,
         right: OpenStore,
         *,
-        clock: Callable[[], float],
         on_refused: Callable[[ScriptFailed], None],
     ) -> None:
         self._reader = reader
         self._keys = keys
         self._lease = lease
         self._right = right
-        self._clock = clock
         self._on_refused = on_refused
         self._may_ask_for_replicas = True
         self._has_replicas = False
@@ -87,7 +85,7 @@ class LeaseKeeper:
         """Raise the lease. Returns whether the store has confirmed it."""
         if not self._right.is_open:
             return False
-        sent_at, epoch = self._clock(), self._right.epoch
+        sent_at, epoch = self._lease.clock(), self._right.epoch
         try:
             # Finding another primary takes longer, and must not be interrupted.
             async with asyncio.timeout(_LIMIT_S if self._reader.is_connected else None):

@@ -11,6 +11,7 @@ from typing import NamedTuple, cast
 from hiredis import ReplyError
 
 from holdfast.store.connection import StoreUnavailable, StoreUnreachable
+from holdfast.store.connection_watch import ConnectionWatch
 from holdfast.store.detour import Detour
 from holdfast.store.primary import Primary
 from holdfast.store.reply_errors import (
@@ -22,7 +23,6 @@ from holdfast.store.reply_errors import (
 )
 from holdfast.store.resp import RespConnection, Unreachable, Unusable, Word, pack
 from holdfast.store.script import Script
-from holdfast.store.silence import Silence
 
 log = logging.getLogger(__name__)
 
@@ -101,7 +101,7 @@ class StoreLink:
         )
         self._is_flush_due = False
         self._pause_s = _SHORTEST_PAUSE_S
-        self._silence = Silence(
+        self._watch = ConnectionWatch(
             primary,
             self._limits.timeout_s,
             is_waiting=lambda: bool(self._sent),
@@ -165,7 +165,7 @@ class StoreLink:
     async def close(self) -> None:
         """Close without waiting. Unanswered calls fail."""
         self._is_closed = True
-        for task in (self._keeping, self._detour.end(), self._silence.end()):
+        for task in (self._keeping, self._detour.end(), self._watch.end()):
             if task is not None:
                 task.cancel()
                 await asyncio.wait([task])
@@ -381,7 +381,7 @@ class StoreLink:
         self._stale = 0
         self._is_flowing = False
         wire.listen(self._answer)
-        self._silence.begin(wire)
+        self._watch.begin(wire)
         self._queued = [*self._to_be_repeated(), *self._queued]
         if self._queued:
             self._send_oldest()
@@ -403,11 +403,11 @@ class StoreLink:
         self._detour.end()
         if wire is not None:
             wire.abort(why)
-        self._silence.end()
+        self._watch.end()
 
     def check(self) -> None:
         """Close a connection that does not answer; ping an idle one."""
-        self._silence.check()
+        self._watch.check()
 
     def _ping(self) -> None:
         self.call(["PING"], ignore_answer)

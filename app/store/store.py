@@ -156,14 +156,11 @@ class Store:
         """Record that a script returned these entries to a session's queue, with marks."""
         self._turns.marked(receiver, ids)
 
-    def lease_keeper(
-        self, lease: Lease, reader: Reader, clock: Callable[[], float]
-    ) -> "LeaseKeeper":
+    def lease_keeper(self, lease: Lease, reader: Reader) -> "LeaseKeeper":
         """Return what keeps the lease of this store alive."""
         from holdfast.store.lease_keeper import LeaseKeeper
 
-        about = (reader, self.keys, lease, self._right)
-        return LeaseKeeper(*about, clock=clock, on_refused=self._refused)
+        return LeaseKeeper(reader, self.keys, lease, self._right, on_refused=self._refused)
 
     async def held_channels(self) -> dict[str, ChannelHold]:
         """Return the stored channel holds."""

@@ -101,10 +101,10 @@ class Ticker:
             self._bayeux.state.store.flush()
 
     def _end_turn(self) -> None:
-        # True after a fault too, because it is unknown what it left.
         if not self._right.may_speak():
             self._right.when_speaking(self._end_turn)
             return
+        # True after a fault too, because it is unknown what it left.
         has_more = self._bayeux is not None
         self.turn_budget.begin_anew()
         try:

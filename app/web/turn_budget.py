@@ -18,7 +18,7 @@ _PATIENCE_S = 0.015
 # one wait. The longest does not count: after a publish to a thousand clients, all connect again.
 _DEAR_S = 0.0002
 # Their replies so far leave after this time.
-_SILENCE_S = 0.010
+_SEND_EARLY_S = 0.010
 
 
 class Turn(Protocol):
@@ -83,7 +83,7 @@ class TurnBudget:
         # How long small requests continue after the budget of this turn.
         self._patience_s = _PATIENCE_S
         # After this time, by wall time, the replies so far leave early; once in a turn.
-        self._silence_s = _SILENCE_S
+        self._send_early_s = _SEND_EARLY_S
         # How long after the budget replies wait for the end of the turn.
         self._overdue_s = _PATIENCE_S
         self.is_hurried = False
@@ -125,8 +125,8 @@ class TurnBudget:
             return False
         if self._patience_s and self._is_dear(took):
             self._patience_s = 0.0
-        if took > self._silence_s:
-            self._silence_s = inf
+        if took > self._send_early_s:
+            self._send_early_s = inf
             self._send()
         if took <= self._turn_s + self._patience_s:
             return False
@@ -151,7 +151,7 @@ class TurnBudget:
         # The time of a turn begins when it is asked for.
         self.is_spent()
         self._ends_at = thread_time()
-        self._silence_s, self._patience_s, self._overdue_s = inf, 0.0, _TURN_S
+        self._send_early_s, self._patience_s, self._overdue_s = inf, 0.0, _TURN_S
         self.is_behind = True
 
     def begin_anew(self, turn_s: float = _TURN_S) -> None:
@@ -160,7 +160,7 @@ class TurnBudget:
         self._turn_s = turn_s
         self._small = 0
         self._took_s = self._longest_s = 0.0
-        self._silence_s = _SILENCE_S
+        self._send_early_s = _SEND_EARLY_S
         self._patience_s = self._overdue_s = _PATIENCE_S
         self.is_behind = False
 

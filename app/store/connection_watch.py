@@ -14,7 +14,7 @@ _LOOK_S = 1.0
 _AGAIN_S = 0.25
 
 
-class Silence:
+class ConnectionWatch:
     """Checks one connection at a time.
 
     Args:
