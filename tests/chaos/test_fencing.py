@@ -8,57 +8,37 @@ from pathlib import Path
 import pytest
 
 from tests.chaos.processes import Processes
+from tests.chaos.stage import Stage
 from tests.chaos.talker import Denied, Lost, NotSent, Talker, reply_to
-from tests.store.servers import ValkeyServer
 
-TIMEOUT_S = 30.0
 ENDS_WITHIN_S = 30.0
 JOE = {"ack": True, "delivery": {"session": "joe/1", "retries": -1}}
 
 pytestmark = pytest.mark.slow
 
 
-class Stage:
-    """Servers that share a store, and their clients."""
-
-    def __init__(self, home: Path, stack: AsyncExitStack) -> None:
-        self._home = home
-        self._stack = stack
-        self._store = ValkeyServer()
-        stack.callback(self._store.close)
-
-    async def server(self, name: str) -> Processes:
-        home = self._home / name
-        home.mkdir()
-        server = Processes(home, {"redis": self._store.url})
-        self._stack.push_async_callback(server.close)
-        await server.start()
-        return server
+class Scene(Stage):
+    """With a receiver and publishers."""
 
     async def joe(self, server: Processes) -> Talker:
-        joe = self._talker(server)
+        joe = self.talker(server)
         await joe.handshake(JOE)
         await joe.subscribe("/a")
         return joe
 
     async def publish(self, server: Processes, tag: str) -> None:
         """Raises `Denied` if it is not taken."""
-        publisher = self._talker(server)
+        publisher = self.talker(server)
         await publisher.handshake({})
         options = {"persistent": True}
         message = {"channel": "/a", "data": {"tag": tag}, "ext": {"delivery": options}}
         reply_to("/a", await publisher.ask(message))
 
-    def _talker(self, server: Processes) -> Talker:
-        talker = Talker(server.url, timeout_s=TIMEOUT_S)
-        self._stack.push_async_callback(talker.close)
-        return talker
-
 
 @pytest.fixture
-async def stage(tmp_path: Path) -> AsyncIterator[Stage]:
+async def stage(tmp_path: Path) -> AsyncIterator[Scene]:
     async with AsyncExitStack() as stack:
-        yield Stage(tmp_path, stack)
+        yield Scene(tmp_path, stack)
 
 
 async def heard(joe: Talker, ack: int) -> list[str]:
@@ -67,12 +47,12 @@ async def heard(joe: Talker, ack: int) -> list[str]:
     return [each["data"]["tag"] for each in found if "data" in each]
 
 
-async def test_a_frozen_server_cannot_write_after_another_took_over(stage: Stage) -> None:
-    old = await stage.server("old")
+async def test_a_frozen_server_cannot_write_after_another_took_over(stage: Scene) -> None:
+    old = await stage.started("old")
     await stage.joe(old)
     await stage.publish(old, "before")
     old.freeze()
-    new = await stage.server("new")
+    new = await stage.started("new")
     joe = await stage.joe(new)
     await stage.publish(new, "meanwhile")
     assert await heard(joe, 0) == ["before", "meanwhile"]

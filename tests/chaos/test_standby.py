@@ -10,8 +10,7 @@ import aiohttp
 import pytest
 
 from bench.processes import reserved_port
-from tests.chaos.processes import Processes
-from tests.store.servers import ValkeyServer
+from tests.chaos.stage import Stage
 
 pytestmark = pytest.mark.slow
 
@@ -19,23 +18,15 @@ pytestmark = pytest.mark.slow
 TAKES_OVER_S = 12.0
 
 
-class Pair:
-    """A server and its standby, on one store."""
+class Pair(Stage):
+    """A server and its standby."""
 
     def __init__(self, home: Path, stack: AsyncExitStack) -> None:
-        self.store = stack.enter_context(ValkeyServer())
-        self._port = stack.enter_context(reserved_port())
-        self.standby_url = f"http://127.0.0.1:{self._port}"
-        self.first = self._server(home / "first", stack, {"redis": self.store.url, "node": "first"})
-        settings = {"redis": self.store.url, "node": "second", "port": self._port, "standby": True}
-        self.second = self._server(home / "second", stack, settings)
-
-    @staticmethod
-    def _server(home: Path, stack: AsyncExitStack, settings: dict[str, object]) -> Processes:
-        home.mkdir()
-        server = Processes(home, settings)
-        stack.push_async_callback(server.close)
-        return server
+        super().__init__(home, stack)
+        port = stack.enter_context(reserved_port())
+        self.standby_url = f"http://127.0.0.1:{port}"
+        self.first = self.server("first")
+        self.second = self.server("second", port=port, standby=True)
 
     async def readiness(self) -> tuple[int, str]:
         async with aiohttp.ClientSession() as http:

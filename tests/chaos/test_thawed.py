@@ -3,18 +3,15 @@
 import asyncio
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.chaos.marked import MARK, POINTS, after_the_check
-from tests.chaos.processes import SERVER, Processes
+from tests.chaos.stage import Stage
 from tests.chaos.talker import Denied, Lost, Talker, reply_to
 from tests.store.caller import until
-from tests.store.servers import ValkeyServer
 
-TIMEOUT_S = 30.0
 JOE = {"ack": True, "delivery": {"session": "joe/1"}}
 TAG = MARK.decode()
 # One that speaks whether or not it has a lease.
@@ -45,28 +42,6 @@ class Said:
         return found
 
 
-class Stage:
-    """Servers that share a store, and their clients."""
-
-    def __init__(self, home: Path, stack: AsyncExitStack) -> None:
-        self._home = home
-        self._stack = stack
-        self._store = stack.enter_context(ValkeyServer())
-
-    async def server(self, name: str, program: tuple[str, ...] = SERVER) -> Processes:
-        home = self._home / name
-        home.mkdir()
-        server = Processes(home, {"redis": self._store.url, "node": name}, program)
-        self._stack.push_async_callback(server.close)
-        await server.start()
-        return server
-
-    def talker(self, server: Processes) -> Talker:
-        talker = Talker(server.url, timeout_s=TIMEOUT_S)
-        self._stack.push_async_callback(talker.close)
-        return talker
-
-
 async def events(talker: Talker, ack: int, *, held_ms: int = 20_000) -> list[dict[str, Any]]:
     message = {"channel": "/meta/connect", "connectionType": "long-polling", "ext": {"ack": ack}}
     found = await talker.ask({**message, "advice": {"timeout": held_ms}})
@@ -89,7 +64,7 @@ async def publish(talker: Talker) -> bool:
 
 
 async def play(stage: Stage, point: str) -> Said:
-    old = await stage.server("old", ("tests.chaos.marked", point))
+    old = await stage.started("old", ("tests.chaos.marked", point))
     joe, ann = stage.talker(old), stage.talker(old)
     await joe.handshake(JOE)
     await joe.subscribe("/a")
@@ -98,7 +73,7 @@ async def play(stage: Stage, point: str) -> Said:
     held = asyncio.create_task(events(joe, 1))
     publishing = asyncio.create_task(publish(ann))
     await until(lambda: old.is_frozen)
-    new = await stage.server("new")
+    new = await stage.started("new")
     said, other = Said(), stage.talker(new)
     await other.handshake(JOE)
     said.by_new = ids(await events(other, 0, held_ms=500))

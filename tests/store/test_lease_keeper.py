@@ -43,7 +43,6 @@ class Holder:
             KEYS,
             self.lease,
             self.right,
-            clock=lambda: self.now,
             on_refused=self.refusals.append,
         )
 
