@@ -251,6 +251,13 @@ async def test_an_emptied_store_is_filled_again_from_memory(
     await scene.recovers()
 
 
+async def has_copied(replica: ValkeyServer, count: int) -> None:
+    """Wait until a replica has so many messages."""
+    async with asyncio.timeout(TIMEOUT_S):
+        while waiting(replica) < count:  # noqa: ASYNC110 - the replica tells nobody
+            await asyncio.sleep(0.01)
+
+
 @pytest.fixture
 def primary() -> Iterator[ValkeyServer]:
     settings = {"repl-diskless-sync-delay": "0"}
@@ -258,19 +265,28 @@ def primary() -> Iterator[ValkeyServer]:
         yield server
 
 
+@pytest.fixture
+def place(primary: ValkeyServer, tmp_path: Path) -> Path:
+    """The address of whichever server has the store, as a name or a proxy gives it."""
+    place = tmp_path / "store"
+    lead_to(place, primary)
+    return place
+
+
+def lead_to(place: Path, server: ValkeyServer) -> None:
+    place.unlink(missing_ok=True)
+    place.symlink_to(server.directory / "s")
+
+
 @pytest.mark.slow
 async def test_a_replica_without_the_last_second_gets_what_the_server_knows(
-    primary: ValkeyServer, valkey: ValkeyServer, tmp_path: Path
+    primary: ValkeyServer, valkey: ValkeyServer, place: Path, tmp_path: Path
 ) -> None:
-    place = tmp_path / "store"
-    place.symlink_to(primary.directory / "s")
     valkey.follow(primary)
     async with scene_at(f"unix://{place}", tmp_path) as scene:
         assert await scene.publish("/kept", "acked") == "kept"
         assert await scene.publish("/kept", "early") == "kept"
-        async with asyncio.timeout(TIMEOUT_S):
-            while waiting(valkey) < 2:  # noqa: ASYNC110 - the replica tells nobody
-                await asyncio.sleep(0.01)
+        await has_copied(valkey, 2)
         # From here on, it gets nothing any more.
         valkey.ask("REPLICAOF", "NO", "ONE")
         await scene.hears("acked", "early")
@@ -280,8 +296,7 @@ async def test_a_replica_without_the_last_second_gets_what_the_server_knows(
             assert await scene.publish("/kept", n, key=f"k{n}") == "kept"
         assert (waiting(primary), waiting(valkey)) == (51, 2)
         primary.kill()
-        place.unlink()
-        place.symlink_to(valkey.directory / "s")
+        lead_to(place, valkey)
         await scene.becomes(ready=True)
         assert await scene.publish("/kept", "after") == "kept"
         # The same key again is the same message.
@@ -296,23 +311,17 @@ async def test_a_replica_without_the_last_second_gets_what_the_server_knows(
 
 @pytest.mark.slow
 async def test_a_replica_takes_the_place_of_a_store_that_is_gone(
-    primary: ValkeyServer, valkey: ValkeyServer, tmp_path: Path
+    primary: ValkeyServer, valkey: ValkeyServer, place: Path, tmp_path: Path
 ) -> None:
-    """Both have one address, as a name or a proxy gives it."""
-    place = tmp_path / "store"
-    place.symlink_to(primary.directory / "s")
     valkey.follow(primary)
     async with scene_at(f"unix://{place}", tmp_path) as scene:
         assert await scene.publish("/kept", "before") == "kept"
-        async with asyncio.timeout(TIMEOUT_S):
-            while not waiting(valkey):  # noqa: ASYNC110 - the replica tells nobody
-                await asyncio.sleep(0.01)
+        await has_copied(valkey, 1)
         primary.kill()
         await scene.becomes(ready=False)
         assert await scene.publish("/kept", "refused") == AWAY
         valkey.ask("REPLICAOF", "NO", "ONE")
-        place.unlink()
-        place.symlink_to(valkey.directory / "s")
+        lead_to(place, valkey)
         await scene.becomes(ready=True)
         assert await scene.publish("/kept", "after") == "kept"
         await scene.hears("before", "after")
