@@ -1,0 +1,164 @@
+"""Parcels between the supervisor, its importer and its servers, and what they may say.
+
+Each parcel is one JSON object, together with the file descriptors that it gives away.
+"""
+
+import json
+import os
+import socket
+import sys
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+# Names the descriptor of the channel to the supervisor, in the environment of what it starts.
+VARIABLE = "HOLDFAST_CONTROL"
+# In bytes. Every parcel of either side fits in, and so does a long reason for a failure.
+LARGEST_PARCEL = 16 * 1024
+# The system passes at most 253 in one parcel.
+MOST_DESCRIPTORS = 64
+# macOS has no such sockets. Its datagrams between two processes are as reliable.
+_KIND = socket.SOCK_SEQPACKET if sys.platform == "linux" else socket.SOCK_DGRAM
+
+
+class Say(StrEnum):
+    """What a server or an importer says to the supervisor, as `{"say": ...}`."""
+
+    KEEP = "keep"
+    DROP = "drop"
+    PREPARED = "prepared"
+    READY = "ready"
+    LEFT = "left"
+    BACK = "back"
+    FAILED = "failed"
+    ALIVE = "alive"
+    # Of an importer.
+    IMPORTED = "imported"
+    FORKED = "forked"
+    ENDED = "ended"
+
+
+class Do(StrEnum):
+    """What the supervisor asks of a server or an importer, as `{"do": ...}`."""
+
+    START = "start"
+    LEAVE = "leave"
+    OPEN = "open"
+    TAKE_BACK = "take back"
+    GO = "go"
+    RELOAD = "reload"
+    # Of an importer.
+    FORK = "fork"
+
+
+class PeerGone(ConnectionError):
+    """The process at the other end has closed its end, or died."""
+
+
+class PeerBehind(ConnectionError):
+    """The other end reads nothing: no parcel fits in any more. This one was not sent."""
+
+
+class ParcelRefused(ValueError):
+    """A parcel is too large, has too many descriptors, or is not a JSON object."""
+
+
+class Parcel(NamedTuple):
+    """What was received; the descriptors belong to the receiver, who must close them."""
+
+    fields: dict[str, Any]
+    descriptors: list[int]
+
+
+class Channel:
+    """One end of a pair of sockets that keeps parcels apart; it never waits.
+
+    Where it is readable (`fileno`, for a selector or `loop.add_reader`), call `receive` until it
+    returns None.
+    """
+
+    def __init__(self, end: socket.socket) -> None:
+        self._end = end
+        end.setblocking(False)
+
+    @classmethod
+    def of_descriptor(cls, descriptor: int) -> "Channel":
+        """Return the channel of an inherited or received descriptor, which it then owns."""
+        os.set_inheritable(descriptor, False)
+        return cls(socket.socket(fileno=descriptor))
+
+    def fileno(self) -> int:
+        return self._end.fileno()
+
+    def send(self, descriptors: Sequence[int] = (), /, **fields: object) -> None:
+        """Send a parcel with duplicates of the descriptors; the sender still owns its own."""
+        data = json.dumps(fields).encode()
+        if len(data) > LARGEST_PARCEL or len(descriptors) > MOST_DESCRIPTORS:
+            raise ParcelRefused(
+                f"a parcel of {len(data)} bytes with {len(descriptors)} descriptors: "
+                f"at most {LARGEST_PARCEL} bytes with {MOST_DESCRIPTORS} can be sent"
+            )
+        try:
+            socket.send_fds(self._end, [data], descriptors)
+        except BlockingIOError as error:
+            raise PeerBehind("the other process does not read its parcels") from error
+        except OSError as error:
+            raise PeerGone(f"the other process has gone: {error.strerror}") from error
+
+    def receive(self) -> Parcel | None:
+        """Return the next parcel, or None if there is none yet; raises PeerGone at the end."""
+        received = self._received()
+        if received is None:
+            return None
+        data, descriptors, flags = received
+        for each in descriptors:
+            os.set_inheritable(each, False)
+        if not data:
+            raise PeerGone("the other process has gone")
+        try:
+            if flags & (socket.MSG_TRUNC | socket.MSG_CTRUNC):
+                raise ParcelRefused("a parcel is larger than any that may be sent")
+            fields = json.loads(data)
+            if not isinstance(fields, dict):
+                raise ParcelRefused("a parcel is not a JSON object")
+        except ValueError as error:
+            for each in descriptors:
+                os.close(each)
+            raise error if isinstance(error, ParcelRefused) else ParcelRefused(str(error)) from None
+        return Parcel(fields, descriptors)
+
+    def close(self) -> None:
+        self._end.close()
+
+    def _received(self) -> tuple[bytes, list[int], int] | None:
+        for is_last in (False, True):
+            try:
+                data, descriptors, flags, _ = socket.recv_fds(
+                    self._end, LARGEST_PARCEL, MOST_DESCRIPTORS
+                )
+            except BlockingIOError:
+                if is_last:
+                    break
+                return None
+            except ConnectionResetError:
+                # The other end went without reading all that we sent. Linux says so ahead of what
+                # it had sent before, its last words among them.
+                continue
+            return data, descriptors, flags
+        raise PeerGone("the other process has gone without reading all its parcels")
+
+
+def channel_pair() -> tuple[Channel, Channel]:
+    """Return both ends of a new channel."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, _KIND)
+    for each in (ours, theirs) if sys.platform != "linux" else ():
+        # macOS refuses datagrams of more than 2 KiB otherwise.
+        each.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 8 * LARGEST_PARCEL)
+        each.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 8 * LARGEST_PARCEL)
+    return Channel(ours), Channel(theirs)
+
+
+def given_channel() -> Channel | None:
+    """Return the channel to the supervisor that started this process, once; None if none did."""
+    number = os.environ.pop(VARIABLE, None)
+    return Channel.of_descriptor(int(number)) if number else None
