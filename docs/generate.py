@@ -32,7 +32,7 @@ from holdfast.web.admin.alerts import Alerts
 from holdfast.web.admin.listed import LISTED
 from holdfast.web.connection_limit import ConnectionLimit
 from holdfast.web.metric_families import BayeuxCollector
-from holdfast.web.speaking import AlwaysSpeaking
+from holdfast.web.speaking import OwnStoreRight
 
 DOCS = Path(__file__).parent
 CONSOLE = DOCS.parent / "static/console"
@@ -194,9 +194,7 @@ def error_codes() -> str:
 def metrics() -> str:
     """The table of the server's metrics; prometheus-client adds those of the process."""
     rows = []
-    for metric in BayeuxCollector(
-        _silent_server(), _limits(), Alerts(), AlwaysSpeaking()
-    ).collect():
+    for metric in BayeuxCollector(_silent_server(), _limits(), Alerts(), OwnStoreRight()).collect():
         suffix = "_total" if metric.type == "counter" else ""
         labels = {name: None for sample in metric.samples for name in sample.labels}
         values = [value for sample in metric.samples for value in sample.labels.values()]

@@ -9,8 +9,9 @@ import secrets
 import signal
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,15 +23,18 @@ from holdfast.bayeux.server import Bayeux
 from holdfast.bayeux.state.server_state import ServerState
 from holdfast.bayeux.wire.client_ids import ClientIds
 from holdfast.bayeux.wire.hooks import check_outcome
-from holdfast.compose.administration import make_administration
+from holdfast.compose.administration import Administration, make_administration
 from holdfast.compose.cannot_start import CannotStart as CannotStart
 from holdfast.compose.data_directory import DataDirectory, own_directory
 from holdfast.compose.directory_watch import DirectoryWatch
-from holdfast.compose.journal import Books, begin_journal, open_journal
+from holdfast.compose.journal import Books, begin_journal, begin_run, make_journal
 from holdfast.compose.listen_addresses import ListenAddresses, find_addresses
-from holdfast.compose.listeners import ServedApplications, naming, open_listeners
+from holdfast.compose.listeners import ServedApplications, open_listeners
+from holdfast.compose.listening import ListeningSockets, listen, listen_for_commands, naming
 from holdfast.compose.options import core_options, web_options
+from holdfast.compose.running_server import RunningServer
 from holdfast.compose.storage import Storage, open_storage
+from holdfast.compose.succession import LOCK, NoSuccession, Succession
 from holdfast.delivery.basics.node import Node
 from holdfast.delivery.ports.journal_port import NO_JOURNAL
 from holdfast.extensions.ack import Ack
@@ -47,7 +51,6 @@ from holdfast.web.admin.tokens import Tokens, TokensUnusable, open_tokens
 from holdfast.web.endpoint import Endpoint
 from holdfast.web.heads import Heads
 from holdfast.web.intake import Intake, UnreadRequests
-from holdfast.web.listener import Listener
 from holdfast.web.request_scheduler import RequestScheduler
 from holdfast.web.speaking import SpeakingRight
 from holdfast.web.tasks import Tasks
@@ -62,66 +65,124 @@ log = logging.getLogger(__name__)
 
 @asynccontextmanager
 async def serving(settings: Settings) -> AsyncIterator[str]:
-    """Run a server: yields its URL, and stops it in order at the end."""
+    """Run a server without a supervisor: yields its URL, and stops it in order at the end."""
+    async with running(settings, NoSuccession()) as server:
+        yield server.url
+
+
+@asynccontextmanager
+async def running(settings: Settings, succession: Succession) -> AsyncIterator[RunningServer]:
+    """Run a server, and stop it in order at the end."""
     async with AsyncExitStack() as stack:
-        addresses = await find_addresses(settings)
-        directory = stack.enter_context(own_directory(settings.data))
-        tokens = _open_tokens(settings.data)
-        storage = await _open_storage(settings, addresses, directory, stack)
-        ticker = Ticker(heads := Heads(settings.hsts_s), storage.right)
-        clock = ticker.clock
-        tasks = Tasks(clock)
-        stack.push_async_callback(tasks.close)
-        writer = await open_journal(settings, storage.store, clock())
-        unread = UnreadRequests()
-        bayeux = _make_bayeux(settings, storage, ticker, tasks, writer, unread, tokens)
-        server = ForExtensions(bayeux, clock)
-        logins = _logins(settings, server, stack, tokens)
-        _install_extensions(server, settings)
-        endpoint = _make_endpoint(settings, bayeux, ticker, unread, storage.right)
-        administration = make_administration(
-            settings, stack, endpoint, server, storage, tokens, logins
-        )
-        ticker.collector.begin()
-        await storage.load(bayeux, clock)
-        begin_journal(writer, _books(bayeux.state), storage.store, settings, stack, clock)
-        await administration.replays.resume()
-        websockets = WebSocketFrontEnd(endpoint)
-        watch = storage.watch(directory, stack)
-
-        async def readiness() -> str | None:
-            return _complaint(bayeux, watch, storage)
-
-        _warn(settings, addresses)
-        _start(ticker, bayeux, storage, stack)
-        parts = ServedApplications(
-            *(endpoint, websockets, heads, readiness),
-            administration.application,
-            administration.alerts,
-        )
-        ticker.collector.exempt()
-        listener, url = await open_listeners(settings, addresses, parts, stack)
-        timeout_s = settings.shutdown_timeout / 1000
+        parts = await _assemble(settings, succession, stack)
+        sockets = await _succeed(parts, succession) if succession.is_successor else None
+        server = await _begin(parts, sockets, succession, stack)
         try:
-            yield url
+            yield server
         finally:
-            listener.stop_accepting()
-            heads.end_connections()
-            # Pending data leaves first; then connections are closed without waiting.
-            letting_go = _let_go(storage, bayeux, clock(), websockets, listener)
-            await _within(timeout_s / 2, letting_go)
-            await _within(timeout_s / 2, _close(websockets, listener))
+            await server.stop(settings.shutdown_timeout / 1000)
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """The parts of a server that does not serve yet."""
+
+    settings: Settings
+    addresses: ListenAddresses
+    directory: DataDirectory
+    storage: Storage
+    ticker: Ticker
+    heads: Heads
+    writer: JournalWriter | None
+    endpoint: Endpoint
+    administration: Administration
+
+
+async def _assemble(settings: Settings, succession: Succession, stack: AsyncExitStack) -> _Parts:
+    """Make everything that a server consists of. A successor has not opened the store yet."""
+    addresses = await find_addresses(settings)
+    shared = succession.descriptors.get(LOCK)
+    directory = stack.enter_context(own_directory(settings.data, shared))
+    succession.keep(LOCK, directory.lock)
+    tokens = _open_tokens(settings.data)
+    storage = await _open_storage(settings, addresses, directory, succession, stack)
+    ticker = Ticker(heads := Heads(settings.hsts_s), storage.right)
+    clock = ticker.clock
+    tasks = Tasks(clock)
+    stack.push_async_callback(tasks.close)
+    writer = make_journal(settings, storage.store, clock())
+    if not succession.is_successor:
+        # Before anything else happens.
+        await begin_run(writer, storage.store, clock())
+    unread = UnreadRequests()
+    bayeux = _make_bayeux(settings, storage, ticker, tasks, writer, unread, tokens)
+    server = ForExtensions(bayeux, clock)
+    logins = _logins(settings, server, stack, tokens)
+    _install_extensions(server, settings)
+    endpoint = _make_endpoint(settings, bayeux, ticker, unread, storage.right)
+    administration = make_administration(settings, stack, endpoint, server, storage, tokens, logins)
+    ticker.collector.begin()
+    return _Parts(
+        *(settings, addresses, directory, storage, ticker, heads, writer, endpoint, administration)
+    )
+
+
+async def _succeed(parts: _Parts, succession: Succession) -> ListeningSockets:
+    """Try what may fail while the other server still serves; then take its place."""
+    sockets = listen(parts.addresses, succession)
+    await parts.storage.check()
+    await succession.prepared()
+    await parts.storage.open()
+    state = parts.endpoint.bayeux.state
+    state.histories.start_at(state.node.stamp())
+    await begin_run(parts.writer, parts.storage.store, parts.ticker.clock())
+    return sockets
+
+
+async def _begin(
+    parts: _Parts,
+    sockets: ListeningSockets | None,
+    succession: Succession,
+    stack: AsyncExitStack,
+) -> RunningServer:
+    """Restore what is stored, and serve."""
+    settings, storage, ticker = parts.settings, parts.storage, parts.ticker
+    endpoint, administration = parts.endpoint, parts.administration
+    bayeux, clock = endpoint.bayeux, ticker.clock
+    await storage.load(bayeux, clock)
+    begin_journal(parts.writer, _books(bayeux.state), storage.store, settings, stack, clock)
+    await administration.replays.resume()
+    websockets = WebSocketFrontEnd(endpoint)
+    watch = storage.watch(parts.directory, stack)
+
+    async def readiness() -> str | None:
+        return _complaint(bayeux, watch, storage)
+
+    _warn(settings, parts.addresses)
+    _start(ticker, bayeux, storage, stack)
+    applications = ServedApplications(
+        *(endpoint, websockets, parts.heads, readiness),
+        administration.application,
+        administration.alerts,
+    )
+    ticker.collector.exempt()
+    if sockets is None:
+        sockets = listen(parts.addresses, succession)
+    listen_for_commands(settings.data, succession)
+    listener, url = await open_listeners(settings, parts.addresses, sockets, applications, stack)
+    return RunningServer(url, bayeux, storage, clock, parts.heads, websockets, listener)
 
 
 async def _open_storage(
     settings: Settings,
     addresses: ListenAddresses,
     directory: DataDirectory,
+    succession: Succession,
     stack: AsyncExitStack,
 ) -> Storage:
     """Open the store. A standby says what it waits for at the address of the server."""
     async with AsyncExitStack() as meanwhile:
-        if settings.standby:
+        if settings.standby and not succession.is_successor:
             if settings.redis is None:
                 raise CannotStart(
                     "standby needs redis: no other server can have a server's own store"
@@ -132,7 +193,9 @@ async def _open_storage(
             meanwhile.push_async_callback(door.close)
             with naming(addresses.main, "port"):
                 await door.open()
-        return await open_storage(settings, directory, stack, _stop_at_once)
+        return await open_storage(
+            *(settings, directory, stack, _stop_at_once), is_successor=succession.is_successor
+        )
 
 
 def _logins(
@@ -233,37 +296,6 @@ def _role_of(tokens: Tokens, warrant: str) -> str:
 
 def _books(state: ServerState) -> Books:
     return Books(state.counters, state.sessions, state.waiting_places)
-
-
-async def _let_go(
-    storage: Storage,
-    bayeux: Bayeux,
-    now: float,
-    websockets: WebSocketFrontEnd,
-    listener: Listener,
-) -> None:
-    """Answer all held connects, and wait until clients have everything."""
-    if storage.is_fenced:
-        # Another server speaks for its sessions.
-        return
-    answered = asyncio.Event()
-    bayeux.stop(now, answered.set)
-    await answered.wait()
-    await asyncio.gather(websockets.close_drained(), listener.drain())
-
-
-async def _close(websockets: WebSocketFrontEnd, listener: Listener) -> None:
-    await websockets.close_all()
-    await listener.close()
-
-
-async def _within(seconds: float, closing: Coroutine[None, None, None]) -> None:
-    """Wait this long at most: some clients never answer, others never read."""
-    try:
-        async with asyncio.timeout(seconds):
-            await closing
-    except TimeoutError:
-        log.info("stopped before some clients had read everything")
 
 
 def _random_bits() -> Iterator[str]:

@@ -25,11 +25,12 @@ class DataDirectory:
     def __init__(self, path: Path, lock: int) -> None:
         # Absolute, so that a change of the working directory does not matter.
         self.path = path.absolute()
-        self._lock = lock
+        # An open file, which processes of one supervisor share.
+        self.lock = lock
 
     def is_there(self) -> bool:
         """Return whether the lock file is still in place, and not only open in this process."""
-        return is_same(self._lock, self.path / _LOCK)
+        return is_same(self.lock, self.path / _LOCK)
 
     @property
     def lock_name(self) -> str:
@@ -37,7 +38,7 @@ class DataDirectory:
 
         A process that sees this name has the proof that the last holder of the lock has ended.
         """
-        found = os.fstat(self._lock)
+        found = os.fstat(self.lock)
         return f"{_boot()}:{found.st_dev}:{found.st_ino}:{found.st_ctime_ns}"
 
 
@@ -50,8 +51,12 @@ def _boot() -> str:
 
 
 @contextmanager
-def own_directory(path: Path) -> Iterator[DataDirectory]:
-    """Lock the directory, creating it if necessary. Raises `CannotStart` if it is not safe."""
+def own_directory(path: Path, shared: int | None = None) -> Iterator[DataDirectory]:
+    """Lock the directory, creating it if necessary. Raises `CannotStart` if it is not safe.
+
+    Args:
+        shared: The lock of the server that this one succeeds. It must be the directory's.
+    """
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         _check_link(path)
@@ -61,7 +66,7 @@ def own_directory(path: Path) -> Iterator[DataDirectory]:
     try:
         _check(path, os.fstat(directory))
         _check_store(path / STORE)
-        lock = _claim(path, directory)
+        lock = _claim(path, directory) if shared is None else _share(path, shared)
     finally:
         os.close(directory)
     try:
@@ -93,6 +98,15 @@ def _claim(path: Path, directory: int) -> int:
             f"the data directory {str(path)!r} belongs to another running server: stop it, or "
             "choose another one with --data"
         ) from None
+    return lock
+
+
+def _share(path: Path, lock: int) -> int:
+    if not is_same(lock, path / _LOCK):
+        raise CannotStart(
+            f"data {path}: the running server has another data directory: stop it, and start this "
+            "one instead of a restart"
+        )
     return lock
 
 

@@ -45,7 +45,7 @@ class Books:
         }
 
 
-async def open_journal(settings: Settings, store: Store, now: float) -> JournalWriter | None:
+def make_journal(settings: Settings, store: Store, now: float) -> JournalWriter | None:
     """Make the journal's writer; None if there is no journal."""
     if not settings.journal:
         return None
@@ -53,10 +53,14 @@ async def open_journal(settings: Settings, store: Store, now: float) -> JournalW
         settings.node, store.journal, now=now, now_ns=time.time_ns, origin=store.deployment.name
     )
     store.journal.note_for(writer)
-    await store.remove_reported(writer.report_left_notes(await store.journal.left_notes()))
-    # Before anything else happens.
-    writer.begin_run(now)
     return writer
+
+
+async def begin_run(writer: JournalWriter | None, store: Store, now: float) -> None:
+    """Note the start in the journal, behind what the former process left there."""
+    if writer is not None:
+        await store.remove_reported(writer.report_left_notes(await store.journal.left_notes()))
+        writer.begin_run(now)
 
 
 def begin_journal(

@@ -1,20 +1,16 @@
 """Opens the listeners of this server."""
 
-from collections.abc import Iterator
-from contextlib import AsyncExitStack, contextmanager
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from errno import EADDRINUSE
-from os import strerror
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import holdfast
-from holdfast.compose.cannot_start import CannotStart
 from holdfast.compose.connection_limits import make_limits
 from holdfast.compose.listen_addresses import ListenAddresses, log_where_admin_is
+from holdfast.compose.listening import ListeningSockets
 from holdfast.compose.options import hosts_of
 from holdfast.settings import Settings
-from holdfast.web.addresses import Address
 from holdfast.web.admin.alerts import Alerts
 from holdfast.web.application import Readiness, make_administration_apart, make_application
 from holdfast.web.endpoint import Endpoint
@@ -43,7 +39,11 @@ class ServedApplications:
 
 
 async def open_listeners(
-    settings: Settings, addresses: ListenAddresses, parts: ServedApplications, stack: AsyncExitStack
+    settings: Settings,
+    addresses: ListenAddresses,
+    sockets: ListeningSockets,
+    parts: ServedApplications,
+    stack: AsyncExitStack,
 ) -> tuple[Listener, str]:
     """Open the listeners; returns the main one and its URL. The stack closes the operators'."""
     endpoint, timeout_s = parts.endpoint, settings.shutdown_timeout / 1000
@@ -55,8 +55,7 @@ async def open_listeners(
         )
         apart = Listener(application, addresses.admin, limits.admin, shutdown_timeout_s=timeout_s)
         stack.push_async_callback(apart.close)
-        with naming(addresses.admin, "admin"):
-            admin_url = await apart.open(endpoint, parts.heads, has_bayeux=False)
+        admin_url = await apart.open(sockets.admin, endpoint, parts.heads, has_bayeux=False)
         log_where_admin_is(addresses.admin, admin_url, settings.data)
     metrics = Metrics(endpoint.bayeux, limits.named(), parts.alerts, endpoint.right)
     application = make_application(
@@ -66,8 +65,7 @@ async def open_listeners(
         login=_sign_in(settings),
     )
     main = Listener(application, addresses.main, limits.main, shutdown_timeout_s=timeout_s)
-    with naming(addresses.main, "port"):
-        return main, await main.open(endpoint, parts.heads)
+    return main, await main.open(sockets.main, endpoint, parts.heads)
 
 
 def _sign_in(settings: Settings) -> list[str]:
@@ -80,23 +78,3 @@ def _sign_in(settings: Settings) -> list[str]:
         "request": bool(by_request),
     }
     return [part for part, is_offered in parts.items() if is_offered]
-
-
-@contextmanager
-def naming(address: Address, setting: str) -> Iterator[None]:
-    """Raise `CannotStart` if the address, whose port this setting has, cannot be listened at."""
-    path = address.unix
-    place = path or f"{address.url_host}:{address.port}"
-    other = "path with --unix" if path else f"port with --{setting}"
-    try:
-        yield
-    except OSError as error:
-        if error.errno == EADDRINUSE:
-            text = f"{place} is in use: stop what listens there, or choose another {other}"
-        elif path is not None and not path.parent.exists():
-            text = f"cannot listen on {path}: the directory {path.parent} does not exist: create it"
-        else:
-            text = f"cannot listen on {place}: {strerror(error.errno) if error.errno else error}"
-        if setting == "admin":
-            text = f"admin: {text}"
-        raise CannotStart(text) from error

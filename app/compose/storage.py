@@ -37,7 +37,7 @@ from holdfast.store.store import Store
 from holdfast.store.url import StoreUrl
 from holdfast.store.write_right import Opening
 from holdfast.units import counted
-from holdfast.web.speaking import AlwaysSpeaking, SpeakingRight
+from holdfast.web.speaking import LeavableRight, OwnStoreRight
 from holdfast.web.tasks import cancel
 
 if TYPE_CHECKING:
@@ -51,9 +51,6 @@ _CLOSING_S = 2.0
 
 class Storage:
     """The open store of this process."""
-
-    # Set by `open`.
-    stamps: TimestampSource
 
     def __init__(
         self,
@@ -69,11 +66,13 @@ class Storage:
         self.primary = primary
         self.link = link
         self._on_fenced = on_fenced
+        # The newest timestamp in the store is known when it is open.
+        self.stamps = TimestampSource(0, time.time_ns)
         # Whether another process has opened the store.
         self.is_fenced = False
         # No other process can open an embedded store: the lock of its directory is the lease.
         self._lease = Lease(boot_clock()) if embedded is None else None
-        self.right: SpeakingRight = self._lease or AlwaysSpeaking()
+        self.right: LeavableRight = self._lease or OwnStoreRight()
         # Set when there are too many dead letters, or their number is unknown.
         self.has_excess = asyncio.Event()
         self.store = Store(
@@ -101,20 +100,50 @@ class Storage:
             ),
         )
         self._embedded = embedded
+        self._keeper: asyncio.Task[None] | None = None
         self._bayeux: Bayeux | None = None
         self._is_loaded = False
 
+    async def look(self) -> None:
+        """Learn what the store is, while another process has it. Nothing is written."""
+        await self.store.look()
+
     async def open(self) -> None:
         """Take the store over: from now on no other process writes."""
-        self.stamps = TimestampSource(await self.store.open(), time.time_ns)
+        if self._embedded is not None and not self._embedded.is_managed:
+            await self._embedded.open()
+        self.stamps.go_on_after(await self.store.open())
+        self._keep_lease()
 
-    def keep_lease(self, stack: AsyncExitStack) -> None:
+    def _keep_lease(self) -> None:
         """Keep proving that no other process has opened the store."""
         if self._lease is not None:
-            reader = Reader(self.primary)
-            keeper = self.store.lease_keeper(self._lease, reader)
-            stack.callback(reader.close)
-            stack.push_async_callback(cancel, asyncio.create_task(keeper.run()))
+            keeper = self.store.lease_keeper(self._lease, Reader(self.primary))
+            self._keeper = asyncio.create_task(keeper.run())
+
+    async def _leave_lease(self) -> None:
+        if self._keeper is not None:
+            await cancel(self._keeper)
+            self._keeper = None
+
+    async def close(self) -> None:
+        """End the connection to the store, after everything is written."""
+        await self._leave_lease()
+        await self.store.close(_CLOSING_S)
+
+    async def give(self) -> None:
+        """Let a successor open the store. This process must be silent."""
+        await self.store.give()
+        await self._leave_lease()
+        if self._embedded is not None:
+            await self._embedded.let_go()
+
+    async def take_back(self) -> None:
+        """Have the store again, which was given to a process that has ended since."""
+        if self._embedded is not None:
+            await self._embedded.open()
+        await self.store.take_back()
+        self._keep_lease()
 
     @property
     def complaint(self) -> str | None:
@@ -139,10 +168,13 @@ class Storage:
         stack.push_async_callback(cancel, asyncio.create_task(watch.run()))
         return watch
 
+    async def check(self) -> None:
+        """Read everything that the store has, so that nothing is found unreadable later."""
+
     async def load(self, bayeux: Bayeux, clock: Callable[[], float]) -> None:
         """Restore the stored sessions with their queues."""
         self._bayeux = bayeux
-        bayeux.life.topics.expect(await self.store.topics())
+        bayeux.life.topics.expect(await self.store.loading().topics())
         count = 0
         requests: dict[str, bytes] = {}
         async for loaded in self.store.load(partial(restore_without_session, bayeux.life)):
@@ -157,11 +189,11 @@ class Storage:
                 self.store.save(stored_form(session, bayeux.state.node.now_ms()))
         bayeux.life.unconnected.sort()
         state = bayeux.state
-        reopen_all(state, requests | await self.store.requests(), clock())
+        reopen_all(state, requests | await self.store.loading().requests(), clock())
         rejoin(state.requests, [*state.sessions, *state.waiting_places.queues()])
         if count:
             log.info("restored %s", counted(count, "session"))
-        for channel, held in (await self.store.held_channels()).items():
+        for channel, held in (await self.store.loading().held_channels()).items():
             if bayeux.state.guard.restore(channel, held, clock()):
                 log.warning("a channel is still held: %s", held.reason)
             else:
@@ -208,16 +240,20 @@ async def open_storage(
     directory: DataDirectory,
     stack: AsyncExitStack,
     on_fenced: Callable[[], None],
+    *,
+    is_successor: bool = False,
 ) -> Storage:
     """Open the store once no other process has it. The stack closes it.
 
-    Raises `StoreUnavailable` or `CannotStart`.
+    A successor only looks at it; `Storage.open` opens it. Raises `StoreUnavailable` or
+    `CannotStart`.
     """
     url = settings.redis
     embedded = None
     if url is None:
         embedded = EmbeddedValkey(settings.data, Durability(settings.durability))
-        url = await stack.enter_async_context(embedded)
+        stack.push_async_exit(embedded)
+        url = embedded.join() if is_successor else await embedded.open()
     watch = _StoreMonitor()
     try:
         primary = Primary(StoreUrl.of(url), RedisKeys(settings.namespace).meta)
@@ -238,9 +274,11 @@ async def open_storage(
     storage = watch.storage = Storage(
         *(primary, link, keys, settings, directory, on_fenced, replicas, embedded)
     )
-    stack.push_async_callback(storage.store.close, _CLOSING_S)
-    await storage.open()
-    storage.keep_lease(stack)
+    stack.push_async_callback(storage.close)
+    if is_successor:
+        await storage.look()
+    else:
+        await storage.open()
     return storage
 
 

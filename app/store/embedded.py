@@ -79,6 +79,11 @@ class EmbeddedValkey:
         """Return whether the directory of the store is in place."""
         return self._home.is_there()
 
+    @property
+    def is_managed(self) -> bool:
+        """Return whether this server manages a Valkey."""
+        return self._supervisor is not None
+
     async def open(self) -> str:
         """Start a Valkey or adopt one. Returns the URL of a store that answers."""
         self._home.claim()
@@ -94,17 +99,31 @@ class EmbeddedValkey:
         self._supervisor = asyncio.create_task(self._supervise())
         return self._home.url
 
+    def join(self) -> str:
+        """Return the URL of a store that another server of this directory still manages."""
+        return self._home.url
+
+    async def let_go(self) -> None:
+        """Manage Valkey no longer, and let it run. Another server can adopt it."""
+        await self._end_supervision()
+        self._process = None
+        self._home.release()
+
     async def close(self) -> None:
         """Stop Valkey. The durability setting determines whether its data is kept."""
-        if self._supervisor is not None:
-            self._supervisor.cancel()
-            await asyncio.wait([self._supervisor])
+        await self._end_supervision()
         if self._process is not None:
             await stop(self._process)
             self._home.remove_socket()
             log.debug("the embedded store has stopped")
             self._process = None
         self._home.release()
+
+    async def _end_supervision(self) -> None:
+        if self._supervisor is not None:
+            self._supervisor.cancel()
+            await asyncio.wait([self._supervisor])
+            self._supervisor = None
 
     # Adoption
 
@@ -118,10 +137,7 @@ class EmbeddedValkey:
         except (Unusable, TimeoutError) as error:
             raise self._blocked() from error
         self._process = process
-        log.info(
-            "took over the embedded store that an earlier server left running: process %d",
-            process.pid,
-        )
+        log.info("took over the running embedded store: process %d", process.pid)
         return True
 
     async def _left_running(self) -> RespConnection | None:

@@ -35,6 +35,8 @@ class Voice(Enum):
     # Replies wait. A raise that is sent from now on and confirmed proves that no other process has
     # opened the store.
     SILENT = "silent"
+    # Replies wait, because a successor of this process is about to open the store.
+    LEAVING = "leaving"
     # Another process has opened the store.
     OVER = "over"
 
@@ -81,6 +83,16 @@ class Lease:
         is_proof = sent_at >= self._silent_since and now - sent_at <= SPEAK_S
         if self._voice is Voice.SILENT and is_proof:
             self._speak_again(now)
+
+    def leave(self) -> None:
+        """Fall silent until `stay` is called: a successor may open the store."""
+        if self._voice is not Voice.OVER:
+            self._voice, self.is_silent = Voice.LEAVING, True
+
+    def stay(self) -> None:
+        """Speak again when the next raise is confirmed: no successor has the store."""
+        if self._voice is Voice.LEAVING:
+            self._fall_silent(self.clock())
 
     def end(self) -> None:
         """Fall silent, finally: another process has opened the store."""

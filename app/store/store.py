@@ -25,6 +25,7 @@ from holdfast.store.lease import Lease
 from holdfast.store.link import StoreLink, ignore_answer, set_answer
 from holdfast.store.loading import LoadedSession, Loading, WithoutSession
 from holdfast.store.pending_publishes import Confirm, PendingPublishes
+from holdfast.store.probing import Probing
 from holdfast.store.publish_keys import KeyLimits, PublishKeys, StoreClock
 from holdfast.store.reader import Reader
 from holdfast.store.reconciliation import Knowledge
@@ -47,8 +48,6 @@ log = logging.getLogger(__name__)
 _TIMEOUT_S = 5.0
 # A store that has left a call unanswered for this long may be about to fail.
 _PROMPT_S = 0.05
-# How far the store's clock may lag behind after a kill. An idle server writes no more often.
-_CLOCK_STEP_S = 10
 # How many publish keys are remembered.
 _MOST_KEYS = 1_000_000
 # How many writes may wait while a store that lost its state is reopened.
@@ -122,7 +121,7 @@ class Store:
         self._pending = PendingPublishes(self._loop, confirm)
         self._keyed = PublishKeys(self._loop.time)
         self._refusing = WriteRefusals(self._loop.time)
-        self._is_probing = False
+        self._probing = Probing(self._calls, keys, self._clock, self._refusing)
         self._telling = Telling(
             link,
             keys,
@@ -136,6 +135,12 @@ class Store:
             on_told=self._told,
         )
         self._posted: list[ScriptCall] = []
+        # Set when a store that had lost changes has been told everything.
+        self._has_everything = asyncio.Event()
+
+    async def look(self) -> None:
+        """Learn the deployment of a store that another process has. Nothing is written."""
+        await self._right.look()
 
     async def open(self) -> int:
         """Become the only writer. Returns the id of the newest message ever stored, or 0."""
@@ -150,7 +155,7 @@ class Store:
         Args:
             without_session: Settles data stored for sessions that have ended.
         """
-        return Loading(self.link, self.keys).sessions(self._turns.marked, without_session)
+        return self.loading().sessions(self._turns.marked, without_session)
 
     def marked(self, receiver: str, ids: Collection[int]) -> None:
         """Record that a script returned these entries to a session's queue, with marks."""
@@ -162,28 +167,34 @@ class Store:
 
         return LeaseKeeper(reader, self.keys, lease, self._right, on_refused=self._refused)
 
-    async def held_channels(self) -> dict[str, ChannelHold]:
-        """Return the stored channel holds."""
-        return await Loading(self.link, self.keys).held_channels()
-
-    async def topics(self) -> dict[str, TopicRecord]:
-        """Return the stored topics."""
-        return await Loading(self.link, self.keys).topics()
-
-    async def requests(self) -> dict[str, bytes]:
-        """Return the stored fields of requests."""
-        return await Loading(self.link, self.keys).requests()
+    def loading(self) -> Loading:
+        """Return what reads the rest of the store."""
+        return Loading(self.link, self.keys)
 
     async def answered(self) -> None:
         """Wait until all calls so far are answered."""
         self.after((is_answered := asyncio.Event()).set)
+        self._writer.send_all()
         await is_answered.wait()
+
+    async def give(self) -> None:
+        """Write everything, and then nothing more: a successor may open the store."""
+        self._probing.write_clock()
+        await self.answered()
+        self._right.give()
+
+    async def take_back(self) -> None:
+        """Have the store again after `give`. The successor has ended. Raises `StoreUnavailable`."""
+        self._has_everything.clear()
+        await self._right.take_back()
+        if self._right.state is not StoreState.OPEN:
+            await self._has_everything.wait()
 
     async def close(self, timeout_s: float) -> None:
         """Wait a limited time for open calls, then end the wait limits but not the link."""
         if self._right.is_open:
             # The next process continues from here.
-            self._advance_clock(self._clock(), ignore_answer)
+            self._probing.write_clock()
             try:
                 async with asyncio.timeout(timeout_s):
                     await self.answered()
@@ -343,7 +354,7 @@ class Store:
 
     async def remove_reported(self, left: Mapping[str, Collection[int]]) -> None:
         """Remove the data of ended sessions. The journal reports it afterwards."""
-        for receiver in await Loading(self.link, self.keys).gone(left):
+        for receiver in await self.loading().gone(left):
             self._turns.remove_with_session(receiver, left[receiver])
         self._writer.send_all()
 
@@ -387,22 +398,9 @@ class Store:
 
     def probe(self) -> None:
         """Ask whether the store would accept a message: it may be reachable but out of memory."""
-        if self.is_available and not self._is_probing:
-            self._is_probing = True
-            clock = self._clock()
-            self._advance_clock(clock - clock % _CLOCK_STEP_S, self._probed)
-
-    def _advance_clock(self, clock: int, done: Callable[[object], None]) -> None:
-        call = scripts.advance_clock(self.keys, clock)
-        self._calls.make(call, done, may_be_refused=True)
-        self.link.flush()
-
-    def _probed(self, reply: object) -> None:
-        self._is_probing = False
-        if isinstance(reply, StoreRefused):
-            self._refusing.hear(str(reply), 0)
-        elif not isinstance(reply, Exception):
-            self._refusing.end()
+        if self.is_available:
+            self._probing.probe()
+            self.link.flush()
 
     # The right to write
 
@@ -444,4 +442,5 @@ class Store:
         for call in posted:
             self.post(call)
         self.journal.write_waiting()
+        self._has_everything.set()
         self._on_told()

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Collection
 from enum import Enum
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from holdfast.store import scripts
 from holdfast.store.connection import StoreUnavailable
@@ -44,6 +44,9 @@ class StoreState(Enum):
     TOLD = "told"
     # Another process has opened it since.
     FENCED = "fenced"
+    # A successor of this process may open it. This process writes nothing, unless it takes the
+    # store back.
+    GIVEN = "given"
 
 
 class Opening(NamedTuple):
@@ -106,20 +109,35 @@ class WriteRight:
         self.epoch = ""
         # The number of this epoch.
         self._number = 0
+        # Whether the last epoch may be any: its process has ended.
+        self._may_replace_any = False
         # How often the store has lost changes.
         self.losses = 0
         # The latest epochs before that, of this process and of others. A store that has one of them
         # went back.
         self._former: deque[str] = deque(maxlen=_MOST_FORMER)
 
+    async def look(self) -> None:
+        """Learn the deployment and the epoch of a store that another process has open."""
+        names = ("version", "epoch", "deployment", "key", "holder")
+        reply = await self._link.ask("HMGET", self._keys.meta, *names)
+        version, epoch, name, key, holder = cast("list[bytes | None]", reply)
+        is_ours = (holder or b"").decode() == self._opening.lock
+        if version is None or epoch is None or name is None or key is None or not is_ours:
+            raise StoreUnavailable(
+                "the running server has another store: stop it, and start this one instead of a "
+                "restart"
+            )
+        if int(version) > LAYOUT:
+            raise StoreUnavailable(_other_version(f"layout {int(version)}"))
+        self.epoch = epoch.decode()
+        self.deployment = Deployment(name.decode(), bytes.fromhex(key.decode()))
+
     async def open(self) -> int:
         """Become the only writer. Returns the id of the newest message ever stored, or 0."""
         reply = await self._wait_for_lease()
         if isinstance(reply, ScriptFailed) and reply.code == "VERSION":
-            raise StoreUnavailable(
-                f"the store was written by another version of holdfast ({reply}; this one reads "
-                f"versions {OLDEST_LAYOUT} to {LAYOUT}): start that one, or use an empty store"
-            )
+            raise StoreUnavailable(_other_version(str(reply)))
         if isinstance(reply, ScriptFailed) and reply.code == "DEPLOYMENT":
             name = str(reply).partition(" ")[2]
             raise StoreUnavailable(
@@ -207,8 +225,29 @@ class WriteRight:
         )
         self._ask_again()
 
+    def give(self) -> None:
+        """Write nothing more, so that a successor can open the store."""
+        self.is_open = self.may_write = False
+        self.state = StoreState.GIVEN
+        self._on_lost()
+
+    async def take_back(self) -> None:
+        """Have the store again after `give`. The successor, which may have opened it, has ended.
+
+        If it has, the store is opened again as one that lost something.
+        """
+        found = await self._link.ask("HGET", self._keys.meta, "epoch")
+        if found == self.epoch.encode():
+            self.is_open = True
+            self.resume()
+            return
+        self.state = StoreState.OPENING
+        self._may_replace_any = True
+        self._ask_again()
+
     def _ask_again(self) -> None:
-        self._ask(self._opened_again, instead_of=[*self._former, self.epoch])
+        instead_of = () if self._may_replace_any else (*self._former, self.epoch)
+        self._ask(self._opened_again, instead_of=instead_of)
 
     def _ask(self, done: Answer, *, instead_of: Collection[str] = (), unraised: str = "") -> None:
         call = scripts.open_store(
@@ -244,5 +283,13 @@ class WriteRight:
             self._loop.call_later(_PAUSE_S, self._ask_again)
             return
         self._opened(reply)
+        self._may_replace_any = False
         self.state = StoreState.TOLD
         self._on_again()
+
+
+def _other_version(found: str) -> str:
+    return (
+        f"the store was written by another version of holdfast ({found}; this one reads "
+        f"versions {OLDEST_LAYOUT} to {LAYOUT}): start that one, or use an empty store"
+    )

@@ -43,6 +43,17 @@ class Address:
             return [_listen_at_path(self.unix, backlog)]
         return listen_at(self.ips or [self.host], self.port, backlog)
 
+    def is_of(self, listening: Sequence[socket.socket]) -> bool:
+        """Return whether these listening sockets are all that the address needs."""
+        if self.unix is not None:
+            return [each.getsockname() for each in listening] == [str(self.unix)]
+        if not listening or any(each.family == socket.AF_UNIX for each in listening):
+            return False
+        names = [each.getsockname() for each in listening]
+        if {name[0] for name in names} != set(self.ips or [self.host]):
+            return False
+        return self.port in (0, names[0][1]) and len({name[1] for name in names}) == 1
+
     def url(self, listening: socket.socket) -> str:
         """Return the URL of a server that listens here by this socket."""
         if self.unix is not None:

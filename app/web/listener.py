@@ -2,6 +2,8 @@
 
 import asyncio
 import logging
+import socket
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
 
 from aiohttp import web
@@ -22,7 +24,6 @@ if TYPE_CHECKING:
 _KEEPALIVE_S = 75.0
 # How long the rest of a refused body is read and dropped, so that the client reads the response.
 _LINGER_S = 2.0
-_BACKLOG = 4096
 
 
 _OF_CLIENTS = (
@@ -75,8 +76,15 @@ class Listener:
         self._acceptor: Acceptor | None = None
         self._place: SocketFile | None = None
 
-    async def open(self, endpoint: Endpoint, heads: Heads, *, has_bayeux: bool = True) -> str:
-        """Listen; returns the server's URL."""
+    async def open(
+        self,
+        sockets: Sequence[socket.socket],
+        endpoint: Endpoint,
+        heads: Heads,
+        *,
+        has_bayeux: bool = True,
+    ) -> str:
+        """Accept connections at these listening sockets; returns the server's URL."""
         await self._runner.setup()
         manager = cast("web.Server", self._runner.server)
         factory: Callable[[], asyncio.Protocol] = manager
@@ -85,7 +93,6 @@ class Listener:
             room = self._room
             factory = FastLaneFactory(endpoint, heads, manager, room, has_bayeux=has_bayeux)
         address = self._address
-        sockets = address.listen(_BACKLOG)
         if address.unix is not None:
             self._place = SocketFile(address.unix)
         self._acceptor = Acceptor(

@@ -31,15 +31,42 @@ async def until_speaking(right: SpeakingRight) -> None:
         await is_over.wait()
 
 
-class AlwaysSpeaking:
+class LeavableRight(SpeakingRight, Protocol):
+    """A right that its holder can lay down, so that another process may take its place."""
+
+    def leave(self) -> None:
+        """Fall silent until `stay` is called."""
+        ...
+
+    def stay(self) -> None:
+        """End the silence, once nothing else causes it: no other process took the place."""
+        ...
+
+
+class OwnStoreRight:
     """The right of a process that owns its store: a lock keeps all others away."""
 
-    is_silent = False
     silences = 0
     silent_s = 0.0
 
+    def __init__(self) -> None:
+        self.is_silent = False
+        self._waiting: list[Callable[[], None]] = []
+
     def may_speak(self) -> bool:
-        return True
+        return not self.is_silent
 
     def when_speaking(self, then: Callable[[], None]) -> None:
-        then()
+        if self.is_silent:
+            self._waiting.append(then)
+        else:
+            then()
+
+    def leave(self) -> None:
+        self.is_silent = True
+
+    def stay(self) -> None:
+        self.is_silent = False
+        waiting, self._waiting = self._waiting, []
+        for then in waiting:
+            then()

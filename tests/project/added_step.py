@@ -14,7 +14,7 @@ from holdfast.pipeline.copies import LAST_ENDS
 from holdfast.web.admin.alerts import Alerts
 from holdfast.web.admin.message_views import step_of
 from holdfast.web.metric_families import BayeuxCollector
-from holdfast.web.speaking import AlwaysSpeaking
+from holdfast.web.speaking import OwnStoreRight
 from tests.unit.bayeux.harness import Server
 from tests.unit.bayeux.publish.test_delays import reader
 from tests.unit.journal.test_delays import balances, events, journaled
@@ -36,7 +36,7 @@ def metrics(server: Server) -> dict[str, float]:
     """The settled entries by outcome."""
     return {
         sample.labels["outcome"]: sample.value
-        for metric in BayeuxCollector(server.bayeux, {}, Alerts(), AlwaysSpeaking()).collect()
+        for metric in BayeuxCollector(server.bayeux, {}, Alerts(), OwnStoreRight()).collect()
         if metric.name == "holdfast_entries_settled"
         for sample in metric.samples
     }

@@ -74,7 +74,7 @@ async def test_what_the_last_release_stored_is_read_and_then_refused_by_it(
         assert at.store.deployment.name == "test"
         server = Server(keeper=at.store)
         topics = server.bayeux.life.topics
-        found = await at.store.topics()
+        found = await at.store.loading().topics()
         topics.expect(found)
         entries = {}
         without_session = partial(restore_without_session, server.bayeux.life)
@@ -91,7 +91,7 @@ async def test_what_the_last_release_stored_is_read_and_then_refused_by_it(
         assert (returned.seq, returned.attempts, len(returned.trail)) == (-4, 3, 1)
         assert (moved.attempts, moved.was_alone) == (2, True)
         assert entries["joe/1"][1][1].properties == {"shop": "north"}
-        assert (await at.store.held_channels())["/orders/new"].who == "operator/ann"
+        assert (await at.store.loading().held_channels())["/orders/new"].who == "operator/ann"
         dead = await at.letters.search.oldest(LetterFilter(), 9)
         assert [each.reason for each in dead] == ["no such order"]
         at.keep(message(7, key="key"), "joe/1")

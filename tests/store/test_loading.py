@@ -90,7 +90,7 @@ async def test_another_process_finds_the_channels_that_are_held_back(
     at.server.ask("HSET", KEYS.held, "/rotten", "{")
     await at.answered()
     async with store_process(shared_valkey) as other:
-        found = await other.store.held_channels()
+        found = await other.store.loading().held_channels()
     assert found == {"/a": why, "/\N{LATIN SMALL LETTER E WITH ACUTE}": by_hand}
 
 
@@ -106,7 +106,7 @@ async def test_another_process_finds_the_topics(
     at.server.ask("HSET", KEYS.topics, "/rotten", "{")
     await at.answered()
     async with store_process(shared_valkey) as other:
-        found = await other.store.topics()
+        found = await other.store.loading().topics()
     assert found == {"/own": own, "/erased": erased, "/deep": deep}
 
 
@@ -293,8 +293,8 @@ async def test_an_unreadable_hold_or_topic_is_ignored_and_logged_by_its_name(
 ) -> None:
     at.server.ask("HSET", KEYS.held, "/held", record)
     at.server.ask("HSET", KEYS.topics, "/topic", record)
-    assert await at.store.held_channels() == {}
-    assert await at.store.topics() == {}
+    assert await at.store.loading().held_channels() == {}
+    assert await at.store.loading().topics() == {}
     assert "channel /held is unreadable" in caplog.text
     assert "topic /topic is unreadable" in caplog.text
 

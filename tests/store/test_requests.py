@@ -10,11 +10,15 @@ ONE, TWO = address(1), address(2)
 async def test_a_request_is_kept_until_its_reply_is(at: StoreProcess) -> None:
     at.store.save_requests({ONE: b"one", TWO: b"two", f"{ONE} joe/1": b"null"})
     await at.answered()
-    assert await at.store.requests() == {ONE: b"one", TWO: b"two", f"{ONE} joe/1": b"null"}
+    assert await at.store.loading().requests() == {
+        ONE: b"one",
+        TWO: b"two",
+        f"{ONE} joe/1": b"null",
+    }
     keep(at, 1, {ONE: b"", f"{ONE} joe/1": b""})
     await at.answered()
     assert at.queue("ann/1") == {1: ""}
-    assert await at.store.requests() == {TWO: b"two"}
+    assert await at.store.loading().requests() == {TWO: b"two"}
 
 
 async def test_a_reply_that_the_store_refuses_leaves_its_request(at: StoreProcess) -> None:
@@ -25,7 +29,7 @@ async def test_a_reply_that_the_store_refuses_leaves_its_request(at: StoreProces
     await at.answered()
     at.server.set(maxmemory="0")
     assert at.kept == {1: [PersistOutcome.REFUSED]}
-    assert await at.store.requests() == {ONE: b"one"}
+    assert await at.store.loading().requests() == {ONE: b"one"}
 
 
 async def test_a_request_that_changes_behind_its_message_in_the_same_turn_is_kept_as_it_is_last(
@@ -35,7 +39,7 @@ async def test_a_request_that_changes_behind_its_message_in_the_same_turn_is_kep
     at.store.save_requests({ONE: b""})
     at.store.save_requests({TWO: b"granted"})
     await at.answered()
-    assert await at.store.requests() == {TWO: b"granted"}
+    assert await at.store.loading().requests() == {TWO: b"granted"}
 
 
 def keep(at: StoreProcess, n: int, fields: dict[str, bytes]) -> None:

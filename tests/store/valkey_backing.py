@@ -323,7 +323,7 @@ class ValkeyBacking:
         return {*self._texts(KEYS.sessions)}
 
     def topics(self) -> Mapping[str, TopicRecord]:
-        return self._run(self._delayed.store.topics())
+        return self._run(self._delayed.store.loading().topics())
 
     def dead(self) -> Sequence[DeadLetter]:
         self._run(self._all_answered())

@@ -12,7 +12,7 @@ from holdfast.bayeux.wire.options import ChannelRule
 from holdfast.store.connection import StoreUnavailable
 from holdfast.web.admin.alert_limits import AlertLimits
 from holdfast.web.metric_families import BayeuxCollector
-from holdfast.web.speaking import AlwaysSpeaking
+from holdfast.web.speaking import OwnStoreRight
 from tests.store.servers import ValkeyServer
 from tests.unit.bayeux.harness import Client
 from tests.web.live_server import LiveServer, server_at
@@ -177,7 +177,7 @@ async def test_tables_that_lack_old_events_are_named(server: LiveServer) -> None
 async def test_metrics_say_how_far_an_ingest_is_behind(server: LiveServer) -> None:
     async def behind_s(*, minutes: float) -> float:
         await look(server, minutes=minutes)
-        collected = BayeuxCollector(server.bayeux, {}, server.alerts, AlwaysSpeaking()).collect()
+        collected = BayeuxCollector(server.bayeux, {}, server.alerts, OwnStoreRight()).collect()
         [found] = [each for each in collected if each.name == "holdfast_ingest_behind_seconds"]
         return float(found.samples[0].value)
 

@@ -7,7 +7,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from holdfast.web.speaking import AlwaysSpeaking
+from holdfast.web.speaking import OwnStoreRight
 from holdfast.web.ticker import Ticker
 
 STALL_S = 0.2
@@ -21,7 +21,7 @@ def a_server() -> Mock:
 
 async def test_messages_from_before_the_start_are_flushed_at_the_start() -> None:
     server = a_server()
-    ticker = Ticker(Mock(), AlwaysSpeaking())
+    ticker = Ticker(Mock(), OwnStoreRight())
     ticker.end_turn_soon()
     await asyncio.sleep(0)
     ticker.start(server)
@@ -32,7 +32,7 @@ async def test_messages_from_before_the_start_are_flushed_at_the_start() -> None
 
 async def test_after_a_stall_clients_are_read_before_sessions_expire() -> None:
     server = a_server()
-    ticker = Ticker(Mock(), AlwaysSpeaking())
+    ticker = Ticker(Mock(), OwnStoreRight())
     ticker.start(server)
     before, began = ticker.clock(), time.monotonic()
     time.sleep(0.8)  # noqa: ASYNC251 - the process does not run
@@ -51,7 +51,7 @@ async def test_after_a_stall_clients_are_read_before_sessions_expire() -> None:
 async def lags_after(stall: Callable[[], None]) -> bool:
     """Whether the server counts as lagging after the event loop was kept from its beats."""
     server = a_server()
-    ticker = Ticker(Mock(), AlwaysSpeaking())
+    ticker = Ticker(Mock(), OwnStoreRight())
     ticker.start(server)
     stall()
     async with asyncio.timeout(5):

@@ -29,6 +29,10 @@ class TimestampSource:
         self._wall_ns = wall_ns
         self._shard = shard
 
+    def go_on_after(self, newest: int) -> None:
+        """Return only timestamps after this one."""
+        self._newest_us = max(self._newest_us, newest // _NS_PER_US)
+
     def __call__(self) -> int:
         self._newest_us = us = max(self._newest_us + 1, self._wall_ns() // _NS_PER_US)
         return us * _NS_PER_US + self._shard

@@ -167,6 +167,10 @@ class Histories:
         # The newest id that was ever in a history.
         self.newest = start
 
+    def start_at(self, start: int) -> None:
+        """Record that messages with ids below this one may be missing."""
+        self.floor, self.newest = max(self.floor, cursor_of(start)), max(self.newest, start)
+
     def __len__(self) -> int:
         return len(self._messages)
 

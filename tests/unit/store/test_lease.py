@@ -204,3 +204,27 @@ def test_a_rival_counts_no_time_in_which_it_did_not_see_the_store() -> None:
         rival.saw("epoch 7")
     assert rival.unraised == "epoch 7"
     assert not rival.is_raised
+
+
+def test_a_holder_that_leaves_is_silent_whatever_is_confirmed() -> None:
+    holder = Holder()
+    holder.raise_()
+    holder.lease.leave()
+    holder.raise_()
+    holder.run(1.0)
+    assert not holder.lease.may_speak()
+
+
+def test_a_holder_that_stays_speaks_after_the_next_raise() -> None:
+    holder = Holder()
+    holder.raise_()
+    holder.lease.leave()
+    heard: list[str] = []
+    holder.lease.when_speaking(lambda: heard.append("again"))
+    holder.run(1.0)
+    holder.lease.stay()
+    assert not holder.lease.may_speak()
+    assert holder.silences == 1
+    holder.raise_()
+    assert holder.lease.may_speak()
+    assert heard == ["again"]

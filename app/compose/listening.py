@@ -1,0 +1,102 @@
+"""Opens the listening sockets, or inherits them from the server that this one succeeds."""
+
+import logging
+import os
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from errno import EADDRINUSE
+from os import strerror
+from pathlib import Path
+
+from holdfast.compose.cannot_start import CannotStart
+from holdfast.compose.listen_addresses import ListenAddresses
+from holdfast.compose.succession import Succession
+from holdfast.web.addresses import Address
+
+log = logging.getLogger(__name__)
+
+_BACKLOG = 4096
+# Where the supervisor takes commands, in the data directory.
+CONTROL = "control.sock"
+_COMMANDS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class ListeningSockets:
+    """The sockets of both listeners."""
+
+    main: list[socket.socket]
+    admin: list[socket.socket]
+
+
+def listen(addresses: ListenAddresses, succession: Succession) -> ListeningSockets:
+    """Return the sockets that the addresses need. Raises `CannotStart`."""
+    admin: list[socket.socket] = []
+    if addresses.admin is not None:
+        with naming(addresses.admin, "admin"):
+            admin = _sockets_of(addresses.admin, "admin", succession)
+    with naming(addresses.main, "port"):
+        return ListeningSockets(_sockets_of(addresses.main, "main", succession), admin)
+
+
+def listen_for_commands(data: Path, succession: Succession) -> None:
+    """Open the socket on which the supervisor takes commands, unless it has one."""
+    path = data / CONTROL
+    is_open = CONTROL in succession.descriptors and path.is_socket()
+    if is_open or not succession.is_supervised:
+        return
+    with socket.socket(socket.AF_UNIX) as control:
+        try:
+            with suppress(FileNotFoundError):
+                path.unlink()
+            control.bind(str(path))
+            path.chmod(0o600)
+            control.listen(_COMMANDS)
+        except OSError as error:
+            # Mostly, the path is longer than about a hundred bytes.
+            log.warning("holdfast restart cannot reach this server: %s: %s", path, error)
+        else:
+            succession.keep(CONTROL, control.fileno())
+
+
+@contextmanager
+def naming(address: Address, setting: str) -> Iterator[None]:
+    """Raise `CannotStart` if the address, whose port this setting has, cannot be listened at."""
+    path = address.unix
+    place = path or f"{address.url_host}:{address.port}"
+    other = "path with --unix" if path else f"port with --{setting}"
+    try:
+        yield
+    except OSError as error:
+        if error.errno == EADDRINUSE:
+            text = f"{place} is in use: stop what listens there, or choose another {other}"
+        elif path is not None and not path.parent.exists():
+            text = f"cannot listen on {path}: the directory {path.parent} does not exist: create it"
+        else:
+            text = f"cannot listen on {place}: {strerror(error.errno) if error.errno else error}"
+        if setting == "admin":
+            text = f"admin: {text}"
+        raise CannotStart(text) from error
+
+
+def _sockets_of(address: Address, name: str, succession: Succession) -> list[socket.socket]:
+    inherited = _inherited(name, succession)
+    if address.is_of(inherited):
+        return inherited
+    for each in inherited:
+        each.close()
+    opened = address.listen(_BACKLOG)
+    for place, each in enumerate(opened):
+        succession.keep(f"{name}.{place}", each.fileno())
+    for place in range(len(opened), len(inherited)):
+        succession.drop(f"{name}.{place}")
+    return opened
+
+
+def _inherited(name: str, succession: Succession) -> list[socket.socket]:
+    found: list[socket.socket] = []
+    while (descriptor := succession.descriptors.get(f"{name}.{len(found)}")) is not None:
+        found.append(socket.socket(fileno=os.dup(descriptor)))
+    return found

@@ -1,0 +1,55 @@
+"""How this server gets its place from another one, and what it inherits."""
+
+from collections.abc import Mapping
+from typing import Protocol
+
+# The name of the lock of the data directory among the descriptors.
+LOCK = "lock"
+
+
+class Succession(Protocol):
+    """The supervisor, as a starting server sees it.
+
+    It stores descriptors, which each server of the supervisor inherits.
+    """
+
+    # Whether there is a supervisor.
+    is_supervised: bool
+    # Whether a running server hands over to this one.
+    is_successor: bool
+
+    @property
+    def descriptors(self) -> Mapping[str, int]:
+        """The inherited descriptors by name. They stay open."""
+        ...
+
+    def keep(self, name: str, descriptor: int) -> None:
+        """Store a copy of the descriptor under this name for later servers."""
+        ...
+
+    def drop(self, name: str) -> None:
+        """Forget the descriptor with this name."""
+        ...
+
+    async def prepared(self) -> None:
+        """Report that all that can fail has been tried; wait until the other server has left."""
+        ...
+
+
+class NoSuccession:
+    """The start of a server without a supervisor."""
+
+    is_supervised = False
+    is_successor = False
+
+    def __init__(self) -> None:
+        self.descriptors: Mapping[str, int] = {}
+
+    def keep(self, name: str, descriptor: int) -> None:
+        pass
+
+    def drop(self, name: str) -> None:
+        pass
+
+    async def prepared(self) -> None:
+        pass
