@@ -5,7 +5,7 @@
 
 from typing import cast
 
-from holdfast.store.reply_errors import ScriptFailed, StoreRefused, WentBack
+from holdfast.store.reply_errors import CallSkipped, ScriptFailed, WentBack
 
 
 class CallNumbers:
@@ -75,7 +75,6 @@ class CallNumbers:
         if not isinstance(reply, ScriptFailed) or reply.code in ("EPOCH", "BACK"):
             return reply
         if reply.code == "REFUSED":
-            # Before the call was repeated.
-            return StoreRefused(str(reply))
+            return CallSkipped(str(reply))
         self._done = number
         return reply

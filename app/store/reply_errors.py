@@ -41,6 +41,13 @@ class ScriptFailed(Exception):
         self.code = code
 
 
+class CallSkipped(Exception):
+    """The store has carried out later calls, and this one neither before nor now.
+
+    It refused the call before, and the answer was lost; or the call's keys were on the move.
+    """
+
+
 class WentBack(Exception):
     """The store carried out the call, but has lost earlier ones. Has the reply to the call."""
 

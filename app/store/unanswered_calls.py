@@ -10,7 +10,7 @@ from typing import cast
 from holdfast.delivery.ports.journal_port import NO_JOURNAL, DeliveryJournal
 from holdfast.store.call_numbers import CallNumbers
 from holdfast.store.link import Answer, StoreLink, ignore_answer
-from holdfast.store.reply_errors import ScriptFailed, WentBack
+from holdfast.store.reply_errors import CallSkipped, ScriptFailed, WentBack
 from holdfast.store.scripts import ScriptCall
 
 log = logging.getLogger(__name__)
@@ -55,7 +55,8 @@ class UnansweredCalls:
     """Makes numbered calls over the link, and passes each answer to its callback.
 
     Calls that the store did not carry out, because it had lost changes, are kept, and made again
-    under other numbers.
+    under other numbers. A call that may be refused is made again at once if the store has carried
+    out later ones instead.
 
     Args:
         on_refused: Called when the store refuses this process as a writer, or has lost calls.
@@ -152,6 +153,9 @@ class UnansweredCalls:
         except WentBack as error:
             self._on_refused(error)
             reply = error.reply
+        if isinstance(reply, CallSkipped):
+            self._make_anew(sent)
+            return
         is_refused = isinstance(reply, ScriptFailed) and reply.code in _REFUSALS
         if is_refused and self._on_refused(cast("ScriptFailed", reply)):
             self._postpone(sent)
@@ -159,12 +163,21 @@ class UnansweredCalls:
             self._report(sent, reply)
         self._on_answered()
 
+    def _make_anew(self, sent: _Sent) -> None:
+        """Make a call behind the later ones that were carried out, to get its real answer."""
+        self._take_note_along(sent)
+        self._make(sent)
+        self._link.flush()
+
     def _postpone(self, sent: _Sent) -> None:
         """Keep a call that was not carried out."""
         if sent.kind is not _Kind.TELL:
             self._lost_now.append(sent)
-            if sent.note and sent.postponed is None:
-                sent.postponed = self.journal.postpone()
+            self._take_note_along(sent)
+
+    def _take_note_along(self, sent: _Sent) -> None:
+        if sent.note and sent.postponed is None:
+            sent.postponed = self.journal.postpone()
 
     def _report(self, sent: _Sent, reply: object) -> None:
         if isinstance(reply, ScriptFailed) and reply.code not in _REFUSALS:

@@ -22,8 +22,8 @@ from tests.serving import Server
 from tests.store.caller import calling, until
 from tests.store.cluster import NODE_TIMEOUT_MS, Cluster, Node, cluster
 from tests.store.servers import TAG, primary_at
-from tests.store.store_process import ids
-from tests.store.traffic import assert_kept, lost_by_failover, publishing, traffic
+from tests.store.store_process import ids, message, session
+from tests.store.traffic import assert_kept, lost_by_failover, publishing, storing, traffic
 
 pytestmark = pytest.mark.slow
 
@@ -85,6 +85,28 @@ async def test_calls_keep_their_order_while_keys_move_one_by_one(nodes: Cluster)
         await running.for_a_moment()
     assert_kept(nodes.owner, caller, set())
     assert caller.states == []
+
+
+async def test_a_publish_that_later_calls_overtake_while_keys_move_is_kept(
+    nodes: Cluster,
+) -> None:
+    there = nodes.other_primary()
+    outcomes: list[PersistOutcome] = []
+    async with storing(nodes.url) as store:
+        store.save(session("joe/1"))
+        await store.answered()
+        # A call with a new key must wait from now on. One whose keys are all here need not.
+        owner = nodes.begin_moving(there)
+        store.keep(message(1), ["joe/1"], outcomes.append)
+        store.flush()
+        store.save(session("ann/1"))
+        store.flush()
+        sessions = RedisKeys("test").sessions
+        await until(lambda: owner.ask("HLEN", sessions) == 2)
+        nodes.end_moving(owner, there)
+        await until(lambda: bool(outcomes))
+        assert store.takes_messages
+    assert outcomes == [PersistOutcome.KEPT]
 
 
 async def test_the_risks_of_a_failover_are_read_from_the_primary(nodes: Cluster) -> None:

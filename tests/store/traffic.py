@@ -108,14 +108,19 @@ class Publisher:
 
 
 @asynccontextmanager
-async def publishing(url: str) -> AsyncIterator[Publisher]:
-    """A store whose messages a replica must have, and a publisher."""
-    given: dict[str, Any] = {"redis": url, "namespace": "test", "durability": "replicas:1"}
+async def storing(url: str, **given: Any) -> AsyncIterator[Store]:
+    """An open store with these settings."""
     async with AsyncExitStack() as stack:
         home = stack.enter_context(tempfile.TemporaryDirectory(prefix="holdfast-test-"))
-        settings = Settings(**given, data=Path(home))
+        settings = Settings(redis=url, namespace="test", data=Path(home), **given)
         directory = stack.enter_context(own_directory(settings.data))
-        store = (await open_storage(settings, directory, stack, lambda: None)).store
+        yield (await open_storage(settings, directory, stack, lambda: None)).store
+
+
+@asynccontextmanager
+async def publishing(url: str) -> AsyncIterator[Publisher]:
+    """A store whose messages a replica must have, and a publisher."""
+    async with storing(url, durability="replicas:1") as store:
         publisher = Publisher(store)
         await publisher.gets(PersistOutcome.KEPT)
         yield publisher

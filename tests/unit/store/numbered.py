@@ -8,7 +8,7 @@ from typing import Protocol
 from hypothesis import strategies as st
 
 from holdfast.store.call_numbers import CallNumbers
-from holdfast.store.reply_errors import ScriptFailed, StoreRefused, WentBack
+from holdfast.store.reply_errors import CallSkipped, ScriptFailed, StoreRefused, WentBack
 
 NONCE = "nonce000"
 # Calls, by whether they may be refused; which of them the store refuses; how many answers arrive.
@@ -118,7 +118,7 @@ class Process:
             return "back"
         if isinstance(reply, ScriptFailed):
             return "back"
-        return "refused" if isinstance(reply, StoreRefused) else "done"
+        return "refused" if isinstance(reply, (StoreRefused, CallSkipped)) else "done"
 
 
 def check_once(store: Numbered, connections: Iterable[Connection]) -> None:
