@@ -18,6 +18,7 @@ from holdfast.bayeux.sessions.life import SessionLife
 from holdfast.bayeux.sessions.probes import Probes
 from holdfast.bayeux.sessions.slots import SessionSlots
 from holdfast.bayeux.state.backlog import SerialWork
+from holdfast.bayeux.state.phase import Phase
 from holdfast.bayeux.state.server_state import ServerState
 from holdfast.bayeux.subscribe.handler import SubscribeHandler
 
@@ -154,7 +155,7 @@ class Bayeux:
 
         Then call `done`. Clients return spread over some seconds.
         """
-        self.state.is_stopping = True
+        self.state.phase = Phase.STOPPING
         self.state.notices.end_window()
         self.state.refused_publishes.flush()
         holding = [each for each in self.state.sessions if each.held_connect is not None]

@@ -5,14 +5,15 @@ import logging
 import random
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
-from functools import partial
 from typing import TYPE_CHECKING
 
+from holdfast.bayeux.leaving.giving import given
+from holdfast.bayeux.leaving.taking import Taking
+from holdfast.bayeux.leaving.unusable import Faults
 from holdfast.bayeux.server import Bayeux
 from holdfast.bayeux.session import Session
-from holdfast.bayeux.sessions.restoring import restore, restore_without_session
 from holdfast.bayeux.state.changed_session import ChangedSession, stored_form
 from holdfast.bayeux.state.kept_requests import fields_of, rejoin, reopen_all
 from holdfast.compose.cannot_start import CannotStart
@@ -25,6 +26,7 @@ from holdfast.store.connection import REMEDY, StoreUnreachable
 from holdfast.store.deployment import Deployment
 from holdfast.store.embedded import Durability, EmbeddedValkey
 from holdfast.store.generations import keys_of
+from holdfast.store.given_slices import GivenSlices, GivenUnreadable
 from holdfast.store.keys import RedisKeys
 from holdfast.store.lease import Lease, boot_clock
 from holdfast.store.link import StoreLink
@@ -41,6 +43,7 @@ from holdfast.web.speaking import LeavableRight, OwnStoreRight
 from holdfast.web.tasks import cancel
 
 if TYPE_CHECKING:
+    from holdfast.delivery.messages.given import Given
     from holdfast.delivery.messages.message import Message
     from holdfast.store.replicas import Replicas
 
@@ -99,6 +102,7 @@ class Storage:
                 on_excess=self.has_excess.set,
             ),
         )
+        self._slices = GivenSlices(self.store)
         self._embedded = embedded
         self._keeper: asyncio.Task[None] | None = None
         self._bayeux: Bayeux | None = None
@@ -171,35 +175,70 @@ class Storage:
     async def check(self) -> None:
         """Read everything that the store has, so that nothing is found unreadable later."""
 
-    async def load(self, bayeux: Bayeux, clock: Callable[[], float]) -> None:
-        """Restore the stored sessions with their queues."""
+    async def write_given(self, bayeux: Bayeux, now: float) -> None:
+        """Write everything in memory that the store lacks, for the next process.
+
+        The server has come to rest: `settle` and `unsettled`. From now on it changes nothing.
+        Raises `StoreUnavailable`.
+        """
+        await self._slices.write(given(bayeux, now))
+
+    async def remove_given(self) -> None:
+        """Remove it, because this process goes on. Raises `StoreUnavailable`."""
+        await self._slices.drop()
+
+    async def load(
+        self, bayeux: Bayeux, clock: Callable[[], float], *, is_successor: bool = False
+    ) -> None:
+        """Restore the sessions that the process before this one stored or gave, with their queues.
+
+        If another process goes on unless this one starts (`is_successor`), everything must be
+        readable. Raises `GivenFault` or `GivenUnreadable`.
+        """
         self._bayeux = bayeux
+        state, journal = bayeux.state, bayeux.state.journal
         bayeux.life.topics.expect(await self.store.loading().topics())
+        taking = await self._take(bayeux, clock(), Faults(is_strict=is_successor))
         count = 0
         requests: dict[str, bytes] = {}
-        async for loaded in self.store.load(partial(restore_without_session, bayeux.life)):
+        async for loaded in self.store.load(taking.without_session):
             # The clocks of restored sessions start now.
-            session = restore(bayeux.life, loaded.record, loaded.entries, clock())
-            bayeux.state.journal.session(session, "resumed")
+            session = taking.restore(loaded.record, loaded.entries, clock())
+            journal.session(session, "resumed")
             count += 1
             if loaded.record.requests:
                 fields = fields_of(loaded.record)
                 requests |= fields
                 self.store.save_requests(fields)
-                self.store.save(stored_form(session, bayeux.state.node.now_ms()))
-        bayeux.life.unconnected.sort()
-        state = bayeux.state
+                self.store.save(stored_form(session, state.node.now_ms()))
+        for session in taking.rest(clock()):
+            journal.session(session, "resumed")
+            count += 1
         reopen_all(state, requests | await self.store.loading().requests(), clock())
         rejoin(state.requests, [*state.sessions, *state.waiting_places.queues()])
+        taking.finish()
         if count:
             log.info("restored %s", counted(count, "session"))
         for channel, held in (await self.store.loading().held_channels()).items():
-            if bayeux.state.guard.restore(channel, held, clock()):
+            if state.guard.restore(channel, held, clock()):
                 log.warning("a channel is still held: %s", held.reason)
             else:
                 self.store.release(channel)
         bayeux.life.topics.restore()
+        # It must not rise again: from now on, sessions change.
+        await self._slices.drop()
         self._is_loaded = True
+
+    async def _take(self, bayeux: Bayeux, now: float, faults: Faults) -> Taking:
+        """Read what the process before this one gave."""
+        found: Sequence[Given] = ()
+        try:
+            found = await self._slices.take(faults.note)
+        except GivenUnreadable as error:
+            faults.note("what it had in memory", error)
+        taking = Taking(bayeux, found, now, faults)
+        self.stamps.go_on_after(taking.newest)
+        return taking
 
     def is_back(self) -> None:
         """Hand over what waited for the store."""

@@ -50,6 +50,9 @@ class RedisKeys:
         self.handed = prefix + "handed"
         # Hash: the fields of outstanding requests, see `delivery/requests/stored_fields.py`.
         self.requests = prefix + "requests"
+        # Hash: what a process that has left gives to the next one, see `given_slices.py`: number ->
+        # a slice of it; count -> how many there are.
+        self.given = prefix + "given"
         # Hash: name of a held channel -> since when and why.
         self.held = prefix + "held"
         # Hash: name of a topic -> its configuration, and whether it is erased.

@@ -343,6 +343,14 @@ def save_requests(keys: RedisKeys, fields: Iterable[tuple[str, bytes]]) -> Scrip
     return ScriptCall(PUT, [keys.meta, keys.requests], args)
 
 
+def save_given(keys: RedisKeys, fields: Mapping[str, bytes]) -> ScriptCall:
+    """Save fields of what this process gives to the next one. Empty values remove fields."""
+    args: list[Word] = []
+    for field in fields.items():
+        args += field
+    return ScriptCall(PUT, [keys.meta, keys.given], args)
+
+
 def letters_remove(keys: RedisKeys, letters: Iterable[DeadLetter]) -> ScriptCall:
     """Remove dead letters permanently."""
     positions = _Positions(keys.meta, keys.dead, keys.prints)

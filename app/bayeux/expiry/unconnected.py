@@ -4,6 +4,7 @@ A session is connected from its first `/meta/connect` until its client leaves or
 """
 
 from collections import OrderedDict
+from collections.abc import Callable
 
 from holdfast.bayeux.session import Session
 from holdfast.delivery.basics.feature_records import record_of, with_record, without_record
@@ -55,6 +56,11 @@ class UnconnectedSessions:
         """Remove a session that has connected or ended."""
         self.handshaken.pop(session, None)
         self.absent.pop(session, None)
+
+    def sort_as(self, place_of: Callable[[Session], float]) -> None:
+        """Sort restored sessions as they were sorted in the earlier process."""
+        self.handshaken = OrderedDict.fromkeys(sorted(self.handshaken, key=place_of))
+        self.absent = OrderedDict.fromkeys(sorted(self.absent, key=place_of))
 
     def sort(self) -> None:
         """Sort sessions that the store returned unsorted."""

@@ -62,9 +62,9 @@ def connect(
     if state.is_stopping:
         reply["advice"] = life.farewell_advice(session)
     elif exchange.is_alone:
-        _hold_if_silent(
-            life, exchange, session=session, reply=reply, timeout_s=0.0 if is_first else timeout_s
-        )
+        # The next server holds the next one.
+        timeout_s = 0.0 if is_first or state.is_leaving else timeout_s
+        _hold_if_silent(life, exchange, session=session, reply=reply, timeout_s=timeout_s)
     return False
 
 

@@ -12,6 +12,7 @@ from holdfast.bayeux.sessions.life import SessionLife
 from holdfast.bayeux.sessions.slots import SessionSlots, busy, later
 from holdfast.bayeux.sessions.takeover import take_over
 from holdfast.bayeux.state.cursors import drop_cursors
+from holdfast.bayeux.state.phase import Phase
 from holdfast.bayeux.state.server_state import Outcome, ServerState
 from holdfast.bayeux.subscribe.catching_up import give_cursors
 from holdfast.bayeux.wire.codec import Json
@@ -147,8 +148,9 @@ class Handshake:
     def _accept(self, now: float) -> bool:
         """Return whether the reply is complete. A promise of durability waits for the store."""
         exchange, draft = self._exchange, self._session
-        if self._state.is_stopping or exchange.is_lost:
-            # A client whose connection is lost may already have its session on a newer one.
+        if self._state.is_stopping or self._state.phase is Phase.LEFT or exchange.is_lost:
+            # A client whose connection is lost may already have its session on a newer one. A
+            # session that begins after the leave would be unknown to the next server.
             raise busy(self._state)
         is_durable = self._life.is_to_be_durable(draft)
         if not _can_write_down(self._life, draft, is_durable=is_durable):

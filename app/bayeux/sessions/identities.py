@@ -1,6 +1,7 @@
 """Identifies clients: the client id names the session, the cookie proves it."""
 
 from collections import OrderedDict
+from collections.abc import Mapping
 from math import inf
 from typing import Final
 
@@ -110,6 +111,16 @@ class Identities:
         self._newcomers[browser] = opened_at
         if len(self._newcomers) > _NEWCOMERS:
             self._newcomers.popitem(last=False)
+
+    def newcomers(self, now: float) -> dict[str, float]:
+        """Return the identities that may still join a session, and how old they are."""
+        first = now - 2 * JOIN_S
+        return {each: now - at for each, at in self._newcomers.items() if at >= first}
+
+    def know_newcomers(self, ages: Mapping[str, float], now: float) -> None:
+        """Remember the identities of an earlier process."""
+        for browser, age_s in ages.items():
+            self.welcome(browser, now - age_s)
 
     def is_missed_by(self, exchange: Exchange, client_id: object) -> bool:
         """Return whether a newcomer refers to a newcomer's session that it may not join."""

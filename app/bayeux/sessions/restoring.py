@@ -1,7 +1,8 @@
 """Restores sessions and their queues after a restart, from data that `store/loading.py` read."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 from holdfast.bayeux.expiry.unconnected import note_seen_earlier
 from holdfast.bayeux.session import Session
@@ -41,6 +42,31 @@ def restore(
     now: float,
 ) -> Session:
     """Restore the session, its queue and its subscriptions. Its deadlines start again."""
+    fill = partial(_refill, life, record, entries, now=now)
+    session = begin_again(life, record, now, fill=fill, is_durable=True)
+    _await_client(life, session, record, now)
+    if record.replay_ids is not None:
+        form = life.state.cursor_form(has_replay_ids=record.replay_ids)
+        set_cursors(session, Cursors(form, life.state.hub.complete_cursor()))
+    finish(life, session, now)
+    return session
+
+
+def begin_again(
+    life: SessionLife,
+    record: SessionRecord,
+    now: float,
+    *,
+    fill: Callable[[Session], list[Message]],
+    is_durable: bool,
+) -> Session:
+    """Restore a session with its identity, its terms and its subscriptions.
+
+    The caller says next how its client stands, then calls `finish`.
+
+    Args:
+        fill: Restores the queue. Returns the messages that the session may not have.
+    """
     state = life.state
     queue = CallbackQueue(state.options.queue_limits, state.counters)
     session = state.sessions.draft(queue)
@@ -57,33 +83,31 @@ def restore(
         give_reply_channel(session, ReplyChannel.restored(record.ret))
     _identify(session, record, state)
     _stop(session, record)
-    queue.batch = record.batch
-    # Hand-overs after the last record used higher numbers, but none above the clock's.
-    queue.seq = max(record.seq, state.node.stamp() // _NS_PER_US)
-    queue.is_restored = True
-    _refill(life, session, [each for each in entries if _may_have(session, each[1].channel)], now)
+    withheld = fill(session)
     state.sessions.add(session)
     if terms is not None and terms.is_named:
         state.sessions.name(session, record.key)
-    session.is_durable = session.is_resumed = True
-    state.hub.durables += 1
+    session.is_resumed = True
+    if is_durable:
+        session.is_durable = True
+        state.hub.durables += 1
     state.subjects.join(session)
-    _withhold(life, session, [each[1] for each in entries])
+    _withhold(life, session, withheld)
     _subscribe(life, session, record)
     for extension in state.installed.all:
         agreed = extension.resume(session, now)
         if agreed is not None:
             session.extensions += (agreed,)
-    _await_client(life, session, record, now)
-    if record.replay_ids is not None:
-        form = state.cursor_form(has_replay_ids=record.replay_ids)
-        set_cursors(session, Cursors(form, state.hub.complete_cursor()))
+    return session
+
+
+def finish(life: SessionLife, session: Session, now: float) -> None:
+    """Start what waits for moments: the end of a hold, and lifetimes."""
     life.clock.schedule_hold_end(session, now)
     life.message_expiry.begin(session)
     if not session.takes_messages:
         # The earlier process was killed before it could dead-letter late messages.
         life.undelivered.dead_letter_all(session, DELIVERY_ENDED, "", now)
-    return session
 
 
 def _await_client(life: SessionLife, session: Session, record: SessionRecord, now: float) -> None:
@@ -124,7 +148,7 @@ def _subscribe(life: SessionLife, session: Session, record: SessionRecord) -> No
     lost = [*record.lost_subscriptions]
     for name in record.subscriptions:
         pattern = state.channels.get(name)
-        if pattern is None or not _may_have(session, pattern.name):
+        if pattern is None or not may_have(session, pattern.name):
             lost.append(name)
             continue
         try:
@@ -149,7 +173,7 @@ def restore_without_session(life: SessionLife, key: str, messages: Sequence[Mess
     """
     state = life.state
     if key.startswith("/"):
-        _restore_history(life, key, messages)
+        restore_history(life, key, messages)
         return
     name, _, number = key.rpartition("/")
     if number == "0":
@@ -165,19 +189,27 @@ def restore_without_session(life: SessionLife, key: str, messages: Sequence[Mess
         life.undelivered.discard(session, left, Reason.SESSION_ENDED)
 
 
-def _restore_history(life: SessionLife, name: str, messages: Sequence[Message]) -> None:
+def restore_history(
+    life: SessionLife, name: str, messages: Sequence[Message], floor: int | None = None
+) -> None:
+    """Restore a channel's history. With `floor`, these are all its messages after this cursor."""
     state = life.state
     rule = state.rules.named(name)
     depth = life.topics.depth(name, rule)
-    if depth is not None:
-        is_whole = rule.durable is True
-        state.hub.histories.restore(name, messages, depth, is_whole=is_whole)
-    else:
+    if depth is None:
         for message in messages:
-            state.store.leave_history(name, message.id)
+            if message.is_durable:
+                state.store.leave_history(name, message.id)
+        if floor is not None:
+            state.histories.lack(messages, floor)
+    elif floor is None:
+        is_whole = rule.durable is True
+        state.histories.restore(name, messages, depth, is_whole=is_whole)
+    else:
+        state.histories.put_back(name, messages, floor, depth)
 
 
-def _may_have(session: Session, channel: str) -> bool:
+def may_have(session: Session, channel: str) -> bool:
     """Return whether the session may receive the channel: system events need a valid warrant.
 
     Presence channels depend on rights instead.
@@ -187,9 +219,8 @@ def _may_have(session: Session, channel: str) -> bool:
     )
 
 
-def _withhold(life: SessionLife, session: Session, messages: list[Message]) -> None:
+def _withhold(life: SessionLife, session: Session, withheld: list[Message]) -> None:
     """Discard messages that the session may no longer receive, before a client takes it over."""
-    withheld = [message for message in messages if not _may_have(session, message.channel)]
     if withheld:
         life.state.counters.restored += len(withheld)
         life.undelivered.discard(session, withheld, Reason.NOT_ALLOWED)
@@ -209,10 +240,22 @@ def _stop(session: Session, record: SessionRecord) -> None:
 
 
 def _refill(
-    life: SessionLife, session: Session, entries: list[tuple[Mark, Message]], now: float
-) -> None:
-    """Restore the queue: entries in flight, returned and new."""
+    life: SessionLife,
+    record: SessionRecord,
+    entries: list[tuple[Mark, Message]],
+    session: Session,
+    *,
+    now: float,
+) -> list[Message]:
+    """Restore the queue: entries in flight, returned and new. Returns withheld messages."""
     queue = session.queue
+    queue.batch = record.batch
+    # Hand-overs after the last record used higher numbers, but none above the clock's.
+    queue.seq = max(record.seq, life.state.node.stamp() // _NS_PER_US)
+    queue.is_restored = True
+    withheld = [message for _, message in entries if not may_have(session, message.channel)]
+    if withheld:
+        entries = [each for each in entries if may_have(session, each[1].channel)]
     queue.is_mixed = bool(entries)
     due = now + queue.response_timeout_s if queue.response_timeout_s else 0.0
     in_flight: list[Entry] = []
@@ -244,3 +287,4 @@ def _refill(
     if queue.returned:
         queue.narrow()
     life.state.counters.restored += len(entries)
+    return withheld

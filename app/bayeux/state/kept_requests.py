@@ -1,4 +1,4 @@
-"""Outstanding requests of durable sessions, which continue after a restart."""
+"""Outstanding requests, which continue after a restart."""
 
 from collections.abc import Collection, Mapping
 
@@ -19,13 +19,19 @@ from holdfast.delivery.requests.stored_fields import REPLIED, SILENT, refusal_of
 _UNREADABLE = (LookupError, TypeError, ValueError)
 
 
-def reopen_all(state: ServerState, fields: Mapping[str, bytes], now: float) -> None:
-    """Continue the requests of an earlier process. Their sessions must be restored already."""
+def reopen_all(
+    state: ServerState, fields: Mapping[str, bytes], now: float, *, are_kept: bool = True
+) -> None:
+    """Continue the requests of an earlier process. Their sessions must be restored already.
+
+    Args:
+        are_kept: Whether the store has them.
+    """
     said: dict[str, dict[str, bytes]] = {}
     for field, value in fields.items():
         address, responder = responder_of(field)
         said.setdefault(address, {})[responder] = value
-    requesters = {each.key: each for each in state.sessions if each.is_durable}
+    requesters = {each.key: each for each in state.sessions if each.is_durable is are_kept}
     left: dict[str, bytes] = {}
     for address, spoken in said.items():
         kept = spoken.pop("", None)
@@ -38,18 +44,25 @@ def reopen_all(state: ServerState, fields: Mapping[str, bytes], now: float) -> N
                     kept={**orjson.loads(kept), "address": address},
                     spoken=spoken,
                     now=now,
+                    is_kept=are_kept,
                 )
                 continue
         except _UNREADABLE as error:
             state.log.error("request %s is unreadable and ends: %r", address, error)
         # The requester has ended, or the process was killed before it could remove all fields.
         left |= dict.fromkeys((address, *(f"{address} {key}" for key in spoken)), b"")
-    if left:
+    if left and are_kept:
         state.store.save_requests(left)
 
 
 def _reopen(
-    state: ServerState, session: Session, *, kept: Json, spoken: Mapping[str, bytes], now: float
+    state: ServerState,
+    session: Session,
+    *,
+    kept: Json,
+    spoken: Mapping[str, bytes],
+    now: float,
+    is_kept: bool,
 ) -> None:
     """Continue a request of the session. `spoken` is what responders said, by name."""
     deadline_ms, now_ms = kept["deadline_ms"], state.node.now_ms()
@@ -66,7 +79,7 @@ def _reopen(
     request.address, request.id = kept["address"], kept["id"]
     request.ends_at = now + max(deadline_ms - now_ms, 0) / 1000
     request.deadline_ms = deadline_ms
-    request.is_work, request.is_kept = kept["is_work"], True
+    request.is_work, request.is_kept = kept["is_work"], is_kept
     if kept["call"] is not None:
         channel, id = kept["call"]
         request.call = channel, id

@@ -16,6 +16,7 @@ from holdfast.bayeux.session import Session
 from holdfast.bayeux.state.backlog import Backlog, Step
 from holdfast.bayeux.state.channel_rules import ChannelRules
 from holdfast.bayeux.state.cursors import CursorForm
+from holdfast.bayeux.state.phase import Phase
 from holdfast.bayeux.state.presence_events import PresenceEvents
 from holdfast.bayeux.state.request_events import RequestEvents
 from holdfast.bayeux.state.service_channels import Services
@@ -86,7 +87,7 @@ class ServerState:
         self._on_ready = on_ready
         # Whether the web layer already knows that the turn must end with a `flush`.
         self.is_awake = False
-        self.is_stopping = False
+        self.phase = Phase.SERVING
         # How many handshakes wait for asynchronous extensions.
         self.handshakes_pending = 0
         self.node = node
@@ -192,6 +193,16 @@ class ServerState:
                 is_used=hub.has_work_queues,
             ),
         )
+
+    @property
+    def is_stopping(self) -> bool:
+        """Whether the server ends, and its sessions with it."""
+        return self.phase is Phase.STOPPING
+
+    @property
+    def is_leaving(self) -> bool:
+        """Whether another server is about to go on with the sessions, or does so already."""
+        return self.phase is Phase.LEAVING or self.phase is Phase.LEFT
 
     def wake(self) -> None:
         """Ensure that the turn ends with a `flush`."""

@@ -1,7 +1,7 @@
 """All sessions of this server: by id, by name, and with the held connects of each browser."""
 
 from collections import Counter, OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from holdfast.bayeux.limits.usage import Usages
 from holdfast.bayeux.session import Exchange, Session
@@ -91,6 +91,14 @@ class Sessions:
     def was_replaced(self, client_id: object) -> bool:
         """Return whether another client has taken over this client's session."""
         return type(client_id) is str and client_id in self._replaced
+
+    def replaced(self) -> Iterable[str]:
+        """The ids of clients whose sessions other clients have taken over, oldest first."""
+        return self._replaced
+
+    def know_replaced(self, client_ids: Iterable[str]) -> None:
+        """Remember such clients of an earlier process."""
+        self._replaced |= dict.fromkeys(client_ids)
 
     def remove(self, session: Session, how: SessionInput) -> None:
         """Remove a session that has ended."""

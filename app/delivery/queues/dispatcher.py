@@ -1,7 +1,9 @@
 """Decides whether a queue may flow and when the next attempt is due."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
+from typing import Any
 
 # The first attempt after a failure follows soon, whatever the configured delay (seconds).
 FIRST_ATTEMPT_S = 0.4
@@ -240,6 +242,30 @@ class Dispatcher:
         if self._awaited is WaitReason.CLIENT and self.deadline is None:
             # A client that is away still gets time to return.
             self.deadline = now + self._pause_s()
+
+    def left(self, now: float) -> dict[str, Any]:
+        """Return how far it is, for the next process, without the policy and the hold."""
+        return {
+            "state": self.state.value,
+            "since": None if self.since is None else now - self.since,
+            "attempt": self.attempt,
+            "deadline": None if self.deadline is None else self.deadline - now,
+            "awaited": None if self._awaited is None else self._awaited.value,
+            "refused": self._has_refused,
+            "acknowledged": self.acknowledged,
+            "calm": self.is_calm,
+        }
+
+    def go_on(self, left: Mapping[str, Any], now: float) -> None:
+        """Continue as `left` by an earlier process."""
+        self.state = DispatcherState(left["state"])
+        self.since = None if left["since"] is None else now - left["since"]
+        self.attempt = left["attempt"]
+        self.deadline = None if left["deadline"] is None else now + left["deadline"]
+        self._awaited = None if left["awaited"] is None else WaitReason(left["awaited"])
+        self._has_refused = left["refused"]
+        self.acknowledged = left["acknowledged"]
+        self.is_calm = left["calm"]
 
     def end(self, why: DispatcherInput = DispatcherInput.END) -> None:
         """Hand nothing over from now on."""

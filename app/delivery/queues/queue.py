@@ -145,6 +145,43 @@ class CallbackQueue(InFlight):
         self.is_mixed = True
         insort(self.new, message, key=rightful_place if message.is_late else _precedence)
 
+    # Going on in another process
+
+    def numbers(self) -> list[int]:
+        """Return the numbers with which the next process continues."""
+        return [
+            *(self.batch, self.seq, self._last_seq, self._heard, self._former_seq),
+            *(self._repeats, self.window),
+        ]
+
+    def go_on(self, numbers: Sequence[int]) -> None:
+        """Continue with the numbers of an earlier process."""
+        self.batch, self.seq, self._last_seq, self._heard, self._former_seq = numbers[:5]
+        self._repeats, self.window = numbers[5:]
+
+    def restore_new(self, message: Message) -> None:
+        """Add a new message of an earlier process behind the others: that was its place."""
+        self._count_in(message)
+        self.new.append(message)
+        if message.expires_ms:
+            self.track_lifetime(message)
+        if former_of(message) is not None:
+            self.has_former = True
+
+    def restore_entry(self, entry: Entry) -> None:
+        """Add an entry of an earlier process, in flight or returned, behind the others."""
+        self._count_in(entry.message)
+        if entry.is_in_flight:
+            self.in_flight()[entry.seq] = entry
+            return
+        self.returned[entry.seq] = entry
+        if entry.message.expires_ms:
+            self.track_lifetime(entry.message)
+
+    def _count_in(self, message: Message) -> None:
+        self.count += 1
+        self.size += len(message.wire)
+
     # Handing over
 
     def has_news(self, held: Collection[str] = ()) -> bool:

@@ -5,7 +5,7 @@ once. Ended requests are remembered for some minutes, to explain why a late repl
 """
 
 from collections import Counter, deque
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Container, Iterable, Iterator
 from functools import partial
 from typing import Final, Generic, TypeVar
 
@@ -163,6 +163,13 @@ class Requests(Generic[R]):
                 found.update(stored_fields.asked(each, sorted(each.responders)))
                 found.update(stored_fields.spoken(each, each.spoken))
         return found
+
+    def passing_fields(self) -> Iterator[tuple[str, RequestFields]]:
+        """Yield the addresses and fields of all requests that the store does not have."""
+        for each in self._asked():
+            if each.end is None and not each.requester.is_durable:
+                asked = stored_fields.asked(each, sorted(each.responders))
+                yield each.address, {**asked, **stored_fields.spoken(each, each.spoken)}
 
     def drop(self, request: Request[R]) -> None:
         """End a request that was not published. Its requester is informed in another way."""

@@ -1,6 +1,7 @@
 """Channels on which clients receive replies to their requests."""
 
 import re
+from collections.abc import Sequence
 from typing import Final
 
 from holdfast.delivery.basics.channels import REPLIES
@@ -25,12 +26,12 @@ class Serials:
 
     def __init__(self, language: int, counter: int = 0) -> None:
         self._language = language
-        self._counter = counter
+        self.counter = counter
 
     def next(self) -> int:
         """Return the next number."""
-        number = self._counter & _MASK
-        self._counter += 1
+        number = self.counter & _MASK
+        self.counter += 1
         return self._language * _COUNT + number % _COUNT
 
 
@@ -52,6 +53,14 @@ class ReplyChannel:
     def restored(cls, id: str) -> "ReplyChannel":
         """Return the channel of an earlier process, in which any serial may have been used."""
         return cls(id, _HIGHEST)
+
+    def serials(self) -> list[int]:
+        """Return the serials with which the next process continues."""
+        return [self._highest, self._serials.counter]
+
+    def go_on(self, serials: Sequence[int]) -> None:
+        """Continue with the serials of an earlier process."""
+        self._highest, self._serials.counter = serials
 
     @property
     def id(self) -> str:

@@ -2,12 +2,12 @@
 
 from bisect import bisect_left, insort
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from itertools import islice
 from operator import attrgetter
-from typing import Final
+from typing import Any, Final
 
 from holdfast.delivery.basics.channels import Channel
 from holdfast.delivery.basics.node import NS_PER_MS
@@ -301,6 +301,42 @@ class Histories:
         for message in ordered:
             message.keeping = keeping
             self.append(message, keeping)
+
+    # Going on in another process
+
+    def channels(self) -> Sequence[KeptMessages]:
+        """Return the histories of all channels."""
+        return list(self._by_channel.values())
+
+    def left(self) -> dict[str, Any]:
+        """Return what clients may lack: the floor of all histories, and of single channels."""
+        return {"floor": self.floor, "missed": self._missed}
+
+    def go_on(self, left: Mapping[str, Any]) -> None:
+        """Continue as `left` by an earlier process. Call it before histories are restored."""
+        self.floor = left["floor"]
+        for channel, cursor in left["missed"].items():
+            self._missed[channel] = cursor
+            self._missed_names.add(channel)
+
+    def put_back(
+        self, channel: str, messages: Sequence[Message], floor: int, depth: HistoryDepth
+    ) -> None:
+        """Restore the history of a channel, which is still empty, with all that it had."""
+        kept = self._begin(channel)
+        kept.floor = floor
+        for message in sorted(messages, key=_by_id):
+            account = "" if message.keeping is None else message.keeping.account
+            message.keeping = Keeping(depth, account)
+            self.append(message, message.keeping)
+
+    def lack(self, messages: Sequence[Message], floor: int) -> None:
+        """Record that a channel that had these messages, and all after the floor, has none now."""
+        self.floor = max([self.floor, floor, *[cursor_of(each.id) for each in messages]])
+
+    def sort(self) -> None:
+        """Let the oldest messages of all channels make room first again."""
+        self._messages = OrderedDict(sorted(self._messages.items()))
 
     def _begin(self, channel: str) -> KeptMessages:
         kept = self._by_channel[channel] = KeptMessages(channel, self.floor)

@@ -128,6 +128,11 @@ class Hub(Generic[R]):
             or self.has_work_queues
         )
 
+    @property
+    def waits_for_store(self) -> bool:
+        """Whether the store has not answered for some publish."""
+        return bool(self._publish_order.waiting)
+
     def is_coming(self, channel: str) -> bool:
         """Whether an accepted message of the channel is waiting for the store."""
         return channel in self._publish_order.waiting

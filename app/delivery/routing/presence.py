@@ -53,6 +53,23 @@ class Presence(Generic[R]):
         """Add a member that was on the channel before a restart."""
         self._members.setdefault(channel, {})[member] = self._stamp()
 
+    def channels(self) -> Iterable[str]:
+        """The channels that have members."""
+        return self._members
+
+    def members(self, channel: str) -> Iterable[tuple[R, int]]:
+        """Return the members of the channel with the times at which they joined, in order."""
+        return self._members.get(channel, {}).items()
+
+    def go_on(self, channel: str, joined: Iterable[tuple[R, int]]) -> None:
+        """Give members the times at which they joined before a restart, in this order."""
+        members = self._members.get(channel)
+        if members is None:
+            return
+        known = {member: since for member, since in joined if member in members}
+        others = {each: since for each, since in members.items() if each not in known}
+        self._members[channel] = known | others
+
     def join(self, channel: str, member: R) -> None:
         """Add a member, unless it is on the channel already."""
         if member not in self._members.get(channel, ()):

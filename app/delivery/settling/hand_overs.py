@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Generic, TypeVar
 
 from holdfast.delivery.basics import error_codes
-from holdfast.delivery.basics.feature_records import with_record, without_record
+from holdfast.delivery.basics.feature_records import record_of, with_record, without_record
 from holdfast.delivery.messages.batch import Batch
 from holdfast.delivery.messages.entries import Entry, SettledBy
 from holdfast.delivery.messages.trails import LOST_REPLY, NOT_WRITTEN, TAKEN_OVER
@@ -35,6 +35,17 @@ class _LastAttempt(QueueRecord):
         if in_flight.get(entry.seq) is not entry:
             return False
         return entry.is_pending or settling is not SettledBy.BATCH
+
+
+def last_attempt_of(queue: CallbackQueue) -> int:
+    """Return the number of the entry that is in flight alone for its last attempt, or 0."""
+    record = record_of(queue.records, _LastAttempt)
+    return 0 if record is None else record.entry.seq
+
+
+def await_last_attempt(queue: CallbackQueue, entry: Entry) -> None:
+    """Let nothing join this entry while it is in flight."""
+    queue.records = with_record(queue.records, _LastAttempt(entry))
 
 
 class HandOvers(Generic[R]):

@@ -156,6 +156,11 @@ class Delays(SharedQueues[R]):
 
     # Out of the queue
 
+    @property
+    def are_settled(self) -> bool:
+        """Whether no message is being published, or on its way into the queue."""
+        return super().are_settled and not self._published
+
     def waiting(self) -> Sequence[Delayed]:
         """Return the messages that wait, in the order in which they will be published."""
         return sorted(self._waiting.values())

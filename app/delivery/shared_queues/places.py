@@ -75,6 +75,12 @@ class WaitingPlaces(Generic[R]):
         """Restore a shared queue from the store."""
         self.of(name).restore(name, messages)
 
+    @property
+    def are_settled(self) -> bool:
+        """Whether no message is on its way into a queue or out of it."""
+        kinds = (self.subjects, self.work, *self._apart.values())
+        return all(each.are_settled for each in kinds)
+
     def queues(self) -> Sequence[R]:
         """The receivers that own the shared queues."""
         return [*self.assigning(), *self.apart()]

@@ -125,6 +125,11 @@ class SharedQueues(ABC, Generic[R]):
 
     # Queues
 
+    @property
+    def are_settled(self) -> bool:
+        """Whether no message is on its way into a queue or out of it."""
+        return not any(each.requeued or each.queue.coming for each in self._queues.values())
+
     def queues(self) -> Sequence[R]:
         """The receivers that own the queues."""
         return [each.receiver for each in self._queues.values()]

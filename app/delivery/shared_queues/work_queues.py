@@ -178,6 +178,8 @@ class WorkQueues(SharedQueues[R]):
                 # The message was replayed, so its body comes from its dead letter.
                 make_work(message)
         super().restore(name, messages)
+        if any(map(refusals_of, messages)):
+            self._disputed[name] = None
 
     # Moving
 

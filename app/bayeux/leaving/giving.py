@@ -1,0 +1,137 @@
+"""Yields everything in memory that the store lacks, for the next server."""
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import Any, Final
+
+from holdfast.bayeux.leaving.session_state import state_of
+from holdfast.bayeux.server import Bayeux
+from holdfast.bayeux.session import Session
+from holdfast.bayeux.sessions.life import SessionLife
+from holdfast.bayeux.state.changed_session import stored_form
+from holdfast.bayeux.state.phase import Phase
+from holdfast.delivery.messages.entries import Entry
+from holdfast.delivery.messages.former_attempts import former_of
+from holdfast.delivery.messages.given import Given, GivenEntry, GivenKind
+from holdfast.delivery.messages.marks import Mark
+from holdfast.delivery.messages.message import Message
+from holdfast.delivery.shared_queues.work import refusals_of
+
+# How many names one record of the store may have.
+_MOST_NAMES: Final = 2000
+
+
+def given(bayeux: Bayeux, now: float) -> Iterator[Given]:
+    """Yield everything to give. From now on, nothing may change until `take_back`.
+
+    `settle` comes before it.
+    """
+    state, life = bayeux.state, bayeux.life
+    state.phase = Phase.LEFT
+    yield _server(bayeux, now)
+    yield from _replaced(bayeux)
+    for session in _in_order(life):
+        yield _session(life, session, now)
+    for receiver in state.waiting_places.queues():
+        yield Given(GivenKind.QUEUE, receiver.key, {}, _of_shared_queue(receiver))
+    for kept in state.histories.channels():
+        passing = [GivenEntry(Mark(each.id), each) for each in kept if not each.is_durable]
+        yield Given(GivenKind.HISTORY, kept.channel, {"floor": kept.floor}, passing)
+    for channel in state.presence.channels():
+        members = iter(state.presence.members(channel))
+        while part := list(islice(members, _MOST_NAMES)):
+            joined = [[member.key, since] for member, since in part]
+            about = {"channel": channel, "joined": joined}
+            yield Given(GivenKind.PRESENCE, f"{joined[0][1]} {channel}", about)
+    for address, fields in state.requests.passing_fields():
+        said = {name: value.decode() for name, value in fields.items()}
+        yield Given(GivenKind.REQUESTS, address, said)
+
+
+def _server(bayeux: Bayeux, now: float) -> Given:
+    state = bayeux.state
+    fields = {
+        "newest": state.node.stamp(),
+        "histories": state.histories.left(),
+        "newcomers": bayeux.identities.newcomers(now),
+    }
+    return Given(GivenKind.SERVER, "", fields)
+
+
+def _replaced(bayeux: Bayeux) -> Iterator[Given]:
+    """Yield the ids of clients whose sessions others have, so that they do not come back."""
+    ids = iter(bayeux.state.sessions.replaced())
+    while part := list(islice(ids, _MOST_NAMES)):
+        yield Given(GivenKind.REPLACED, part[0], {"ids": part})
+
+
+def _in_order(life: SessionLife) -> Iterator[Session]:
+    """Yield all sessions. Those without a connection come last, as they are sorted."""
+    for session in life.state.sessions:
+        if session not in life.unconnected:
+            yield session
+    yield from life.unconnected.handshaken
+    yield from life.unconnected.absent
+
+
+def _session(life: SessionLife, session: Session, now: float) -> Given:
+    fields: dict[str, Any] = {"left": state_of(life, session, now)}
+    if not session.is_durable:
+        fields["record"] = stored_form(session, life.state.node.now_ms()).to_json()
+    # A session may have become durable with a message; then the store lacks the earlier ones.
+    has_all = session.is_durable and life.is_to_be_durable(session)
+    return Given(GivenKind.SESSION, session.key, fields, _entries(session, now, has_all=has_all))
+
+
+def _entries(session: Session, now: float, *, has_all: bool) -> Sequence[GivenEntry]:
+    """Return the entries of a session, in order. `has_all`: the store has all durable ones."""
+
+    def lacking(message: Message) -> Message | None:
+        # The store may have refused a copy from a history.
+        is_there = has_all and message.is_durable and not message.is_initial
+        return None if is_there else message
+
+    queue = session.queue
+    if not queue.count:
+        return ()
+    tried = [
+        GivenEntry(each.mark(), lacking(each.message), _more_of(each, now))
+        for each in queue.tried()
+    ]
+    return tried + [GivenEntry(_mark(each), lacking(each), _more(each)) for each in queue.new]
+
+
+def _mark(message: Message) -> Mark:
+    return Mark(message.id) if former_of(message) is None else Entry(message).mark()
+
+
+def _more_of(entry: Entry, now: float) -> dict[str, Any]:
+    """Return what the mark of an entry that was handed over does not say."""
+    more = _more(entry.message) or {}
+    more["ago"] = now - entry.handed_at
+    if entry.due:
+        more["due"] = entry.due - now
+    if entry.until:
+        more |= {"until": entry.until, "batch": entry.batch}
+    if entry.is_pending:
+        more["pending"] = True
+    if entry.was_alone:
+        more["alone"] = True
+    return more
+
+
+def _more(message: Message) -> dict[str, Any] | None:
+    """Return what neither its mark nor its record says of a message: who refused it."""
+    refusals = refusals_of(message)
+    if not refusals:
+        return None
+    return {"refusals": [[each.key, each.code.text, each.text] for each in refusals]}
+
+
+def _of_shared_queue(receiver: Session) -> Sequence[GivenEntry]:
+    """Return passing messages of a shared queue, and stored ones that were refused."""
+    return [
+        GivenEntry(_mark(each), None if each.is_durable else each, _more(each))
+        for each in receiver.queue.new
+        if not each.is_durable or refusals_of(each)
+    ]

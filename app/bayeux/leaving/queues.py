@@ -1,0 +1,92 @@
+"""Restores the entries of a queue from what was given and what the store has."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from holdfast.bayeux.session import Session
+from holdfast.bayeux.sessions.life import SessionLife
+from holdfast.bayeux.sessions.restoring import may_have
+from holdfast.delivery.basics.error_codes import UPDATE_ERROR, find
+from holdfast.delivery.messages.entries import Entry
+from holdfast.delivery.messages.given import GivenEntry
+from holdfast.delivery.messages.marks import Mark
+from holdfast.delivery.messages.message import Message
+from holdfast.delivery.shared_queues.work import WorkRefusal, make_work
+
+_NOTHING: Mapping[str, Any] = {}
+
+
+def fill(
+    life: SessionLife,
+    session: Session,
+    given: Iterable[GivenEntry],
+    stored: Iterable[tuple[Mark, Message]],
+    *,
+    now: float,
+) -> tuple[list[int], list[Message]]:
+    """Restore the queue of a session in the order in which it was.
+
+    Returns the ids of messages that the store should have, but has not, and the messages that the
+    session may not have.
+    """
+    queue = session.queue
+    kept = {mark.id: message for mark, message in stored}
+    missing: list[int] = []
+    withheld: list[Message] = []
+    for entry in given:
+        message = kept.pop(entry.mark.id, entry.message)
+        if message is None:
+            missing.append(entry.mark.id)
+        elif may_have(session, message.channel):
+            _put_back(session, message, entry, now)
+        else:
+            withheld.append(message)
+    for mark, message in stored:
+        if mark.id in kept:
+            # It came too late for its publisher, who does not know whether it came at all.
+            if may_have(session, message.channel):
+                queue.insert(mark.with_former(message))
+            else:
+                withheld.append(message)
+    life.state.counters.restored += queue.count
+    return missing, withheld
+
+
+def _put_back(session: Session, message: Message, given: GivenEntry, now: float) -> None:
+    mark, more = given.mark, given.more or _NOTHING
+    _refuse(message, more)
+    if not mark.position:
+        session.queue.restore_new(mark.with_former(message))
+        return
+    entry = Entry(message, abs(mark.seq), batch=more.get("batch", mark.batch))
+    entry.place = mark.position
+    entry.until = more.get("until", 0)
+    entry.attempts, entry.redelivered = mark.attempts, mark.redelivered
+    entry.trail = mark.trail
+    entry.is_in_flight = mark.is_in_flight
+    entry.is_pending = "pending" in more
+    entry.was_alone = "alone" in more
+    entry.handed_at = now - more.get("ago", 0.0)
+    entry.due = now + more["due"] if "due" in more else 0.0
+    session.queue.restore_entry(entry)
+
+
+def waiting(given: Iterable[GivenEntry], stored: Mapping[int, Message]) -> Sequence[Message]:
+    """Return messages of a shared queue, with attempts and refusals."""
+    found = []
+    for mark, message, more in given:
+        message = stored.get(mark.id) if message is None else message
+        if message is not None:
+            _refuse(message, more or _NOTHING)
+            found.append(mark.with_former(message))
+    return found
+
+
+def _refuse(message: Message, more: Mapping[str, Any]) -> None:
+    """Let a message of a work queue have been refused as before."""
+    if "refusals" in more:
+        refusals = [
+            WorkRefusal(key, find(code) or UPDATE_ERROR, text)
+            for key, code, text in more["refusals"]
+        ]
+        make_work(message, refusals)

@@ -1,0 +1,169 @@
+"""The stored form of what a process that leaves gives to the next one.
+
+It is cut into slices of records. A record has a line with the sizes of its two parts, its head in
+JSON, and its body. It is either a message, which stands before the first queue that has it and is
+written once however many queues have it, or something given, whose entries name their messages by
+number. Something with many entries is cut into several records.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Final
+
+import orjson
+
+from holdfast.delivery.messages.given import Given, GivenEntry, GivenKind
+from holdfast.delivery.messages.keeping import HistoryDepth, Keeping
+from holdfast.delivery.messages.message import Message
+from holdfast.delivery.messages.session_record import RecordUnreadable
+from holdfast.store import records
+
+# A slice is closed when it is this long. A longer record is alone in its slice.
+_SLICE_BYTES: Final = 256 * 1024
+# The entries of one record.
+_MOST_ENTRIES: Final = 2000
+
+# What an unreadable record raises.
+UNREADABLE = (RecordUnreadable, AttributeError, LookupError, TypeError, ValueError)
+
+
+def slices(given: Iterable[Given]) -> Iterator[bytes]:
+    """Pack everything given, which must not change meanwhile."""
+    parts: list[bytes] = []
+    size = 0
+    for record in _Packing().records(given):
+        if parts and size + len(record) > _SLICE_BYTES:
+            yield b"".join(parts)
+            parts, size = [], 0
+        parts.append(record)
+        size += len(record)
+    if parts:
+        yield b"".join(parts)
+
+
+class _Packing:
+    """Numbers the messages that are written."""
+
+    def __init__(self) -> None:
+        # By identity, with its number. Copies of one message differ.
+        self._known: dict[int, tuple[int, Message]] = {}
+        self._trails: dict[int, bytes] = {}
+
+    def records(self, given: Iterable[Given]) -> Iterator[bytes]:
+        for each in given:
+            fields: Any = each.fields
+            entries = each.entries
+            for begin in range(0, len(entries) or 1, _MOST_ENTRIES):
+                packed: list[object] = []
+                for entry in entries[begin : begin + _MOST_ENTRIES]:
+                    yield from self._new_message(entry.message)
+                    packed.append(self._entry(entry))
+                head = {"what": each.kind.value, "key": each.key, "is": fields, "has": packed}
+                yield _record(orjson.dumps(head))
+                fields = {}
+
+    def _new_message(self, message: Message | None) -> Iterator[bytes]:
+        if message is not None and id(message) not in self._known:
+            number = len(self._known)
+            self._known[id(message)] = number, message
+            yield _record(orjson.dumps(_head(number, message)), records.pack_message(message))
+
+    def _entry(self, entry: GivenEntry) -> object:
+        """Return the number of the message or, negative, the id of a stored one; then the rest."""
+        mark, message, more = entry
+        named = -mark.id if message is None else self._known[id(message)][0]
+        is_new = not mark.position and not mark.attempts
+        if is_new and more is None:
+            return named
+        text = "" if is_new else records.pack_mark(mark, self._trails).decode()
+        return [named, text] if more is None else [named, text, more]
+
+
+def _record(head: bytes, body: bytes = b"") -> bytes:
+    return b"%d %d\n%b%b" % (len(head), len(body), head, body)
+
+
+def _head(number: int, message: Message) -> dict[str, Any]:
+    """Return what the record of a stored message does not say."""
+    head: dict[str, Any] = {"number": number, "id": message.id}
+    if message.is_durable:
+        head["durable"] = True
+    if message.is_initial:
+        head["initial"] = True
+    if message.is_late:
+        head["late"] = True
+    if message.generation:
+        head["generation"] = message.generation
+    keeping = message.keeping
+    if keeping is not None:
+        head["keeping"] = [keeping.depth.entries, keeping.depth.bytes, keeping.account]
+    return head
+
+
+def unpacked(
+    slices: Iterable[bytes], unreadable: Callable[[str, Exception], None]
+) -> Sequence[Given]:
+    """Undo `slices`. What cannot be read is passed to `unreadable`, with its name."""
+    reading = _Reading(unreadable)
+    for each in slices:
+        reading.read(each)
+    return list(reading.given.values())
+
+
+class _Reading:
+    """Collects messages by number, and what is given by kind and key."""
+
+    def __init__(self, unreadable: Callable[[str, Exception], None]) -> None:
+        self._unreadable = unreadable
+        self._messages: dict[int, Message] = {}
+        self.given: dict[tuple[str, str], Given] = {}
+
+    def read(self, slice: bytes) -> None:
+        place = 0
+        while place < len(slice):
+            line = slice.index(b"\n", place)
+            of_head, of_body = map(int, slice[place:line].split())
+            begin, middle = line + 1, line + 1 + of_head
+            place = middle + of_body
+            self._take(slice[begin:middle], slice[middle:place])
+
+    def _take(self, line: bytes, body: bytes) -> None:
+        name = "a record"
+        try:
+            head = orjson.loads(line)
+            if body:
+                name = f"message {head['id']}"
+                self._messages[head["number"]] = _message(head, body)
+            else:
+                name = f"{head['what']} {head['key']}"
+                self._take_given(head)
+        except UNREADABLE as error:
+            self._unreadable(name, error)
+
+    def _take_given(self, head: dict[str, Any]) -> None:
+        entries = list(map(self._entry, head["has"]))
+        known = self.given.get((head["what"], head["key"]))
+        if known is None:
+            kind = GivenKind(head["what"])
+            known = Given(kind, head["key"], head["is"], [])
+            self.given[head["what"], head["key"]] = known
+        known.entries = [*known.entries, *entries]
+
+    def _entry(self, packed: Any) -> GivenEntry:  # noqa: ANN401 - whatever the record has
+        named, text, *more = packed if isinstance(packed, list) else (packed, "")
+        message = None if named < 0 else self._messages[named]
+        id = -named if message is None else message.id
+        mark, _ = records.unpack_entry(id, text.encode())
+        return GivenEntry(mark, message, more[0] if more else None)
+
+
+def _message(head: dict[str, Any], body: bytes) -> Message:
+    message = records.unpack_message(head["id"], body)
+    message.is_durable = head.get("durable", False)
+    message.is_initial = head.get("initial", False)
+    message.is_late = head.get("late", False)
+    message.generation = head.get("generation", 0)
+    keeping = head.get("keeping")
+    if keeping is not None:
+        entries, size, account = keeping
+        message.keeping = Keeping(HistoryDepth(entries, size), account)
+    return message
