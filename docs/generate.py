@@ -15,6 +15,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from holdfast.bayeux.assembly import assemble
+from holdfast.bayeux.leaving.table import TABLE
 from holdfast.bayeux.server import Bayeux
 from holdfast.bayeux.wire.client_ids import ClientIds
 from holdfast.bayeux.wire.errors import ErrorReply
@@ -209,6 +210,11 @@ def steps() -> str:
     )
 
 
+def leaving() -> str:
+    rows = (_row(row.what, row.fate.value, row.why) for row in TABLE)
+    return _table(("In memory", "What becomes of it", "How, and why it is harmless"), rows)
+
+
 def console_steps() -> str:
     rows = [
         (
@@ -286,6 +292,7 @@ TABLES = {
     "metrics": (DOCS / "operations.md", metrics),
     "alerts": (DOCS / "operations.md", alerts),
     "steps": (DOCS / "tables.md", steps),
+    "leaving": (DOCS / "architecture.md", leaving),
     "console steps": (CONSOLE / "steps.js", console_steps),
     "console lists": (CONSOLE / "listed.js", console_lists),
 }

@@ -85,30 +85,35 @@ def _session(life: SessionLife, session: Session, now: float) -> Given:
 
 def _entries(session: Session, now: float, *, has_all: bool) -> Sequence[GivenEntry]:
     """Return the entries of a session, in order. `has_all`: the store has all durable ones."""
-
-    def lacking(message: Message) -> Message | None:
-        # The store may have refused a copy from a history.
-        is_there = has_all and message.is_durable and not message.is_initial
-        return None if is_there else message
-
     queue = session.queue
     if not queue.count:
         return ()
-    tried = [
-        GivenEntry(each.mark(), lacking(each.message), _more_of(each, now))
-        for each in queue.tried()
-    ]
-    return tried + [GivenEntry(_mark(each), lacking(each), _more(each)) for each in queue.new]
+    entries = []
+    for entry in queue.tried():
+        message = entry.message
+        is_there = has_all and _is_stored(message)
+        more = _more(message, is_there=is_there) | _progress(entry, now)
+        entries.append(GivenEntry(entry.mark(), None if is_there else message, more))
+    return entries + [_new(each, is_there=has_all and _is_stored(each)) for each in queue.new]
+
+
+def _is_stored(message: Message) -> bool:
+    # The store may have refused a copy from a history.
+    return message.is_durable and not message.is_initial
+
+
+def _new(message: Message, *, is_there: bool) -> GivenEntry:
+    more = _more(message, is_there=is_there)
+    return GivenEntry(_mark(message), None if is_there else message, more or None)
 
 
 def _mark(message: Message) -> Mark:
     return Mark(message.id) if former_of(message) is None else Entry(message).mark()
 
 
-def _more_of(entry: Entry, now: float) -> dict[str, Any]:
+def _progress(entry: Entry, now: float) -> dict[str, Any]:
     """Return what the mark of an entry that was handed over does not say."""
-    more = _more(entry.message) or {}
-    more["ago"] = now - entry.handed_at
+    more: dict[str, Any] = {"ago": now - entry.handed_at}
     if entry.due:
         more["due"] = entry.due - now
     if entry.until:
@@ -120,18 +125,24 @@ def _more_of(entry: Entry, now: float) -> dict[str, Any]:
     return more
 
 
-def _more(message: Message) -> dict[str, Any] | None:
-    """Return what neither its mark nor its record says of a message: who refused it."""
-    refusals = refusals_of(message)
-    if not refusals:
-        return None
-    return {"refusals": [[each.key, each.code.text, each.text] for each in refusals]}
+def _more(message: Message, *, is_there: bool) -> dict[str, Any]:
+    """Return what the record of a message does not say: who refused it, and how it is kept.
+
+    The record of a given message says the latter.
+    """
+    more: dict[str, Any] = {}
+    refusals, keeping = refusals_of(message), message.keeping
+    if refusals:
+        more["refusals"] = [[each.key, each.code.text, each.text] for each in refusals]
+    if is_there and keeping is not None:
+        more["keeping"] = [keeping.depth.entries, keeping.depth.bytes, keeping.account]
+    return more
 
 
 def _of_shared_queue(receiver: Session) -> Sequence[GivenEntry]:
     """Return passing messages of a shared queue, and stored ones that were refused."""
     return [
-        GivenEntry(_mark(each), None if each.is_durable else each, _more(each))
+        _new(each, is_there=each.is_durable)
         for each in receiver.queue.new
         if not each.is_durable or refusals_of(each)
     ]

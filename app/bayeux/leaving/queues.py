@@ -9,6 +9,7 @@ from holdfast.bayeux.sessions.restoring import may_have
 from holdfast.delivery.basics.error_codes import UPDATE_ERROR, find
 from holdfast.delivery.messages.entries import Entry
 from holdfast.delivery.messages.given import GivenEntry
+from holdfast.delivery.messages.keeping import HistoryDepth, Keeping
 from holdfast.delivery.messages.marks import Mark
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.shared_queues.work import WorkRefusal, make_work
@@ -54,7 +55,7 @@ def fill(
 
 def _put_back(session: Session, message: Message, given: GivenEntry, now: float) -> None:
     mark, more = given.mark, given.more or _NOTHING
-    _refuse(message, more)
+    _restore(message, more)
     if not mark.position:
         session.queue.restore_new(mark.with_former(message))
         return
@@ -77,13 +78,16 @@ def waiting(given: Iterable[GivenEntry], stored: Mapping[int, Message]) -> Seque
     for mark, message, more in given:
         message = stored.get(mark.id) if message is None else message
         if message is not None:
-            _refuse(message, more or _NOTHING)
+            _restore(message, more or _NOTHING)
             found.append(mark.with_former(message))
     return found
 
 
-def _refuse(message: Message, more: Mapping[str, Any]) -> None:
-    """Let a message of a work queue have been refused as before."""
+def _restore(message: Message, more: Mapping[str, Any]) -> None:
+    """Restore who refused a message of a work queue, and how a history keeps a stored one."""
+    if "keeping" in more:
+        entries, size, account = more["keeping"]
+        message.keeping = Keeping(HistoryDepth(entries, size), account)
     if "refusals" in more:
         refusals = [
             WorkRefusal(key, find(code) or UPDATE_ERROR, text)

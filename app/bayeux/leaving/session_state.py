@@ -47,6 +47,8 @@ def state_of(life: SessionLife, session: Session, now: float) -> dict[str, Any]:
         "unadvised": not session.is_advised,
         "deliverOnly": session.deliver_only,
         "silentToItself": not session.broadcast_to_publisher,
+        "new": session in life.unconnected.handshaken,
+        "takenOver": session in life.unconnected.absent and not session.is_absent,
     }
     return {
         "client": session.client_id,
@@ -154,7 +156,7 @@ def go_on(life: SessionLife, session: Session, left: Mapping[str, Any], now: flo
         # No extension answers for the role.
         session.identity.role = ""
     _enter_state(session, SessionState(left["state"]))
-    _restore_records(life, session, left)
+    _restore_records(session, left)
     if "dispatcher" in left:
         if session.dispatcher is None:
             session.dispatcher = Dispatcher()
@@ -163,18 +165,25 @@ def go_on(life: SessionLife, session: Session, left: Mapping[str, Any], now: flo
         session.lazy_due = now + left["lazy"]
     if "lostReply" in left:
         session.carrier = LostConnection(ConnectionType(left["lostReply"]))
+    _await_client(life, session, left, now)
+
+
+def _await_client(life: SessionLife, session: Session, left: Mapping[str, Any], now: float) -> None:
+    """Start what waits for the client."""
     if "absent" in left:
         left_s, seen_ms = left["absent"]
         note_seen_earlier(session, seen_ms)
         life.clock.detach(session, now)
         session.ends_at = 0.0 if left_s is None else now + left_s
         life.clock.schedule(session)
-    else:
-        if session.state is SessionState.HANDSHAKEN:
-            life.unconnected.add(session)
-        life.clock.await_return(session, now)
-        if session.lazy_due or session.dispatcher is not None:
-            life.clock.schedule(session)
+        return
+    if "new" in left:
+        life.unconnected.add(session)
+    elif "takenOver" in left:
+        life.unconnected.note_absent(session)
+    life.clock.await_return(session, now)
+    if session.lazy_due or session.dispatcher is not None:
+        life.clock.schedule(session)
 
 
 def _enter_state(session: Session, state: SessionState) -> None:
@@ -184,7 +193,7 @@ def _enter_state(session: Session, state: SessionState) -> None:
             session.advance(seen)
 
 
-def _restore_records(life: SessionLife, session: Session, left: Mapping[str, Any]) -> None:
+def _restore_records(session: Session, left: Mapping[str, Any]) -> None:
     replies, details = reply_channel_of(session), known_details(session)
     if replies is not None and "serials" in left:
         replies.go_on(left["serials"])

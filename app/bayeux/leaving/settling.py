@@ -17,6 +17,8 @@ def settle(bayeux: Bayeux, now: float) -> None:
     """
     state = bayeux.state
     state.phase = Phase.LEAVING
+    state.notices.end_window()
+    state.refused_publishes.flush()
     holding = deque(each for each in state.sessions if each.held_connect is not None)
     state.backlog.begin(partial(_release_next, bayeux, holding), now)
 

@@ -47,15 +47,22 @@ class LeavingServer(Server):
         return self.follower(self.leave(), after_s=after_s, is_strict=is_strict, **options)
 
     def follower(
-        self, left: list[bytes], *, after_s: float = 0.3, is_strict: bool = True, **options: Any
+        self,
+        left: list[bytes],
+        *,
+        after_s: float = 0.3,
+        is_strict: bool = True,
+        is_turned: bool = True,
+        **options: Any,
     ) -> Self:
-        """The server that finds what this one left."""
+        """The server that finds what this one left, perhaps still in the turn in which it did."""
         self.keeper.forget_answers()
         self.now = round(self.now + after_s, 1)
         others = {**self.options, **options, "keeper": self.keeper, "after": self}
         server = type(self)(*self.extensions, **others)
         load(server, left, is_strict=is_strict)
-        server.turn()
+        if is_turned:
+            server.turn()
         return server
 
 

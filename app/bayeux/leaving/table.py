@@ -1,0 +1,308 @@
+"""What becomes of each thing in memory when a process leaves.
+
+docs/architecture.md shows the table. A test fails for an attribute that is in no row, so new state
+has to be thought of here.
+"""
+
+from enum import Enum
+from typing import Final, NamedTuple
+
+
+class Fate(Enum):
+    """How the next process gets something, or why it does without it."""
+
+    WRITTEN = "written"
+    # A durable part is in the store at any time.
+    STORED = "stored already"
+    RECOMPUTED = "recomputed"
+    ANSWERED = "finished before"
+    ANEW = "begins anew"
+    # It consists of parts, or follows from the settings, or knows nothing.
+    MADE = "made at the start"
+
+
+class Row(NamedTuple):
+    """Some things in memory that have one fate, and why it is harmless."""
+
+    what: str
+    fate: Fate
+    why: str
+    # Attributes as `Class.attribute`.
+    of: tuple[str, ...]
+
+
+def _of(name: str, attributes: str) -> tuple[str, ...]:
+    return tuple(f"{name}.{each}" for each in attributes.split())
+
+
+TABLE: Final = (
+    Row(
+        "sessions: ids, names, subjects, state",
+        Fate.WRITTEN,
+        "with the record of those that are not stored",
+        (
+            *_of("ServerState", "sessions"),
+            *_of("Receiver", "key name subject state has_left is_away is_gone takes_messages"),
+            *_of("Receiver", "is_durable transport"),
+            *_of("Session", "client_id created terms is_resumed is_advised deliver_only"),
+            *_of("Session", "broadcast_to_publisher timeout_s interval_s rest_interval_s"),
+        ),
+    ),
+    Row(
+        "cookies, logins and roles of clients",
+        Fate.WRITTEN,
+        "a login is checked again by the next process, which may know other rights",
+        (
+            *_of("Session", "identity"),
+            *_of("Identity", "browser browser_of_socket needs_cookie is_of_page login role"),
+            *_of("Identity", "warrant newcomer_since first_connect"),
+            *_of("Bayeux", "identities"),
+        ),
+    ),
+    Row(
+        "proofs of logins, and the sender of a session's last request",
+        Fate.ANEW,
+        "the next request proves the login again, and counts for its address",
+        (*_of("Identity", "proofs proved_by"), *_of("Session", "caller")),
+    ),
+    Row(
+        "what a login grants",
+        Fate.RECOMPUTED,
+        "by the rules in force; the session is reviewed before it gets anything",
+        _of("Identity", "grants"),
+    ),
+    Row(
+        "subscriptions with their options, and those that were lost",
+        Fate.WRITTEN,
+        "with the record of the session",
+        (*_of("Receiver", "subscriptions"), *_of("ServerState", "subscriptions routes")),
+    ),
+    Row(
+        "the queue of a session, in its order",
+        Fate.WRITTEN,
+        "messages that the store has are named, others are written once for all queues",
+        (
+            *_of("Receiver", "queue"),
+            *_of("CallbackQueue", "new"),
+            *_of("InFlight", "_fresh _handed returned is_mixed"),
+            *_of("Entry", "message"),
+        ),
+    ),
+    Row(
+        "how far entries are: numbers, batches, attempts, verdicts that are due",
+        Fate.WRITTEN,
+        "acks and verdicts that come to the next process mean what they meant",
+        (
+            *_of("InFlight", "batch seq _last_seq _heard _former_seq _repeats window has_pending"),
+            *_of("InFlight", "is_restored"),
+            *_of("Entry", "seq place batch until attempts redelivered handed_at is_in_flight due"),
+            *_of("Entry", "is_pending was_alone trail"),
+        ),
+    ),
+    Row(
+        "sums and indexes of a queue",
+        Fate.RECOMPUTED,
+        "from its entries and its terms",
+        (
+            *_of("InFlight", "_counters count size expiring has_counted has_former settling"),
+            *_of("InFlight", "gives_verdicts response_timeout_s"),
+            *_of("CallbackQueue", "_most_bytes _most_entries"),
+            *_of("Session", "drops_outdated"),
+        ),
+    ),
+    Row(
+        "messages that the store lacks",
+        Fate.WRITTEN,
+        "byte by byte, with all that their receivers see",
+        (
+            *_of("Event", "wire"),
+            *_of("Message", "addressed channel expires_ms generation id is_direct is_durable"),
+            *_of("Message", "is_initial is_late keeping life_ms linger_s priority properties"),
+            *_of("Message", "sender"),
+        ),
+    ),
+    Row(
+        "forms of a message that transports, decorators and the journal have cached",
+        Fate.RECOMPUTED,
+        "when the message is written to a receiver",
+        (*_of("Event", "frame"), *_of("Message", "event_start journal_note")),
+    ),
+    Row(
+        "attempts in other queues, refusals of work, the last attempt of an entry",
+        Fate.WRITTEN,
+        "with the entry",
+        (*_of("Message", "records"), *_of("InFlight", "records")),
+    ),
+    Row(
+        "dispatchers: retries, pauses, holds",
+        Fate.WRITTEN,
+        "with the time that is left",
+        (
+            *_of("Receiver", "dispatcher"),
+            *_of("Dispatcher", "_awaited _has_refused acknowledged attempt deadline hold_record"),
+            *_of("Dispatcher", "is_calm since state"),
+        ),
+    ),
+    Row(
+        "the policy of a dispatcher, and when its hold ends",
+        Fate.RECOMPUTED,
+        "from the terms, and from the moment in the hold",
+        _of("Dispatcher", "policy hold_ends_at"),
+    ),
+    Row(
+        "how long a session waits for a client that is away, and for lazy messages",
+        Fate.WRITTEN,
+        "with the time that is left",
+        _of("Session", "ends_at lazy_due"),
+    ),
+    Row(
+        "when a present client must have connected again",
+        Fate.ANEW,
+        "its client could not be heard in the meantime, so it gets the whole time",
+        _of("Session", "deadline"),
+    ),
+    Row(
+        "cursors, serials of requests, the connection that lost the last reply",
+        Fate.WRITTEN,
+        "with the session",
+        (*_of("Receiver", "records"), *_of("Session", "carrier")),
+    ),
+    Row(
+        "attributes that extensions gave to sessions",
+        Fate.WRITTEN,
+        "values that JSON has; others are made again by `resume`",
+        _of("Session", "attributes"),
+    ),
+    Row(
+        "extensions of sessions, and what completes their events",
+        Fate.RECOMPUTED,
+        "by `resume`; a session that is not stored ends if its extension does not resume it",
+        _of("Session", "extensions decorators"),
+    ),
+    Row(
+        "held connects, requests and replies on their way",
+        Fate.ANSWERED,
+        "held connects are answered empty; the others are waited for",
+        (
+            *_of("Session", "held_connect unfinished pauses quiet_until"),
+            *_of("Receiver", "is_ready"),
+            *_of("CallbackQueue", "coming coming_bytes"),
+            *_of("ServerState", "backlog handshakes_pending is_awake lingering hub"),
+            *_of("SharedQueue", "requeued"),
+            *_of("SessionLife", "answers"),
+            *_of("Bayeux", "_due"),
+        ),
+    ),
+    Row(
+        "sockets of sessions",
+        Fate.RECOMPUTED,
+        "the next message over the socket names the session",
+        _of("Session", "pipe"),
+    ),
+    Row(
+        "shared queues of subjects and work, and delayed messages",
+        Fate.WRITTEN,
+        "their passing messages, with attempts and refusals; the store has the others",
+        (
+            *_of("ServerState", "subjects work waiting_places"),
+            *_of("SharedQueue", "queue receiver"),
+            *_of("Bayeux", "_ticking"),
+        ),
+    ),
+    Row(
+        "whose quota pays for messages in shared queues and for unclaimed sessions",
+        Fate.ANEW,
+        "as for stored messages: senders may fill their quota once more",
+        (*_of("ChargedQueue", "_accounts _senders"), *_of("ServerState", "quotas")),
+    ),
+    Row(
+        "how far a shared queue was searched, and who had work last",
+        Fate.ANEW,
+        "the search begins at the first message, the choice with the fewest entries",
+        _of("SharedQueue", "oversized"),
+    ),
+    Row(
+        "histories of channels",
+        Fate.WRITTEN,
+        "passing messages, and from which message on a history is complete",
+        (
+            *_of("ServerState", "histories"),
+            *_of("KeptMessages", "_messages channel floor size"),
+        ),
+    ),
+    Row(
+        "outstanding requests",
+        Fate.WRITTEN,
+        "those of sessions that are not stored; ended ones are forgotten, so a late reply is denied"
+        " in other words",
+        (
+            *_of("ServerState", "requests"),
+            *_of("Request", "address call channel deadline_ms id is_work mode replies reply_to"),
+            *_of("Request", "refusal requester responders spoken timeout_ms"),
+        ),
+    ),
+    Row(
+        "what follows from a request",
+        Fate.RECOMPUTED,
+        "from its deadline, its message and its requester",
+        _of("Request", "_place arriving end ends_at is_kept requests"),
+    ),
+    Row(
+        "presence: who is on a channel since when",
+        Fate.WRITTEN,
+        "in the order in which they joined",
+        _of("ServerState", "presence"),
+    ),
+    Row(
+        "which unconnected session ends first if slots run out",
+        Fate.WRITTEN,
+        "by the order of the sessions",
+        _of("SessionLife", "unconnected"),
+    ),
+    Row(
+        "topics and their configuration, channel holds",
+        Fate.STORED,
+        "topics without configuration follow from messages and subscriptions; their timers and the"
+        " verdicts that the guard has counted begin anew",
+        (*_of("ServerState", "topics topic_changes guard"), *_of("SessionLife", "topics")),
+    ),
+    Row(
+        "letters, logins and notices that wait to be told",
+        Fate.ANSWERED,
+        "they are told at the end of the turn",
+        (
+            *_of("ServerState", "notices refused_publishes"),
+            *_of("SessionLife", "owner login_events"),
+        ),
+    ),
+    Row(
+        "budgets, admission, counters",
+        Fate.ANEW,
+        "budgets are full again, once for each leave; counters are those of a process",
+        _of("ServerState", "budgets admission counters ledger"),
+    ),
+    Row(
+        "reviews of rights, expiry and its timers",
+        Fate.RECOMPUTED,
+        "when a session is restored",
+        (
+            *_of("SessionLife", "reauthorizations message_expiry clock"),
+            *_of("Receiver", "number"),
+        ),
+    ),
+    Row(
+        "parts without state of their own that outlives a turn",
+        Fate.MADE,
+        "by the assembly, from the settings and the extensions",
+        (
+            *_of("ServerState", "_cursor_forms _on_ready channels client_ids epoch"),
+            *_of("ServerState", "error_handlers installed is_turn_over journal keeps_history log"),
+            *_of("ServerState", "node options phase request_events rights rules run_later"),
+            *_of("ServerState", "services store system_events"),
+            *_of("SessionLife", "channel_holds ends failures hand_overs settlement state"),
+            *_of("SessionLife", "undelivered"),
+            *_of("Bayeux", "_probes claims ext_reader life publish_handler publishing requests"),
+            *_of("Bayeux", "slots state subscribe_handler verdicts"),
+        ),
+    ),
+)
