@@ -23,7 +23,8 @@ log = logging.getLogger(__name__)
 _PAUSE_S = 1.0
 # How often a process looks whether another one still raises its lease.
 _LOOK_S = 0.25
-_MOST_FORMER = 64
+# Those in the store, and some of this process.
+_MOST_FORMER = 1064
 # What an operator should know and do.
 _ADVICE = (
     "Remarks, and dead letters and publish keys older than 10 s, may be missing: see"
@@ -191,12 +192,12 @@ class WriteRight:
         if not self.is_open:
             return self.state is not StoreState.FENCED
         self.is_open = self.may_write = False
-        self.state = StoreState.LOST if self._is_loss(why) else StoreState.FENCED
+        is_loss = self._is_loss(why)
+        self.state = StoreState.LOST if is_loss else StoreState.FENCED
         self._on_lost()
-        if self.state is StoreState.FENCED:
-            self._be_fenced()
-            return False
-        return True
+        if not is_loss:
+            self._be_fenced(str(why))
+        return is_loss
 
     def _is_loss(self, why: ScriptFailed | WentBack) -> bool:
         """Return whether the store lost something. If not, another process has opened it."""
@@ -205,9 +206,24 @@ class WriteRight:
             return found == "gone" or found in self._former
         return True
 
-    def _be_fenced(self) -> None:
+    def _be_fenced(self, why: str) -> None:
+        """End, because of an epoch that this process does not know.
+
+        A later one belongs to another process. Any other may come from an old backup, or from
+        another process, which opened a store that had gone back. Even if that process has ended and
+        no longer raises its lease, what it accepted must not be overwritten.
+        """
         self.state = StoreState.FENCED
-        log.error("another process has taken the store over: this one writes nothing any more")
+        epoch = why.partition(" ")[2]
+        is_later = _seed_of(epoch) == _seed_of(self.epoch) and _number_of(epoch) > self._number
+        log.error(
+            "another process has taken the store over: this one writes nothing any more"
+            if is_later
+            else "the store has an epoch that this server does not know: another server opened it, "
+            "or it was restored from a backup that is too old. This server writes nothing any more "
+            "and ends. If no other server has the store, start this one again: it goes on with "
+            "what the store has now"
+        )
         self._on_fenced()
 
     def open_again(self) -> None:
@@ -270,13 +286,13 @@ class WriteRight:
         self.epoch = reply[0].decode()
         self._clock.go_on(int(reply[2]))
         self.deployment = Deployment(reply[5].decode(), bytes.fromhex(reply[6].decode()))
-        self._number = int(self.epoch.rpartition("-")[2].partition(".")[0])
+        self._number = _number_of(self.epoch)
         self.is_open = True
         self._on_opened(self.epoch)
 
     def _opened_again(self, reply: object) -> None:
         if isinstance(reply, ScriptFailed) and reply.code == "EPOCH":
-            self._be_fenced()
+            self._be_fenced(str(reply))
             return
         if not isinstance(reply, list):
             log.error("the store cannot be opened: %s", reply)
@@ -286,6 +302,15 @@ class WriteRight:
         self._may_replace_any = False
         self.state = StoreState.TOLD
         self._on_again()
+
+
+def _seed_of(epoch: str) -> str:
+    return epoch.rpartition("-")[0]
+
+
+def _number_of(epoch: str) -> int:
+    number = epoch.rpartition("-")[2].partition(".")[0]
+    return int(number) if number.isdecimal() else 0
 
 
 def _other_version(found: str) -> str:

@@ -303,6 +303,50 @@ async def test_a_store_that_forgot_the_opening_of_this_process_was_not_taken_ove
         assert number_of(at.store.epoch) > number_of(before)
 
 
+async def test_a_store_that_is_restored_from_an_old_backup_was_not_taken_over(
+    shared_valkey: ValkeyServer, redis: Redis
+) -> None:
+    room = Room(redis)
+    room.open()
+    backup = Past(shared_valkey)
+    for number in range(900):
+        room.call(opening(f"start{number:03d}"))
+    async with store_process(shared_valkey) as at:
+        at.known = Knowledge(queues=[known_queue("joe/1", message(1))])
+        backup.come_back()
+        at.keep(message(2), "joe/1")
+        await back(at)
+        assert (at.kept[2], at.events) == ([PersistOutcome.KEPT], ["emptied"])
+        assert at.queue("joe/1") == {1: "", 2: ""}
+
+
+@pytest.mark.parametrize(
+    ("epoch", "says"),
+    [
+        ("seed-9.rival000", "another process has taken the store over"),
+        # Perhaps that of a rival which opened a store that had gone back.
+        ("seed-2.unknown0", "If no other server has the store, start this one again"),
+        ("other-1.unknown0", "If no other server has the store, start this one again"),
+    ],
+)
+async def test_a_server_that_ends_because_of_an_unknown_epoch_says_what_to_do(
+    shared_valkey: ValkeyServer,
+    redis: Redis,
+    caplog: pytest.LogCaptureFixture,
+    epoch: str,
+    says: str,
+) -> None:
+    room = Room(redis)
+    room.open()
+    for number in range(2):
+        room.call(opening(f"start{number:03d}"))
+    async with store_process(shared_valkey) as at:
+        shared_valkey.ask("HSET", KEYS.meta, "epoch", epoch, "call", "unknown0-000000000000")
+        at.store.probe()
+        await until(lambda: at.events == ["fenced"])
+    assert says in caplog.text
+
+
 def number_of(epoch: str) -> int:
     return int(epoch.rpartition("-")[2].partition(".")[0])
 

@@ -17,8 +17,9 @@
 -- Repeat returns the same epoch, until another process opens the store.
 local meta, version, oldest, seed, node = KEYS[1], ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local wanted, name, key = ARGV[7], ARGV[8], ARGV[9]
--- How many epochs before its own a process recognises in a store that went back.
-local MOST = 16
+-- How many epochs before its own a process recognises in a store that went back, such as one that
+-- was restored from a backup: as many as a server has in some years.
+local MOST = 1000
 
 local found = redis.call('HGET', meta, 'version')
 local number = tonumber(found or version) or 0
