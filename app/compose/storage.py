@@ -173,7 +173,18 @@ class Storage:
         return watch
 
     async def check(self) -> None:
-        """Read everything that the store has, so that nothing is found unreadable later."""
+        """Read everything that the store has, so that nothing is found unreadable later.
+
+        Raises `CannotStart`.
+        """
+        loading = self.store.loading()
+        async for keys, are_readable in loading.session_keys():
+            if keys > are_readable:
+                raise CannotStart(f"session {min(keys - are_readable)} in the store is unreadable")
+        async for page in loading.entries():
+            for id, (is_readable, _) in page.items():
+                if not is_readable:
+                    raise CannotStart(f"message {id} in the store is unreadable")
 
     async def write_given(self, bayeux: Bayeux, now: float) -> None:
         """Write everything in memory that the store lacks, for the next process.

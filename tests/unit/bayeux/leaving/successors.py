@@ -36,6 +36,9 @@ class LeavingServer(Server):
     def leave(self) -> list[bytes]:
         """Come to rest, and give everything. Nothing may be asked of this server afterwards."""
         self.settle()
+        return self.give()
+
+    def give(self) -> list[bytes]:
         return list(slices(given(self.bayeux, self.now)))
 
     def take_back(self) -> None:
