@@ -14,8 +14,9 @@ from holdfast.bayeux.leaving.taking import Taking
 from holdfast.bayeux.leaving.unusable import Faults
 from holdfast.bayeux.server import Bayeux
 from holdfast.bayeux.session import Session
-from holdfast.bayeux.state.changed_session import ChangedSession, stored_form
+from holdfast.bayeux.state.changed_session import ChangedSession
 from holdfast.bayeux.state.kept_requests import fields_of, rejoin, reopen_all
+from holdfast.bayeux.state.requests_in_records import record_requests, stop_recording
 from holdfast.compose.cannot_start import CannotStart
 from holdfast.compose.data_directory import DataDirectory
 from holdfast.compose.directory_watch import DirectoryWatch
@@ -28,13 +29,14 @@ from holdfast.store.embedded import Durability, EmbeddedValkey
 from holdfast.store.generations import keys_of
 from holdfast.store.given_slices import GivenSlices, GivenUnreadable
 from holdfast.store.keys import RedisKeys
+from holdfast.store.layouts import LAYOUT
 from holdfast.store.lease import Lease, boot_clock
 from holdfast.store.link import StoreLink
 from holdfast.store.primary import Primary
 from holdfast.store.reader import Reader
 from holdfast.store.reconciliation import Knowledge, KnownQueue
 from holdfast.store.resp import Unusable
-from holdfast.store.scripts import SCRIPTS
+from holdfast.store.scripts import SCRIPTS, finish_upgrade
 from holdfast.store.store import Store
 from holdfast.store.url import StoreUrl
 from holdfast.store.write_right import Opening
@@ -212,6 +214,7 @@ class Storage:
         taking = await self._take(bayeux, clock(), Faults(is_strict=is_successor))
         count = 0
         requests: dict[str, bytes] = {}
+        are_recorded = self.store.layout.form.has_requests_in_sessions
         async for loaded in self.store.load(taking.without_session):
             # The clocks of restored sessions start now.
             session = taking.restore(loaded.record, loaded.entries, clock())
@@ -221,10 +224,13 @@ class Storage:
                 fields = fields_of(loaded.record)
                 requests |= fields
                 self.store.save_requests(fields)
-                self.store.save(stored_form(session, state.node.now_ms()))
+                if not are_recorded:
+                    self._save(session)
         for session in taking.rest(clock()):
             journal.session(session, "resumed")
             count += 1
+        if are_recorded:
+            record_requests(state.requests, self._save)
         reopen_all(state, requests | await self.store.loading().requests(), clock())
         rejoin(state.requests, [*state.sessions, *state.waiting_places.queues()])
         taking.finish()
@@ -250,6 +256,18 @@ class Storage:
         taking = Taking(bayeux, found, now, faults)
         self.stamps.go_on_after(taking.newest)
         return taking
+
+    def _save(self, session: Session) -> None:
+        if self._bayeux is not None:
+            self.store.save(ChangedSession(session, self._bayeux.state.node))
+
+    async def finish_upgrade(self) -> None:
+        """Put the store into the newest layout. Raises `StoreUnavailable`."""
+        await self.store.run(finish_upgrade(self.store.keys))
+        self.store.layout.enter(LAYOUT)
+        if self._bayeux is not None:
+            state = self._bayeux.state
+            stop_recording(state.requests, state.sessions, self._save)
 
     def is_back(self) -> None:
         """Hand over what waited for the store."""

@@ -3,11 +3,6 @@
 from holdfast.delivery.letters.dead import DeadLetter
 from holdfast.store.tags import tag_of
 
-# Version of the layout below. It increases with every change that an older release would not
-# preserve.
-LAYOUT = 4
-# The oldest version that can still be read; all others are refused.
-OLDEST_LAYOUT = 2
 # The generation of a new store; and of one that an earlier release began, whose keys show none.
 FIRST_GENERATION = 1
 NO_GENERATION = 0
@@ -30,20 +25,22 @@ class RedisKeys:
         self.generation = generation
         self._tag = tag = f"{{{tag_of(namespace, shard)}}}:"
         self.prefix = prefix = f"{tag}g{generation}:" if generation else tag
-        # Hash: version, generation (the current one), seed, fence, epoch (who may write), epochs
-        # (the ones before it), call (the last that was carried out), skipped (numbers of refused
-        # calls), lease (rises while that process lives), holder (names a lock that it holds), node,
-        # deployment (its name, with which ids of messages begin), key (its secret, for ids of
-        # clients), clock, newest and confirmed (ids of messages); the journal of a node -> number
-        # of its newest frame; "digest" and the journal -> digest of that frame; "trimmed" and the
-        # journal -> number of removed frames; "heard" and the journal -> when its server trimmed it
-        # last, in ms since 1970.
+        # Hash: version (of the layout), generation (the current one), seed, fence, epoch (who may
+        # write), epochs (the ones before it), call (the last that was carried out), skipped
+        # (numbers of refused calls), lease (rises while that process lives), holder (names a lock
+        # that it holds), node, deployment (its name, with which ids of messages begin), key (its
+        # secret, for ids of clients), clock, former (the clock's time when a release without one
+        # had the store last), newest and confirmed (ids of messages); the journal of a node ->
+        # number of its newest frame; "digest" and the journal -> digest of that frame; "trimmed"
+        # and the journal -> number of removed frames; "heard" and the journal -> when its server
+        # trimmed it last, in ms since 1970.
         self.meta = tag + "meta"
         # Hash: message id -> record of the message, while any queue or history has it.
         self.bodies = prefix + "bodies"
-        # Hash: publish key -> "id:time" of its message, the time by the store's clock; list:
-        # "id:key" of these, oldest first.
+        # Hash: publish key -> "id:time" of its message, the time by the store's clock, or "id" if
+        # the hash of times has it; list: "id:key" of these, oldest first.
         self.keyed = prefix + "keyed"
+        self.keyed_times = prefix + "keyed:times"
         self.keyed_order = prefix + "keyed:order"
         # Hash: a session's `key` -> its record and its last batch.
         self.sessions = prefix + "sessions"
@@ -70,6 +67,8 @@ class RedisKeys:
         self.lakes = tag + "lakes"
         # Sorted sets of ids of dead letters with score 0: all, and one for each index.
         self.all_dead = prefix + "dead:all"
+        # What releases of layout 2 do not know, and leave as it was.
+        self.unknown_to_former = (self.keyed_times, self.requests, self.given)
 
     def receivers(self, id: int) -> str:
         """Set: the sessions whose queue has the message, and the channel whose history has it."""

@@ -43,6 +43,8 @@ class KeyLimits(NamedTuple):
 
     clock: int
     most: int
+    # Whether the time of a key is stored together with its message; see `WrittenForm`.
+    are_timed: bool = True
 
 
 class PublishKeys:

@@ -17,7 +17,9 @@ from holdfast.delivery.messages.storing import NO_FIELDS, RequestFields
 from holdfast.delivery.topics.configured import TopicRecord
 from holdfast.store import records
 from holdfast.store.deployment import Deployment
-from holdfast.store.keys import LAYOUT, OLDEST_LAYOUT, RedisKeys
+from holdfast.store.keys import RedisKeys
+from holdfast.store.layouts import LAYOUT, OLDEST_LAYOUT
+from holdfast.store.publish_keys import KeyLimits
 from holdfast.store.resp import Word
 from holdfast.store.script import Script
 
@@ -50,6 +52,7 @@ def _journalled(name: str, *preludes: str) -> Script:
 
 
 OPEN = _script("open")
+FINISH = _script("finish", "fence", "once")
 RELEASE = _script("release", "fence", "once")
 SAVE = _script("save", "fence", "once")
 KEEP = _journalled("keep", "once", "arrays", "enter")
@@ -135,7 +138,12 @@ def open_store(
     args: list[Word] = [LAYOUT, OLDEST_LAYOUT, seed, node, nonce, " ".join(instead_of)]
     name = deployment.name if deployment.is_known else ""
     args += (name, deployment.name, deployment.key.hex(), lock, unraised, above, keys.generation)
-    return ScriptCall(OPEN, [keys.meta, keys.handed], args)
+    return ScriptCall(OPEN, [keys.meta, keys.handed, *keys.unknown_to_former], args)
+
+
+def finish_upgrade(keys: RedisKeys) -> ScriptCall:
+    """Put the store into the newest layout."""
+    return ScriptCall(FINISH, [keys.meta], [LAYOUT])
 
 
 def release(keys: RedisKeys) -> ScriptCall:
@@ -169,13 +177,11 @@ def keep(
 def keep_keyed(
     keys: RedisKeys,
     messages: Sequence[tuple[Message, Sequence[str]]],
-    *,
-    clock: int,
-    most: int,
+    limits: KeyLimits,
 ) -> ScriptCall:
     """Store messages with publish keys, unless they are repeats. Limits the number of keys."""
-    positions = _Positions(keys.meta, keys.bodies, keys.keyed, keys.keyed_order)
-    args: list[Word] = [_newest(messages), clock, KEY_LIFE_S, most]
+    positions = _keyed_positions(keys)
+    args: list[Word] = [_newest(messages), *_key_limits(limits)]
     for message, receivers in messages:
         entering = _entering(keys, positions, message, receivers)
         key = publish_key_of(message)
@@ -184,15 +190,23 @@ def keep_keyed(
 
 
 def remember_keys(
-    keys: RedisKeys, keyed: Sequence[tuple[str, int]], *, clock: int, most: int
+    keys: RedisKeys, keyed: Sequence[tuple[str, int]], limits: KeyLimits
 ) -> ScriptCall:
     """Store publish keys with the ids of their messages, which are in no queue any more."""
-    positions = _Positions(keys.meta, keys.bodies, keys.keyed, keys.keyed_order)
-    args: list[Word] = [_ID % max(id for _, id in keyed), clock, KEY_LIFE_S, most]
+    positions = _keyed_positions(keys)
+    args: list[Word] = [_ID % max(id for _, id in keyed), *_key_limits(limits)]
     for key, id in keyed:
         entering: list[Word] = [id, positions.of(keys.receivers(id)), b"", b"", 0]
         args += (key, len(entering), *entering)
     return ScriptCall(KEEP_KEYED, positions.keys, args)
+
+
+def _keyed_positions(keys: RedisKeys) -> _Positions:
+    return _Positions(keys.meta, keys.bodies, keys.keyed, keys.keyed_order, keys.keyed_times)
+
+
+def _key_limits(limits: KeyLimits) -> tuple[Word, ...]:
+    return (limits.clock, KEY_LIFE_S, limits.most, "" if limits.are_timed else "apart")
 
 
 def advance_clock(keys: RedisKeys, clock: int) -> ScriptCall:

@@ -104,6 +104,7 @@ class Store:
             on_again=self._tell_again,
             on_fenced=on_fenced,
         )
+        self.layout = self._right.layout
         self._calls = UnansweredCalls(
             link, on_refused=self._right.lose, on_answered=self._open_if_lost
         )
@@ -361,8 +362,11 @@ class Store:
     # Calls and answers
 
     def _calls_of(self, turn: TurnWrites) -> Iterator[PendingCall]:
-        limits = KeyLimits(self._clock(), self._most_keys)
+        limits = self._key_limits()
         return turn.calls(self.keys, limits, self._calls.journal)
+
+    def _key_limits(self) -> KeyLimits:
+        return KeyLimits(self._clock(), self._most_keys, self.layout.form.has_key_times)
 
     def _send(self, outgoing: PendingCall) -> None:
         call, kept, note, _, is_reported = outgoing
@@ -434,7 +438,7 @@ class Store:
 
     def _tell_again(self) -> None:
         self.letter_quota.forget()
-        self._telling.begin(KeyLimits(self._clock(), self._most_keys))
+        self._telling.begin(self._key_limits())
 
     def _told(self) -> None:
         self._writer.send_all()

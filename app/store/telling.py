@@ -110,9 +110,7 @@ class Telling:
             self._calls.tell(call, False)
         keyed = self._latest_keys()
         for at in range(0, len(keyed), _KEYS):
-            call = scripts.remember_keys(
-                self._keys, keyed[at : at + _KEYS], clock=limits.clock, most=limits.most
-            )
+            call = scripts.remember_keys(self._keys, keyed[at : at + _KEYS], limits)
             self._calls.tell(call, True)
             await asyncio.sleep(0)
         await self._journal.tell(self._calls.tell)

@@ -163,7 +163,7 @@ class TurnWrites:
         more = MOST if journal.is_writing else KEY
         for messages in parts(self.keyed, [more + _cost_of_message(each) for each in self.keyed]):
             pairs = [(pending.message, pending.receivers) for pending in messages]
-            call = scripts.keep_keyed(keys, pairs, clock=limits.clock, most=limits.most)
+            call = scripts.keep_keyed(keys, pairs, limits)
             yield PendingCall(call, kept=messages, note=journal.note_kept(_for_queues(pairs)))
 
     def _moving(self, keys: RedisKeys, journal: DeliveryJournal) -> Iterator[PendingCall]:

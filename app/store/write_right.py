@@ -12,7 +12,8 @@ from typing import NamedTuple, cast
 from holdfast.store import scripts
 from holdfast.store.connection import StoreUnavailable
 from holdfast.store.deployment import Deployment
-from holdfast.store.keys import LAYOUT, OLDEST_LAYOUT, RedisKeys
+from holdfast.store.keys import RedisKeys
+from holdfast.store.layouts import LAYOUT, OLDEST_LAYOUT, CurrentLayout, readers_of
 from holdfast.store.lease import RivalLease, boot_clock
 from holdfast.store.link import Answer, StoreLink, set_answer
 from holdfast.store.publish_keys import StoreClock
@@ -95,6 +96,7 @@ class WriteRight:
         self._opening = opening
         # What the store has, once it is open.
         self.deployment = opening.deployment
+        self.layout = CurrentLayout()
         self._seed = seed
         self._clock = clock
         self._on_opened = on_opened
@@ -149,12 +151,12 @@ class WriteRight:
             raise StoreUnavailable(f"the store cannot be opened: {reply}")
         self._opened(reply)
         self.resume()
-        found = int(reply[3] or LAYOUT)
-        if found != LAYOUT:
+        if self.layout.number != LAYOUT:
             log.info(
-                "the store was in layout %d, and is in layout %d now: older releases refuse it",
-                found,
-                LAYOUT,
+                "the store is in layout %d, which releases %s read, too. If you will not go back,"
+                " run holdfast upgrade --finish",
+                self.layout.number,
+                readers_of(self.layout.number) or "before this one",
             )
         return int(reply[1] or 0)
 
@@ -285,6 +287,7 @@ class WriteRight:
         self._former += filter(None, former)
         self.epoch = reply[0].decode()
         self._clock.go_on(int(reply[2]))
+        self.layout.enter(int(reply[3] or LAYOUT))
         self.deployment = Deployment(reply[5].decode(), bytes.fromhex(reply[6].decode()))
         self._number = _number_of(self.epoch)
         self.is_open = True

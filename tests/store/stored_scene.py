@@ -20,6 +20,7 @@ from holdfast.delivery.messages.outcomes import Move
 from holdfast.delivery.messages.trails import Attempt
 from holdfast.delivery.topics.configured import TopicConfig, TopicRecord
 from holdfast.store import scripts
+from holdfast.store.publish_keys import KeyLimits
 from tests.store.model import Room, opening
 from tests.store.servers import ValkeyServer
 from tests.store.store_process import BASE, KEYS, batch, letter, message, session
@@ -48,7 +49,7 @@ def furnish(room: Room) -> None:
     ]
     room.call(scripts.keep(KEYS, pairs))
     keyed = [(message(5, key="key"), ["joe/1"])]
-    room.call(scripts.keep_keyed(KEYS, keyed, clock=7, most=9))
+    room.call(scripts.keep_keyed(KEYS, keyed, KeyLimits(clock=7, most=9)))
     room.call(scripts.mark_batches(KEYS, {"joe/1": batch(1, number=1, seq=1)}))
     returned = Mark(BASE + 3, -4, 2, 3, 1, 2, (failed,))
     room.call(scripts.mark(KEYS, {"ann/1": {BASE + 3: returned}}))

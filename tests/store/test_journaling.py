@@ -19,6 +19,7 @@ from holdfast.delivery.messages.storing import PersistOutcome
 from holdfast.delivery.ports.journal_port import DeliveryJournal
 from holdfast.store import scripts, turn_writer
 from holdfast.store.journaling import Journaling
+from holdfast.store.publish_keys import KeyLimits
 from holdfast.store.scripts import ScriptCall, Take
 from tests.store.model import EPOCH, Room
 from tests.store.servers import ValkeyServer
@@ -386,7 +387,7 @@ def change(n: int) -> ScriptCall:
             return scripts.keep(KEYS, [(message(n), ["joe/1"])])
         case 1:
             keyed = [(message(n, key=f"k{n}"), ["joe/1"])]
-            return scripts.keep_keyed(KEYS, keyed, clock=0, most=99)
+            return scripts.keep_keyed(KEYS, keyed, KeyLimits(clock=0, most=99))
         case _:
             return scripts.dead_letter(KEYS, [(letter(n), None)])
 

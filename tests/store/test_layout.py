@@ -15,8 +15,10 @@ from holdfast.delivery.messages.keeping import HistoryDepth
 from holdfast.delivery.messages.storing import PersistOutcome
 from holdfast.delivery.topics.configured import TopicConfig, TopicRecord
 from holdfast.store.generations import keys_of
-from holdfast.store.keys import LAYOUT, NO_GENERATION, OLDEST_LAYOUT, RedisKeys
+from holdfast.store.keys import NO_GENERATION, RedisKeys
+from holdfast.store.layouts import LAYOUT, OLDEST_LAYOUT
 from holdfast.store.letters.filter import LetterFilter
+from holdfast.store.scripts import finish_upgrade
 from tests.store.model import Room
 from tests.store.servers import ValkeyServer
 from tests.store.store_process import BASE, message, store_process
@@ -62,7 +64,7 @@ def test_a_release_opens_the_store_that_it_wrote(redis: Redis) -> None:
         assert open_as(redis, release)[1] == str(BASE + 6).encode()
 
 
-async def test_what_the_last_release_stored_is_read_and_then_refused_by_it(
+async def test_what_the_last_release_stored_is_read_and_stays_in_its_layout_until_the_finish(
     shared_valkey: ValkeyServer, redis: Redis
 ) -> None:
     put(redis, described(RELEASED[0])["stored"])
@@ -97,6 +99,10 @@ async def test_what_the_last_release_stored_is_read_and_then_refused_by_it(
         at.keep(message(7, key="key"), "joe/1")
         await at.answered()
         assert at.kept[7] == [PersistOutcome.REPEATED]
+        former = described(RELEASED[0])["open"]["args"][0]
+        assert at.store.layout.number == former
+        assert redis.hget(keys.meta, "version") == b"%d" % former
+        await at.store.run(finish_upgrade(keys))
     with pytest.raises(ResponseError, match=f"VERSION {LAYOUT}"):
         open_as(redis, RELEASED[0])
     # Its keys stay as they are.

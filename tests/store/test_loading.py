@@ -18,7 +18,7 @@ from holdfast.delivery.messages.storing import PersistOutcome
 from holdfast.delivery.messages.trails import Attempt
 from holdfast.delivery.topics.configured import TopicConfig, TopicRecord
 from holdfast.store.connection import StoreUnavailable
-from holdfast.store.keys import LAYOUT, OLDEST_LAYOUT
+from holdfast.store.layouts import LAYOUT, OLDEST_LAYOUT
 from tests.store.servers import ValkeyServer
 from tests.store.store_process import (
     BASE,

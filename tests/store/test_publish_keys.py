@@ -14,6 +14,7 @@ from holdfast.delivery.messages.publish_key import KEY_LIFE_S, publish_key_of
 from holdfast.delivery.messages.storing import PersistOutcome
 from holdfast.store import scripts
 from holdfast.store.connection import StoreUnavailable
+from holdfast.store.publish_keys import KeyLimits
 from holdfast.store.reconciliation import Knowledge, KnownQueue
 from tests.store.model import Room
 from tests.store.servers import ValkeyServer
@@ -232,10 +233,16 @@ def room(shared_valkey: ValkeyServer) -> Room:
     return room
 
 
-def keep(room: Room, *pairs: tuple[int, str], clock: int = 0, most: int = 1000) -> list[Any]:
+def keep(
+    room: Room,
+    *pairs: tuple[int, str],
+    clock: int = 0,
+    most: int = 1000,
+    are_timed: bool = True,
+) -> list[Any]:
     """Keep messages with these numbers and keys at a time of the store's clock; the answers."""
     messages = [(message(n, key=key), ["joe/1"]) for n, key in pairs]
-    return list(room.call(scripts.keep_keyed(KEYS, messages, clock=clock, most=most)))
+    return list(room.call(scripts.keep_keyed(KEYS, messages, KeyLimits(clock, most, are_timed))))
 
 
 def remembered(room: Room) -> dict[str, int]:
@@ -255,6 +262,27 @@ def test_a_key_is_remembered_for_a_day(room: Room) -> None:
     assert keep(room, (4, "k"), clock=7 + KEY_LIFE_S) == [0, str(BASE + 3).encode()]
     assert remembered(room) == {"k": 3}
     assert order(room) == ["k"]
+
+
+def test_a_key_is_remembered_for_a_day_when_its_time_is_apart_for_an_older_release(
+    room: Room,
+) -> None:
+    assert keep(room, (1, "k"), (2, "l"), clock=5, are_timed=False) == [0, b"", b""]
+    assert room.hash(KEYS.keyed) == {"k": str(BASE + 1), "l": str(BASE + 2)}
+    late = 5 + KEY_LIFE_S
+    assert keep(room, (3, "k"), clock=late, are_timed=False) == [0, str(BASE + 1).encode()]
+    # A key that is stored again has one time only, whatever the layout was before.
+    assert keep(room, (4, "k"), clock=late + 1, are_timed=False) == [0, b""]
+    assert room.hash(KEYS.keyed_times) == {"k": str(late + 1)}
+    assert keep(room, (5, "k"), clock=late + 1 + KEY_LIFE_S) == [0, str(BASE + 4).encode()]
+    assert keep(room, (6, "k"), clock=late + 2 + KEY_LIFE_S) == [0, b""]
+    assert (room.hash(KEYS.keyed_times), remembered(room)) == ({}, {"k": 6})
+
+
+def test_the_oldest_keys_are_forgotten_with_their_times_apart(room: Room) -> None:
+    for n in range(5):
+        keep(room, (n, f"k{n}"), most=2, are_timed=False)
+    assert room.hash(KEYS.keyed).keys() == room.hash(KEYS.keyed_times).keys() == {"k3", "k4"}
 
 
 def test_a_key_that_the_last_release_stored_is_remembered_for_a_day_from_now_on(room: Room) -> None:
@@ -307,8 +335,7 @@ def test_a_key_takes_less_than_150_bytes(room: Room) -> None:
             scripts.keep_keyed(
                 KEYS,
                 [(message(n, key=f"{n:020}"), []) for n in range(start, start + 1000)],
-                clock=10_000_000,
-                most=count,
+                KeyLimits(clock=10_000_000, most=count),
             )
         )
     assert used() / count < 150

@@ -15,7 +15,7 @@ from holdfast.delivery.messages.outcomes import Move
 from holdfast.delivery.ports.journal_port import NO_JOURNAL
 from holdfast.store import records, scripts
 from holdfast.store.journaling import Journaling
-from holdfast.store.keys import LAYOUT
+from holdfast.store.layouts import LAYOUT
 from holdfast.store.publish_keys import KeyLimits
 from holdfast.store.scripts import ScriptCall, Take
 from holdfast.store.turn_buffer import TurnBuffer
@@ -135,7 +135,8 @@ def plain() -> list[ScriptCall]:
         scripts.release(KEYS),
         scripts.save(KEYS, [session("joe/1")]),
         scripts.keep(KEYS, [(message(1), ["joe/1"])]),
-        scripts.keep_keyed(KEYS, [(message(1, key="k"), ["joe/1"])], clock=0, most=9),
+        scripts.finish_upgrade(KEYS),
+        scripts.keep_keyed(KEYS, [(message(1, key="k"), ["joe/1"])], KeyLimits(clock=0, most=9)),
         scripts.advance_clock(KEYS, 1),
         scripts.move(KEYS, [Move(message(1), "joe/0", ["joe/1"], 1, 1)]),
         scripts.mark(KEYS, {"joe/1": {1: Mark(1, 1)}}),

@@ -119,7 +119,7 @@ class RequestHandler:
     def _check_room(self, session: Session) -> None:
         """Raise `Refused` if the session may not have another request."""
         state, requests = self._state, self._requests
-        if requests.count_of(session) >= state.options.max_outstanding:
+        if len(requests.outstanding_of(session)) >= state.options.max_outstanding:
             raise Refused(ErrorReply.REQUESTS_EXCEEDED, str(state.options.max_outstanding))
         if requests.outstanding + requests.grants >= state.options.max_total_outstanding:
             raise Refused(ErrorReply.REQUESTS_USED_UP)

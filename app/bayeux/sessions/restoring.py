@@ -1,8 +1,9 @@
 """Restores sessions and their queues after a restart, from data that `store/loading.py` read."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 from holdfast.bayeux.expiry.unconnected import note_seen_earlier
 from holdfast.bayeux.session import Session
@@ -152,7 +153,7 @@ def _subscribe(life: SessionLife, session: Session, record: SessionRecord) -> No
             lost.append(name)
             continue
         try:
-            qos = SubscribeQos.of(record.subscription_qos.get(name, {}), is_kept=True)
+            qos = SubscribeQos.of(_qos_of(record, name), is_kept=True)
         except QosInvalid as invalid:
             # Without its filter, the subscription would deliver unwanted messages.
             state.log.warning("%s has lost its subscription to %s: %s", session.name, name, invalid)
@@ -163,6 +164,11 @@ def _subscribe(life: SessionLife, session: Session, record: SessionRecord) -> No
                 state.presence.restore(pattern.name, session)
     for name in lost:
         state.subscriptions.note_lost(session, name)
+
+
+def _qos_of(record: SessionRecord, subscription: str) -> Mapping[str, Any]:
+    qos: Mapping[str, Any] = record.subscription_qos.get(subscription, {})
+    return {**qos, "responds": False} if subscription in record.silent_on else qos
 
 
 def restore_without_session(life: SessionLife, key: str, messages: Sequence[Message]) -> None:

@@ -2,6 +2,7 @@
 
 from holdfast.bayeux.session import Session
 from holdfast.bayeux.state.cursors import cursors_of
+from holdfast.bayeux.state.requests_in_records import requests_in_record
 from holdfast.bayeux.state.subscription_details import lost_subscriptions, qos_of_subscriptions
 from holdfast.delivery.basics.node import Node
 from holdfast.delivery.messages.entries import SettledBy
@@ -46,6 +47,9 @@ def stored_form(session: Session, now_ms: int) -> SessionRecord:
         subscription_qos={
             name: qos.to_json() for name, qos in qos_of_subscriptions(session).items()
         },
+        silent_on=sorted(
+            name for name, qos in qos_of_subscriptions(session).items() if not qos.responds
+        ),
         lost_subscriptions=list(lost_subscriptions(session)),
         batch=session.queue.batch,
         seq=session.queue.seq,
@@ -64,6 +68,7 @@ def stored_form(session: Session, now_ms: int) -> SessionRecord:
         is_unclaimed=is_unclaimed(session),
         replay_ids=None if cursors is None else cursors.form.has_replay_ids,
         ret="" if replies is None else replies.id,
+        requests=requests_in_record(session),
         created_ms=session.created // 1_000_000,
         seen_ms=now_ms,
     )

@@ -86,7 +86,7 @@ class SubscribeQos:
         return Selection(self.filter, "" if self.local else session)
 
     def to_json(self) -> Mapping[str, Any]:
-        """Return the options in their stored form."""
+        """Return the options in their stored form, without `responds`: see `SessionRecord`."""
         text = None if self.filter is None else self.filter.text
         return {
             "oneway": self.oneway,
@@ -94,7 +94,6 @@ class SubscribeQos:
             "filter": text,
             "notify": self.notify,
             "newestOnly": self.newest_only,
-            "responds": self.responds,
         }
 
 

@@ -56,6 +56,8 @@ class SessionRecord:
     subscriptions: list[str] = field(default_factory=list)
     # The QoS of subscriptions that have options.
     subscription_qos: dict[str, Any] = field(default_factory=dict)
+    # Subscriptions because of which it answers no requests.
+    silent_on: list[str] = field(default_factory=list)
     # Subscriptions that ended without the client's doing, until the client is informed.
     lost_subscriptions: list[str] = field(default_factory=list)
     batch: int = 0
@@ -73,7 +75,7 @@ class SessionRecord:
     replay_ids: bool | None = None
     # The secret part of its reply channel; empty if it has none.
     ret: str = ""
-    # Its outstanding requests, in records of releases that stored them here.
+    # Its outstanding requests, in layouts of the store that have them here.
     requests: list[dict[str, Any]] = field(default_factory=list)
     created_ms: int = 0
     seen_ms: int = 0

@@ -5,7 +5,7 @@ once. Ended requests are remembered for some minutes, to explain why a late repl
 """
 
 from collections import Counter, deque
-from collections.abc import Callable, Container, Iterable, Iterator
+from collections.abc import Callable, Collection, Container, Iterable, Iterator
 from functools import partial
 from typing import Final, Generic, TypeVar
 
@@ -58,6 +58,8 @@ class Requests(Generic[R]):
         self._save_fields = save
         self._announce_end = announce_end
         self._is_awake = False
+        # Called with a session whose requests changed, if something depends on that.
+        self.changed: Callable[[R], None] | None = None
         # Whether clients may send requests.
         self.is_offered = False
         self._by_address: dict[str, Request[R]] = {}
@@ -82,9 +84,13 @@ class Requests(Generic[R]):
         self.replies = 0
         self.refused: Counter[ReplyFault] = Counter()
 
-    def count_of(self, requester: R) -> int:
-        """Return how many requests of the session are outstanding."""
-        return len(self._of_requester.get(requester, ()))
+    def outstanding_of(self, requester: R) -> Collection[Request[R]]:
+        """Return the outstanding requests of the session."""
+        return self._of_requester.get(requester, ())
+
+    def _note_change(self, request: Request[R]) -> None:
+        if self.changed is not None:
+            self.changed(request.requester)
 
     # Asking
 
@@ -126,8 +132,10 @@ class Requests(Generic[R]):
                 self.grants += 1
                 self._of_responder.setdefault(key, set()).add(request)
                 is_new = True
-        if not self._ends_if_spent(request) and is_new and not is_known:
-            self._save_asked(request)
+        if not self._ends_if_spent(request) and is_new:
+            if not is_known:
+                self._save_asked(request)
+            self._note_change(request)
 
     def keep(self, request: Request[R], keys: Iterable[str]) -> RequestFields:
         """Return the fields to store together with the request's message for these sessions."""
@@ -227,6 +235,7 @@ class Requests(Generic[R]):
             return
         if request.mode is ReplyMode.ALL:
             self._ends_if_spent(request)
+            self._note_change(request)
         else:
             self._end(request, RequestEnd.ANSWERED)
 
@@ -240,6 +249,7 @@ class Requests(Generic[R]):
             self._save_asked(request)
             self._save(request, stored_fields.spoken(request, {responder.key: b""}))
             self._save(request, stored_fields.spoken(request, request.spoken))
+            self._note_change(request)
         if request not in self._of_responder.get(responder.key, ()):
             # The session ended in the meantime.
             self._left.append((request, responder.key))
@@ -264,6 +274,7 @@ class Requests(Generic[R]):
         request.spoken.update(dict.fromkeys(lost, said))
         if request.end is None and not self._ends_if_spent(request):
             self._save(request, stored_fields.spoken(request, dict.fromkeys(lost, said)))
+            self._note_change(request)
 
     def session_ended(self, session: R) -> None:
         """End the session's requests, and stop waiting for its replies."""
@@ -314,6 +325,7 @@ class Requests(Generic[R]):
             # After a restart, a later session with this name must not appear to have the request.
             request.spoken[key] = SILENT
             self._save(request, stored_fields.spoken(request, {key: SILENT}))
+            self._note_change(request)
 
     def _notify(self, request: Request[R]) -> None:
         """Inform the requester that its request ended."""
@@ -379,6 +391,7 @@ class Requests(Generic[R]):
             self._timers.drop(request)
             self.outstanding -= 1
             self._remember(request)
+            self._note_change(request)
 
     def _give_up(self, request: Request[R]) -> None:
         """Remove a request whose requester need not be informed."""

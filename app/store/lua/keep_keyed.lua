@@ -1,10 +1,12 @@
 #!lua
 -- Stores messages with their publish keys; of messages with the same key, only the first.
--- KEYS   1 meta   2 bodies   3 keyed   4 order of keys, then receivers of messages and marks
+-- KEYS   1 meta   2 bodies   3 keyed   4 order of keys   5 times of keys, then receivers of messages
+--        and marks
 -- ARGV   1 its number   2 id of the newest message   3 time of the store's clock   4 how long keys are
---        remembered by this clock, in seconds   5 the most keys, then for each message its key, the
---        number of words that describe it, and these, as in enter (only one message if the call has
---        a note, which covers the whole call)
+--        remembered by this clock, in seconds   5 the most keys   6 'apart' if times of keys are
+--        stored in another hash, because an older release may open the store again, else ''; then
+--        for each message its key, the number of words that describe it, and these, as in enter (only
+--        one message if the call has a note, which covers the whole call)
 -- Reply  the last call before this one, number of keys that were removed early, then for each
 --        message '' if it is stored, or the id of the message that was stored before with its key
 -- Cost   O(entries); also removes keys that are too old or too many, a few more than it can add
@@ -12,25 +14,31 @@
 --        between is taken for the first.
 --        Keys have no TTL: a store that evicts volatile keys would evict all of them. Nor does their
 --        age come from the ids of messages: a wall clock that jumps would make keys too old.
-local keyed, order = KEYS[3], KEYS[4]
+local keyed, order, times = KEYS[3], KEYS[4], KEYS[5]
 local now, life, most = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
+local is_apart = ARGV[6] == 'apart'
 if not is_repeat then
     advance(now)
 end
 
--- Returns the message that has this key, and the time when it was stored, if any.
+-- Returns the message that has this key, the time when it was stored, and whether this time is
+-- apart, if there is such a message.
 local function owner(key)
     local found = redis.call('HGET', keyed, key)
     if found then
-        -- Layout 2 had no clock: its keys count from the change on.
         local id, since = string.match(found, '^(%d+):?(%d*)$')
-        return id, tonumber(since) or 0
+        if since ~= '' then
+            return id, tonumber(since), false
+        end
+        -- A key without any time is of a release without a clock, and counts from its end on.
+        since = redis.call('HGET', times, key) or redis.call('HGET', KEYS[1], 'former') or 0
+        return id, tonumber(since), true
     end
 end
 
 -- Returns the message that was stored with this key before, or '' and enters this one.
 local function claim(key, id)
-    local first, since = owner(key)
+    local first, since, has_time_apart = owner(key)
     if first == id then
         return ''
     end
@@ -38,7 +46,12 @@ local function claim(key, id)
         return first
     end
     if not is_repeat then
-        redis.call('HSET', keyed, key, id .. ':' .. ARGV[3])
+        redis.call('HSET', keyed, key, is_apart and id or id .. ':' .. ARGV[3])
+        if is_apart then
+            redis.call('HSET', times, key, ARGV[3])
+        elseif has_time_apart then
+            redis.call('HDEL', times, key)
+        end
         redis.call('RPUSH', order, id .. ':' .. key)
     end
     return ''
@@ -53,7 +66,7 @@ local function forget()
         return false
     end
     local id, key = string.match(oldest, '^(%d+):(.*)$')
-    local first, since = owner(key)
+    local first, since, has_time_apart = owner(key)
     -- The key may belong to another message by now, or have been removed.
     local is_over = first ~= id or since + life < now
     if not is_over and redis.call('HLEN', keyed) <= most then
@@ -62,6 +75,9 @@ local function forget()
     redis.call('LPOP', order)
     if first == id then
         redis.call('HDEL', keyed, key)
+        if has_time_apart then
+            redis.call('HDEL', times, key)
+        end
         if not is_over then
             replies[2] = replies[2] + 1
         end
@@ -69,7 +85,7 @@ local function forget()
     return true
 end
 
-local at = 6
+local at = 7
 while at <= last do
     local first = claim(ARGV[at], ARGV[at + 2])
     if first == '' and not is_repeat then

@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
--- Makes the caller the only writer.
--- KEYS   1 meta   2 handed
+-- Makes the caller the only writer. A store keeps its layout.
+-- KEYS   1 meta   2 handed, then what earlier releases do not know, and left as it was
 -- ARGV   1 version of the layout   2 the oldest version that this release reads, too
 --        3 a random seed, for an empty store   4 name of the node   5 eight random letters or
 --        digits, so that no two epochs are equal, even if the store forgot one   6 the epochs that
@@ -53,6 +53,11 @@ if not is_repeat then
     if generation and generation ~= ARGV[13] then
         return redis.error_reply('GENERATION ' .. generation)
     end
+    if before and not string.match(before, '%.%w+$') then
+        -- An earlier release had the store.
+        redis.call('UNLINK', unpack(KEYS, 3))
+        redis.call('HSET', meta, 'former', redis.call('HGET', meta, 'clock') or 0)
+    end
     redis.call('HSETNX', meta, 'seed', seed)
     redis.call('HSETNX', meta, 'generation', ARGV[13])
     redis.call('HSETNX', meta, 'deployment', deployment or name)
@@ -63,7 +68,8 @@ if not is_repeat then
     while select(2, string.gsub(epochs, '%S+', '')) > MOST do
         epochs = string.match(epochs, '^%S+%s+(.*)$')
     end
-    redis.call('HSET', meta, 'version', version, 'fence', fence, 'node', node, 'epoch', epoch,
+    redis.call('HSETNX', meta, 'version', version)
+    redis.call('HSET', meta, 'fence', fence, 'node', node, 'epoch', epoch,
         'epochs', epochs, 'call', ARGV[5] .. '-' .. string.format('%012d', 0))
     redis.call('HDEL', meta, 'skipped', 'lease', 'holder')
     if lock ~= '' then
