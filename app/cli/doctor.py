@@ -10,7 +10,7 @@ from holdfast.cli.flags import ConfigFile
 from holdfast.cli.options import AsJson
 from holdfast.cli.output import print_rows, print_table, spinner
 from holdfast.cli.program import Program
-from holdfast.cli.serve import read_settings
+from holdfast.cli.serve import read_settings, telling_failures
 from holdfast.cli.server_checks import check_server, check_sources
 from holdfast.cli.spark import ChosenEngine, silent_ctrl_c
 from holdfast.pipeline.doctor import Check, examine, prepare, try_out
@@ -42,7 +42,8 @@ def doctor(
 
     A dash marks what is missing but not needed. The exit code is 1 if the server cannot run.
     """
-    server = [*check_server(read_settings(config, {}))]
+    with telling_failures():
+        server = [*check_server(read_settings(config, {}))]
     checks = [*examine()]
     needs_pipeline = pipeline or start or prepared
     if prepared and _is_well(checks):

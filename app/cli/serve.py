@@ -2,10 +2,14 @@
 
 import asyncio
 import gc
+import logging
+import os
 import resource
 import shlex
 import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -17,11 +21,14 @@ from holdfast import logs, settings
 from holdfast.cli.flags import ConfigFile, GivenSettings
 from holdfast.cli.output import complain
 from holdfast.cli.program import InSections, Program
-from holdfast.compose import CannotStart, serving
+from holdfast.compose import CannotStart, running
+from holdfast.compose.succession import NoSuccession
+from holdfast.compose.supervised import Supervised, do_as_asked
 from holdfast.settings import ChannelSettings, Settings
 from holdfast.settings.environment import LIST
 from holdfast.settings.suggestion import did_you_mean
 from holdfast.store.connection import StoreUnavailable
+from holdfast.supervisor.control import Channel, Say, given_channel
 from holdfast.web.admin.tokens import OPERATOR_FILE
 
 # What settings with a pattern may be.
@@ -53,14 +60,29 @@ def serve(*, config: ConfigFile = None, given: GivenSettings) -> None:
     """
     # Nothing that was imported becomes garbage; to look for some takes a tenth of the start.
     gc.freeze()
-    try:
+    # It is taken out of the environment, which is read as settings.
+    channel = given_channel()
+    with telling_failures(channel):
         found = read_settings(config, given)
         logs.configure(found.log_level)
         _raise_limit_of_files()
         keep_freed_memory()
-        uvloop.run(_serve(found))
+        uvloop.run(_serve(found) if channel is None else _serve_supervised(found, channel))
+
+
+@contextmanager
+def telling_failures(channel: Channel | None = None) -> Iterator[None]:
+    """End the program with an error if it cannot start; the supervisor, too, learns why."""
+    try:
+        yield
     except (CannotStart, StoreUnavailable) as error:
-        _fail(str(error))
+        lines = str(error).split("\n")
+        if channel is not None:
+            with suppress(ConnectionError):
+                channel.send(say=Say.FAILED, why="; ".join(lines))
+        for line in lines:
+            complain(line, "holdfast cannot start:")
+        sys.exit(2)
 
 
 def keep_freed_memory() -> None:
@@ -74,20 +96,20 @@ def keep_freed_memory() -> None:
 
 
 def read_settings(config: Path | None, given: dict[str, Any]) -> Settings:
-    """Return the settings from all sources; ends the program with an error for each invalid one."""
+    """Return the settings from all sources. Raises `CannotStart`, with a line for each fault."""
     if config is not None and not config.is_file():
-        _fail(f"config: the file {config} does not exist")
+        raise CannotStart(f"config: the file {config} does not exist")
     file = config or (_DEFAULT_FILE if _DEFAULT_FILE.is_file() else None)
     try:
         if "channels" in given:
             given["channels"] = orjson.loads(given["channels"])
         return settings.read(file, given)
     except ValidationError as error:
-        _fail(*(_complaint(fault) for fault in error.errors()))
+        raise CannotStart("\n".join(_complaint(fault) for fault in error.errors())) from error
     except orjson.JSONDecodeError as error:
-        _fail(f"channels: not JSON: {error}")
+        raise CannotStart(f"channels: not JSON: {error}") from error
     except ValueError as error:
-        _fail(str(error))
+        raise CannotStart(str(error)) from error
 
 
 def _complaint(fault: Any) -> str:
@@ -104,12 +126,6 @@ def _complaint(fault: Any) -> str:
     return f"{setting}: {text}" if setting else text
 
 
-def _fail(*complaints: str) -> NoReturn:
-    for complaint in complaints:
-        complain(complaint, "holdfast cannot start:")
-    sys.exit(2)
-
-
 def _raise_limit_of_files() -> None:
     """Raise the limit of open files as far as the system allows: each client needs a socket."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -117,20 +133,58 @@ def _raise_limit_of_files() -> None:
 
 
 async def _serve(found: Settings) -> None:
-    stopped = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in _stop_signals():
-        loop.add_signal_handler(number, stopped.set)
+    stopped = _stop_event(_stop_signals())
     token = (found.data / OPERATOR_FILE).absolute()
     is_first_start = not token.exists()
-    async with serving(found) as url:
-        lines = f"holdfast is ready: {_where(url, found.paths[0])}\n"
-        if is_first_start:
-            lines += _about(token)
-        # In one write: a program that waits for the line has then seen all of it.
-        sys.stdout.write(lines)
-        sys.stdout.flush()
+    async with running(found, NoSuccession()) as server:
+        _welcome(found, server.url, token if is_first_start else None)
         await stopped.wait()
+
+
+async def _serve_supervised(found: Settings, channel: Channel) -> None:
+    """Serve until the supervisor, or its end, says otherwise."""
+    # SIGHUP is the supervisor's.
+    stopped = _stop_event([signal.SIGTERM, signal.SIGINT])
+    supervisor = Supervised(channel)
+    await supervisor.begin()
+    token = (found.data / OPERATOR_FILE).absolute()
+    is_first_start = not token.exists()
+    async with running(found, supervisor) as server:
+        if supervisor.is_first:
+            _welcome(found, server.url, token if is_first_start else None)
+        timeout_s = found.restart_timeout / 1000
+        supervisor.say(Say.READY, url=server.url, restart_timeout=timeout_s)
+        asked = asyncio.create_task(do_as_asked(supervisor, server))
+        ended = asyncio.create_task(stopped.wait())
+        await asyncio.wait([asked, ended], return_when=asyncio.FIRST_COMPLETED)
+        if server.has_left or (asked.done() and asked.result()):
+            _leave_at_once()
+        asked.cancel()
+
+
+def _stop_event(signals: list[signal.Signals]) -> asyncio.Event:
+    """Return what is set when the process is told to stop."""
+    stopped, loop = asyncio.Event(), asyncio.get_running_loop()
+    for number in signals:
+        loop.add_signal_handler(number, stopped.set)
+    return stopped
+
+
+def _leave_at_once() -> NoReturn:
+    """End this process without closing what its successor uses."""
+    logging.shutdown()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)
+
+
+def _welcome(found: Settings, url: str, new_token: Path | None) -> None:
+    lines = f"holdfast is ready: {_where(url, found.paths[0])}\n"
+    if new_token is not None:
+        lines += _about(new_token)
+    # In one write: a program that waits for the line has then seen all of it.
+    sys.stdout.write(lines)
+    sys.stdout.flush()
 
 
 def _stop_signals() -> list[signal.Signals]:

@@ -32,7 +32,7 @@ from holdfast.compose.listen_addresses import ListenAddresses, find_addresses
 from holdfast.compose.listeners import ServedApplications, open_listeners
 from holdfast.compose.listening import ListeningSockets, listen, listen_for_commands, naming
 from holdfast.compose.options import core_options, web_options
-from holdfast.compose.running_server import RunningServer
+from holdfast.compose.running_server import ClosingDoors, RunningServer
 from holdfast.compose.storage import Storage, open_storage
 from holdfast.compose.succession import LOCK, NoSuccession, Succession
 from holdfast.delivery.basics.node import Node
@@ -149,8 +149,10 @@ async def _begin(
     settings, storage, ticker = parts.settings, parts.storage, parts.ticker
     endpoint, administration = parts.endpoint, parts.administration
     bayeux, clock = endpoint.bayeux, ticker.clock
-    await storage.load(bayeux, clock)
-    begin_journal(parts.writer, _books(bayeux.state), storage.store, settings, stack, clock)
+    await storage.load(bayeux, clock, is_successor=succession.is_successor)
+    run = begin_journal(
+        *(parts.writer, _books(bayeux.state), storage.store, settings, stack, clock)
+    )
     await administration.replays.resume()
     websockets = WebSocketFrontEnd(endpoint)
     watch = storage.watch(parts.directory, stack)
@@ -170,7 +172,10 @@ async def _begin(
         sockets = listen(parts.addresses, succession)
     listen_for_commands(settings.data, succession)
     listener, url = await open_listeners(settings, parts.addresses, sockets, applications, stack)
-    return RunningServer(url, bayeux, storage, clock, parts.heads, websockets, listener)
+    return RunningServer(
+        *(url, bayeux, storage, ticker, run, administration.replays),
+        *(parts.heads, websockets, listener, ClosingDoors(websockets, listener)),
+    )
 
 
 async def _open_storage(

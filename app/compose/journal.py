@@ -70,13 +70,14 @@ def begin_journal(
     settings: Settings,
     stack: AsyncExitStack,
     clock: Callable[[], float],
-) -> None:
+) -> "RunBooks":
     """Journal what was restored; the stack writes the final totals when the server stops."""
+    run = RunBooks(writer, books, store, clock)
+    run.begin()
     if writer is not None:
-        writer.changed(Kind.BOOKS, "restored", number=books.counters.restored)
-        writer.flush(clock())
         stack.push_async_callback(cancel, asyncio.create_task(_trim(writer, store, settings)))
-        stack.push_async_callback(_close_books, writer, books, store, clock)
+        stack.push_async_callback(run.close)
+    return run
 
 
 async def _trim(writer: JournalWriter, store: Store, settings: Settings) -> None:
@@ -102,16 +103,56 @@ async def _trim(writer: JournalWriter, store: Store, settings: Settings) -> None
         await asyncio.sleep(_TRIM_EVERY_S)
 
 
-async def _close_books(
-    writer: JournalWriter, books: Books, store: Store, clock: Callable[[], float]
-) -> None:
-    # The totals cover everything recorded before, including the store's notes.
-    try:
-        await asyncio.wait_for(store.answered(), _TIMEOUT_S)
-    except TimeoutError:
-        return
-    writer.flush(clock())
-    for what, number in books.totals().items():
-        writer.changed(Kind.BOOKS, what, number=number)
-    writer.changed(Kind.NODE, "stop")
-    writer.flush(clock())
+class RunBooks:
+    """Opens and closes the books of a run: the journal's stretch from a start to a stop."""
+
+    def __init__(
+        self,
+        writer: JournalWriter | None,
+        books: Books,
+        store: Store,
+        clock: Callable[[], float],
+    ) -> None:
+        self._writer = writer
+        self._books = books
+        self._store = store
+        self._clock = clock
+        self._is_closed = False
+
+    def begin(self) -> None:
+        """Note what was restored."""
+        self._note_restored(self._books.counters.restored)
+
+    def go_on(self) -> None:
+        """Begin another run of this process, which had left its place and took it back."""
+        if self._writer is None or not self._is_closed:
+            return
+        self._is_closed = False
+        totals = self._books.totals()
+        still_open = totals.pop("open")
+        # The counters of this process go on: readers subtract what they were at the start.
+        self._writer.begin_run(self._clock(), before=totals)
+        for session in self._books.sessions:
+            self._writer.session(session, "resumed")
+        self._note_restored(still_open)
+
+    def _note_restored(self, number: int) -> None:
+        if self._writer is not None:
+            self._writer.changed(Kind.BOOKS, "restored", number=number)
+            self._writer.flush(self._clock())
+
+    async def close(self) -> None:
+        """Note the final totals, unless that is done or the store is away."""
+        if self._writer is None or self._is_closed:
+            return
+        # The totals cover everything recorded before, including the store's notes.
+        try:
+            await asyncio.wait_for(self._store.answered(), _TIMEOUT_S)
+        except TimeoutError:
+            return
+        self._is_closed = True
+        self._writer.flush(self._clock())
+        for what, number in self._books.totals().items():
+            self._writer.changed(Kind.BOOKS, what, number=number)
+        self._writer.changed(Kind.NODE, "stop")
+        self._writer.flush(self._clock())

@@ -18,8 +18,9 @@ from holdfast.web.addresses import Address
 log = logging.getLogger(__name__)
 
 _BACKLOG = 4096
-# Where the supervisor takes commands, in the data directory.
-CONTROL = "control.sock"
+# The socket by which the supervisor takes commands, and its file in the data directory.
+CONTROL = "control"
+CONTROL_FILE = "control.sock"
 _COMMANDS = 8
 
 
@@ -43,7 +44,7 @@ def listen(addresses: ListenAddresses, succession: Succession) -> ListeningSocke
 
 def listen_for_commands(data: Path, succession: Succession) -> None:
     """Open the socket on which the supervisor takes commands, unless it has one."""
-    path = data / CONTROL
+    path = data / CONTROL_FILE
     is_open = CONTROL in succession.descriptors and path.is_socket()
     if is_open or not succession.is_supervised:
         return

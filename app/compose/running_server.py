@@ -1,30 +1,120 @@
-"""A server that runs, and how it ends."""
+"""A server that runs, and how it ends: for good, or with a successor that goes on."""
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine
 from dataclasses import dataclass
+from typing import Protocol
 
+from holdfast.bayeux.leaving.settling import settle, take_back, unsettled
 from holdfast.bayeux.server import Bayeux
+from holdfast.compose.journal import RunBooks
 from holdfast.compose.storage import Storage
+from holdfast.store.replays.control import Replays
 from holdfast.web.heads import Heads
 from holdfast.web.listener import Listener
+from holdfast.web.ticker import Ticker
 from holdfast.web.websocket import WebSocketFrontEnd
 
 log = logging.getLogger(__name__)
 
+# How long everything that clients have begun may take before this process leaves.
+_SETTLING_S = 2.0
+_LOOK_S = 0.002
 
-@dataclass(frozen=True, slots=True)
+
+class Doors(Protocol):
+    """The connections of a server that leaves."""
+
+    async def pause(self) -> None:
+        """Accept and read nothing any more, once everything that was read is handled."""
+        ...
+
+    async def resume(self) -> None:
+        """Accept and read again."""
+        ...
+
+    async def hand_over(self, door: int) -> None:
+        """Hand all connections over; return when none is left here."""
+        ...
+
+
+class CannotLeave(Exception):
+    """This process cannot be succeeded now. The text says why."""
+
+
+@dataclass(slots=True)
 class RunningServer:
     """The parts that matter to the end of a server."""
 
     url: str
     bayeux: Bayeux
     storage: Storage
-    clock: Callable[[], float]
+    ticker: Ticker
+    books: RunBooks
+    replays: Replays
     heads: Heads
     websockets: WebSocketFrontEnd
     listener: Listener
+    doors: Doors
+    # Whether the next process has what this one had, or will get it from the store.
+    has_left: bool = False
+
+    # Leaving to a successor
+
+    async def leave(self) -> None:
+        """Come to rest, and give everything to the next process. If this fails, go on."""
+        try:
+            await self._leave()
+        except BaseException:
+            await self.take_back()
+            raise
+
+    async def _leave(self) -> None:
+        await self.doors.pause()
+        await self.replays.close()
+        await self._settle()
+        # From here on nothing changes: no input is handled, and no turn ends.
+        self.storage.right.leave()
+        await self.storage.write_given(self.bayeux, self.ticker.clock())
+        await self.books.close()
+        await self.storage.give()
+        self.has_left = True
+
+    async def _settle(self) -> None:
+        """Answer held connects, and finish what clients have begun."""
+        settle(self.bayeux, self.ticker.clock())
+        loop = asyncio.get_running_loop()
+        ends_at = loop.time() + _SETTLING_S
+        while True:
+            await self.storage.store.answered()
+            unfinished = unsettled(self.bayeux)
+            if unfinished is None:
+                return
+            if loop.time() > ends_at:
+                raise CannotLeave(f"{unfinished} takes longer than {_SETTLING_S:g} s")
+            await asyncio.sleep(_LOOK_S)
+
+    async def take_back(self) -> None:
+        """Go on after `leave`: the next process did not start, and has ended."""
+        if self.has_left:
+            await self.storage.take_back()
+            self.has_left = False
+        await self.storage.remove_given()
+        self.books.go_on()
+        take_back(self.bayeux, self.ticker.clock())
+        self.storage.right.stay()
+        await self.replays.resume()
+        await self.doors.resume()
+
+    async def hand_over(self, door: int) -> None:
+        """Hand the connections over to the next process, which serves."""
+        await self.doors.hand_over(door)
+
+    async def reload(self) -> None:
+        """Read the files of TLS again."""
+
+    # Ending
 
     async def stop(self, timeout_s: float) -> None:
         """Stop in order: clients get what is pending, and are told to return later."""
@@ -40,7 +130,7 @@ class RunningServer:
             # Another server speaks for its sessions.
             return
         answered = asyncio.Event()
-        self.bayeux.stop(self.clock(), answered.set)
+        self.bayeux.stop(self.ticker.clock(), answered.set)
         await answered.wait()
         await asyncio.gather(self.websockets.close_drained(), self.listener.drain())
 
@@ -56,3 +146,21 @@ async def _within(seconds: float, closing: Coroutine[None, None, None]) -> None:
             await closing
     except TimeoutError:
         log.info("stopped before some clients had read everything")
+
+
+class ClosingDoors:
+    """Closes all connections once the successor serves; clients connect again at once."""
+
+    def __init__(self, websockets: WebSocketFrontEnd, listener: Listener) -> None:
+        self._websockets = websockets
+        self._listener = listener
+
+    async def pause(self) -> None:
+        pass
+
+    async def resume(self) -> None:
+        pass
+
+    async def hand_over(self, door: int) -> None:
+        await asyncio.gather(self._websockets.close_drained(), self._listener.drain())
+        await self._listener.close()

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+NO_COUNTERS: Mapping[str, int] = {}
 _NOTHING: DecodedNote = ([], [])
 # The most refusals that wait for their notes: a call must not take long.
 _MOST_REFUSALS = 1000
@@ -69,11 +70,17 @@ class JournalWriter(DeliveryJournal):
     def dropped(self) -> int:
         return self.journal.dropped
 
-    def begin_run(self, now: float) -> None:
-        """Note the start, behind what a former process left: the books begin here."""
+    def begin_run(self, now: float, before: Mapping[str, int] = NO_COUNTERS) -> None:
+        """Note the start, behind what a former process left: the books begin here.
+
+        Args:
+            before: The counters that the run begins with, if this process had another run before.
+        """
         self.flush(now)
         self.journal.totals.clear()
         self.changed(Kind.NODE, "start")
+        for what, number in before.items():
+            self.changed(Kind.BOOKS, what, number=number)
         self.flush(now)
 
     def beat(self, now: float) -> None:

@@ -74,6 +74,11 @@ class ServerSettings(Section):
     fast_lane: bool = Field(
         True, description="Answer ordinary POST requests without aiohttp's request handling."
     )
+    restart_timeout: TimeLimit = Field(
+        60_000,
+        description="Time within which a restarted server must be ready. After it, the former one "
+        "goes on.",
+    )
     request_timeout: TimeLimit = Field(
         30_000,
         description="Time within which a request or WebSocket message must arrive completely. "

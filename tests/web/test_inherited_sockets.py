@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.compose.listen_addresses import ListenAddresses
-from holdfast.compose.listening import CONTROL, listen, listen_for_commands
+from holdfast.compose.listening import CONTROL_FILE, listen, listen_for_commands
 from holdfast.compose.succession import NoSuccession
 from holdfast.web.addresses import Address
 
@@ -82,6 +82,6 @@ def test_a_socket_at_a_path_is_inherited(descriptors: Descriptors, tmp_path: Pat
 
 def test_commands_are_taken_at_a_private_socket(descriptors: Descriptors, tmp_path: Path) -> None:
     listen_for_commands(tmp_path, descriptors)
-    assert (tmp_path / CONTROL).stat().st_mode & 0o777 == 0o600
+    assert (tmp_path / CONTROL_FILE).stat().st_mode & 0o777 == 0o600
     with socket.socket(socket.AF_UNIX) as client:
-        client.connect(str(tmp_path / CONTROL))
+        client.connect(str(tmp_path / CONTROL_FILE))

@@ -1,0 +1,148 @@
+"""The supervisor, as its server sees it: what it stores, and what it asks for."""
+
+import asyncio
+import logging
+import os
+from contextlib import suppress
+from typing import TYPE_CHECKING, Protocol
+
+from holdfast.supervisor.control import Channel, Do, Parcel, PeerBehind, PeerGone, Say
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+log = logging.getLogger(__name__)
+
+# How often the supervisor hears that this process lives.
+_BEAT_S = 0.5
+
+
+class HandingOver(Protocol):
+    """A server that can leave its place to another process."""
+
+    async def leave(self) -> None:
+        """Come to rest, and give everything to the next process. If this fails, go on."""
+        ...
+
+    async def take_back(self) -> None:
+        """Go on after `leave`: the next process did not start, and has ended."""
+        ...
+
+    async def hand_over(self, door: int) -> None:
+        """Hand the connections over to the next process, which serves."""
+        ...
+
+    async def reload(self) -> None:
+        """Read again what changes without a restart."""
+        ...
+
+
+class Supervised:
+    """What a supervisor stores for its server, and the order in which they speak."""
+
+    is_supervised = True
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+        self._loop = asyncio.get_running_loop()
+        # None stands for the end of the supervisor.
+        self._heard: asyncio.Queue[Parcel | None] = asyncio.Queue()
+        self.is_successor = False
+        # Whether no server of this supervisor has served before.
+        self.is_first = True
+        self.descriptors: Mapping[str, int] = {}
+        # By which connections arrive from the server that this one succeeds.
+        self.door: int | None = None
+        self._beat: asyncio.TimerHandle | None = None
+
+    async def begin(self) -> None:
+        """Learn what this server inherits. Raises `PeerGone`."""
+        self._loop.add_reader(self._channel.fileno(), self._read)
+        given = await self.next()
+        inherited = dict(zip(given.fields["names"], given.descriptors, strict=True))
+        self.door = inherited.pop("door", None)
+        self.descriptors = inherited
+        self.is_successor, self.is_first = given.fields["successor"], given.fields["first"]
+        self._say_alive()
+
+    def end(self) -> None:
+        """Speak with the supervisor no longer."""
+        if self._beat is not None:
+            self._beat.cancel()
+        self._loop.remove_reader(self._channel.fileno())
+
+    async def next(self) -> Parcel:
+        """Return the next thing that the supervisor asks for. Raises `PeerGone`."""
+        parcel = await self._heard.get()
+        if parcel is None:
+            self._heard.put_nowait(None)
+            raise PeerGone("the supervisor has ended")
+        return parcel
+
+    def say(self, what: Say, *descriptors: int, **fields: object) -> None:
+        """Tell the supervisor. If it has ended, `next` says so."""
+        try:
+            self._channel.send(descriptors, say=what, **fields)
+        except PeerBehind:
+            log.warning("the supervisor does not read what its server says")
+        except PeerGone:
+            self._heard.put_nowait(None)
+
+    # The succession
+
+    def keep(self, name: str, descriptor: int) -> None:
+        self.say(Say.KEEP, descriptor, name=name)
+
+    def drop(self, name: str) -> None:
+        self.say(Say.DROP, name=name)
+
+    async def prepared(self) -> None:
+        self.say(Say.PREPARED)
+        asked = await self.next()
+        if asked.fields["do"] != Do.OPEN:
+            raise PeerGone(f"the supervisor asks for {asked.fields['do']}, not for a start")
+
+    def _read(self) -> None:
+        try:
+            while (parcel := self._channel.receive()) is not None:
+                self._heard.put_nowait(parcel)
+        except PeerGone:
+            self._loop.remove_reader(self._channel.fileno())
+            self._heard.put_nowait(None)
+
+    def _say_alive(self) -> None:
+        self._beat = self._loop.call_later(_BEAT_S, self._say_alive)
+        with suppress(ConnectionError):
+            self._channel.send(say=Say.ALIVE)
+
+
+async def do_as_asked(supervisor: Supervised, server: HandingOver) -> bool:
+    """Do what the supervisor asks for. Returns whether another process serves now.
+
+    If not, the supervisor has ended, so the server must end, too.
+    """
+    door = -1
+    while True:
+        try:
+            asked = await supervisor.next()
+        except PeerGone:
+            log.error("the supervisor has ended: the server stops")
+            return False
+        what = asked.fields["do"]
+        try:
+            if what == Do.LEAVE:
+                await server.leave()
+                door = asked.descriptors[0]
+                supervisor.say(Say.LEFT)
+            elif what == Do.TAKE_BACK:
+                await server.take_back()
+                os.close(door)
+                supervisor.say(Say.BACK)
+            elif what == Do.GO:
+                await server.hand_over(door)
+                return True
+            elif what == Do.RELOAD:
+                await server.reload()
+        except Exception as error:
+            log.exception("the supervisor asked to %s", what)
+            supervisor.say(Say.FAILED, why=f"{type(error).__name__}: {error}")

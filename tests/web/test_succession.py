@@ -1,0 +1,138 @@
+"""A server leaves its place to a successor, or takes it back from one that does not start."""
+
+import json
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast.supervisor.control import Say
+from tests.store.servers import ValkeyServer
+from tests.web.played_supervisor import PlayedSupervisor
+
+DATA = {"channel": "/news"}
+
+
+class PlainClient:
+    """A client without a name. It acknowledges what it got, and opens a connection per request."""
+
+    def __init__(self, url: str) -> None:
+        self._url = f"{url}/cometd"
+        self._cookie = ""
+        self._ack = -1
+        hello = {
+            "channel": "/meta/handshake",
+            "version": "1.0",
+            "supportedConnectionTypes": ["long-polling"],
+            "ext": {"ack": True},
+        }
+        [reply] = self.send(hello)
+        self.id = reply["clientId"]
+        self.connect()
+        assert self.send({"channel": "/meta/subscribe", "subscription": "/news"})[0]["successful"]
+
+    def send(self, message: dict[str, Any]) -> list[dict[str, Any]]:
+        if message["channel"] != "/meta/handshake":
+            message = {**message, "clientId": self.id}
+        body = json.dumps([message]).encode()
+        headers = {"Content-Type": "application/json", "Cookie": self._cookie}
+        request = urllib.request.Request(self._url, body, headers)
+        with urllib.request.urlopen(request, timeout=30) as response:
+            self._cookie = response.headers.get("Set-Cookie", self._cookie).partition(";")[0]
+            replies: list[dict[str, Any]] = json.load(response)
+        return replies
+
+    def publish(self, data: int) -> None:
+        assert self.send({**DATA, "data": data})[-1]["successful"]
+
+    def connect(self) -> list[int]:
+        """Return the data of the messages that arrive now."""
+        *events, reply = self.send(
+            {
+                "channel": "/meta/connect",
+                "connectionType": "long-polling",
+                "ext": {"ack": self._ack},
+                "advice": {"timeout": 0},
+            }
+        )
+        assert reply["successful"], reply
+        self._ack = reply["ext"]["ack"]
+        return [event["data"] for event in events]
+
+
+@pytest.fixture(params=["embedded", "external"])
+def played(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[PlayedSupervisor]:
+    if request.param == "embedded":
+        with PlayedSupervisor(tmp_path, {}) as supervisor:
+            yield supervisor
+    else:
+        with (
+            ValkeyServer() as valkey,
+            PlayedSupervisor(tmp_path, {"redis": valkey.url}) as supervisor,
+        ):
+            yield supervisor
+
+
+def test_a_session_without_a_name_goes_on_at_the_successor(played: PlayedSupervisor) -> None:
+    client = PlainClient(played.url)
+    client.publish(1)
+    played.restart()
+    client.publish(2)
+    assert client.connect() == [1, 2]
+    client.publish(3)
+    played.restart(max_queue=500)
+    assert client.connect() == [3]
+
+
+def test_a_successor_that_cannot_start_leaves_the_server_as_it_is(
+    played: PlayedSupervisor,
+) -> None:
+    client = PlainClient(played.url)
+    client.publish(1)
+    _, said = played.prepare(extension=["json:nothing"])
+    assert said["say"] == Say.FAILED
+    assert said["why"].startswith("extension json:nothing: AttributeError")
+    assert client.connect() == [1]
+
+
+def test_a_successor_needs_the_data_directory_of_the_server(
+    played: PlayedSupervisor, tmp_path: Path
+) -> None:
+    (tmp_path / "other").mkdir(mode=0o700)
+    _, said = played.prepare(data=str(tmp_path / "other"))
+    assert said["say"] == Say.FAILED
+    assert "the running server has another data directory" in said["why"]
+
+
+def test_a_server_takes_its_place_back_from_a_successor_that_ends_before_it_opens(
+    played: PlayedSupervisor,
+) -> None:
+    client = PlainClient(played.url)
+    client.publish(1)
+    successor, _ = played.prepare()
+    assert played.leave()["say"] == Say.LEFT
+    successor.kill()
+    assert played.take_back()["say"] == Say.BACK
+    client.publish(2)
+    assert client.connect() == [1, 2]
+    played.restart()
+    client.publish(3)
+    assert client.connect() == [3]
+
+
+def test_a_server_takes_its_place_back_from_a_successor_that_ends_after_it_opened(
+    played: PlayedSupervisor,
+) -> None:
+    client = PlainClient(played.url)
+    client.publish(1)
+    successor, _ = played.prepare()
+    played.leave()
+    assert played.open(successor)["say"] == Say.READY
+    successor.kill()
+    assert played.take_back()["say"] == Say.BACK
+    client.publish(2)
+    assert client.connect() == [1, 2]
+    played.restart()
+    assert client.connect() == []
