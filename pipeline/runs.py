@@ -1,5 +1,7 @@
 """Runs of a node: when a process starts again, what only the earlier process had is lost.
 
+That does not apply to a process that was given it: its start has a number.
+
 Each run has its own epoch: a seed, which stays until the store is emptied, and a number that grows.
 A process that lost its store for a while has several epochs, but only one start.
 """
@@ -10,6 +12,7 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from holdfast.journal.schema import Kind
 from holdfast.pipeline.census import Group
 from holdfast.pipeline.epochs import parts
 from holdfast.pipeline.rows import with_columns
@@ -38,6 +41,8 @@ class _Run(NamedTuple):
     # The start of its process and its frame, if known.
     start_us: int | None
     start_seq: int | None
+    # Whether its process went on with all that the one before it had.
+    goes_on: bool
 
     def is_before(self, other: "_Run") -> bool:
         """Return whether this run of the node is earlier; times decide if numbers started again."""
@@ -51,14 +56,16 @@ def runs_of(groups: Iterable[Group]) -> Runs:
     found: dict[tuple[str, str], _Run] = {}
     for group in groups:
         key = group.node, group.epoch
-        run = found.get(key, _Run(*key, group.since_us, None, None))
+        run = found.get(key, _Run(*key, group.since_us, None, None, goes_on=False))
         found[key] = run._replace(
             began_us=min(run.began_us, group.since_us),
             start_us=group.start_us if run.start_us is None else run.start_us,
             start_seq=group.start_seq if run.start_seq is None else run.start_seq,
+            goes_on=run.goes_on or (group.kind == Kind.NODE and group.number > 0),
         )
     runs = Runs({}, {}, {}, {})
-    for us, start in sorted((run.start_us, run) for run in found.values() if run.start_us):
+    losing = [run for run in found.values() if not run.goes_on]
+    for us, start in sorted((run.start_us, run) for run in losing if run.start_us):
         runs.first_us.setdefault(start.node, us)
         if start.start_seq is not None:
             name = _name(start.node, start.epoch)

@@ -113,7 +113,7 @@ async def _assemble(settings: Settings, succession: Succession, stack: AsyncExit
     writer = make_journal(settings, storage.store, clock())
     if not succession.is_successor:
         # Before anything else happens.
-        await begin_run(writer, storage.store, clock())
+        await begin_run(writer, storage.store, clock(), goes_on=storage.goes_on)
     unread = UnreadRequests()
     bayeux = _make_bayeux(settings, storage, ticker, tasks, writer, unread, tokens)
     server = ForExtensions(bayeux, clock)
@@ -135,7 +135,8 @@ async def _succeed(parts: _Parts, succession: Succession) -> ListeningSockets:
     await parts.storage.open()
     state = parts.endpoint.bayeux.state
     state.histories.start_at(state.node.stamp())
-    await begin_run(parts.writer, parts.storage.store, parts.ticker.clock())
+    storage, now = parts.storage, parts.ticker.clock()
+    await begin_run(parts.writer, storage.store, now, goes_on=storage.goes_on)
     return sockets
 
 
@@ -149,7 +150,7 @@ async def _begin(
     settings, storage, ticker = parts.settings, parts.storage, parts.ticker
     endpoint, administration = parts.endpoint, parts.administration
     bayeux, clock = endpoint.bayeux, ticker.clock
-    await storage.load(bayeux, clock, is_successor=succession.is_successor)
+    await storage.load(bayeux, clock)
     run = begin_journal(
         *(parts.writer, _books(bayeux.state), storage.store, settings, stack, clock)
     )

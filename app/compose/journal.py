@@ -56,11 +56,17 @@ def make_journal(settings: Settings, store: Store, now: float) -> JournalWriter 
     return writer
 
 
-async def begin_run(writer: JournalWriter | None, store: Store, now: float) -> None:
-    """Note the start in the journal, behind what the former process left there."""
+async def begin_run(
+    writer: JournalWriter | None, store: Store, now: float, *, goes_on: bool
+) -> None:
+    """Note the start in the journal, behind what the former process left there.
+
+    Args:
+        goes_on: Whether this process goes on with everything that the former one had in memory.
+    """
     if writer is not None:
         await store.remove_reported(writer.report_left_notes(await store.journal.left_notes()))
-        writer.begin_run(now)
+        writer.begin_run(now, goes_on=goes_on)
 
 
 def begin_journal(
@@ -131,7 +137,7 @@ class RunBooks:
         totals = self._books.totals()
         still_open = totals.pop("open")
         # The counters of this process go on: readers subtract what they were at the start.
-        self._writer.begin_run(self._clock(), before=totals)
+        self._writer.begin_run(self._clock(), before=totals, goes_on=True)
         for session in self._books.sessions:
             self._writer.session(session, "resumed")
         self._note_restored(still_open)

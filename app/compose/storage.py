@@ -21,6 +21,7 @@ from holdfast.compose.cannot_start import CannotStart
 from holdfast.compose.data_directory import DataDirectory
 from holdfast.compose.directory_watch import DirectoryWatch
 from holdfast.delivery.basics.node import TimestampSource
+from holdfast.delivery.messages.given import Given, GivenKind
 from holdfast.delivery.messages.letter_quota import LetterLimits, LetterQuota
 from holdfast.settings import Settings
 from holdfast.store.connection import REMEDY, StoreUnreachable
@@ -45,13 +46,14 @@ from holdfast.web.speaking import LeavableRight, OwnStoreRight
 from holdfast.web.tasks import cancel
 
 if TYPE_CHECKING:
-    from holdfast.delivery.messages.given import Given
     from holdfast.delivery.messages.message import Message
     from holdfast.store.replicas import Replicas
 
 log = logging.getLogger(__name__)
 
 _CLOSING_S = 2.0
+# How many sessions are restored before other work gets a turn.
+_AT_ONCE = 200
 
 
 class Storage:
@@ -67,6 +69,8 @@ class Storage:
         on_fenced: Callable[[], None],
         replicas: "Replicas | None",
         embedded: EmbeddedValkey | None,
+        *,
+        is_successor: bool,
     ) -> None:
         self.primary = primary
         self.link = link
@@ -105,6 +109,11 @@ class Storage:
             ),
         )
         self._slices = GivenSlices(self.store)
+        # If another process goes on unless this one starts, everything must be readable.
+        self._faults = Faults(CannotStart if is_successor else None)
+        self._given: Sequence[Given] = ()
+        # Whether this process goes on with everything that the one before it had in memory.
+        self.goes_on = False
         self._embedded = embedded
         self._keeper: asyncio.Task[None] | None = None
         self._bayeux: Bayeux | None = None
@@ -120,6 +129,18 @@ class Storage:
             await self._embedded.open()
         self.stamps.go_on_after(await self.store.open())
         self._keep_lease()
+        await self._read_given()
+
+    async def _read_given(self) -> None:
+        """Read what the process before this one gave."""
+        try:
+            self._given = await self._slices.take(self._faults.note)
+        except GivenUnreadable as error:
+            self._faults.note("what it had in memory", error)
+        for each in self._given:
+            if each.kind is GivenKind.SERVER:
+                self.goes_on = True
+                self.stamps.go_on_after(each.fields["newest"])
 
     def _keep_lease(self) -> None:
         """Keep proving that no other process has opened the store."""
@@ -200,18 +221,16 @@ class Storage:
         """Remove it, because this process goes on. Raises `StoreUnavailable`."""
         await self._slices.drop()
 
-    async def load(
-        self, bayeux: Bayeux, clock: Callable[[], float], *, is_successor: bool = False
-    ) -> None:
+    async def load(self, bayeux: Bayeux, clock: Callable[[], float]) -> None:
         """Restore the sessions that the process before this one stored or gave, with their queues.
 
-        If another process goes on unless this one starts (`is_successor`), everything must be
-        readable. Raises `GivenFault` or `GivenUnreadable`.
+        Raises `CannotStart` if a successor cannot use something.
         """
         self._bayeux = bayeux
         state, journal = bayeux.state, bayeux.state.journal
         bayeux.life.topics.expect(await self.store.loading().topics())
-        taking = await self._take(bayeux, clock(), Faults(is_strict=is_successor))
+        taking = Taking(bayeux, self._given, clock(), self._faults)
+        self._given = ()
         count = 0
         requests: dict[str, bytes] = {}
         are_recorded = self.store.layout.form.has_requests_in_sessions
@@ -229,6 +248,8 @@ class Storage:
         for session in taking.rest(clock()):
             journal.session(session, "resumed")
             count += 1
+            if count % _AT_ONCE == 0:
+                await asyncio.sleep(0)
         if are_recorded:
             record_requests(state.requests, self._save)
         reopen_all(state, requests | await self.store.loading().requests(), clock())
@@ -245,17 +266,6 @@ class Storage:
         # It must not rise again: from now on, sessions change.
         await self._slices.drop()
         self._is_loaded = True
-
-    async def _take(self, bayeux: Bayeux, now: float, faults: Faults) -> Taking:
-        """Read what the process before this one gave."""
-        found: Sequence[Given] = ()
-        try:
-            found = await self._slices.take(faults.note)
-        except GivenUnreadable as error:
-            faults.note("what it had in memory", error)
-        taking = Taking(bayeux, found, now, faults)
-        self.stamps.go_on_after(taking.newest)
-        return taking
 
     def _save(self, session: Session) -> None:
         if self._bayeux is not None:
@@ -340,7 +350,8 @@ async def open_storage(
     if settings.redis is not None:
         replicas = await _compare(settings, keys, primary, link, stack)
     storage = watch.storage = Storage(
-        *(primary, link, keys, settings, directory, on_fenced, replicas, embedded)
+        *(primary, link, keys, settings, directory, on_fenced, replicas, embedded),
+        is_successor=is_successor,
     )
     stack.push_async_callback(storage.close)
     if is_successor:

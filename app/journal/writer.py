@@ -70,15 +70,18 @@ class JournalWriter(DeliveryJournal):
     def dropped(self) -> int:
         return self.journal.dropped
 
-    def begin_run(self, now: float, before: Mapping[str, int] = NO_COUNTERS) -> None:
+    def begin_run(
+        self, now: float, before: Mapping[str, int] = NO_COUNTERS, *, goes_on: bool = False
+    ) -> None:
         """Note the start, behind what a former process left: the books begin here.
 
         Args:
             before: The counters that the run begins with, if this process had another run before.
+            goes_on: Whether this process goes on with everything that the former one had.
         """
         self.flush(now)
         self.journal.totals.clear()
-        self.changed(Kind.NODE, "start")
+        self.changed(Kind.NODE, "start", number=1 if goes_on else None)
         for what, number in before.items():
             self.changed(Kind.BOOKS, what, number=number)
         self.flush(now)

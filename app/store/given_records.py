@@ -99,25 +99,21 @@ def _head(number: int, message: Message) -> dict[str, Any]:
     return head
 
 
-def unpacked(
-    slices: Iterable[bytes], unreadable: Callable[[str, Exception], None]
-) -> Sequence[Given]:
-    """Undo `slices`. What cannot be read is passed to `unreadable`, with its name."""
-    reading = _Reading(unreadable)
-    for each in slices:
-        reading.read(each)
-    return list(reading.given.values())
-
-
-class _Reading:
-    """Collects messages by number, and what is given by kind and key."""
+class Unpacking:
+    """Undoes `slices`. What cannot be read is passed to `unreadable`, with its name."""
 
     def __init__(self, unreadable: Callable[[str, Exception], None]) -> None:
         self._unreadable = unreadable
+        # By number, and by kind and key.
         self._messages: dict[int, Message] = {}
-        self.given: dict[tuple[str, str], Given] = {}
+        self._given: dict[tuple[str, str], Given] = {}
+
+    def given(self) -> Sequence[Given]:
+        """Return everything that was read."""
+        return list(self._given.values())
 
     def read(self, slice: bytes) -> None:
+        """Read the next slice."""
         place = 0
         while place < len(slice):
             line = slice.index(b"\n", place)
@@ -141,11 +137,11 @@ class _Reading:
 
     def _take_given(self, head: dict[str, Any]) -> None:
         entries = list(map(self._entry, head["has"]))
-        known = self.given.get((head["what"], head["key"]))
+        known = self._given.get((head["what"], head["key"]))
         if known is None:
             kind = GivenKind(head["what"])
             known = Given(kind, head["key"], head["is"], [])
-            self.given[head["what"], head["key"]] = known
+            self._given[head["what"], head["key"]] = known
         known.entries = [*known.entries, *entries]
 
     def _entry(self, packed: Any) -> GivenEntry:  # noqa: ANN401 - whatever the record has

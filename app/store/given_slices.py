@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from holdfast.delivery.messages.given import Given
 from holdfast.store import scripts
-from holdfast.store.given_records import slices, unpacked
+from holdfast.store.given_records import Unpacking, slices
 from holdfast.store.store import Store
 from holdfast.units import counted
 
@@ -62,16 +62,13 @@ class GivenSlices:
             log.info("another server has had the store since sessions were given away")
             return ()
         await self._save({_COUNT: self._complete(int(count))})
-        return unpacked(await self._slices(int(count)), unreadable)
-
-    async def _slices(self, count: int) -> Sequence[bytes]:
-        found = []
-        for number in range(count):
+        reading = Unpacking(unreadable)
+        for number in range(int(count)):
             each = await self._ask("HGET", self._store.keys.given, number)
             if not isinstance(each, bytes):
                 raise GivenUnreadable(f"slice {number} of {count} is missing")
-            found.append(each)
-        return found
+            reading.read(each)
+        return reading.given()
 
     async def drop(self) -> None:
         """Remove everything, if there is anything. Raises `StoreUnavailable`."""

@@ -57,12 +57,6 @@ class Taking:
         for server in self._of[GivenKind.SERVER].values():
             self._use(server, self._begin, now)
 
-    @property
-    def newest(self) -> int:
-        """The newest timestamp of the server before, or 0."""
-        server = self._of[GivenKind.SERVER].get("")
-        return 0 if server is None else int(server.fields["newest"])
-
     def _begin(self, server: Given, now: float) -> None:
         self._state.histories.go_on(server.fields["histories"])
         self._bayeux.identities.know_newcomers(server.fields["newcomers"], now)

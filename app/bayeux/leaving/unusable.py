@@ -5,26 +5,23 @@ import logging
 log = logging.getLogger("holdfast.bayeux")
 
 
-class GivenFault(Exception):
-    """A successor cannot go on with what it was given, so it does not start."""
-
-
 class Faults:
     """Judges what cannot be used.
 
     Args:
-        is_strict: Whether another server goes on if this one does not start: then nothing may be
-            lost. Otherwise what cannot be used is left out.
+        fatal: The exception that ends the start of a successor, because another server goes on if
+            it does not start, and then nothing is lost. None if there is no other server: then what
+            cannot be used is left out.
     """
 
-    def __init__(self, *, is_strict: bool) -> None:
-        self._is_strict = is_strict
+    def __init__(self, fatal: type[Exception] | None) -> None:
+        self._fatal = fatal
         self.count = 0
 
     def note(self, name: str, error: Exception | str) -> None:
-        """Log what is left out, or raise `GivenFault`."""
+        """Log what is left out, or raise the exception."""
         self.count += 1
-        if self._is_strict:
+        if self._fatal is not None:
             cause = error if isinstance(error, Exception) else None
-            raise GivenFault(f"{name}: {error}") from cause
+            raise self._fatal(f"the server before gave {name}: {error}") from cause
         log.error("%s was given by the server before, and is left out: %r", name, error)

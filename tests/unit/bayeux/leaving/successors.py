@@ -11,10 +11,14 @@ from holdfast.bayeux.state.kept_requests import rejoin, reopen_all
 from holdfast.extensions.ack import Ack
 from holdfast.extensions.delivery_wire import DeliveryWire
 from holdfast.extensions.request import Request
-from holdfast.store.given_records import slices, unpacked
+from holdfast.store.given_records import Unpacking, slices
 from tests.unit.bayeux.harness import Asked, Client, Installed, Server
 from tests.unit.bayeux.second_lives import connect
 from tests.unit.delivery.fake_keeper import FakeKeeper
+
+
+class CannotGoOn(Exception):
+    """A successor does not start."""
 
 
 class LeavingServer(Server):
@@ -73,9 +77,12 @@ def load(server: Server, left: list[bytes], *, is_strict: bool = True) -> None:
     """Restore what the store has and what was given, as `compose/storage.py` does."""
     life, state, now, keeper = server.bayeux.life, server.bayeux.state, server.now, server.keeper
     assert isinstance(keeper, FakeKeeper)
-    faults = Faults(is_strict=is_strict)
+    faults = Faults(CannotGoOn if is_strict else None)
     life.topics.expect(dict(keeper.topics))
-    taking = Taking(server.bayeux, unpacked(left, faults.note), now, faults)
+    reading = Unpacking(faults.note)
+    for each in left:
+        reading.read(each)
+    taking = Taking(server.bayeux, reading.given(), now, faults)
     for record, entries in keeper.load(taking.without_session):
         taking.restore(record, entries, now)
     list(taking.rest(now))

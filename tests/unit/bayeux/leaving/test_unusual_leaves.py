@@ -7,10 +7,9 @@ import pytest
 from holdfast.bayeux.api import ServerApi
 from holdfast.bayeux.extending.base import ServerExtension, SessionExtension
 from holdfast.bayeux.leaving.settling import settle, unsettled
-from holdfast.bayeux.leaving.unusable import GivenFault
 from holdfast.bayeux.session import Session
 from tests.unit.bayeux.harness import Client, Json
-from tests.unit.bayeux.leaving.successors import LeavingServer, at
+from tests.unit.bayeux.leaving.successors import CannotGoOn, LeavingServer, at
 from tests.unit.bayeux.second_lives import connect, publish
 
 
@@ -32,7 +31,7 @@ def test_an_unusable_session_is_left_out_or_stops_a_successor() -> None:
     left = [
         each.replace(b'"key":"%b","client_id"' % key, b'"client_id"') for each in server.leave()
     ]
-    with pytest.raises(GivenFault, match=key.decode()):
+    with pytest.raises(CannotGoOn, match=key.decode()):
         server.follower(left)
     server = server.follower(left, is_strict=False)
     assert [each.client_id for each in sessions(server)] == [good.client_id]
@@ -46,7 +45,7 @@ def test_an_unreadable_message_takes_only_its_receivers_along() -> None:
     good, bad = server.connected(), subscribed(server)
     publish(server, 1)
     left = [each.replace(b'"c":"/a"', b'"x":"/a"') for each in server.leave()]
-    with pytest.raises(GivenFault, match="message"):
+    with pytest.raises(CannotGoOn, match="message"):
         server.follower(left)
     server = server.follower(left, is_strict=False)
     assert [each.client_id for each in sessions(server)] == [good.client_id]
@@ -64,7 +63,7 @@ def test_a_stored_session_that_has_changed_since_goes_on_as_it_is_stored() -> No
     left = server.leave()
     record = server.keeper.sessions["joe/1"]
     record.client_id = "another"
-    with pytest.raises(GivenFault, match="another state"):
+    with pytest.raises(CannotGoOn, match="another state"):
         server.follower(left)
     server = server.follower(left, is_strict=False)
     (session,) = sessions(server)
@@ -102,7 +101,7 @@ def test_a_session_without_the_extension_that_checked_its_messages_does_not_go_o
     server = LeavingServer(extension)
     client = subscribed(server)
     left = server.leave()
-    with pytest.raises(GivenFault, match="does not resume"):
+    with pytest.raises(CannotGoOn, match="does not resume"):
         server.follower(left)
     server = server.follower(left, is_strict=False)
     assert connect(at(client, server), None).reply["error"].startswith("402")
