@@ -21,6 +21,7 @@ GROUPS = {
         "serve": "Run the server until SIGTERM, SIGINT or SIGHUP.",
         "bench": "Put a load on a running server; report rates, latencies and losses.",
         "doctor": "Check what a server and the pipeline need; say how to fix faults.",
+        "upgrade": "Show and finish the upgrade of a server's store to the newest layout.",
         "version": "Show the version, and whether the core is compiled.",
     },
     "Messages": {

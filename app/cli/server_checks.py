@@ -20,8 +20,11 @@ from holdfast.settings import Settings
 from holdfast.store.connection import REMEDY, StoreUnavailable
 from holdfast.store.embedded import server_binary
 from holdfast.store.failover_risks import failover_risks
+from holdfast.store.home import Home
 from holdfast.store.keys import RedisKeys
+from holdfast.store.layouts import LAYOUT, later_than, readers_of
 from holdfast.store.primary import Primary
+from holdfast.store.reader import Reader
 from holdfast.store.resp import Unusable
 from holdfast.store.url import StoreUrl
 from holdfast.web import aiohttp_parts
@@ -40,6 +43,7 @@ def check_server(settings: Settings) -> Iterator[Check]:
     yield _core()
     yield _aiohttp()
     yield from _store(settings)
+    yield from asyncio.run(_unfinished_upgrade(settings))
     directory = _data_directory(settings.data)
     yield directory
     yield _space(settings.data)
@@ -114,6 +118,26 @@ async def _remote(url: str, settings: Settings) -> list[Check]:
         Check("store", True, f"{primary} answers"),
         *(Check("failover", None, risk) for risk in risks),
     ]
+
+
+async def _unfinished_upgrade(settings: Settings) -> list[Check]:
+    """Say that the store waits for the end of an upgrade. An embedded store must be running."""
+    url = settings.redis or Home(settings.data).url
+    try:
+        meta = RedisKeys(settings.namespace).meta
+        reader = Reader(Primary(StoreUrl.of(url), meta))
+        found = await reader.ask("HGET", meta, "version")
+        reader.close()
+    except (StoreUnavailable, ValueError, OSError):
+        return []
+    layout = LAYOUT if found is None else int(found)
+    if not later_than(layout):
+        return []
+    text = (
+        f"the store has layout {layout}, so you can go back to releases "
+        f"{readers_of(layout) or 'before this one'}. If you will not, run holdfast upgrade --finish"
+    )
+    return [Check("upgrade", None, text)]
 
 
 def _data_directory(path: Path) -> Check:

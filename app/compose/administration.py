@@ -39,6 +39,7 @@ from holdfast.web.admin.system import SystemResource
 from holdfast.web.admin.throttle import STRANGERS, Throttle
 from holdfast.web.admin.tokens import Tokens
 from holdfast.web.admin.topics import TopicResource
+from holdfast.web.admin.upgrade import UpgradeResource
 from holdfast.web.cookies import BrowserCookie
 from holdfast.web.endpoint import Endpoint
 from holdfast.web.tasks import cancel
@@ -131,6 +132,7 @@ def make_administration(
         TopicResource(running),
         LetterResource(running, letters, replays),
         MessageResource(running, letters.search, frames),
+        UpgradeResource(running, store.layout, storage.finish_upgrade),
         SystemResource(
             running,
             figures=figures,

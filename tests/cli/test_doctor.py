@@ -18,6 +18,8 @@ from holdfast.cli.main import program
 from holdfast.compose.data_directory import own_directory
 from holdfast.pipeline.doctor import Check, examine
 from holdfast.store.connection import StoreUnavailable
+from holdfast.store.keys import RedisKeys
+from holdfast.store.layouts import LAYOUT, OLDEST_LAYOUT
 from tests.serving import as_toml
 from tests.store.servers import ValkeyServer
 
@@ -110,6 +112,18 @@ def test_a_remote_store_must_answer(home: Path) -> None:
     assert (code, seen["store"][0]) == (1, False)
     assert "cannot be reached" in seen["store"][1]
     assert checks(redis=f"unix://{home}/none")[1]["store"][0] is False
+
+
+def test_an_upgrade_that_is_not_finished_is_said_and_is_no_fault(home: Path) -> None:
+    with ValkeyServer() as store:
+        assert "upgrade" not in checks(redis=store.url)[1]
+        for layout, said in ((OLDEST_LAYOUT, True), (LAYOUT, False)):
+            store.ask("HSET", RedisKeys("holdfast").meta, "version", layout)
+            code, seen = checks(redis=store.url)
+            assert (code, "upgrade" in seen) == (0, said)
+            if said:
+                ok, text = seen["upgrade"]
+                assert (ok, "releases 0.2 and 0.3" in text) == (None, True)
 
 
 def test_the_risks_of_a_failover_are_reported_but_are_no_faults(home: Path) -> None:

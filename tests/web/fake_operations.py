@@ -12,6 +12,7 @@ from holdfast.delivery.letters.dead import LetterState
 from holdfast.delivery.queues.dispatcher import DispatcherState
 from holdfast.delivery.topics.states import TopicState
 from holdfast.store.audit import AuditEntry
+from holdfast.store.layouts import LAYOUT, OLDEST_LAYOUT
 from holdfast.store.letters.administration import Import, Refusal
 from holdfast.store.letters.filter import LetterFilter
 from holdfast.store.remarks import Remark
@@ -52,6 +53,7 @@ from holdfast.web.admin.system_views import (
     PipelineResult,
 )
 from holdfast.web.admin.topic_views import Topic
+from holdfast.web.admin.upgrade import Upgrade
 from holdfast.web.admin.views import Item, Page, TableColumn
 
 NOW_MS = 1_790_000_000_000
@@ -234,6 +236,8 @@ class FakeOperations:
                 **dict.fromkeys(("history", "kept", "queued", "work", "subscribers"), 0),
             ),
         ]
+        # The layout of the store.
+        self.layout = OLDEST_LAYOUT
         # What is stuck now.
         self.standing = nothing_waits()
         # Whether no message waits until it is due any more.
@@ -668,6 +672,16 @@ class FakeOperations:
             return CommandReply(name, "true")
         value = str(command.value).lower()
         return CommandReply(name, value, "OK", f"{name}={value}")
+
+    async def upgrade(self) -> Upgrade:
+        if self.layout == LAYOUT:
+            return Upgrade(True, LAYOUT, LAYOUT, "", [])
+        return Upgrade(False, self.layout, LAYOUT, "0.3", ["requests are apart"])
+
+    async def finish_upgrade(self, who: str) -> Upgrade:
+        self.layout = LAYOUT
+        self._changed(who, "upgrade.finish", "store")
+        return await self.upgrade()
 
     async def audit(self, cursor: str | None, limit: int) -> Page[AuditEntry]:
         return _page(list(reversed(self.changes)), cursor, limit)

@@ -13,10 +13,12 @@ from holdfast.extensions.ack import Ack
 from holdfast.extensions.delivery_wire import DeliveryWire
 from holdfast.store.audit import Audit, AuditEntry
 from holdfast.store.journal_frames import JournalFrames
+from holdfast.store.layouts import LAYOUT
 from holdfast.store.letters.administration import Letters
 from holdfast.store.letters.filter import LetterFilter
 from holdfast.store.pipeline_results import PipelineResults
 from holdfast.store.replays.control import Replays
+from holdfast.store.scripts import finish_upgrade
 from holdfast.web.admin.alert_limits import AlertLimits
 from holdfast.web.admin.alert_watch import AlertWatch
 from holdfast.web.admin.alerts import Alerts
@@ -32,6 +34,7 @@ from holdfast.web.admin.sessions import SessionResource
 from holdfast.web.admin.shared_queues import SharedQueueResource
 from holdfast.web.admin.system import SystemResource
 from holdfast.web.admin.topics import TopicResource
+from holdfast.web.admin.upgrade import UpgradeResource
 from tests.store.servers import ValkeyServer
 from tests.store.store_process import StoreProcess, store_process, until
 from tests.unit.bayeux.harness import Asked, Client, Json, Server
@@ -53,6 +56,7 @@ class Api(NamedTuple):
     topics: TopicResource
     letters: LetterResource
     messages: MessageResource
+    upgrade: UpgradeResource
     system: SystemResource
 
 
@@ -118,6 +122,7 @@ class LiveServer(Server):
             TopicResource(server),
             LetterResource(server, self.letters, self.replays),
             MessageResource(server, search, frames),
+            UpgradeResource(server, here.store.layout, self._finish_upgrade),
             SystemResource(
                 server,
                 figures=figures,
@@ -125,6 +130,11 @@ class LiveServer(Server):
                 results=self.results,
             ),
         )
+
+    async def _finish_upgrade(self) -> None:
+        store = self.store_process.store
+        await store.run(finish_upgrade(store.keys))
+        store.layout.enter(LAYOUT)
 
     def _stamp(self) -> int:
         self._newest = max(self._newest + 1, time.time_ns())

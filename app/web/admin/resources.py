@@ -13,6 +13,7 @@ from holdfast.web.admin.sessions import SessionResource
 from holdfast.web.admin.shared_queues import SharedQueueResource
 from holdfast.web.admin.system import SystemResource
 from holdfast.web.admin.topics import TopicResource
+from holdfast.web.admin.upgrade import UpgradeResource
 
 
 class Description:
@@ -43,6 +44,7 @@ ROUTES = routes_of(
         *LISTS,
         TopicResource,
         LetterResource,
+        UpgradeResource,
         Description,
     ]
 )

@@ -1,0 +1,58 @@
+"""`holdfast upgrade`: shows and finishes the upgrade of a server's store."""
+
+from typing import Annotated
+
+import typer
+
+from holdfast.cli.options import ToServer, Yes, confirm
+from holdfast.cli.output import Json, answer
+from holdfast.cli.program import Program
+from holdfast.cli.remote import Remote
+
+program = Program()
+
+
+@program.command()
+def upgrade(
+    *,
+    finish: Annotated[
+        bool, typer.Option("--finish", help="Finish it: earlier releases then refuse the store.")
+    ] = False,
+    yes: Yes = False,
+    server: ToServer,
+) -> None:
+    """Show and finish the upgrade of a server's store to the newest layout.
+
+    Until the upgrade is finished, you can go back to the release before: stop the server, and start
+    the older one.
+
+    Example: holdfast upgrade --finish
+    """
+
+    async def conversation(remote: Remote) -> Json:
+        found = await remote.get("/upgrade")
+        if not finish or found["finished"]:
+            return found
+        confirm(_question(found), yes=yes)
+        return await remote.ask("POST", "/upgrade/finish", {})
+
+    found = server.talk(conversation)
+    answer(found, _text(found), as_json=server.as_json)
+
+
+def _question(found: Json) -> str:
+    if not found["releases"]:
+        return "Finish the upgrade?"
+    return f"Releases {found['releases']} will refuse the store for good. Finish the upgrade?"
+
+
+def _text(found: Json) -> str:
+    if found["finished"]:
+        return f"the store has the newest layout, {found['layout']}: nothing is left to finish"
+    changes = "".join(f"\n  - {change}" for change in found["changes"])
+    readers = f"releases {found['releases']} read" if found["releases"] else "no release reads"
+    return (
+        f"the store has layout {found['layout']}, which {readers}, too.\n"
+        f"holdfast upgrade --finish puts it into layout {found['newest']}, which only this release"
+        f" reads:{changes}"
+    )
