@@ -42,14 +42,41 @@ class Acceptor:
         self._sockets = sockets
         self._make = make
         self._room = room
-        self._tls = tls
-        self._handshake_timeout_s = None if tls is None else handshake_timeout_s
+        # May be replaced: connections that are accepted later use it.
+        self.tls = tls
+        self._handshake_timeout_s = handshake_timeout_s
         # Connections whose transport is being set up.
         self._making: dict[_Making, asyncio.Protocol] = {}
-        self._is_closed = False
+        self._is_closed = self._is_paused = False
         for each in sockets:
             each.setblocking(False)
             self._listen(each)
+
+    def pause(self) -> None:
+        """Stop accepting for now. Clients that connect wait."""
+        self._is_paused = True
+        for each in self._sockets:
+            self._loop.remove_reader(each)
+
+    def resume(self) -> None:
+        """Accept again."""
+        self._is_paused = False
+        for each in self._sockets:
+            self._listen(each)
+
+    async def settled(self) -> None:
+        """Wait until all accepted connections are set up, or are lost."""
+        if self._making:
+            await asyncio.wait(self._making)
+
+    def adopt(self, connection: socket.socket, guest: asyncio.Protocol) -> bool:
+        """Let in a connection that another process has accepted. Returns False without room."""
+        if not self._room.has_place():
+            connection.close()
+            return False
+        connection.setblocking(False)
+        self._let_in(connection, guest, tls=None)
+        return True
 
     def close(self) -> None:
         """Stop accepting. Open connections stay."""
@@ -63,7 +90,7 @@ class Acceptor:
                     making.cancel()
 
     def _listen(self, listening: socket.socket) -> None:
-        if not self._is_closed:
+        if not self._is_closed and not self._is_paused:
             self._loop.add_reader(listening, self._accept, listening)
 
     def _accept(self, listening: socket.socket) -> None:
@@ -80,18 +107,19 @@ class Acceptor:
                 return
             if self._room.has_place():
                 connection.setblocking(False)
-                self._let_in(connection)
+                self._let_in(connection, self._make(), tls=self.tls)
             else:
                 connection.close()
 
-    def _let_in(self, connection: socket.socket) -> None:
-        guest = self._make()
+    def _let_in(
+        self, connection: socket.socket, guest: asyncio.Protocol, *, tls: ssl.SSLContext | None
+    ) -> None:
         making = self._loop.create_task(
             self._loop.connect_accepted_socket(
                 lambda: guest,
                 connection,
-                ssl=self._tls,
-                ssl_handshake_timeout=self._handshake_timeout_s,
+                ssl=tls,
+                ssl_handshake_timeout=None if tls is None else self._handshake_timeout_s,
             )
         )
         self._making[making] = guest

@@ -19,6 +19,7 @@ _PARTS = (
     *("_keepalive_timeout", "_loop", "_manager", "_max_msg_queue_size", "_message_tail"),
     *("_messages", "_next_keepalive_close_time", "_parser", "_pause_reading_for_buffer"),
     *("_reading_paused", "_resume_reading_for_buffer"),
+    *("_pause_transport_reading", "_resume_transport_reading"),
     *("_paused", "_payload_parser", "_process_keepalive", "_request_count", "_upgraded"),
     *("_waiter", "finish_response", "handle_error", "set_parser"),
 )

@@ -24,6 +24,8 @@ _TEXT = 0x81
 _LONGEST_CONTROL = 125
 # A refused message is read to its end and dropped up to this multiple of the size limit.
 _MOST_DROPPED = 8
+# Longer beginnings of messages are not kept for another process.
+_LONGEST_KEPT = 64 * 1024
 # Reserved bits are set: the reader treats this as a protocol error and closes with 1002.
 _ABSURD = b"\xf0\x80"
 # Content of the ping that replaces a refused message; random, so that no client can forge it.
@@ -42,6 +44,7 @@ class ClientFrames:
 
     __slots__ = (
         "_begun",
+        "_fragments",
         "_frame",
         "_held",
         "_intake",
@@ -72,6 +75,8 @@ class ClientFrames:
         # The bytes of the frame that has begun, and its size once known.
         self._held = bytearray()
         self._frame = 0
+        # Complete frames of the message that has begun, as they came; None if they are too long.
+        self._fragments: bytes | None = b""
         # Payload of the message that has begun: of all its frames, and of the complete ones.
         self._size = 0
         self._begun = 0
@@ -170,7 +175,10 @@ class ClientFrames:
                 self._frame = head and head + payload
                 self._held += data[begins:]
                 break
-            self._end_frame(data[begins], payload)
+            if data[begins] & (_FINAL | _CONTROL):
+                self._end_frame(data[begins], payload)
+            else:
+                self._keep_fragment(data[begins : begins + head + payload], payload)
             begins += head + payload
         return data[:begins]
 
@@ -184,12 +192,26 @@ class ClientFrames:
         if first & _CONTROL:
             return
         self._begun += payload
-        if first & _FINAL:
-            self._waiting += 1
-            self.finished += 1
-            if self._begun > SMALL:
-                self._unheard += self._begun
-            self._size = self._begun = 0
+        self._waiting += 1
+        self.finished += 1
+        if self._begun > SMALL:
+            self._unheard += self._begun
+        self._size = self._begun = 0
+        self._fragments = b""
+
+    def _keep_fragment(self, fragment: bytes, payload: int) -> None:
+        self._frame = 0
+        self._begun += payload
+        kept = self._fragments
+        if kept is not None:
+            is_short = len(kept) + len(fragment) <= _LONGEST_KEPT
+            self._fragments = kept + fragment if is_short else None
+
+    def begun(self) -> bytes | None:
+        """Return the frames of the unfinished message as they came; None if they are unknown."""
+        if self._is_refused or self.has_unmasked or self._fragments is None:
+            return None
+        return self._fragments + bytes(self._held)
 
     def _has_room(self) -> bool:
         """Take room for unfinished messages and unread complete ones; False if there is none."""
@@ -227,6 +249,18 @@ class ClientFrames:
         self._skipped = max(0, begins - len(data))
         self._held += data[begins:]
         return b"".join(passed)
+
+
+def client_frame(first: int, payload: bytes) -> bytes:
+    """Return a frame as a client may send it, with a mask that changes nothing."""
+    size = len(payload)
+    if size < 126:
+        head = bytes([first, _MASKED | size])
+    elif size < 65536:
+        head = bytes([first, _MASKED | 126]) + size.to_bytes(2)
+    else:
+        head = bytes([first, _MASKED | 127]) + size.to_bytes(8)
+    return head + bytes(4) + payload
 
 
 def text_of(data: bytes, most: int) -> bytes | None:

@@ -68,6 +68,10 @@ class ConnectionLimit:
         """Never evict this connection: it has a claim to its place, such as a valid token."""
         self._evictable.pop(guest, None)
 
+    def is_kept(self, guest: Hashable) -> bool:
+        """Return whether the connection has a claim to its place."""
+        return guest in self._present and guest not in self._evictable
+
     def leave(self, guest: Hashable) -> None:
         """Remove a connection that is closed or closing."""
         self._present.discard(guest)

@@ -2,7 +2,7 @@
 
 import asyncio
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from aiohttp import web
 from aiohttp.web_protocol import RequestHandler
@@ -19,8 +19,8 @@ class TimedConnection(RequestHandler):
 
     __slots__ = ("_deadline", "_endpoint", "_exchange", "_stall", "began_at")
 
-    def __init__(self, endpoint: Endpoint, manager: web.Server, **kwargs: Any) -> None:
-        super().__init__(manager, **kwargs)
+    def __init__(self, endpoint: Endpoint, manager: web.Server) -> None:
+        super().__init__(manager, loop=asyncio.get_running_loop(), **manager._kwargs)
         self._endpoint = endpoint
         # The exchange that has not been answered yet.
         self._exchange: Exchange | None = None
@@ -43,6 +43,8 @@ class TimedConnection(RequestHandler):
         if self._deadline is not None:
             self._deadline.cancel()
             self._deadline = None
+            # Only what arrives in pieces has a deadline.
+            self._endpoint.gate.note_complete(self)
 
     def _time_out(self) -> None:
         self._deadline = None
@@ -57,10 +59,27 @@ class TimedConnection(RequestHandler):
         """Refuse a request or message that was not completed in time."""
         raise NotImplementedError
 
+    # Whether it is read
+
+    def pause_until_open(self) -> None:
+        self._pause_transport_reading()
+
+    def read_again(self) -> None:
+        """Go on reading, unless this connection itself has a reason to wait."""
+        if not self._reading_paused and not self._buffer_paused:
+            self._resume_transport_reading()
+
+    def _resume_transport_reading(self) -> None:
+        if self._endpoint.gate.lets_read(self):
+            super()._resume_transport_reading()
+
     # Silence
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
+        if not self._endpoint.gate.lets_read(self):
+            # Its TLS handshake took longer than this server went on.
+            self._pause_transport_reading()
         limit_s = min(self._keepalive_timeout, self._endpoint.options.request_timeout_s)
         self._next_keepalive_close_time = due = self._loop.time() + limit_s
         if self._keepalive_handle is not None:
@@ -118,3 +137,4 @@ class TimedConnection(RequestHandler):
         super().connection_lost(exc)
         self._end_stall()
         self._finish_reading()
+        self._endpoint.gate.note_lost(self)

@@ -20,6 +20,7 @@ from holdfast.web.hosts import Hosts
 from holdfast.web.intake import Intake
 from holdfast.web.origins import Origins, OriginTrust, only_value, shown_origin
 from holdfast.web.peers import Peers
+from holdfast.web.reading_gate import ReadingGate
 from holdfast.web.request_scheduler import RequestScheduler
 from holdfast.web.speaking import SpeakingRight
 from holdfast.web.turn_budget import Turn
@@ -85,6 +86,7 @@ class Endpoint:
     scheduler: RequestScheduler
     right: SpeakingRight
     endings: Endings = field(default_factory=Endings)
+    gate: ReadingGate = field(default_factory=ReadingGate)
 
     def check_origin(self, headers: "Headers") -> OriginTrust:
         """Return how far the page that sent a request is trusted.

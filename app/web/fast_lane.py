@@ -10,7 +10,6 @@ for its response, or earlier responses are still being written; further bytes ar
 unparsed. Reading never stops, so the end of the stream is always seen.
 """
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -26,20 +25,22 @@ from holdfast.bayeux.wire.transports import ConnectionType
 from holdfast.bayeux.wire.unfit import malformed
 from holdfast.delivery.messages.message import Event
 from holdfast.web.aiohttp_parts import ErrInfo
-from holdfast.web.connection_limit import ConnectionLimit
+from holdfast.web.arrival import Arrival
+from holdfast.web.connection_parts import ConnectionParts
 from holdfast.web.endpoint import (
     FIXED_HEADERS,
     JSON_TYPE,
-    Endpoint,
     error_body,
     hsts_headers,
     origin_denied,
     retry_headers,
 )
-from holdfast.web.heads import Heads, response
+from holdfast.web.heads import response
 from holdfast.web.known_head import KnownHead, learn
 from holdfast.web.odd_heads import checked
 from holdfast.web.origins import OriginTrust, speaker_kind_of
+from holdfast.web.plain_requests import is_plain
+from holdfast.web.request_boundaries import NOTHING, UNKNOWN, Begun, follow
 from holdfast.web.socket_reading import SocketReading
 
 # How many bytes may arrive while a request is held. Only clients that pipeline send more.
@@ -47,26 +48,13 @@ _MAX_SET_ASIDE = 64 * 1024
 # Memory that each piece takes besides its bytes.
 _PIECE = 64
 _NO_CORS: Mapping[str, str] = {}
-_SUFFIXES = ("", "/", "/handshake", "/connect", "/subscribe", "/publish", "/disconnect")
-# Content types that need no parsing: JSON or text in UTF-8, or none at all.
-_PLAIN_TYPES = frozenset(
-    [
-        None,
-        "application/json",
-        "application/json;charset=UTF-8",
-        "application/json;charset=utf-8",
-        "application/json; charset=UTF-8",
-        "application/json; charset=utf-8",
-        "text/plain;charset=UTF-8",
-        "text/json",
-    ]
-)
 
 
 class FastLane(SocketReading):
     """A connection with a shortcut past aiohttp's machinery; also the carrier of its exchanges."""
 
     __slots__ = (
+        "_begun",
         "_body",
         "_cors",
         "_heads",
@@ -84,13 +72,15 @@ class FastLane(SocketReading):
     )
 
     connection_type = ConnectionType.LONG_POLLING
+    # What is known of it if another process has accepted it.
+    arrival: Arrival | None = None
 
-    def __init__(self, lane: "FastLaneFactory", manager: web.Server, **kwargs: Any) -> None:
-        super().__init__(lane.endpoint, manager, **kwargs)
-        self._scheduler = lane.endpoint.scheduler
-        self._heads = lane.heads
-        self._paths = lane.paths
-        self._room = lane.room
+    def __init__(self, parts: ConnectionParts) -> None:
+        super().__init__(parts.endpoint, parts.manager)
+        self._scheduler = parts.endpoint.scheduler
+        self._heads = parts.heads
+        self._paths = parts.paths
+        self._room = parts.room
         # Requests that aiohttp has not answered yet, and the body of the last of them.
         self._ordinary = 0
         self._body: StreamReader = EMPTY_PAYLOAD
@@ -99,12 +89,14 @@ class FastLane(SocketReading):
         self._set_aside: list[bytes] | None = None
         self._size_aside = 0
         # When the connection was made; None once it has sent a further request.
-        self.unused_since: float | None = lane.endpoint.clock()
+        self.unused_since: float | None = parts.endpoint.clock()
         # The content of the last head, and the last two heads, to recognise repeats.
         self._speaker = NO_SPEAKER
         self._cors = _NO_CORS
         self._known: KnownHead | None = None
         self._known_before: KnownHead | None = None
+        # What the parser has read of an unfinished request.
+        self._begun: Begun | None = None
         # Whether the parser is between two requests; heads are recognised only then.
         self._is_between = True
 
@@ -173,7 +165,7 @@ class FastLane(SocketReading):
 
     def _take_up(self) -> None:
         """Process the bytes set aside, unless the connection has become busy."""
-        while self._set_aside and not self._is_taken():
+        while self._set_aside and not self._is_taken() and not self._endpoint.gate.is_still:
             pieces, self._set_aside = self._set_aside, None
             first = pieces.pop(0)
             self._size_aside -= len(first) + _PIECE
@@ -192,10 +184,11 @@ class FastLane(SocketReading):
             messages, upgraded, tail = [(info, EMPTY_PAYLOAD)], False, b""
         if len(messages) == 1 and not upgraded and not self._ordinary:
             message, payload = messages[0]
-            if self._is_plain(message, payload):
+            if is_plain(message, payload, self._paths, self._endpoint.options.hosts):
                 self._finish_reading()
                 self._parser.message_consumed()
                 body = payload._buffer[0]
+                self._begun = follow(self._begun, data, messages, is_complete=True)
                 if not self._hear_speaker(message.headers):
                     self._refuse(origin_denied())
                     return
@@ -205,25 +198,11 @@ class FastLane(SocketReading):
                 return
         if messages or upgraded:
             self._go_ordinary(messages, upgraded, tail)
+        self._begun = follow(self._begun, data, messages, is_complete=self._body.is_eof())
         if self._body.is_eof() and (messages or self._ordinary):
             self._finish_reading()
         elif data:
             self._start_reading()
-
-    def _is_plain(self, message: Any, payload: Any) -> bool:
-        """Return whether this is a complete plain POST; aiohttp handles all other requests."""
-        if type(payload) is not StreamReader or not payload._eof or len(payload._buffer) != 1:
-            return False
-        if type(message) is ErrInfo or message.method != "POST" or message.path not in self._paths:
-            return False
-        if message.should_close or message.chunked or message.compression or message.upgrade:
-            return False
-        headers = message.headers
-        if message.version[1] != 1 or headers.get("Content-Type") not in _PLAIN_TYPES:
-            return False
-        if not self._endpoint.options.hosts.are_ours(headers.get("Host")):
-            return False
-        return "Expect" not in headers and "Content-Encoding" not in headers
 
     def _hear_speaker(self, headers: Any) -> bool:
         """Record the speaker in a head. Returns whether its page may use this server."""
@@ -291,6 +270,11 @@ class FastLane(SocketReading):
             self._message_tail = tail
 
     async def finish_response(self, request: Any, resp: Any, start_time: float | None) -> Any:
+        if self._message_tail:
+            # It is parsed now if the upgrade was refused.
+            self._begun = UNKNOWN
+        if self._heads.are_last:
+            resp.force_close()
         answered, is_reset = await super().finish_response(request, resp, start_time)
         self.unused_since = None
         # A connection that closes after this response never becomes free again.
@@ -300,6 +284,7 @@ class FastLane(SocketReading):
             self._body = self._messages[-1][1]
         if self._set_aside:
             self._loop.call_soon(self._take_up)
+        self._endpoint.gate.note_free(self)
         return answered, is_reset
 
     def handle_error(
@@ -384,6 +369,33 @@ class FastLane(SocketReading):
             return bool(self._set_aside)
         return bool(self._unheard) or self.frames.has_unheard
 
+    def unread(self) -> bytes | None:
+        """Return what was read after the last request and not handled.
+
+        None if that is unknown, or if a request waits for its response.
+        """
+        is_open = not (self.is_lost() or self._close or self._force_close or self._upgraded)
+        is_between = self._exchange is None and not self._ordinary and self._body.is_eof()
+        if not is_open or not is_between or self.is_writing():
+            return None
+        begun = NOTHING if self._begun is None else self._begun
+        return None if begun.owed else begun.head + b"".join(self._set_aside or ())
+
+    def is_writing(self) -> bool:
+        """Whether something written has not left yet."""
+        return self.transport is not None and self.transport.get_write_buffer_size() > 0
+
+    def is_unsettled(self) -> bool:
+        """Whether something that was read will be handled or answered without further reading."""
+        if self.frames is not None:
+            return self.has_unread()
+        is_asked = self._exchange is not None or (self._ordinary > 0 and self._body.is_eof())
+        return not self.is_lost() and not self._paused and (is_asked or bool(self._set_aside))
+
+    def read_again(self) -> None:
+        super().read_again()
+        self._take_up()
+
     def resume_writing(self) -> None:
         super().resume_writing()
         if self._set_aside:
@@ -409,30 +421,3 @@ class FastLane(SocketReading):
         exchange, self._exchange = self._exchange, None
         if exchange is not None:
             self._endpoint.bayeux.abort(exchange, self._endpoint.clock())
-
-
-class FastLaneFactory:
-    """The state that connections share; the event loop calls it for each new connection."""
-
-    def __init__(
-        self,
-        endpoint: Endpoint,
-        heads: Heads,
-        manager: web.Server,
-        room: ConnectionLimit,
-        *,
-        has_bayeux: bool = True,
-    ) -> None:
-        self.endpoint = endpoint
-        self.heads = heads
-        self.room = room
-        options = endpoint.options
-        is_open = options.fast_lane and ConnectionType.LONG_POLLING in options.transports
-        paths = options.paths if is_open and has_bayeux else ()
-        # Other paths take the aiohttp front end, with the same timeouts and limits.
-        self.paths = frozenset(path + suffix for path in paths for suffix in _SUFFIXES)
-        self._manager = manager
-
-    def __call__(self) -> FastLane:
-        loop = asyncio.get_running_loop()
-        return FastLane(self, self._manager, loop=loop, **self._manager._kwargs)

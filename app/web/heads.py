@@ -13,7 +13,10 @@ class Heads:
 
     def __init__(self, hsts_s: int | None = None) -> None:
         self._fields = {"Content-Type": JSON_TYPE, **FIXED_HEADERS, **hsts_headers(hsts_s)}
+        self._hsts_s = hsts_s
         self._common = ""
+        # Heads of connections that end with their next response while others go on.
+        self._last: Heads | None = None
         # Whether connections end with their next response.
         self.are_last = False
         self.ok = b""
@@ -24,6 +27,15 @@ class Heads:
         fields = {**self._fields, "Date": formatdate(usegmt=True)}
         self._common = "".join(f"{name}: {value}\r\n" for name, value in fields.items())
         self.ok = self.build(200, {})
+        if self._last is not None:
+            self._last.refresh()
+
+    def of_last(self) -> "Heads":
+        """Return the heads of connections that end with their next response."""
+        if self._last is None:
+            self._last = Heads(self._hsts_s)
+            self._last.end_connections()
+        return self._last
 
     def end_connections(self) -> None:
         """End connections with their next response, because the server is stopping."""

@@ -3,8 +3,10 @@
 import asyncio
 import logging
 import socket
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, cast
+import ssl
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import cast
 
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
@@ -13,12 +15,10 @@ from holdfast.web.acceptor import Acceptor
 from holdfast.web.addresses import Address, SocketFile
 from holdfast.web.aiohttp_parts import is_supported
 from holdfast.web.connection_limit import ConnectionLimit, NoConnectionLimit
+from holdfast.web.connection_parts import ConnectionParts
 from holdfast.web.endpoint import Endpoint
-from holdfast.web.fast_lane import FastLane, FastLaneFactory
+from holdfast.web.fast_lane import FastLane
 from holdfast.web.heads import Heads
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 # Idle connections are closed after this; browsers reopen them silently.
 _KEEPALIVE_S = 75.0
@@ -74,6 +74,7 @@ class Listener:
             shutdown_timeout=shutdown_timeout_s,
         )
         self._acceptor: Acceptor | None = None
+        self._parts: ConnectionParts | None = None
         self._place: SocketFile | None = None
 
     async def open(
@@ -91,7 +92,8 @@ class Listener:
         room: ConnectionLimit = NoConnectionLimit()
         if is_supported():
             room = self._room
-            factory = FastLaneFactory(endpoint, heads, manager, room, has_bayeux=has_bayeux)
+            parts = ConnectionParts(endpoint, heads, manager, room, has_bayeux=has_bayeux)
+            self._parts, factory = parts, partial(FastLane, parts)
         address = self._address
         if address.unix is not None:
             self._place = SocketFile(address.unix)
@@ -104,6 +106,46 @@ class Listener:
         )
         return address.url(sockets[0])
 
+    def pause_accepting(self) -> None:
+        """Stop accepting connections for now: clients that connect wait."""
+        if self._acceptor is not None:
+            self._acceptor.pause()
+
+    def resume_accepting(self) -> None:
+        """Accept connections again."""
+        if self._acceptor is not None:
+            self._acceptor.resume()
+
+    def use_tls(self, tls: ssl.SSLContext) -> None:
+        """Use this certificate for connections that are accepted from now on."""
+        if self._acceptor is not None and self._acceptor.tls is not None:
+            self._acceptor.tls = tls
+
+    async def settled(self) -> None:
+        """Wait until all accepted connections are set up, or are lost."""
+        if self._acceptor is not None:
+            await self._acceptor.settled()
+
+    def adopt(self, connection: socket.socket, make: Callable[[ConnectionParts], FastLane]) -> bool:
+        """Serve a connection that another process has accepted. Returns False if that fails.
+
+        Its socket is closed then.
+        """
+        if self._acceptor is None or self._parts is None:
+            connection.close()
+            return False
+        return self._acceptor.adopt(connection, make(self._parts))
+
+    def is_kept(self, connection: FastLane) -> bool:
+        """Return whether a connection has a claim to its place."""
+        return self._room.is_kept(connection)
+
+    def lanes(self) -> list[FastLane]:
+        """Return all open connections."""
+        server = self._runner.server
+        connections = server.connections if server is not None else []
+        return [each for each in connections if isinstance(each, FastLane)]
+
     def stop_accepting(self) -> None:
         """Stop accepting connections. Open ones stay."""
         if self._place is not None:
@@ -114,10 +156,7 @@ class Listener:
 
     async def drain(self) -> None:
         """Wait until everything written has left."""
-        server = self._runner.server
-        connections = server.connections if server is not None else []
-        lanes = [each for each in connections if isinstance(each, FastLane)]
-        await asyncio.gather(*(each.drain() for each in lanes), return_exceptions=True)
+        await asyncio.gather(*(each.drain() for each in self.lanes()), return_exceptions=True)
 
     async def close(self) -> None:
         """Give requests in progress a limited time to finish, then close every connection."""

@@ -148,6 +148,11 @@ class Socket:
         if self.session is not None and not self.session.is_gone:
             self.heard = self._clock()
 
+    def is_handling(self) -> bool:
+        """Return whether a message is being handled."""
+        outcome = self._unfinished
+        return self._begun is not None or (outcome is not None and not outcome.done())
+
     def is_busy(self) -> bool:
         """Return whether the client has sent data that is not handled yet."""
         outcome = self._unfinished

@@ -80,7 +80,7 @@ class Peers:
             network="" if peer.is_loopback else peer.network,
             headers=headers if self._shows_headers else UNKNOWN.headers,
             is_secure=is_secure,
-            tls_subject=_subject(transport) if is_secure else (),
+            tls_subject=subject_of(transport) if is_secure else (),
         )
 
     def _forwarded(self, headers: Headers, proxy: _Peer, is_secure: bool) -> Caller:
@@ -154,7 +154,7 @@ def network(address: Address) -> str:
     return str(ip_network((address, _IPV6_PREFIX), strict=False))
 
 
-def _subject(transport: BaseTransport | None) -> tuple[tuple[str, str], ...]:
+def subject_of(transport: BaseTransport | None) -> tuple[tuple[str, str], ...]:
     """Return the subject of the client's certificate, if this server verified one."""
     certificate = None if transport is None else transport.get_extra_info("peercert")
     if not certificate:

@@ -18,8 +18,8 @@ class SocketReading(TimedConnection):
 
     __slots__ = ("_finished", "_unheard", "frames")
 
-    def __init__(self, endpoint: Endpoint, manager: web.Server, **kwargs: Any) -> None:
-        super().__init__(endpoint, manager, **kwargs)
+    def __init__(self, endpoint: Endpoint, manager: web.Server) -> None:
+        super().__init__(endpoint, manager)
         # The WebSocket's frame reader, after an upgrade.
         self.frames: ClientFrames | None = None
         # Bytes of the WebSocket that wait for a later turn.
@@ -50,6 +50,8 @@ class SocketReading(TimedConnection):
         self._unheard += data
 
     def _hear_more(self) -> None:
+        if self._endpoint.gate.is_still:
+            return
         piece, self._unheard = self._unheard[:_PIECE], self._unheard[_PIECE:]
         if piece:
             super().data_received(piece)
@@ -71,6 +73,16 @@ class SocketReading(TimedConnection):
         if frames.is_unfinished:
             self._finished = frames.finished
             self._start_reading()
+
+    def unheard_frames(self) -> bytes | None:
+        """Return the bytes of frames that were read and not handled; None if they are unknown."""
+        begun = None if self.frames is None else self.frames.begun()
+        return None if begun is None else begun + self._unheard
+
+    def read_again(self) -> None:
+        super().read_again()
+        if self._unheard and not self._reading_paused:
+            self._loop.call_soon(self._hear_more)
 
     def resume_reading(self, resume_parser: bool = True) -> None:
         super().resume_reading(resume_parser)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from aiohttp import WebSocketError, WSCloseCode, WSMsgType, web
 
 from holdfast.bayeux.wire.errors import ErrorReply, RequestRefused
-from holdfast.web.client_frames import NO_ROOM, TIMED_OUT, TOO_LARGE, ClientFrames
+from holdfast.web.client_frames import NO_ROOM, TIMED_OUT, TOO_LARGE, ClientFrames, client_frame
 from holdfast.web.endpoint import Endpoint
 from holdfast.web.open_socket import Socket
 
@@ -43,10 +43,15 @@ _REFUSALS = {
 }
 
 
+# By type: the first byte of the frame of a message that a successor may get again.
+_AGAIN = {WSMsgType.TEXT: 0x81, WSMsgType.BINARY: 0x82, WSMsgType.PING: 0x89, WSMsgType.PONG: 0x8A}
+
+
 class SocketResponse(web.WebSocketResponse[Literal[False]]):
     """Closes its socket only after everything pending is written."""
 
-    def __init__(self, endpoint: Endpoint) -> None:
+    def __init__(self, endpoint: Endpoint, *, is_open: bool = False) -> None:
+        """With `is_open`, the client got this response from the server before."""
         options = endpoint.options
         super().__init__(
             max_msg_size=options.max_request_size,
@@ -61,6 +66,10 @@ class SocketResponse(web.WebSocketResponse[Literal[False]]):
             protocols=() if options.ws_protocol is None else (options.ws_protocol,),
         )
         self._coalescer, self._scheduler = endpoint.coalescer, endpoint.scheduler
+        self._is_open = is_open
+        self._gate = endpoint.gate
+        # A message that was read when nothing was handled any more.
+        self._kept: WSMessage | WSMessageTextBytes | None = None
         self.socket: Socket | None = None
         # None if the connection does not belong to the fast lane.
         self._frames: ClientFrames | None = None
@@ -70,6 +79,29 @@ class SocketResponse(web.WebSocketResponse[Literal[False]]):
         writer = await super().prepare(request)
         self._frames = getattr(request.protocol, "frames", None)
         return writer
+
+    async def _write_headers(self) -> None:
+        if not self._is_open:
+            await super()._write_headers()
+
+    @property
+    def request(self) -> "web.BaseRequest | None":
+        """The request that opened this socket."""
+        return self._req
+
+    def unhandled(self) -> bytes | None:
+        """Return frames with the messages that were read and not handled; None if that is unknown.
+
+        They are as the client may have sent them.
+        """
+        if self.closed or self._closing or self._reader is None:
+            return None
+        waiting = [each for each, _ in self._reader._buffer]
+        if self._kept is not None:
+            waiting.insert(0, self._kept)
+        if any(each.type not in _AGAIN for each in waiting):
+            return None
+        return b"".join(client_frame(_AGAIN[each.type], bytes(each.data)) for each in waiting)
 
     def has_unmasked_frame(self) -> bool:
         """Return whether the client sent a frame without a mask."""
@@ -90,6 +122,8 @@ class SocketResponse(web.WebSocketResponse[Literal[False]]):
             if socket.is_draining():
                 # No more messages are handled until the client reads.
                 await socket.drained()
+            if received.type is WSMsgType.TEXT and self._gate.is_still:
+                await self._keep(received)
             if received.type is WSMsgType.PING and bytes(received.data) not in _REFUSALS:
                 # If the client is gone, the next read reports it.
                 with suppress(ConnectionError):
@@ -98,6 +132,12 @@ class SocketResponse(web.WebSocketResponse[Literal[False]]):
                 if received.type is WSMsgType.TEXT and self._frames is not None:
                     self._frames.heard(len(received.data))
                 return received
+
+    async def _keep(self, received: "WSMessage | WSMessageTextBytes") -> None:
+        """Keep a message for a successor. Returns if there is none, and messages are handled."""
+        self._kept = received
+        await self._gate.until_handling()
+        self._kept = None
 
     def _let_take(self, taker: Callable[[bytes], bool] | None) -> None:
         if self._frames is not None:

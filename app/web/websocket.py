@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Collection, Coroutine
+from collections.abc import Collection, Coroutine, Mapping
 from dataclasses import replace
 from functools import partial
 
@@ -11,16 +11,21 @@ from aiohttp import HttpVersion11, WSCloseCode, WSMsgType, web
 from holdfast.bayeux.wire.caller import Speaker
 from holdfast.bayeux.wire.errors import ErrorReply, RequestRefused
 from holdfast.units import counted
+from holdfast.web.arrival import Arrival, OpenSocket
 from holdfast.web.endpoint import Endpoint
 from holdfast.web.long_polling import refusal
 from holdfast.web.open_socket import Socket
 from holdfast.web.origins import speaker_kind_of
+from holdfast.web.relayed_socket import RelayedSocket
 from holdfast.web.socket_response import SocketResponse, close, dismiss, end, refuse
 
 log = logging.getLogger(__name__)
 
 # The only version (RFC 6455).
 _VERSION = "13"
+# A relayed socket is closed after its next reply, or after this time; so many in a second.
+_RELAYED_S = 5.0
+_RELAYED_PER_S = 100
 
 
 class WebSocketFrontEnd:
@@ -32,10 +37,15 @@ class WebSocketFrontEnd:
         self._watch: asyncio.Task[None] | None = None
         # Sockets that are being closed.
         self._goodbyes: set[asyncio.Task[None]] = set()
+        # How many sockets a predecessor relays or has relayed.
+        self._relayed = 0
 
     async def serve(self, request: web.Request) -> web.StreamResponse:
         """Handle an upgrade request, and then its socket until it closes."""
         options = self._endpoint.options
+        arrival: Arrival | None = getattr(request.protocol, "arrival", None)
+        if arrival is not None and arrival.socket is not None:
+            return await self._go_on(request, arrival.socket, is_relayed=bool(arrival.relayed))
         try:
             kind = speaker_kind_of(self._endpoint.check_origin(request.headers))
             caller = self._endpoint.caller(request)
@@ -55,8 +65,48 @@ class WebSocketFrontEnd:
             browser = self._welcome(request, speaker)
             speaker = replace(speaker, browsers=(browser,))
             response.headers["Set-Cookie"] = options.cookie.header(browser)
+        socket = await self._open_socket(request, response, speaker)
+        return await self._converse(response, socket)
+
+    async def _go_on(
+        self, request: web.Request, former: OpenSocket, *, is_relayed: bool
+    ) -> web.StreamResponse:
+        """Serve a socket that the server before this one has opened by the same request."""
+        endpoint = self._endpoint
+        try:
+            trust = endpoint.check_origin(request.headers)
+        except RequestRefused as refused:
+            return refusal(request, refused, endpoint)
+        caller = endpoint.options.peers.caller(request.headers, request.transport)
+        speaker = endpoint.speaker(request.headers, caller, speaker_kind_of(trust))
+        speaker = replace(speaker, browsers=former.browsers)
+        response = SocketResponse(endpoint, is_open=True)
+        kind = RelayedSocket if is_relayed else Socket
+        socket = await self._open_socket(request, response, speaker, kind)
+        if isinstance(socket, RelayedSocket):
+            self._relayed += 1
+            socket.part = partial(self._end_relayed, response)
+            wait_s = _RELAYED_S + self._relayed / _RELAYED_PER_S
+            asyncio.get_running_loop().call_later(wait_s, socket.part, socket)
+        session = endpoint.bayeux.state.sessions.of_client(former.client_id)
+        if session is not None and session.pipe is None and not session.is_gone:
+            endpoint.bayeux.life.attach(socket, session, endpoint.clock())
+        return await self._converse(response, socket)
+
+    def _end_relayed(self, response: SocketResponse, socket: Socket) -> None:
+        """Close a relayed socket between two messages: its client returns without the relay."""
+        if response in self._open and not socket.is_busy():
+            self._begin(close(response, socket, WSCloseCode.SERVICE_RESTART, "the server restarts"))
+
+    async def _open_socket(
+        self,
+        request: web.Request,
+        response: SocketResponse,
+        speaker: Speaker,
+        kind: type[Socket] = Socket,
+    ) -> Socket:
         writer = await response.prepare(request)
-        socket = Socket(
+        socket = kind(
             request,
             self._endpoint,
             speaker,
@@ -65,10 +115,12 @@ class WebSocketFrontEnd:
         )
         response.socket = socket
         self._open[response] = socket
-        loop = asyncio.get_running_loop()
         self._expect_session(response, socket)
         if self._watch is None and self._endpoint.options.ws_idle_timeout_s > 0:
-            self._watch = loop.create_task(self._watch_idle())
+            self._watch = asyncio.get_running_loop().create_task(self._watch_idle())
+        return socket
+
+    async def _converse(self, response: SocketResponse, socket: Socket) -> web.StreamResponse:
         try:
             await self._read(response, socket)
         finally:
@@ -123,6 +175,10 @@ class WebSocketFrontEnd:
                 if socket.is_idle(since=latest):
                     self._endpoint.endings.add(partial(self._end_idle, response, socket, latest))
         self._watch = None
+
+    def by_connection(self) -> Mapping[object, SocketResponse]:
+        """Return the responses of all open sockets by their connections."""
+        return {each.request.protocol: each for each in self._open if each.request is not None}
 
     def all(self) -> Collection[Socket]:
         """Return all open sockets."""

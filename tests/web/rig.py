@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from functools import partial
 from itertools import count
 from typing import Any
 
@@ -21,8 +22,9 @@ from holdfast.web.addresses import Address
 from holdfast.web.admin.alerts import Alerts
 from holdfast.web.application import make_application
 from holdfast.web.connection_limit import ConnectionLimit
+from holdfast.web.connection_parts import ConnectionParts
 from holdfast.web.endpoint import Endpoint, WebOptions
-from holdfast.web.fast_lane import FastLaneFactory
+from holdfast.web.fast_lane import FastLane
 from holdfast.web.heads import Heads
 from holdfast.web.hosts import Hosts
 from holdfast.web.intake import Intake, UnreadRequests
@@ -340,7 +342,7 @@ class Rig:
         await runner.setup()
         manager = runner.server
         assert isinstance(manager, web.Server)
-        lane = FastLaneFactory(self.endpoint, Heads(), manager, self.room)
+        lane = partial(FastLane, ConnectionParts(self.endpoint, Heads(), manager, self.room))
         self._factory = manager if self._front_end is FrontEnd.PLAIN_AIOHTTP else lane
         return self
 

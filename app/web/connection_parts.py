@@ -1,0 +1,33 @@
+"""What the connections of a listener share."""
+
+from aiohttp import web
+
+from holdfast.bayeux.wire.transports import ConnectionType
+from holdfast.web.connection_limit import ConnectionLimit
+from holdfast.web.endpoint import Endpoint
+from holdfast.web.heads import Heads
+
+_SUFFIXES = ("", "/", "/handshake", "/connect", "/subscribe", "/publish", "/disconnect")
+
+
+class ConnectionParts:
+    """The state that the connections of a listener share."""
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        heads: Heads,
+        manager: web.Server,
+        room: ConnectionLimit,
+        *,
+        has_bayeux: bool = True,
+    ) -> None:
+        self.endpoint = endpoint
+        self.heads = heads
+        self.manager = manager
+        self.room = room
+        options = endpoint.options
+        is_open = options.fast_lane and ConnectionType.LONG_POLLING in options.transports
+        paths = options.paths if is_open and has_bayeux else ()
+        # Other paths take the aiohttp front end, with the same timeouts and limits.
+        self.paths = frozenset(path + suffix for path in paths for suffix in _SUFFIXES)

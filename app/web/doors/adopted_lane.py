@@ -1,0 +1,48 @@
+"""A connection that another process has accepted and handed over."""
+
+import asyncio
+from typing import Any, cast
+
+from holdfast.web.arrival import Arrival
+from holdfast.web.connection_parts import ConnectionParts
+from holdfast.web.doors.relayed_transport import RelayedTransport
+from holdfast.web.fast_lane import FastLane
+from holdfast.web.socket_response import SocketResponse
+
+
+class AdoptedLane(FastLane):
+    """Goes on where the former process ended; a relayed one ends with its next response."""
+
+    __slots__ = ("_read", "arrival")
+
+    arrival: Arrival
+
+    def __init__(self, arrival: Arrival, read: bytes, parts: ConnectionParts) -> None:
+        super().__init__(parts)
+        self.arrival = arrival
+        # What the former process has read and not handled.
+        self._read = read
+        if arrival.relayed is not None:
+            self._heads = parts.heads.of_last()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        arrival = self.arrival
+        if arrival.relayed is not None:
+            transport = RelayedTransport(cast("asyncio.Transport", transport), arrival.relayed)
+        super().connection_made(transport)
+        if arrival.is_used:
+            self.unused_since = None
+            self._next_keepalive_close_time = self._loop.time() + self._keepalive_timeout
+            self._room.hear(self)
+        if arrival.is_kept:
+            self._room.keep(self)
+        read, self._read = self._read, b""
+        if read:
+            self.data_received(read)
+
+    async def finish_response(self, request: Any, resp: Any, start_time: float | None) -> Any:
+        if self.arrival.socket is not None and not isinstance(resp, SocketResponse):
+            # The client had its response to the upgrade long ago: this would be no frame.
+            self.force_close()
+            return resp, True
+        return await super().finish_response(request, resp, start_time)

@@ -1,0 +1,150 @@
+"""Hands connections over, each as soon as it is between two requests or frames."""
+
+import asyncio
+import socket
+from collections.abc import Mapping
+
+from holdfast.web.arrival import Arrival, OpenSocket, RelayedClient
+from holdfast.web.doors.door import Door
+from holdfast.web.doors.preface import encode
+from holdfast.web.doors.relays import Relays
+from holdfast.web.doors.unhandled import unhandled_of_request, unhandled_of_socket
+from holdfast.web.endpoint import Endpoint
+from holdfast.web.fast_lane import FastLane
+from holdfast.web.listener import Listener
+from holdfast.web.peers import subject_of
+from holdfast.web.socket_response import SocketResponse
+from holdfast.web.websocket import WebSocketFrontEnd
+
+# How many connections are handed over before other work runs.
+_SLICE = 16
+# More bytes of one connection are not sent along.
+_MOST_READ = 16 * 1024 * 1024
+
+
+class HandOver:
+    """One hand-over of all connections."""
+
+    def __init__(
+        self, door: Door, endpoint: Endpoint, websockets: WebSocketFrontEnd, relays: Relays
+    ) -> None:
+        self._door = door
+        self._endpoint = endpoint
+        self._websockets = websockets
+        self._relays = relays
+        self._sockets: Mapping[object, SocketResponse] = {}
+        # Parcels of two connections must not mix.
+        self._turn = asyncio.Lock()
+        self.passed = 0
+
+    async def run(self, listeners: Mapping[str, Listener]) -> None:
+        """Hand over all connections. Raises `OSError` if the successor does not take them."""
+        async with asyncio.TaskGroup() as group:
+            for name, listener in listeners.items():
+                group.create_task(self._hand_over_all(name, listener))
+
+    async def _hand_over_all(self, name: str, listener: Listener) -> None:
+        late = await self._sweep(name, listener)
+        # Some may be in their TLS handshake.
+        await listener.settled()
+        late |= await self._sweep(name, listener)
+        async with asyncio.TaskGroup() as group:
+            for each in late:
+                group.create_task(self._hand_over_later(name, listener, each))
+
+    async def _sweep(self, name: str, listener: Listener) -> set[FastLane]:
+        """Hand over all connections that can be now; returns the others."""
+        self._sockets = self._websockets.by_connection()
+        late = set()
+        for place, each in enumerate(listener.lanes()):
+            if not await self._hand_over(name, listener, each):
+                late.add(each)
+            if place % _SLICE == 0:
+                await asyncio.sleep(0)
+        return late
+
+    async def _hand_over_later(self, name: str, listener: Listener, connection: FastLane) -> None:
+        """Hand a connection over after its client has read everything, or has its response."""
+        while not connection.is_lost():
+            if connection.is_writing():
+                await connection.drain()
+            elif await self._hand_over(name, listener, connection):
+                return
+            else:
+                await self._endpoint.gate.freed(connection)
+
+    async def _hand_over(self, name: str, listener: Listener, connection: FastLane) -> bool:
+        """Hand a connection over. Returns False if that is not possible now."""
+        async with self._turn:
+            while True:
+                parcels = self._parcels(name, listener, connection)
+                if parcels is None:
+                    return connection.is_lost()
+                if self._send(connection, parcels[0]):
+                    break
+                # Meanwhile the connection may be lost, and its descriptor another's.
+                await self._door.until_room()
+            self.passed += 1
+            for parcel in parcels[1:]:
+                await self._door.send(parcel)
+        return True
+
+    def _send(self, connection: FastLane, parcel: bytes) -> bool:
+        transport = connection.transport
+        if transport is None:
+            return False
+        if is_tls(connection):
+            ours, theirs = socket.socketpair()
+            with theirs:
+                if not self._door.try_to_send(parcel, [theirs.fileno()]):
+                    ours.close()
+                    return False
+            self._relays.begin(connection, ours)
+            return True
+        if not self._door.try_to_send(parcel, [transport.get_extra_info("socket").fileno()]):
+            return False
+        # The successor has the connection: this closes only this process's descriptor of it.
+        transport.abort()
+        return True
+
+    def _parcels(self, name: str, listener: Listener, connection: FastLane) -> list[bytes] | None:
+        response = self._sockets.get(connection)
+        opened = None
+        if response is None or response.socket is None:
+            read = unhandled_of_request(connection)
+        else:
+            read = unhandled_of_socket(connection, response, response.socket)
+            opened = _opened(response)
+        if read is None or len(read) > _MOST_READ:
+            return None
+        arrival = Arrival(
+            name,
+            is_used=connection.unused_since is None,
+            is_kept=listener.is_kept(connection),
+            relayed=_relayed(connection) if is_tls(connection) else None,
+            socket=opened,
+        )
+        return encode(arrival, read)
+
+
+def is_tls(connection: FastLane) -> bool:
+    """Return whether the connection's TLS state, which cannot be moved, is in this process."""
+    transport = connection.transport
+    return transport is not None and transport.get_extra_info("sslcontext") is not None
+
+
+def _opened(response: SocketResponse) -> OpenSocket | None:
+    socket_ = response.socket
+    if socket_ is None:
+        return None
+    session = socket_.session
+    is_attached = session is not None and session.pipe is socket_
+    client_id = session.client_id if session is not None and is_attached else None
+    return OpenSocket(socket_.speaker.browsers, client_id)
+
+
+def _relayed(connection: FastLane) -> RelayedClient:
+    transport = connection.transport
+    name = None if transport is None else transport.get_extra_info("peername")
+    peer = (name[0], name[1]) if isinstance(name, tuple) else None
+    return RelayedClient(peer, subject_of(transport))

@@ -1,0 +1,147 @@
+"""How a server leaves its connections, and hands them to the server that succeeds it."""
+
+import asyncio
+import logging
+import socket
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from holdfast.units import counted
+from holdfast.web.doors.door import Door
+from holdfast.web.doors.handing_over import HandOver
+from holdfast.web.doors.relays import Relays
+from holdfast.web.endpoint import Endpoint
+from holdfast.web.fast_lane import FastLane
+from holdfast.web.listener import Listener
+from holdfast.web.reading_gate import Reading
+from holdfast.web.websocket import WebSocketFrontEnd
+
+log = logging.getLogger(__name__)
+
+# How many connections are paused, or read again, before other work runs.
+_SLICE = 64
+# How often to look whether everything that was read is handled.
+_LOOK_S = 0.005
+
+
+@dataclass(frozen=True, slots=True)
+class HandedOver:
+    """What became of the connections of a server that has left."""
+
+    passed: int
+    relayed: int
+    closed: int
+
+
+class Leaving:
+    """Leaves the connections of a server in steps, each of which `take_back` undoes.
+
+    Call `pause`, then let the core answer held connects, then `settle`; `be_still` before the
+    successor may serve, and `hand_over` when it does.
+    """
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        websockets: WebSocketFrontEnd,
+        listeners: Mapping[str, Listener],
+    ) -> None:
+        self._endpoint = endpoint
+        self._gate = endpoint.gate
+        self._websockets = websockets
+        self._listeners = listeners
+
+    async def pause(self, limit_s: float) -> None:
+        """Stop accepting and reading. Requests and frames that have begun may still be completed.
+
+        They have this time. What has been read is handled then, unless it waits for the core.
+        """
+        for listener in self._listeners.values():
+            listener.pause_accepting()
+        self._gate.state = Reading.FINISHING
+        for some in _slices(self._connections()):
+            for each in some:
+                if each.began_at is None:
+                    each.pause_until_open()
+                else:
+                    self._gate.unfinished.add(each)
+            await asyncio.sleep(0)
+        await _wait(limit_s, self._is_complete)
+        unfinished, self._gate.unfinished = self._gate.unfinished, set()
+        self._gate.state = Reading.PAUSED
+        for late in unfinished:
+            late.pause_until_open()
+
+    async def settle(self, limit_s: float) -> bool:
+        """Wait until everything that was read is handled and answered; returns whether it is."""
+        waiting = self._connections()
+
+        def is_settled() -> bool:
+            nonlocal waiting
+            waiting = [each for each in waiting if each.is_unsettled()]
+            return not waiting and not self._endpoint.scheduler.is_busy
+
+        return await _wait(limit_s, is_settled)
+
+    def be_still(self) -> None:
+        """Handle nothing more, not even what has been read: a successor will."""
+        self._gate.state = Reading.STILL
+
+    async def take_back(self) -> None:
+        """Accept and read again as if nothing had happened."""
+        self._gate.open()
+        for some in _slices(self._connections()):
+            for each in some:
+                each.read_again()
+            await asyncio.sleep(0)
+        for listener in self._listeners.values():
+            listener.resume_accepting()
+
+    async def hand_over(
+        self, link: socket.socket, *, limit_s: float, relay_limit_s: float
+    ) -> HandedOver:
+        """Hand all connections over, and close the ones that take longer than `limit_s`.
+
+        Returns when no connection is left, not even a relayed one. Closes `link` before that.
+        """
+        self.be_still()
+        relays = Relays()
+        passing = HandOver(Door(link), self._endpoint, self._websockets, relays)
+        try:
+            async with asyncio.timeout(limit_s):
+                await passing.run(self._listeners)
+        except TimeoutError:
+            log.info("some connections could not be handed over in time")
+        except OSError as error:
+            log.warning("the successor takes no more connections: %s", error)
+        finally:
+            link.close()
+        left = self._connections()
+        for each in left:
+            each.force_close()
+        await relays.ended(relay_limit_s)
+        done = HandedOver(passing.passed, relays.count, len(left))
+        log.info(
+            "handed over %s, relayed %d and closed %d",
+            *(counted(done.passed, "connection"), done.relayed, done.closed),
+        )
+        return done
+
+    def _connections(self) -> list[FastLane]:
+        return [each for listener in self._listeners.values() for each in listener.lanes()]
+
+    def _is_complete(self) -> bool:
+        return not self._gate.unfinished and not self._endpoint.scheduler.is_busy
+
+
+async def _wait(limit_s: float, is_reached: Callable[[], bool]) -> bool:
+    for _ in range(int(limit_s / _LOOK_S)):
+        if is_reached():
+            return True
+        await asyncio.sleep(_LOOK_S)
+    return is_reached()
+
+
+def _slices(connections: Sequence[FastLane]) -> Iterator[Sequence[FastLane]]:
+    for start in range(0, len(connections), _SLICE):
+        yield connections[start : start + _SLICE]

@@ -1,0 +1,55 @@
+"""What is sent along with a connection that another process goes on with."""
+
+from dataclasses import asdict
+from typing import Any
+
+import orjson
+
+from holdfast.web.arrival import Arrival, OpenSocket, RelayedClient
+
+_END = b"\n"
+# The most bytes in one parcel, unless its text alone is longer. It must fit a socket's buffer.
+PARCEL = 32 * 1024
+
+
+def encode(arrival: Arrival, read: bytes) -> list[bytes]:
+    """Return parcels about a connection: what is known of it, and the bytes read and not handled.
+
+    The connection itself belongs to the first parcel.
+    """
+    first = orjson.dumps({**asdict(arrival), "read": len(read)}) + _END
+    room = max(0, PARCEL - len(first))
+    later = [read[start : start + PARCEL] for start in range(room, len(read), PARCEL)]
+    return [first + read[:room], *later]
+
+
+def decode(parcel: bytes) -> tuple[Arrival, int, bytes]:
+    """Return what the first parcel says, the number of read bytes, and those that it has.
+
+    Raises `ValueError` if it is not such a parcel.
+    """
+    text, _, read = parcel.partition(_END)
+    try:
+        told = orjson.loads(text)
+        return _arrival(told), int(told["read"]), read
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"not about a connection: {error!r}") from error
+
+
+def _arrival(told: Any) -> Arrival:  # noqa: ANN401 - decoded JSON
+    relayed, opened = told["relayed"], told["socket"]
+    return Arrival(
+        told["listener"],
+        told["is_used"],
+        told["is_kept"],
+        None if relayed is None else _relayed(relayed),
+        None if opened is None else OpenSocket(tuple(opened["browsers"]), opened["client_id"]),
+    )
+
+
+def _relayed(told: Any) -> RelayedClient:  # noqa: ANN401 - decoded JSON
+    peer = told["peer"]
+    return RelayedClient(
+        None if peer is None else (peer[0], peer[1]),
+        tuple((name, value) for name, value in told["subject"]),
+    )

@@ -1,0 +1,76 @@
+"""Where a request ends among the bytes of a connection.
+
+aiohttp's parser keeps what it has read of an unfinished request, without a way to ask for it. A
+connection that is handed over to another process needs these bytes, or must be known to have none.
+
+"""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+_END: Final = b"\r\n\r\n"
+# Longer beginnings of heads are not kept.
+_LONGEST: Final = 64 * 1024
+
+
+class Begun:
+    """A request that has been read in part."""
+
+    __slots__ = ("head", "owed")
+
+    def __init__(self, head: bytes = b"", owed: int = 0) -> None:
+        # What was read of its head; empty if the head is complete.
+        self.head = head
+        # How much of its body is still to come.
+        self.owed = owed
+
+
+NOTHING: Final = Begun()
+# It is unknown how much of a request was read.
+UNKNOWN: Final = Begun(owed=-1)
+
+
+def follow(
+    begun: Begun | None, data: bytes, messages: Sequence[Any], *, is_complete: bool
+) -> Begun | None:
+    """Return what has begun after the parser has read `data`; None if it is between two requests.
+
+    Args:
+        begun: What had begun before.
+        messages: What the parser returned for the data.
+        is_complete: Whether it has read the last message's body to its end.
+    """
+    if is_complete and data.endswith(_END):
+        # With this end the beginning of a further head would be a complete head.
+        return None
+    if begun is UNKNOWN and not _starts_with(data, messages):
+        return UNKNOWN
+    start = 0
+    if begun is not None and begun is not UNKNOWN:
+        data = begun.head + data
+        start = 0 if begun.head else begun.owed
+    end = _end_of(data, messages, start)
+    if end is None:
+        return UNKNOWN
+    if end >= len(data):
+        return None if is_complete else Begun(owed=end - len(data))
+    rest = data[end:]
+    return Begun(head=rest) if len(rest) <= _LONGEST else UNKNOWN
+
+
+def _starts_with(data: bytes, messages: Sequence[Any]) -> bool:
+    """Return whether these bytes start with the only request that the parser found in them."""
+    if len(messages) != 1:
+        return False
+    method, path = getattr(messages[0][0], "method", ""), getattr(messages[0][0], "path", "")
+    return bool(method) and data.startswith(f"{method} {path} ".encode("utf-8", "surrogateescape"))
+
+
+def _end_of(data: bytes, messages: Sequence[Any], start: int) -> int | None:
+    """Return where the last of these messages ends if the first starts there; None if unknown."""
+    for message, _ in messages:
+        end = data.find(_END, start)
+        if end < 0 or getattr(message, "chunked", True) or message.upgrade:
+            return None
+        start = end + len(_END) + int(message.headers.get("Content-Length", "0"))
+    return start
