@@ -273,8 +273,6 @@ class FastLane(SocketReading):
         if self._message_tail:
             # It is parsed now if the upgrade was refused.
             self._begun = UNKNOWN
-        if self._heads.are_last:
-            resp.force_close()
         answered, is_reset = await super().finish_response(request, resp, start_time)
         self.unused_since = None
         # A connection that closes after this response never becomes free again.

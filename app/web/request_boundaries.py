@@ -2,7 +2,6 @@
 
 aiohttp's parser keeps what it has read of an unfinished request, without a way to ask for it. A
 connection that is handed over to another process needs these bytes, or must be known to have none.
-
 """
 
 from collections.abc import Sequence

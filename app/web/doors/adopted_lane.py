@@ -45,4 +45,6 @@ class AdoptedLane(FastLane):
             # The client had its response to the upgrade long ago: this would be no frame.
             self.force_close()
             return resp, True
+        if self.arrival.relayed is not None:
+            resp.force_close()
         return await super().finish_response(request, resp, start_time)
