@@ -115,6 +115,8 @@ class Storage:
         # Whether this process goes on with everything that the one before it had in memory.
         self.goes_on = False
         self._embedded = embedded
+        # Raises must not wait behind anything else.
+        self._lease_reader = Reader(primary)
         self._keeper: asyncio.Task[None] | None = None
         self._bayeux: Bayeux | None = None
         self._is_loaded = False
@@ -145,13 +147,14 @@ class Storage:
     def _keep_lease(self) -> None:
         """Keep proving that no other process has opened the store."""
         if self._lease is not None:
-            keeper = self.store.lease_keeper(self._lease, Reader(self.primary))
+            keeper = self.store.lease_keeper(self._lease, self._lease_reader)
             self._keeper = asyncio.create_task(keeper.run())
 
     async def _leave_lease(self) -> None:
         if self._keeper is not None:
             await cancel(self._keeper)
             self._keeper = None
+        self._lease_reader.close()
 
     async def close(self) -> None:
         """End the connection to the store, after everything is written."""
