@@ -10,6 +10,7 @@ from holdfast.bayeux.leaving.settling import settle, take_back, unsettled
 from holdfast.bayeux.server import Bayeux
 from holdfast.compose.journal import RunBooks
 from holdfast.compose.storage import Storage
+from holdfast.store.connection import StoreUnavailable
 from holdfast.store.replays.control import Replays
 from holdfast.web.heads import Heads
 from holdfast.web.listener import Listener
@@ -123,6 +124,8 @@ class RunningServer:
         # Pending data leaves first; then connections are closed without waiting.
         await _within(timeout_s / 2, self._let_go())
         await _within(timeout_s / 2, self._close())
+        if not self.storage.is_fenced and self.storage.store.is_available:
+            await self._give_to_whoever_follows()
 
     async def _let_go(self) -> None:
         """Answer all held connects, and wait until clients have everything."""
@@ -133,6 +136,15 @@ class RunningServer:
         self.bayeux.stop(self.ticker.clock(), answered.set)
         await answered.wait()
         await asyncio.gather(self.websockets.close_drained(), self.listener.drain())
+
+    async def _give_to_whoever_follows(self) -> None:
+        """Give everything to the next process that opens the store, whenever that may be."""
+        try:
+            await self._settle()
+            self.storage.right.leave()
+            await self.storage.write_given(self.bayeux, self.ticker.clock())
+        except (CannotLeave, StoreUnavailable) as error:
+            log.warning("sessions without a name end with this server: %s", error)
 
     async def _close(self) -> None:
         await self.websockets.close_all()

@@ -38,8 +38,7 @@ class PlayedSupervisor:
         self._kept: dict[str, int] = {}
         self._servers: list[PlayedServer] = []
         self._opened = ExitStack()
-        self.server = self._start(self._settings)
-        self.url: str = self.hear(self.server)["url"]
+        self.start()
 
     def __enter__(self) -> Self:
         return self
@@ -53,6 +52,18 @@ class PlayedSupervisor:
         for kept in self._kept.values():
             os.close(kept)
         kill_orphans_in(self._home)
+
+    def start(self) -> None:
+        """Start a server that succeeds no other."""
+        self.server = self._start(self._settings)
+        self.url: str = self.hear(self.server)["url"]
+
+    def stop_and_start(self) -> int:
+        """Stop the server in order, and start another. Returns the exit code of the former."""
+        self.server.process.terminate()
+        code = self.server.process.wait(LIMIT_S)
+        self.start()
+        return code
 
     def prepare(self, **changed: Any) -> tuple[PlayedServer, dict[str, Any]]:
         """Start a successor, with changed settings. Returns it, and what it says."""

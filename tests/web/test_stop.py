@@ -59,7 +59,7 @@ SLOW_RATE = ["--handshake-rate", "20"]
 
 
 @pytest.mark.parametrize("server", [SLOW_RATE, [*SLOW_RATE, "--no-fast-lane"]], indirect=True)
-def test_held_connects_are_answered_with_advice_to_come_back_one_by_one(server: Program) -> None:
+def test_held_connects_are_answered_with_advice_to_come_back_at_once(server: Program) -> None:
     url = url_of(server)
     with ExitStack() as stack:
         persons = [stack.enter_context(Person(url)) for _ in range(5)]
@@ -84,9 +84,8 @@ def test_held_connects_are_answered_with_advice_to_come_back_one_by_one(server: 
         assert reply["successful"] is True
         assert reply["advice"]["reconnect"] == "retry"
         assert reply["advice"]["timeout"] == 30_000
-    intervals = [reply["advice"]["interval"] for reply in replies]
-    assert 0 <= min(intervals) <= max(intervals) <= 11 * 1000 / 20
-    assert len(set(intervals)) > 5, "everybody comes back at the same moment"
+        # The next server knows all sessions: nobody has to handshake.
+        assert reply["advice"]["interval"] == 0
 
 
 @pytest.mark.parametrize("server", [[], ["--no-fast-lane"]], indirect=True)

@@ -136,3 +136,23 @@ def test_a_server_takes_its_place_back_from_a_successor_that_ends_after_it_opene
     assert client.connect() == [1, 2]
     played.restart()
     assert client.connect() == []
+
+
+def test_a_session_without_a_name_goes_on_after_a_stop_and_a_start(
+    played: PlayedSupervisor,
+) -> None:
+    client = PlainClient(played.url)
+    client.publish(1)
+    assert played.stop_and_start() == 0
+    client.publish(2)
+    assert client.connect() == [1, 2]
+
+
+def test_a_session_without_a_name_ends_with_a_server_that_is_killed(
+    played: PlayedSupervisor,
+) -> None:
+    client = PlainClient(played.url)
+    played.server.kill()
+    played.start()
+    [reply] = client.send({**DATA, "data": 1})
+    assert reply["error"].startswith("402:")

@@ -131,12 +131,14 @@ class SessionLife:
     def farewell_advice(self, session: Session) -> Json:
         """Advise the client to reconnect, at once if the next server will know its session.
 
-        Other clients must handshake again, so their return is spread out. The delay is as short as
-        possible, because clients add it to each of their attempts.
+        If the store is away, it will know durable ones only. Other clients must handshake again, so
+        their return is spread out. The delay is as short as possible, because clients add it to
+        each of their attempts.
         """
         state = self.state
         newcomers = len(state.sessions) - state.hub.durables
-        session.rest_interval_s = 0.0 if session.is_durable else state.admission.spread_s(newcomers)
+        is_known = session.is_durable or state.store.is_available
+        session.rest_interval_s = 0.0 if is_known else state.admission.spread_s(newcomers)
         return session_advice(session, self.state.options)
 
     def agree(self, session: Session, terms: Terms | None, *, acks: bool) -> None:

@@ -333,7 +333,7 @@ def test_an_interval_that_a_client_asked_for_counts_once() -> None:
 
 
 @pytest.mark.parametrize(("rate", "interval"), [(4.0, 500), (20_000.0, 0)])
-def test_a_stop_releases_held_connects_with_advice_that_spreads_the_next_handshakes(
+def test_a_stop_without_a_store_spreads_the_handshakes_that_follow(
     rate: float, interval: int
 ) -> None:
     server = server_of(handshake_rate=rate)
@@ -341,6 +341,7 @@ def test_a_stop_releases_held_connects_with_advice_that_spreads_the_next_handsha
     idle, *_ = [server.connected() for _ in range(3)]
     server.advance(1.0)
     named(server)
+    server.keeper.is_available = False
     server.stop()
     assert asked.reply["successful"]
     advice = {"reconnect": "retry", "interval": interval, "timeout": 30000}
@@ -350,10 +351,9 @@ def test_a_stop_releases_held_connects_with_advice_that_spreads_the_next_handsha
 
 def test_a_stop_tells_sessions_that_the_next_server_knows_to_return_at_once() -> None:
     server = server_of(handshake_rate=2.0)
-    server.connected()
-    asked = named(server).connect()
+    asked = [each.connect() for each in (server.connected(), named(server))]
     server.stop()
-    assert asked.reply["advice"]["interval"] == 0
+    assert [each.reply["advice"]["interval"] for each in asked] == [0, 0]
 
 
 def test_a_stop_answers_held_connects_in_as_many_turns_as_they_take() -> None:
