@@ -7,6 +7,7 @@ import os
 import random
 import secrets
 import signal
+import socket
 import sys
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -30,9 +31,9 @@ from holdfast.compose.directory_watch import DirectoryWatch
 from holdfast.compose.journal import Books, begin_journal, begin_run, make_journal
 from holdfast.compose.listen_addresses import ListenAddresses, find_addresses
 from holdfast.compose.listeners import ServedApplications, open_listeners
-from holdfast.compose.listening import ListeningSockets, listen, listen_for_commands, naming
+from holdfast.compose.listening import MAIN, ListeningSockets, listen, listen_for_commands, naming
 from holdfast.compose.options import core_options, web_options
-from holdfast.compose.running_server import ClosingDoors, RunningServer
+from holdfast.compose.running_server import RunningServer
 from holdfast.compose.storage import Storage, open_storage
 from holdfast.compose.succession import LOCK, NoSuccession, Succession
 from holdfast.delivery.basics.node import Node
@@ -48,12 +49,14 @@ from holdfast.journal.writer import JournalWriter
 from holdfast.settings import Settings
 from holdfast.web import aiohttp_parts
 from holdfast.web.admin.tokens import Tokens, TokensUnusable, open_tokens
+from holdfast.web.doors.adoption import adopt
+from holdfast.web.doors.leaving import Leaving
 from holdfast.web.endpoint import Endpoint
 from holdfast.web.heads import Heads
 from holdfast.web.intake import Intake, UnreadRequests
 from holdfast.web.request_scheduler import RequestScheduler
 from holdfast.web.speaking import SpeakingRight
-from holdfast.web.tasks import Tasks
+from holdfast.web.tasks import Tasks, cancel
 from holdfast.web.ticker import Ticker
 from holdfast.web.websocket import WebSocketFrontEnd
 
@@ -172,10 +175,14 @@ async def _begin(
     if sockets is None:
         sockets = listen(parts.addresses, succession)
     listen_for_commands(settings.data, succession)
-    listener, url = await open_listeners(settings, parts.addresses, sockets, applications, stack)
+    listeners, url = await open_listeners(settings, parts.addresses, sockets, applications, stack)
+    if succession.door is not None:
+        link = socket.socket(fileno=succession.door)
+        adopting: asyncio.Task[int] = asyncio.create_task(adopt(link, listeners))
+        stack.push_async_callback(cancel, adopting)
     return RunningServer(
         *(url, bayeux, storage, ticker, run, administration.replays),
-        *(parts.heads, websockets, listener, ClosingDoors(websockets, listener)),
+        *(parts.heads, websockets, listeners[MAIN], Leaving(endpoint, websockets, listeners)),
     )
 
 

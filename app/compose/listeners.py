@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import holdfast
 from holdfast.compose.connection_limits import make_limits
 from holdfast.compose.listen_addresses import ListenAddresses, log_where_admin_is
-from holdfast.compose.listening import ListeningSockets
+from holdfast.compose.listening import ADMIN, MAIN, ListeningSockets
 from holdfast.compose.options import hosts_of
 from holdfast.settings import Settings
 from holdfast.web.admin.alerts import Alerts
@@ -44,16 +44,18 @@ async def open_listeners(
     sockets: ListeningSockets,
     parts: ServedApplications,
     stack: AsyncExitStack,
-) -> tuple[Listener, str]:
-    """Open the listeners; returns the main one and its URL. The stack closes the operators'."""
+) -> tuple[dict[str, Listener], str]:
+    """Open the listeners; returns them by name, and the URL. The stack closes the operators'."""
     endpoint, timeout_s = parts.endpoint, settings.shutdown_timeout / 1000
     limits = make_limits(endpoint.notices, has_admin_apart=addresses.admin is not None)
     files = read_files(_PAGES)
+    listeners: dict[str, Listener] = {}
     if addresses.admin is not None:
         application = make_administration_apart(
             *(endpoint, parts.readiness, files, parts.admin), hosts_of(settings)
         )
         apart = Listener(application, addresses.admin, limits.admin, shutdown_timeout_s=timeout_s)
+        listeners[ADMIN] = apart
         stack.push_async_callback(apart.close)
         admin_url = await apart.open(sockets.admin, endpoint, parts.heads, has_bayeux=False)
         log_where_admin_is(addresses.admin, admin_url, settings.data)
@@ -65,7 +67,8 @@ async def open_listeners(
         login=_sign_in(settings),
     )
     main = Listener(application, addresses.main, limits.main, shutdown_timeout_s=timeout_s)
-    return main, await main.open(sockets.main, endpoint, parts.heads)
+    listeners[MAIN] = main
+    return listeners, await main.open(sockets.main, endpoint, parts.heads)
 
 
 def _sign_in(settings: Settings) -> list[str]:

@@ -18,6 +18,8 @@ from holdfast.web.addresses import Address
 log = logging.getLogger(__name__)
 
 _BACKLOG = 4096
+# The names of the listeners.
+MAIN, ADMIN = "main", "admin"
 # The socket by which the supervisor takes commands, and its file in the data directory.
 CONTROL = "control"
 CONTROL_FILE = "control.sock"
@@ -37,9 +39,9 @@ def listen(addresses: ListenAddresses, succession: Succession) -> ListeningSocke
     admin: list[socket.socket] = []
     if addresses.admin is not None:
         with naming(addresses.admin, "admin"):
-            admin = _sockets_of(addresses.admin, "admin", succession)
+            admin = _sockets_of(addresses.admin, ADMIN, succession)
     with naming(addresses.main, "port"):
-        return ListeningSockets(_sockets_of(addresses.main, "main", succession), admin)
+        return ListeningSockets(_sockets_of(addresses.main, MAIN, succession), admin)
 
 
 def listen_for_commands(data: Path, succession: Succession) -> None:

@@ -2,9 +2,9 @@
 
 import asyncio
 import logging
+import socket
 from collections.abc import Coroutine
 from dataclasses import dataclass
-from typing import Protocol
 
 from holdfast.bayeux.leaving.settling import settle, take_back, unsettled
 from holdfast.bayeux.server import Bayeux
@@ -12,6 +12,7 @@ from holdfast.compose.journal import RunBooks
 from holdfast.compose.storage import Storage
 from holdfast.store.connection import StoreUnavailable
 from holdfast.store.replays.control import Replays
+from holdfast.web.doors.leaving import Leaving
 from holdfast.web.heads import Heads
 from holdfast.web.listener import Listener
 from holdfast.web.ticker import Ticker
@@ -19,25 +20,14 @@ from holdfast.web.websocket import WebSocketFrontEnd
 
 log = logging.getLogger(__name__)
 
-# How long everything that clients have begun may take before this process leaves.
+# How long requests may take to arrive that had begun to, and everything that clients have begun
+# may take, before this process leaves.
+_READING_S = 0.2
 _SETTLING_S = 2.0
+# How long clients may take to read what was written, and how long connections are relayed.
+_HANDING_S = 10.0
+_RELAY_S = 75.0
 _LOOK_S = 0.002
-
-
-class Doors(Protocol):
-    """The connections of a server that leaves."""
-
-    async def pause(self) -> None:
-        """Accept and read nothing any more, once everything that was read is handled."""
-        ...
-
-    async def resume(self) -> None:
-        """Accept and read again."""
-        ...
-
-    async def hand_over(self, door: int) -> None:
-        """Hand all connections over; return when none is left here."""
-        ...
 
 
 class CannotLeave(Exception):
@@ -57,7 +47,7 @@ class RunningServer:
     heads: Heads
     websockets: WebSocketFrontEnd
     listener: Listener
-    doors: Doors
+    doors: Leaving
     # Whether the next process has what this one had, or will get it from the store.
     has_left: bool = False
 
@@ -72,10 +62,11 @@ class RunningServer:
             raise
 
     async def _leave(self) -> None:
-        await self.doors.pause()
+        await self.doors.pause(_READING_S)
         await self.replays.close()
         await self._settle()
         # From here on nothing changes: no input is handled, and no turn ends.
+        self.doors.be_still()
         self.storage.right.leave()
         await self.storage.write_given(self.bayeux, self.ticker.clock())
         await self.books.close()
@@ -85,6 +76,7 @@ class RunningServer:
     async def _settle(self) -> None:
         """Answer held connects, and finish what clients have begun."""
         settle(self.bayeux, self.ticker.clock())
+        await self.doors.settle(_SETTLING_S)
         loop = asyncio.get_running_loop()
         ends_at = loop.time() + _SETTLING_S
         while True:
@@ -106,11 +98,12 @@ class RunningServer:
         take_back(self.bayeux, self.ticker.clock())
         self.storage.right.stay()
         await self.replays.resume()
-        await self.doors.resume()
+        await self.doors.take_back()
 
     async def hand_over(self, door: int) -> None:
         """Hand the connections over to the next process, which serves."""
-        await self.doors.hand_over(door)
+        link = socket.socket(fileno=door)
+        await self.doors.hand_over(link, limit_s=_HANDING_S, relay_limit_s=_RELAY_S)
 
     async def reload(self) -> None:
         """Read the files of TLS again."""
@@ -158,21 +151,3 @@ async def _within(seconds: float, closing: Coroutine[None, None, None]) -> None:
             await closing
     except TimeoutError:
         log.info("stopped before some clients had read everything")
-
-
-class ClosingDoors:
-    """Closes all connections once the successor serves; clients connect again at once."""
-
-    def __init__(self, websockets: WebSocketFrontEnd, listener: Listener) -> None:
-        self._websockets = websockets
-        self._listener = listener
-
-    async def pause(self) -> None:
-        pass
-
-    async def resume(self) -> None:
-        pass
-
-    async def hand_over(self, door: int) -> None:
-        await asyncio.gather(self._websockets.close_drained(), self._listener.drain())
-        await self._listener.close()

@@ -18,6 +18,9 @@ class Succession(Protocol):
     # Whether a running server hands over to this one.
     is_successor: bool
 
+    # By which connections arrive from the running server; None without one.
+    door: int | None
+
     @property
     def descriptors(self) -> Mapping[str, int]:
         """The inherited descriptors by name. They stay open."""
@@ -41,6 +44,7 @@ class NoSuccession:
 
     is_supervised = False
     is_successor = False
+    door: int | None = None
 
     def __init__(self) -> None:
         self.descriptors: Mapping[str, int] = {}

@@ -44,7 +44,7 @@ class Tasks:
         return self._is_closed and isinstance(error, asyncio.CancelledError | GeneratorExit)
 
 
-async def cancel(task: asyncio.Task[None]) -> None:
+async def cancel(task: asyncio.Task[Any]) -> None:
     """Cancel the task and wait for its end."""
     # Repeated, because a library may swallow a cancellation, for example by turning it into a
     # timeout.

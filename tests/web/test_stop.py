@@ -177,9 +177,9 @@ def test_clients_that_connect_during_the_stop_are_told_to_return(server: Program
         person.connect()
         overwhelm(deaf, url)
         server.process.send_signal(signal.SIGTERM)
-        while probe(prober) == (200, b"ready\n"):
+        while (probed := probe(prober)) == (200, b"ready\n"):
             pass
-        assert probe(prober) == (503, b"stopping\n")
+        assert probed == (503, b"stopping\n")
         answer = person.connect()
         assert answer.messages()[-1]["successful"]
         assert answer.messages()[-1]["advice"]["reconnect"] == "retry"

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from holdfast.supervisor.control import Say
+from tests.abuse.attacker import Person, SocketPerson
 from tests.store.servers import ValkeyServer
 from tests.web.played_supervisor import PlayedSupervisor
 
@@ -156,3 +157,21 @@ def test_a_session_without_a_name_ends_with_a_server_that_is_killed(
     played.start()
     [reply] = client.send({**DATA, "data": 1})
     assert reply["error"].startswith("402:")
+
+
+def test_connections_go_on_at_the_successor(played: PlayedSupervisor) -> None:
+    with Person(played.url) as person, SocketPerson(played.url) as socket:
+        person.subscribe("/news")
+        socket.settle_in("/news")
+        person.hold()
+        for _ in range(2):
+            played.restart()
+            # The held connects are answered as if their time was over.
+            assert [each["channel"] for each in person.answer().messages()] == ["/meta/connect"]
+            assert [each["channel"] for each in socket.hear()] == ["/meta/connect"]
+            socket.say(socket.connect_message())
+            socket.say(socket.message("/news", data="again"))
+            heard = [*socket.hear(), *socket.hear()]
+            assert [each["channel"] for each in heard].count("/news") == 2
+            assert person.connect().messages()[0]["data"] == "again"
+            person.say(person.connect_message())

@@ -11,7 +11,7 @@ _CROWDED = (errno.ETOOMANYREFS, errno.ENOBUFS, errno.ENOMEM)
 
 
 class Door:
-    """Sends parcels over a `SOCK_SEQPARCEL`, which `close` closes."""
+    """Sends parcels over a `SOCK_SEQPACKET`, which `close` closes."""
 
     def __init__(self, link: socket.socket) -> None:
         link.setblocking(False)
