@@ -94,6 +94,7 @@ class Storage:
                 is_standby=settings.standby,
             ),
             seed=lambda: secrets.token_hex(8),
+            stamp=self.stamps,
             know=self._know,
             on_told=self.is_back,
             on_fenced=self._fenced,

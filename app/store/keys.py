@@ -30,10 +30,10 @@ class RedisKeys:
         # (numbers of refused calls), lease (rises while that process lives), holder (names a lock
         # that it holds), node, deployment (its name, with which ids of messages begin), key (its
         # secret, for ids of clients), clock, former (the clock's time when a release without one
-        # had the store last), newest and confirmed (ids of messages); the journal of a node ->
-        # number of its newest frame; "digest" and the journal -> digest of that frame; "trimmed"
-        # and the journal -> number of removed frames; "heard" and the journal -> when its server
-        # trimmed it last, in ms since 1970.
+        # had the store last), newest and confirmed (ids of messages), stamped (above all ids
+        # that were given); the journal of a node -> number of its newest frame; "digest" and the
+        # journal -> digest of that frame; "trimmed" and the journal -> number of removed frames;
+        # "heard" and the journal -> when its server trimmed it last, in ms since 1970.
         self.meta = tag + "meta"
         # Hash: message id -> record of the message, while any queue or history has it.
         self.bodies = prefix + "bodies"

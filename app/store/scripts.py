@@ -209,9 +209,12 @@ def _key_limits(limits: KeyLimits) -> tuple[Word, ...]:
     return (limits.clock, KEY_LIFE_S, limits.most, "" if limits.are_timed else "apart")
 
 
-def advance_clock(keys: RedisKeys, clock: int) -> ScriptCall:
-    """Advance the store's clock. Succeeds if a message would be stored."""
-    return ScriptCall(ADVANCE_CLOCK, [keys.meta], [clock])
+def advance_clock(keys: RedisKeys, clock: int, *, given: int) -> ScriptCall:
+    """Advance the store's clock. Succeeds if a message would be stored.
+
+    `given` is above the ids of all messages, also of those that are not stored.
+    """
+    return ScriptCall(ADVANCE_CLOCK, [keys.meta], [clock, _ID % given])
 
 
 def _newest(messages: Sequence[tuple[Message, Sequence[str]]]) -> str:

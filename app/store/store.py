@@ -29,7 +29,7 @@ from holdfast.store.probing import Probing
 from holdfast.store.publish_keys import KeyLimits, PublishKeys, StoreClock
 from holdfast.store.reader import Reader
 from holdfast.store.reconciliation import Knowledge
-from holdfast.store.reply_errors import ScriptFailed, StoreRefused
+from holdfast.store.reply_errors import ScriptFailed
 from holdfast.store.scripts import ScriptCall
 from holdfast.store.telling import Telling
 from holdfast.store.turn_buffer import TurnBuffer
@@ -61,6 +61,7 @@ class Store:
         link: An open link with `scripts.SCRIPTS`, used by this store only.
         opening: How this process opens the store.
         seed: Returns random text, for an empty store.
+        stamp: Returns a new id of a message.
         know: Returns what this process knows, for a store that has lost changes; None at the start.
         on_told: Called when a store that has lost changes has everything again.
         on_fenced: Called when another process has opened the store: stop, nothing is stored now.
@@ -77,6 +78,7 @@ class Store:
         *,
         opening: Opening,
         seed: Callable[[], str],
+        stamp: Callable[[], int],
         know: Callable[[], Knowledge | None],
         on_told: Callable[[], None],
         on_fenced: Callable[[], None],
@@ -122,7 +124,7 @@ class Store:
         self._pending = PendingPublishes(self._loop, confirm)
         self._keyed = PublishKeys(self._loop.time)
         self._refusing = WriteRefusals(self._loop.time)
-        self._probing = Probing(self._calls, keys, self._clock, self._refusing)
+        self._probing = Probing(self._calls, keys, self._clock, self._refusing, stamp)
         self._telling = Telling(
             link,
             keys,
@@ -144,7 +146,7 @@ class Store:
         await self._right.look()
 
     async def open(self) -> int:
-        """Become the only writer. Returns the id of the newest message ever stored, or 0."""
+        """Become the only writer. Returns an id; new ones must be above it."""
         await refuse_eviction(self.link)
         newest = await self._right.open()
         self._writer.send_all()
@@ -392,12 +394,9 @@ class Store:
     def _kept(
         self, messages: Sequence[PendingPublish], then: Callable[[object], None], reply: object
     ) -> None:
-        if isinstance(reply, StoreRefused):
-            self._refusing.hear(str(reply), len(messages))
-        elif isinstance(reply, list):
+        self._refusing.hear(reply, len(messages))
+        if isinstance(reply, list):
             self._keyed.hear((pending.message for pending in messages), reply)
-        if not isinstance(reply, Exception):
-            self._refusing.end()
         then(reply)
 
     def probe(self) -> None:

@@ -3,6 +3,8 @@
 import logging
 from collections.abc import Callable
 
+from holdfast.store.reply_errors import StoreRefused
+
 log = logging.getLogger(__name__)
 
 _LOG_EVERY_S = 60.0
@@ -23,8 +25,14 @@ class WriteRefusals:
         self._count = 0
         self._log_at = 0.0
 
-    def hear(self, reason: str, messages: int) -> None:
-        """Record that the store refused this many messages; zero for a probe."""
+    def hear(self, reply: object, messages: int) -> None:
+        """Hear the store's reply to a call with this many messages; zero for a probe."""
+        if isinstance(reply, StoreRefused):
+            self._begin(str(reply), messages)
+        elif not isinstance(reply, Exception):
+            self._end()
+
+    def _begin(self, reason: str, messages: int) -> None:
         self._count += messages
         now = self._time()
         if not self.reason or now >= self._log_at:
@@ -32,8 +40,7 @@ class WriteRefusals:
             self._count, self._log_at = 0, now + _LOG_EVERY_S
         self.reason = reason
 
-    def end(self) -> None:
-        """Record that the store took a message, or would take one."""
+    def _end(self) -> None:
         if self.reason:
             log.warning("the store accepts messages again; it had refused %d more", self._count)
             self.reason, self._count = "", 0

@@ -137,7 +137,7 @@ class WriteRight:
         self.deployment = Deployment(name.decode(), bytes.fromhex(key.decode()))
 
     async def open(self) -> int:
-        """Become the only writer. Returns the id of the newest message ever stored, or 0."""
+        """Become the only writer. Returns an id; new ones must be above it."""
         reply = await self._wait_for_lease()
         if isinstance(reply, ScriptFailed) and reply.code == "VERSION":
             raise StoreUnavailable(_other_version(str(reply)))

@@ -111,12 +111,15 @@ class StoreProcess:
         # How often the store had lost changes whenever it was told everything.
         self.told: list[int] = []
         self.states: list[bool] = []
+        # The id that was given last, perhaps to a message that is not stored.
+        self.newest = 0
         self.reader = Reader(primary_at(server.url))
         self.store = Store(
             link,
             keys,
             opening=Opening("test", DEPLOYMENT),
             seed=lambda: f"{random.getrandbits(64):x}",
+            stamp=lambda: self.newest,
             know=self.know,
             on_told=lambda: self.told.append(self.store.losses),
             on_fenced=lambda: self.events.append("fenced"),

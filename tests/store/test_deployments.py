@@ -24,6 +24,7 @@ async def opened(at: StoreProcess, name: str | None = None, node: str = "test") 
         KEYS,
         opening=Opening(node, Deployment.proposed(name)),
         seed=lambda: "other",
+        stamp=lambda: 0,
         know=lambda: None,
         on_told=lambda: None,
         on_fenced=lambda: None,

@@ -226,7 +226,7 @@ async def test_writes_and_posted_calls_wait_while_a_store_is_told_what_it_lost(
     at.store.settle("joe/1", ids(*range(2, 3000)), ACKED)
     at.store.save_channel_hold("/a", ChannelHold(1, "why"))
     with pytest.raises(StoreUnavailable):
-        await at.store.run(scripts.advance_clock(KEYS, 1))
+        await at.store.run(scripts.advance_clock(KEYS, 1, given=0))
     await back(at)
     assert at.kept[5000] == [PersistOutcome.REFUSED]
     assert at.queue("joe/1") == {1: ""}

@@ -35,6 +35,7 @@ class Process:
             KEYS,
             opening=opening,
             seed=lambda: "seed",
+            stamp=lambda: 0,
             know=self.know,
             on_told=lambda: None,
             on_fenced=lambda: self.events.append("fenced"),

@@ -302,6 +302,34 @@ async def test_an_unreadable_hold_or_topic_is_ignored_and_logged_by_its_name(
 # Opening
 
 
+async def test_ids_of_messages_that_were_not_stored_are_not_given_again_after_a_kill(
+    shared_valkey: ValkeyServer,
+) -> None:
+    async with store_process(shared_valkey) as killed:
+        killed.keep(message(1), "joe/1")
+        killed.newest = BASE + 5_000_000_000
+        killed.store.probe()
+        # The next probe comes after a second.
+        given = killed.newest + 1_100_000_000
+        await killed.answered_line()
+        await killed.link.close()
+    async with store_process(shared_valkey, is_open=False) as at:
+        # So they continue above those, although the wall clock may have been set back.
+        assert given <= await at.store.open() < given + 1_000_000_000
+
+
+async def test_ids_continue_after_the_last_one_if_the_server_ended_in_order(
+    shared_valkey: ValkeyServer,
+) -> None:
+    async with store_process(shared_valkey) as first:
+        first.newest = BASE + 5_000_000_000
+        first.store.probe()
+        first.newest += 7_000_000
+        await first.store.close(5)
+    async with store_process(shared_valkey, is_open=False) as at:
+        assert await at.store.open() == BASE + 5_007_000_000
+
+
 async def test_the_newest_id_is_remembered_over_restarts(shared_valkey: ValkeyServer) -> None:
     async with store_process(shared_valkey, is_open=False) as at:
         assert await at.store.open() == 0

@@ -175,7 +175,7 @@ async def test_a_process_without_the_write_right_takes_no_key(shared_valkey: Val
         await new.answered()
         assert (old.kept[1], new.kept[2]) == ([PersistOutcome.REFUSED], [PersistOutcome.KEPT])
         with pytest.raises(StoreUnavailable):
-            await old.store.run(scripts.advance_clock(KEYS, 1))
+            await old.store.run(scripts.advance_clock(KEYS, 1, given=0))
 
 
 # Clocks
@@ -295,9 +295,9 @@ def test_a_key_that_the_last_release_stored_is_remembered_for_a_day_from_now_on(
 
 def test_the_clock_of_the_store_never_goes_back(room: Room) -> None:
     keep(room, (1, "k"), clock=20)
-    room.call(scripts.advance_clock(KEYS, 10))
+    room.call(scripts.advance_clock(KEYS, 10, given=0))
     assert room.hash(KEYS.meta)["clock"] == "20"
-    room.call(scripts.advance_clock(KEYS, 30))
+    room.call(scripts.advance_clock(KEYS, 30, given=0))
     keep(room, (2, "k"), clock=25)
     assert room.hash(KEYS.meta)["clock"] == "30"
 

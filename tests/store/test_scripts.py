@@ -137,7 +137,7 @@ def plain() -> list[ScriptCall]:
         scripts.keep(KEYS, [(message(1), ["joe/1"])]),
         scripts.finish_upgrade(KEYS),
         scripts.keep_keyed(KEYS, [(message(1, key="k"), ["joe/1"])], KeyLimits(clock=0, most=9)),
-        scripts.advance_clock(KEYS, 1),
+        scripts.advance_clock(KEYS, 1, given=0),
         scripts.move(KEYS, [Move(message(1), "joe/0", ["joe/1"], 1, 1)]),
         scripts.mark(KEYS, {"joe/1": {1: Mark(1, 1)}}),
         scripts.mark_batches(KEYS, {"joe/1": BatchMark(1, 1, [1])}),

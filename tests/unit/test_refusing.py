@@ -2,6 +2,7 @@
 
 import pytest
 
+from holdfast.store.reply_errors import StoreRefused
 from holdfast.store.write_refusals import WriteRefusals
 
 
@@ -18,7 +19,7 @@ def test_refusals_are_logged_at_once_and_then_once_a_minute(
     clock = Clock()
     refusing = WriteRefusals(clock)
     for _ in range(120):
-        refusing.hear("OOM", 10)
+        refusing.hear(StoreRefused("OOM"), 10)
         clock.now += 1.0
     assert caplog.messages == [
         "the store accepts no messages and has refused 10: OOM",
@@ -30,11 +31,11 @@ def test_the_end_of_refusals_is_logged_with_the_number_not_logged_before(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     refusing = WriteRefusals(Clock())
-    refusing.end()
+    refusing.hear(b"carried out", 1)
     assert caplog.messages == []
-    refusing.hear("OOM", 0)
-    refusing.hear("OOM", 3)
+    refusing.hear(StoreRefused("OOM"), 0)
+    refusing.hear(StoreRefused("OOM"), 3)
     assert refusing.reason == "OOM"
-    refusing.end()
+    refusing.hear(b"carried out", 1)
     assert refusing.reason == ""
     assert caplog.messages[-1] == "the store accepts messages again; it had refused 3 more"

@@ -9,8 +9,8 @@
 --        10 the lock that the caller holds for as long as it lives, '' if it keeps all others away
 --        from the store   11 the epoch and lease that the caller saw unchanged for so long that
 --        their holder must be silent   12 a number below the epoch's   13 the generation of the keys
--- Reply  epoch, id of the newest message or dead letter ('' if there was none), time of the store's
---        clock, the version that was found ('' in an empty store), the epochs before it, name and
+-- Reply  epoch, id of the newest message or dead letter, or one above all that were given ('' if
+--        there was none), time of the store's clock, the version that was found ('' in an empty store), the epochs before it, name and
 --        key of the deployment; or the error DEPLOYMENT and a name: the store is that one's; or
 --        the error GENERATION and a number: the store has these keys
 -- Cost   O(1)
@@ -80,9 +80,11 @@ if not is_repeat then
     -- session.
     redis.call('HSET', KEYS[2], '', string.rep(' ', 65))
 end
+local newest = redis.call('HGET', meta, 'newest') or ''
+local stamped = redis.call('HGET', meta, 'stamped') or ''
 return {
     before,
-    redis.call('HGET', meta, 'newest') or '',
+    stamped > newest and stamped or newest,
     redis.call('HGET', meta, 'clock') or '0',
     found or '',
     epochs,
