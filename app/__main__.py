@@ -20,6 +20,8 @@ def main() -> None:
     # of most commands. The server chooses its own number.
     gc.set_threshold(_YOUNG)
     try:
+        if sys.argv[1:2] == ["serve"]:
+            _enter_supervisor()
         from holdfast.cli.main import main as run
 
         run()
@@ -30,6 +32,22 @@ def main() -> None:
             f"holdfast: the command needs the server, and {error.name} is not installed: run "
             f"{shlex.quote(sys.executable)} -m pip install 'holdfast[server]'"
         )
+
+
+def _enter_supervisor() -> None:
+    """Become what starts servers, unless this process is to be a server itself."""
+    if sys.platform == "win32":
+        sys.stderr.write("holdfast cannot start: servers run on Linux and macOS, not on Windows\n")
+        sys.exit(2)
+    from holdfast.supervisor.entry import enter
+
+    enter(sys.argv[2:], _load_server)
+
+
+def _load_server() -> None:
+    from holdfast.cli.main import load
+
+    load("serve")
 
 
 if __name__ == "__main__":

@@ -89,6 +89,11 @@ class ServerSettings(Section):
         description="Time for which a client may stop reading before its connection is closed.",
     )
     shutdown_timeout: Milliseconds = Field(5_000, description="Maximum time for an orderly stop.")
+    supervisor: bool = Field(
+        False,
+        description="Run the server below a supervisor, which starts it again if it ends, and "
+        "replaces it at a restart while clients stay connected.",
+    )
     alerts: Path | None = Field(
         None, description="File with the limits of alerts; it is read again when it has changed."
     )

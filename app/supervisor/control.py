@@ -13,6 +13,13 @@ from typing import Any, NamedTuple
 
 # Names the descriptor of the channel to the supervisor, in the environment of what it starts.
 VARIABLE = "HOLDFAST_CONTROL"
+# Has what a supervisor leaves to the new program that it becomes.
+STATE_VARIABLE = "HOLDFAST_SUPERVISOR_STATE"
+# The socket for commands: its name among the kept descriptors, and in the data directory.
+CONTROL = "control"
+CONTROL_FILE = "control.sock"
+# Of the form of that. An importer says which one the code that it has imported can go on with.
+STATE_VERSION = 1
 # In bytes. Every parcel of either side fits in, and so does a long reason for a failure.
 LARGEST_PARCEL = 16 * 1024
 # The system passes at most 253 in one parcel.

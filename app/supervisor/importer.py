@@ -1,0 +1,84 @@
+"""The importer: it has imported the server, and forks a process of it whenever it is asked.
+
+A fork takes milliseconds, an import most of a second. Before a fork there are no thread, no event
+loop and no random numbers, which all servers would share.
+"""
+
+import gc
+import os
+import select
+import signal
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+
+from holdfast.supervisor.control import (
+    STATE_VERSION,
+    VARIABLE,
+    Channel,
+    Do,
+    PeerGone,
+    Say,
+)
+
+_ONES_OF_SERVERS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
+
+def serve_forks(channel: Channel, load: Callable[[], object]) -> None:
+    """Load the server, and fork until the supervisor is gone; returns in each server.
+
+    There, the channel to the supervisor is the one that `given_channel` returns.
+    """
+    # Ctrl-C, a terminal that closes, and `systemctl stop` reach all processes at once.
+    before = {each: signal.signal(each, signal.SIG_IGN) for each in _ONES_OF_SERVERS}
+    woken, wake = os.pipe()
+    os.set_blocking(wake, False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
+    load()
+    gc.freeze()
+    channel.send(say=Say.IMPORTED, state=STATE_VERSION)
+    if _forks(channel, woken):
+        signal.set_wakeup_fd(-1)
+        for number, handler in {**before, signal.SIGCHLD: signal.SIG_DFL}.items():
+            signal.signal(number, handler)
+        for each in (woken, wake):
+            os.close(each)
+        channel.close()
+        return
+    # The servers see that the supervisor is gone, and end, too. This process has to reap them.
+    with suppress(ChildProcessError):
+        while os.wait():
+            pass
+    sys.exit()
+
+
+def _forks(channel: Channel, woken: int) -> bool:
+    """Return True in a server, and False once the supervisor is gone."""
+    try:
+        while True:
+            ready, _, _ = select.select([channel.fileno(), woken], [], [])
+            if woken in ready:
+                os.read(woken, 1024)
+                _report_ends(channel)
+            while (parcel := channel.receive()) is not None:
+                if parcel.fields["do"] == Do.FORK and _is_server(channel, *parcel.descriptors):
+                    return True
+    except PeerGone:
+        return False
+
+
+def _is_server(channel: Channel, descriptor: int) -> bool:
+    pid = os.fork()
+    if pid == 0:
+        os.environ[VARIABLE] = str(descriptor)
+        return True
+    os.close(descriptor)
+    channel.send(say=Say.FORKED, pid=pid)
+    return False
+
+
+def _report_ends(channel: Channel) -> None:
+    with suppress(ChildProcessError):
+        while (found := os.waitpid(-1, os.WNOHANG))[0]:
+            channel.send(say=Say.ENDED, pid=found[0], code=os.waitstatus_to_exitcode(found[1]))

@@ -1,0 +1,183 @@
+"""A server that says to the supervisor what a plan wants, and to clients which process it is.
+
+It runs as `holdfast serve` where the package `holdfast` consists of this and the real supervisor.
+`plan.json` says by step what happens there: "say" as usual, "fail", "die" as by kill -9, "exit"
+with 3, "hang". The steps are start, prepared, leave, back, ready and go.
+"""
+
+import json
+import os
+import selectors
+import signal
+import socket
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from holdfast.supervisor.control import (
+    CONTROL,
+    CONTROL_FILE,
+    Channel,
+    Do,
+    PeerGone,
+    Say,
+    given_channel,
+)
+
+HOME = Path(os.environ["FAKE_HOME"])
+ALIVE_S = 0.1
+
+
+def read_plan() -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((HOME / "plan.json").read_text())
+    return found
+
+
+# As code is: from the moment of the import.
+CODE = read_plan().get("code", "first")
+
+
+class FakeServer:
+    """One process that serves."""
+
+    def __init__(self, channel: Channel) -> None:
+        self._plan = read_plan()
+        self._channel = channel
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(channel, selectors.EVENT_READ, self._hear)
+        self._listening: dict[str, socket.socket] = {}
+        self._is_accepting = False
+        self._said_alive = 0.0
+        signal.signal(signal.SIGTERM, lambda *_: self._stop())
+
+    def run(self) -> None:
+        """Run until it is told to end."""
+        while True:
+            for key, _ in self._selector.select(ALIVE_S):
+                key.data()
+            if "silent" not in self._plan and time.monotonic() - self._said_alive > ALIVE_S:
+                self._said_alive = time.monotonic()
+                self._channel.send(say=Say.ALIVE)
+
+    def _stop(self) -> None:
+        note("stopped")
+        os._exit(self._plan.get("code_of_stop", 0))
+
+    def _hear(self) -> None:
+        try:
+            while (parcel := self._channel.receive()) is not None:
+                self._obey(parcel.fields, parcel.descriptors)
+        except PeerGone:
+            note("abandoned")
+            os._exit(0)
+
+    def _obey(self, asked: dict[str, Any], descriptors: list[int]) -> None:
+        match asked["do"]:
+            case Do.START:
+                self._start(asked, descriptors)
+            case Do.LEAVE:
+                self._accept(False)
+                self._step("leave", say=Say.LEFT)
+            case Do.OPEN:
+                self._serve(is_first=False)
+            case Do.TAKE_BACK:
+                note("took back")
+                self._accept(True)
+                self._step("back", say=Say.BACK)
+            case Do.GO:
+                note("went")
+                time.sleep(self._plan.get("going_s", 0.0))
+                os._exit(0)
+            case Do.RELOAD:
+                note("reloaded")
+                if "reload" in self._plan:
+                    self._step("reload")
+            case other:
+                note(f"does not know {other}")
+
+    def _make_orphan(self) -> None:
+        if os.fork() == 0:
+            if (orphan := os.fork()) == 0:
+                time.sleep(0.2)
+            else:
+                note(f"orphan {orphan}")
+            os._exit(0)
+        os.wait()
+
+    def _start(self, asked: dict[str, Any], descriptors: list[int]) -> None:
+        if "orphan" in self._plan:
+            self._make_orphan()
+        given = dict(zip(asked["names"], descriptors, strict=True))
+        is_successor = asked["successor"]
+        note(f"started {sorted(given)}" + (" as successor" if is_successor else ""))
+        for name in ("main.0", CONTROL):
+            if name in given and name != self._plan.get("replaces"):
+                self._listening[name] = socket.socket(fileno=given[name])
+            else:
+                self._listening[name] = self._open(name)
+        if is_successor:
+            self._step("prepared", say=Say.PREPARED)
+        else:
+            self._serve(is_first=asked["first"])
+
+    def _open(self, name: str) -> socket.socket:
+        listening = socket.socket(socket.AF_UNIX)
+        file = CONTROL_FILE if name == CONTROL else name
+        listening.bind(str(HOME / self._plan.get("at", file)))
+        listening.listen()
+        self._channel.send([listening.fileno()], say=Say.KEEP, name=name)
+        return listening
+
+    def _serve(self, *, is_first: bool) -> None:
+        self._accept(True)
+        self._step("ready", say=Say.READY, url="http://fake", **self._plan.get("told", {}))
+        if is_first:
+            print("holdfast is ready: http://fake", flush=True)  # noqa: T201 - as a server does
+
+    def _step(self, name: str, **said: object) -> None:
+        match self._plan.get(name, "say"):
+            case "say" if said:
+                self._channel.send(**said)
+            case "fail":
+                self._channel.send(say=Say.FAILED, why="the test wants it")
+                os._exit(2)
+            case "die":
+                os.kill(os.getpid(), signal.SIGKILL)
+            case "exit":
+                sys.stderr.write("holdfast cannot start: the test wants it\n")
+                os._exit(self._plan.get("with", 3))
+            case "refuse":
+                self._channel.send(say=Say.FAILED, why="it is too late")
+                self._accept(True)
+            case float(delay_s):
+                time.sleep(delay_s)
+                self._channel.send(**said)
+            case _:
+                note(f"hangs at {name}")
+
+    def _accept(self, is_wanted: bool) -> None:
+        if is_wanted and not self._is_accepting:
+            self._selector.register(self._listening["main.0"], selectors.EVENT_READ, self._answer)
+        elif self._is_accepting and not is_wanted:
+            self._selector.unregister(self._listening["main.0"])
+        self._is_accepting = is_wanted
+
+    def _answer(self) -> None:
+        client, _ = self._listening["main.0"].accept()
+        with client:
+            client.send(json.dumps({"pid": os.getpid(), "code": CODE}).encode())
+
+
+def note(text: str) -> None:
+    """Add a line to what the test reads."""
+    with (HOME / "notes").open("a") as notes:
+        notes.write(f"{os.getpid()} {text}\n")
+
+
+def serve() -> None:
+    channel = given_channel()
+    if channel is None:
+        note("unsupervised")
+    else:
+        FakeServer(channel).run()

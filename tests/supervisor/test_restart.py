@@ -1,0 +1,327 @@
+"""Restarts: a new server takes over, or the old one goes on."""
+
+import json
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.supervisor.stage import Stage, until
+
+pytestmark = pytest.mark.slow  # each starts several processes
+
+STEPS = [{"step": each} for each in ("starting", "prepared", "left", "ready")]
+DONE = [*STEPS, {"done": True}]
+
+
+def descriptors_of(pid: int) -> int:
+    return len(os.listdir(f"/proc/{pid}/fd"))
+
+
+def test_a_restart_replaces_server_importer_and_program_under_one_pid(stage: Stage) -> None:
+    pid = stage.start_and_wait()
+    first = stage.who()
+    before = Path(f"/proc/{pid}/environ").read_bytes()
+    stage.plan(code="second")
+    assert stage.restart() == DONE
+    second = stage.who()
+    assert (first["code"], second["code"]) == ("first", "second")
+    until(lambda: first["pid"] not in stage.family() and len(stage.family()) == 3)
+    assert stage.parent_of(stage.parent_of(second["pid"])) == pid
+    # Only a new program has another environment.
+    until(lambda: Path(f"/proc/{pid}/environ").read_bytes() != before)
+    assert stage.stop() == 0
+    assert stage.notes() == [
+        "started []",
+        "started ['control', 'door', 'main.0'] as successor",
+        "went",
+        "stopped",
+    ]
+    until(lambda: stage.family() == [])
+
+
+def test_many_restarts_leave_nothing_behind(stage: Stage) -> None:
+    pid = stage.start_and_wait()
+    before, servers = descriptors_of(pid), [stage.who()["pid"]]
+    for _ in range(6):
+        assert stage.restart() == DONE
+        servers.append(stage.who()["pid"])
+    assert len({*servers}) == 7
+    until(lambda: len(stage.family()) == 3 and descriptors_of(pid) == before)
+    assert stage.process.poll() is None
+    assert stage.stop() == 0
+    assert stage.family() == []
+
+
+def test_a_hangup_is_a_restart_without_an_answer(stage: Stage) -> None:
+    pid = stage.start_and_wait()
+    first = stage.who()["pid"]
+    os.kill(pid, signal.SIGHUP)
+    until(lambda: "went" in stage.notes())
+    assert stage.who()["pid"] != first
+    logged = [json.loads(line)["message"] for line in stage.log().splitlines()]
+    assert logged == ["a restart begins", "the restart is done"]
+    assert stage.stop() == 0
+
+
+def test_signals_in_a_row_end_in_one_server(stage: Stage) -> None:
+    pid = stage.start_and_wait()
+    for _ in range(20):
+        os.kill(pid, signal.SIGHUP)
+        time.sleep(0.01)
+    os.kill(pid, signal.SIGTERM)
+    assert stage.process.wait(10) == 0
+    assert stage.family() == []
+
+
+# By step of the new server and what it does there: a part of the reason that is answered.
+FAILURES = {
+    ("prepared", "fail"): "the test wants it",
+    ("prepared", "exit"): "the new server has ended (exit code 3): see the log",
+    ("prepared", "die"): "the new server has ended (signal 9): see the log",
+    ("prepared", "hang"): "has not read its settings and the stored records in time",
+    ("ready", "fail"): "the test wants it",
+    ("ready", "exit"): "the new server has ended (exit code 3): see the log",
+    ("ready", "die"): "the new server has ended (signal 9): see the log",
+    ("ready", "hang"): "the new server was not ready in time",
+}
+
+
+@pytest.mark.parametrize(("step", "what"), FAILURES)
+def test_the_old_server_goes_on_if_the_new_one_fails(stage: Stage, step: str, what: str) -> None:
+    pid = stage.start_and_wait()
+    first, count = stage.who(), descriptors_of(pid)
+    stage.plan(code="broken", **{step: what})
+    *steps, end = stage.restart(timeout=0.5)
+    assert FAILURES[step, what] in end["failed"]
+    assert steps == (STEPS[:1] if step == "prepared" else STEPS[:3])
+    assert stage.who() == first
+    until(lambda: len(stage.family()) == 3)
+    assert descriptors_of(pid) == count
+    assert FAILURES[step, what] in stage.log()
+    stage.plan(code="repaired")
+    assert stage.restart() == DONE
+    assert stage.who()["code"] == "repaired"
+    assert stage.stop() == 0
+
+
+def test_the_old_server_goes_on_if_the_new_code_cannot_be_imported(stage: Stage) -> None:
+    stage.start_and_wait()
+    first = stage.who()
+    stage.main.write_text("raise SystemExit(5)")
+    assert stage.restart() == [
+        STEPS[0],
+        {"failed": "the new server has ended (exit code 5): see the log"},
+    ]
+    assert stage.who() == first
+    assert stage.stop() == 0
+
+
+def test_an_old_server_that_does_not_leave_takes_back_and_goes_on(stage: Stage) -> None:
+    stage.plan(leave="hang")
+    stage.constants(replacing={"_LEAVING_S": 0.3})
+    stage.start_and_wait()
+    first = stage.who()
+    *steps, end = stage.restart()
+    assert steps == STEPS[:2]
+    assert end == {"failed": "the server did not become still in time"}
+    assert stage.who() == first
+
+
+def test_an_old_server_that_cannot_leave_goes_on_by_itself(stage: Stage) -> None:
+    stage.plan(leave="refuse")
+    stage.start_and_wait()
+    first = stage.who()
+    assert stage.restart()[-1] == {"failed": "it is too late"}
+    assert stage.who() == first
+    assert "took back" not in stage.notes()
+    stage.plan(code="second")
+    assert stage.restart()[-1] == {"failed": "it is too late"}
+    assert stage.stop() == 0
+
+
+def test_a_reload_that_fails_does_not_fail_a_later_restart(stage: Stage) -> None:
+    stage.plan(reload="refuse")
+    stage.start_and_wait()
+    assert stage.ask(do="reload") == [{"done": True}]
+    until(lambda: "reloaded" in stage.notes())
+    assert stage.restart() == DONE
+
+
+@pytest.mark.parametrize(
+    "plan", [{"leave": "die"}, {"ready": "say", "back": "die"}, {"back": "hang"}]
+)
+def test_if_the_old_server_cannot_go_on_either_another_of_its_code_starts(
+    stage: Stage, plan: dict[str, str]
+) -> None:
+    stage.plan(code="old", **plan)
+    stage.constants(replacing={"_LEAVING_S": 0.3})
+    stage.start_and_wait()
+    first = stage.who()
+    stage.plan(code="broken", ready="exit")
+    assert "failed" in stage.restart()[-1]
+    stage.plan()
+    until(lambda: stage.who()["pid"] != first["pid"])
+    assert stage.who()["code"] == "old"
+    assert stage.stop() == 0
+
+
+def test_the_death_of_the_old_server_while_the_new_one_loads_ends_the_restart(
+    stage: Stage,
+) -> None:
+    stage.start_and_wait()
+    first = stage.who()["pid"]
+    stage.plan(code="new", prepared="hang")
+    with stage.asking(do="restart") as answers:
+        assert next(answers) == STEPS[0]
+        until(lambda: "hangs at prepared" in stage.notes())
+        os.kill(first, signal.SIGKILL)
+        assert next(answers) == {"failed": "the server has ended (signal 9): see the log"}
+    assert stage.who()["code"] == "first"
+    assert stage.stop() == 0
+
+
+def test_the_death_of_the_old_server_after_it_left_changes_nothing(stage: Stage) -> None:
+    stage.start_and_wait()
+    first = stage.who()["pid"]
+    stage.plan(code="new", ready=0.5)
+    with stage.asking(do="restart") as answers:
+        assert [next(answers) for _ in range(3)] == STEPS[:3]
+        os.kill(first, signal.SIGKILL)
+        assert [*answers] == [STEPS[3], {"done": True}]
+    assert stage.who()["code"] == "new"
+    assert stage.stop() == 0
+
+
+def test_a_restart_while_another_runs_is_refused(stage: Stage) -> None:
+    stage.start_and_wait()
+    stage.plan(prepared="hang")
+    with stage.asking(do="restart", timeout=1) as answers:
+        assert next(answers) == STEPS[0]
+        assert stage.restart() == [{"failed": "a restart is under way: wait until it has ended"}]
+        assert "in time" in next(answers)["failed"]
+    assert stage.stop() == 0
+
+
+def test_a_restart_while_the_first_server_starts_is_refused(stage: Stage) -> None:
+    stage.plan(ready="hang")
+    stage.start()
+    until(lambda: (stage.home / "control.sock").exists())
+    assert stage.restart() == [{"failed": "the server is still starting: wait until it is ready"}]
+
+
+@pytest.mark.parametrize("sent", [b"nonsense", b"[]", b"", b'"restart"'])
+def test_nonsense_on_the_socket_for_commands_ends_nothing(stage: Stage, sent: bytes) -> None:
+    stage.start_and_wait()
+    assert stage.send(sent) == b""
+    assert b"does not know this request" in stage.send(b'{"do": "dance"}')
+    assert stage.restart(timeout="soon")[-1]["failed"]
+    assert stage.restart() == DONE
+
+
+def test_idle_clients_of_the_socket_for_commands_are_limited(stage: Stage) -> None:
+    pid = stage.start_and_wait()
+    assert stage.ask(do="reload") == [{"done": True}]
+    before = descriptors_of(pid)
+    clients = [stage.connect() for _ in range(30)]
+    assert stage.ask(do="reload") == [{"done": True}]
+    assert descriptors_of(pid) <= before + 8
+    for each in clients:
+        each.close()
+    assert stage.stop() == 0
+
+
+def test_a_reload_reaches_the_server(stage: Stage) -> None:
+    stage.start_and_wait()
+    assert stage.ask(do="reload") == [{"done": True}]
+    until(lambda: "reloaded" in stage.notes())
+
+
+def test_a_stop_during_a_restart_stops_the_old_server_in_order(stage: Stage) -> None:
+    stage.start_and_wait()
+    stage.plan(ready="hang")
+    with stage.asking(do="restart") as answers:
+        assert [next(answers) for _ in range(3)] == STEPS[:3]
+        stage.process.terminate()
+        assert next(answers) == {"failed": "the supervisor was told to stop"}
+    assert stage.process.wait(10) == 0
+    assert stage.notes()[-2:] == ["took back", "stopped"]
+    assert stage.family() == []
+
+
+def test_an_old_server_that_does_not_end_is_killed(stage: Stage) -> None:
+    stage.plan(going_s=60)
+    stage.constants(replacing={"_GOING_S": 0.5}, running={"TICK_S": 0.1})
+    stage.start_and_wait()
+    first = stage.who()["pid"]
+    stage.plan()
+    assert stage.restart() == DONE
+    assert first in stage.family()
+    until(lambda: first not in stage.family())
+    assert "has not left in time" in stage.log()
+    assert stage.stop() == 0
+
+
+def test_a_stop_waits_for_old_servers_that_still_hand_over(stage: Stage) -> None:
+    stage.plan(going_s=60)
+    stage.start_and_wait()
+    assert stage.restart() == DONE
+    assert stage.restart() == DONE
+    assert stage.stop() == 0
+    assert [each for each in stage.notes() if "started" not in each].count("stopped") == 3
+    assert stage.family() == []
+
+
+def test_former_servers_are_limited(stage: Stage) -> None:
+    stage.plan(going_s=60)
+    stage.constants(replacing={"_MOST_GOING": 2})
+    stage.start_and_wait()
+    answers = [stage.restart()[-1] for _ in range(3)]
+    assert [next(iter(each)) for each in answers] == ["done", "done", "failed"]
+    assert "wait for a minute" in answers[2]["failed"]
+
+
+def test_the_supervisor_keeps_its_code_if_the_new_one_has_another_state(stage: Stage) -> None:
+    pid = stage.start_and_wait()
+    before = Path(f"/proc/{pid}/environ").read_bytes()
+    stage.constants(importer={"STATE_VERSION": 2})
+    stage.plan(code="new")
+    assert stage.restart() == DONE
+    until(lambda: "goes on with its old code" in stage.log())
+    assert stage.who()["code"] == "new"
+    assert Path(f"/proc/{pid}/environ").read_bytes() == before
+    assert stage.restart() == DONE
+    assert stage.stop() == 0
+
+
+def test_the_time_for_a_restart_is_what_the_server_has_told(stage: Stage) -> None:
+    stage.plan(told={"restart_timeout": 0.3})
+    stage.start_and_wait()
+    assert stage.restart() == DONE
+    stage.plan(prepared="hang")
+    began = time.monotonic()
+    assert "in time" in stage.restart()[-1]["failed"]
+    assert time.monotonic() - began < 3
+
+
+def test_where_nothing_can_be_handed_over_a_restart_is_a_stop_and_a_start(stage: Stage) -> None:
+    stage.constants(replacing={"HANDS_OVER": False})
+    stage.start_and_wait()
+    stage.plan(code="second")
+    assert stage.restart() == [{"done": True}]
+    assert stage.who()["code"] == "second"
+    assert stage.notes()[1:] == ["stopped", "started ['control', 'main.0']"]
+    assert stage.stop() == 0
+
+
+def test_sockets_of_a_new_server_that_fails_are_forgotten(stage: Stage) -> None:
+    """It may have opened others, by other settings."""
+    stage.start_and_wait()
+    first = stage.who()
+    stage.plan(replaces="main.0", at="other", ready="exit")
+    assert "failed" in stage.restart()[-1]
+    stage.plan()
+    os.kill(first["pid"], signal.SIGKILL)
+    assert stage.who()["pid"] != first["pid"]

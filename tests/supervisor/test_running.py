@@ -1,0 +1,226 @@
+"""The life of a server below a supervisor: how it starts, ends, and starts again."""
+
+import json
+import os
+import pty
+import signal
+import subprocess
+import time
+from contextlib import suppress
+
+import pytest
+
+from tests.supervisor.stage import Stage, until
+
+pytestmark = pytest.mark.slow  # each starts several processes
+
+
+def test_a_server_starts_and_ends_with_its_supervisor(stage: Stage) -> None:
+    pid = stage.start_and_wait()
+    assert stage.who()["pid"] != pid
+    assert stage.notes() == ["started []"]
+    assert stage.stop() == 0
+    assert stage.notes() == ["started []", "stopped"]
+    assert stage.family() == []
+    assert stage.log() == ""
+
+
+def test_ctrl_c_stops_the_server_in_order(stage: Stage) -> None:
+    pid = stage.start_and_wait()
+    # The terminal sends it to all of them.
+    os.killpg(pid, signal.SIGINT)
+    assert stage.process.wait(10) == 0
+    assert stage.notes()[-1] == "stopped"
+    assert stage.family() == []
+
+
+def test_the_exit_code_of_a_stop_is_the_servers(stage: Stage) -> None:
+    stage.plan(code_of_stop=7)
+    stage.start_and_wait()
+    assert stage.stop() == 7
+
+
+@pytest.mark.parametrize("code", [0, 2, 3])
+def test_a_first_server_that_cannot_start_ends_the_program_with_its_code_and_text(
+    stage: Stage, code: int
+) -> None:
+    stage.plan(ready="exit", **{"with": code})
+    stage.start()
+    assert stage.process.wait(10) == code
+    assert stage.log() == "holdfast cannot start: the test wants it\n"
+    assert stage.family() == []
+
+
+def test_an_import_that_fails_ends_the_program_with_its_code_and_text(stage: Stage) -> None:
+    stage.main.write_text(stage.main.read_text().replace("fake_server", "nothing"))
+    stage.start()
+    assert stage.process.wait(10) == 1
+    assert "No module named 'holdfast.nothing'" in stage.log()
+
+
+def test_a_killed_server_is_followed_by_another_with_its_sockets(stage: Stage) -> None:
+    stage.start_and_wait()
+    first = stage.who()["pid"]
+    os.kill(first, signal.SIGKILL)
+    # It waits in the queue of the socket meanwhile.
+    second = stage.who()["pid"]
+    assert second != first
+    assert stage.notes()[1:] == ["started ['control', 'main.0']"]
+    logged = json.loads(stage.log())
+    assert logged["level"] == "error"
+    assert logged["message"] == "the server has ended (signal 9): another is started"
+    assert stage.stop() == 0
+    assert stage.process.stdout is not None
+    assert stage.process.stdout.read() == ""
+
+
+def test_a_server_outlives_its_importer_and_the_next_one_has_another(stage: Stage) -> None:
+    pid = stage.start_and_wait()
+    first = stage.who()["pid"]
+    os.kill(importer := stage.parent_of(first), signal.SIGKILL)
+    until(lambda: stage.parent_of(first) == pid)
+    assert stage.who()["pid"] == first
+    os.kill(first, signal.SIGKILL)
+    second = stage.who()["pid"]
+    assert stage.parent_of(second) not in (pid, importer)
+    assert stage.stop() == 0
+    assert stage.family() == []
+
+
+def test_without_its_importer_a_server_stops_in_order(stage: Stage) -> None:
+    pid = stage.start_and_wait()
+    server = stage.who()["pid"]
+    os.kill(stage.parent_of(server), signal.SIGKILL)
+    until(lambda: stage.parent_of(server) == pid)
+    assert stage.stop() == 0
+    assert stage.notes()[-1] == "stopped"
+
+
+def test_servers_and_importers_end_when_the_supervisor_is_killed(stage: Stage) -> None:
+    pid = stage.start_and_wait()
+    os.kill(pid, signal.SIGKILL)
+    until(lambda: stage.family() == [])
+    assert stage.notes()[-1] == "abandoned"
+
+
+def test_a_server_that_ends_five_times_in_a_row_waits_before_the_next(stage: Stage) -> None:
+    stage.plan(ready="die")
+    stage.constants(running={"_LONGEST_PAUSE_S": 0.3})
+    began = time.monotonic()
+    stage.start()
+    until(lambda: len(stage.notes()) == 5)
+    before_s = time.monotonic() - began
+    until(lambda: len(stage.notes()) == 7)
+    assert time.monotonic() - began > before_s + 2 * 0.3
+    assert stage.stop() == 0
+
+
+def test_a_restart_ends_the_pause_before_the_next_server(stage: Stage) -> None:
+    stage.plan(code="broken")
+    stage.constants(running={"_SHORT_LIVES": 1, "_LONGEST_PAUSE_S": 60})
+    stage.start_and_wait()
+    stage.plan(code="broken", ready="exit")
+    os.kill(stage.who()["pid"], signal.SIGKILL)
+    until(lambda: stage.log().count("another is started") == 2)
+    stage.plan(code="repaired")
+    assert stage.restart() == [{"done": True}]
+    assert stage.who()["code"] == "repaired"
+    assert stage.stop() == 0
+
+
+def test_a_stop_while_the_server_is_imported_ends_it_at_once(stage: Stage) -> None:
+    stage.main.write_text(
+        stage.main.read_text().replace("lambda:", "lambda: __import__('time').sleep(60) or")
+    )
+    stage.start()
+    until(lambda: len(stage.family()) == 2)
+    # Its handlers for signals are there before the importer.
+    assert stage.stop() == 0
+    assert stage.family() == []
+
+
+def test_a_server_that_is_silent_is_logged_and_later_killed(stage: Stage) -> None:
+    stage.constants(running={"SILENT_S": 0.4, "KILLED_AFTER_S": 0.8, "TICK_S": 0.1})
+    stage.start_and_wait()
+    server = stage.who()["pid"]
+    time.sleep(0.5)
+    assert stage.log() == ""
+    os.kill(server, signal.SIGSTOP)
+    until(lambda: "has said nothing for 0 s" in stage.log())
+    until(lambda: server not in stage.family())
+    assert stage.who()["pid"] != server
+    assert stage.log().count("nothing for 1 s: it is killed") == 1
+
+
+def test_a_supervisor_that_was_stopped_itself_does_not_blame_the_server(stage: Stage) -> None:
+    stage.constants(running={"SILENT_S": 1.2, "TICK_S": 0.2})
+    pid = stage.start_and_wait()
+    server = stage.who()["pid"]
+    for each in (pid, server):
+        os.kill(each, signal.SIGSTOP)
+    time.sleep(1.5)
+    os.kill(pid, signal.SIGCONT)
+    time.sleep(0.2)
+    os.kill(server, signal.SIGCONT)
+    stage.who()
+    assert stage.stop() == 0
+    assert stage.log() == ""
+
+
+def test_orphans_below_the_supervisor_are_reaped(stage: Stage) -> None:
+    pid = stage.start_and_wait()
+    stage.plan(orphan=True)
+    os.kill(stage.who()["pid"], signal.SIGKILL)
+    stage.who()
+    until(lambda: any(note.startswith("orphan") for note in stage.notes()))
+    orphan = int(next(each for each in stage.notes() if each.startswith("orphan")).split()[1])
+    with suppress(FileNotFoundError):
+        until(lambda: stage.parent_of(orphan) == pid and False, 1.0)
+    assert not os.path.exists(f"/proc/{orphan}")
+
+
+def in_a_container() -> tuple[str, ...]:
+    """The words before a program that make it process 1 of a container; skips without the right."""
+    words = ("unshare", "--user", "--map-root-user", "--pid", "--fork", "--kill-child")
+    try:
+        done = subprocess.run([*words, "true"], check=False, capture_output=True, timeout=10)
+    except FileNotFoundError:
+        pytest.skip("there is no unshare")
+    if done.returncode:
+        pytest.skip("this user may make no namespaces")
+    return words
+
+
+def test_as_process_1_the_supervisor_stops_in_order_and_passes_the_code_on(stage: Stage) -> None:
+    stage.plan(code_of_stop=7)
+    stage.start(*in_a_container())
+    assert stage.process.stdout is not None
+    assert stage.process.stdout.readline() == "holdfast is ready: http://fake\n"
+    (pid,) = (each for each in stage.family() if stage.parent_of(each) == stage.process.pid)
+    os.kill(pid, signal.SIGTERM)
+    assert stage.process.wait(10) == 7
+
+
+def test_a_hangup_under_nohup_changes_nothing(stage: Stage) -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        pid = stage.start_and_wait()
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    server = stage.who()["pid"]
+    os.killpg(pid, signal.SIGHUP)
+    time.sleep(0.2)
+    assert stage.who()["pid"] == server
+    assert stage.log() == ""
+
+
+def test_a_server_stops_when_its_terminal_is_closed(stage: Stage) -> None:
+    controller, terminal = pty.openpty()
+    stage.start(terminal=terminal)
+    os.close(terminal)
+    until(lambda: stage.notes() == ["started []"] and (stage.home / "main.0").exists())
+    stage.who()
+    os.close(controller)
+    assert stage.process.wait(10) == 0
+    assert stage.notes()[-1] == "stopped"
+    assert stage.family() == []
