@@ -13,6 +13,8 @@ from holdfast.web.encodings import DECODERS, Decoder, encoding_of, is_transfer_k
 from holdfast.web.endpoint import Endpoint
 from holdfast.web.intake import Intake
 
+# What was read of a body that is not complete.
+READ_PARTS = web.RequestKey("read_parts", list[bytes])
 _FORM = "application/x-www-form-urlencoded"
 _MAX_FIELDS = 1000
 # A body may inflate to the first limit, or to this multiple of its size if that is more. A batch of
@@ -76,7 +78,10 @@ async def _read(
 ) -> bytes:
     """Read and decode the body. Stops as soon as it is too large, so no bomb is inflated."""
     held = size = 0
-    parts, pieces = [], []
+    parts: list[bytes] = []
+    pieces: list[bytes] = []
+    if not request.content.is_eof():
+        request[READ_PARTS] = parts
     try:
         async for part in request.content.iter_any():
             if held + len(part) > limit:

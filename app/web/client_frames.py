@@ -117,6 +117,11 @@ class ClientFrames:
         return self._waiting > 0
 
     @property
+    def waiting(self) -> int:
+        """How many complete messages were passed on and not reported by `heard`."""
+        return self._waiting
+
+    @property
     def is_unfinished(self) -> bool:
         """Whether a frame or a message has begun and may still be completed."""
         return bool(self._held or self._size) and not self._is_refused

@@ -78,7 +78,7 @@ class TimedConnection(RequestHandler):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
         if not self._endpoint.gate.lets_read(self):
-            # Its TLS handshake took longer than this server went on.
+            # Its TLS handshake took longer than the server accepted connections.
             self._pause_transport_reading()
         limit_s = min(self._keepalive_timeout, self._endpoint.options.request_timeout_s)
         self._next_keepalive_close_time = due = self._loop.time() + limit_s
@@ -137,4 +137,4 @@ class TimedConnection(RequestHandler):
         super().connection_lost(exc)
         self._end_stall()
         self._finish_reading()
-        self._endpoint.gate.note_lost(self)
+        self._endpoint.gate.unfinished.discard(self)

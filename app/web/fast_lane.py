@@ -282,7 +282,6 @@ class FastLane(SocketReading):
             self._body = self._messages[-1][1]
         if self._set_aside:
             self._loop.call_soon(self._take_up)
-        self._endpoint.gate.note_free(self)
         return answered, is_reset
 
     def handle_error(
@@ -378,6 +377,10 @@ class FastLane(SocketReading):
             return None
         begun = NOTHING if self._begun is None else self._begun
         return None if begun.owed else begun.head + b"".join(self._set_aside or ())
+
+    def owed(self) -> int:
+        """Return how much of a request's body is to come; negative if that is unknown."""
+        return 0 if self._begun is None else self._begun.owed
 
     def is_writing(self) -> bool:
         """Whether something written has not left yet."""

@@ -6,7 +6,7 @@ import socket
 import ssl
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import cast
+from typing import TypeVar, cast
 
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
@@ -47,6 +47,9 @@ class _ServerFaults(logging.Filter):
 
 _log = logging.getLogger("holdfast.web.http")
 _log.addFilter(_ServerFaults())
+
+
+Adopted = TypeVar("Adopted", bound=FastLane)
 
 
 class Listener:
@@ -118,23 +121,28 @@ class Listener:
 
     def use_tls(self, tls: ssl.SSLContext) -> None:
         """Use this certificate for connections that are accepted from now on."""
-        if self._acceptor is not None and self._acceptor.tls is not None:
+        if self._acceptor is not None and self.has_tls:
             self._acceptor.tls = tls
+
+    @property
+    def has_tls(self) -> bool:
+        """Whether its connections use TLS."""
+        return self._acceptor is not None and self._acceptor.tls is not None
 
     async def settled(self) -> None:
         """Wait until all accepted connections are set up, or are lost."""
         if self._acceptor is not None:
             await self._acceptor.settled()
 
-    def adopt(self, connection: socket.socket, make: Callable[[ConnectionParts], FastLane]) -> bool:
-        """Serve a connection that another process has accepted. Returns False if that fails.
-
-        Its socket is closed then.
-        """
+    def adopt(
+        self, connection: socket.socket, make: Callable[[ConnectionParts], Adopted]
+    ) -> Adopted | None:
+        """Serve a connection that another process has accepted; or close it, and return None."""
         if self._acceptor is None or self._parts is None:
             connection.close()
-            return False
-        return self._acceptor.adopt(connection, make(self._parts))
+            return None
+        made = make(self._parts)
+        return made if self._acceptor.adopt(connection, made) else None
 
     def is_kept(self, connection: FastLane) -> bool:
         """Return whether a connection has a claim to its place."""

@@ -1,7 +1,6 @@
 """Whether connections are read, and what was read is handled: no longer while a server leaves."""
 
 import asyncio
-from collections.abc import Hashable
 from enum import Enum
 from typing import Protocol
 
@@ -19,7 +18,7 @@ class Reading(Enum):
     STILL = "still"
 
 
-class Pausable(Hashable, Protocol):
+class Pausable(Protocol):
     """A connection whose reading can pause."""
 
     def pause_until_open(self) -> None:
@@ -30,14 +29,12 @@ class Pausable(Hashable, Protocol):
 class ReadingGate:
     """Says which connections may be read. All listeners of a process share one."""
 
-    __slots__ = ("_freed", "_opened", "state", "unfinished")
+    __slots__ = ("_opened", "state", "unfinished")
 
     def __init__(self) -> None:
         self.state = Reading.OPEN
         # While `FINISHING`, the connections that are still read.
         self.unfinished: set[Pausable] = set()
-        # While connections are handed over, those that wait for the end of their request.
-        self._freed: dict[Hashable, asyncio.Event] = {}
         self._opened: asyncio.Event | None = None
 
     @property
@@ -54,24 +51,6 @@ class ReadingGate:
         if connection in self.unfinished:
             self.unfinished.discard(connection)
             connection.pause_until_open()
-
-    def note_free(self, connection: Hashable) -> None:
-        """Record that a connection's request has its response."""
-        if self._freed and (freed := self._freed.pop(connection, None)) is not None:
-            freed.set()
-
-    def note_lost(self, connection: Pausable) -> None:
-        """Forget a connection that has ended."""
-        self.unfinished.discard(connection)
-        self.note_free(connection)
-
-    async def freed(self, connection: Hashable) -> None:
-        """Wait until the connection's request has its response, or the connection is lost."""
-        freed = self._freed[connection] = asyncio.Event()
-        try:
-            await freed.wait()
-        finally:
-            self._freed.pop(connection, None)
 
     async def until_handling(self) -> None:
         """Wait while nothing may be handled."""

@@ -44,7 +44,7 @@ _REFUSALS = {
 
 
 # By type: the first byte of the frame of a message that a successor may get again.
-_AGAIN = {WSMsgType.TEXT: 0x81, WSMsgType.BINARY: 0x82, WSMsgType.PING: 0x89, WSMsgType.PONG: 0x8A}
+_AGAIN = {WSMsgType.TEXT: 0x81, WSMsgType.PING: 0x89, WSMsgType.PONG: 0x8A}
 
 
 class SocketResponse(web.WebSocketResponse[Literal[False]]):
@@ -100,6 +100,10 @@ class SocketResponse(web.WebSocketResponse[Literal[False]]):
         if self._kept is not None:
             waiting.insert(0, self._kept)
         if any(each.type not in _AGAIN for each in waiting):
+            return None
+        texts = sum(each.type is WSMsgType.TEXT for each in waiting)
+        if self._frames is None or self._frames.waiting != texts:
+            # One is on its way from the reader to its handler.
             return None
         return b"".join(client_frame(_AGAIN[each.type], bytes(each.data)) for each in waiting)
 

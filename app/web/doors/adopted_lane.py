@@ -25,6 +25,13 @@ class AdoptedLane(FastLane):
         if arrival.relayed is not None:
             self._heads = parts.heads.of_last()
 
+    def claim_place(self) -> None:
+        """Claim the place that it had in the limit of connections."""
+        if self.arrival.is_used:
+            self._room.hear(self)
+        if self.arrival.is_kept:
+            self._room.keep(self)
+
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         arrival = self.arrival
         if arrival.relayed is not None:
@@ -33,12 +40,22 @@ class AdoptedLane(FastLane):
         if arrival.is_used:
             self.unused_since = None
             self._next_keepalive_close_time = self._loop.time() + self._keepalive_timeout
-            self._room.hear(self)
-        if arrival.is_kept:
-            self._room.keep(self)
         read, self._read = self._read, b""
         if read:
             self.data_received(read)
+
+    def _free(self) -> None:
+        super()._free()
+        if self.arrival.relayed is not None:
+            self._loop.call_soon(self._end_relay)
+
+    def _end_relay(self) -> None:
+        """Close the connection after its last response."""
+        if self._endpoint.right.is_silent:
+            # The response waits, too.
+            self._endpoint.right.when_speaking(self._end_relay)
+        else:
+            self.force_close()
 
     async def finish_response(self, request: Any, resp: Any, start_time: float | None) -> Any:
         if self.arrival.socket is not None and not isinstance(resp, SocketResponse):

@@ -103,7 +103,9 @@ class _Adoption:
         if listener is None or not _is_connected(connection):
             connection.close()
             return
-        if listener.adopt(connection, partial(AdoptedLane, arrival, bytes(self._read))):
+        adopted = listener.adopt(connection, partial(AdoptedLane, arrival, bytes(self._read)))
+        if adopted is not None:
+            adopted.claim_place()
             self.adopted += 1
 
 

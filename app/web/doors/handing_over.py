@@ -9,7 +9,6 @@ from holdfast.web.doors.door import Door
 from holdfast.web.doors.preface import encode
 from holdfast.web.doors.relays import Relays
 from holdfast.web.doors.unhandled import unhandled_of_request, unhandled_of_socket
-from holdfast.web.endpoint import Endpoint
 from holdfast.web.fast_lane import FastLane
 from holdfast.web.listener import Listener
 from holdfast.web.peers import subject_of
@@ -18,6 +17,8 @@ from holdfast.web.websocket import WebSocketFrontEnd
 
 # How many connections are handed over before other work runs.
 _SLICE = 16
+# How often to look whether a late connection can be handed over.
+_LOOK_S = 0.02
 # More bytes of one connection are not sent along.
 _MOST_READ = 16 * 1024 * 1024
 
@@ -25,11 +26,8 @@ _MOST_READ = 16 * 1024 * 1024
 class HandOver:
     """One hand-over of all connections."""
 
-    def __init__(
-        self, door: Door, endpoint: Endpoint, websockets: WebSocketFrontEnd, relays: Relays
-    ) -> None:
+    def __init__(self, door: Door, websockets: WebSocketFrontEnd, relays: Relays) -> None:
         self._door = door
-        self._endpoint = endpoint
         self._websockets = websockets
         self._relays = relays
         self._sockets: Mapping[object, SocketResponse] = {}
@@ -71,7 +69,8 @@ class HandOver:
             elif await self._hand_over(name, listener, connection):
                 return
             else:
-                await self._endpoint.gate.freed(connection)
+                # A response comes, or the reader of a socket finds that nothing is handled.
+                await asyncio.sleep(_LOOK_S)
 
     async def _hand_over(self, name: str, listener: Listener, connection: FastLane) -> bool:
         """Hand a connection over. Returns False if that is not possible now."""

@@ -6,12 +6,15 @@ import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from holdfast.bayeux.wire.errors import ErrorReply, RequestRefused
 from holdfast.units import counted
 from holdfast.web.doors.door import Door
 from holdfast.web.doors.handing_over import HandOver
 from holdfast.web.doors.relays import Relays
-from holdfast.web.endpoint import Endpoint
+from holdfast.web.doors.unhandled import unfinished_request
+from holdfast.web.endpoint import Endpoint, error_body, retry_headers
 from holdfast.web.fast_lane import FastLane
+from holdfast.web.heads import Heads, response
 from holdfast.web.listener import Listener
 from holdfast.web.reading_gate import Reading
 from holdfast.web.websocket import WebSocketFrontEnd
@@ -20,6 +23,8 @@ log = logging.getLogger(__name__)
 
 # How many connections are paused, or read again, before other work runs.
 _SLICE = 64
+# When clients should repeat a request that was not read to its end.
+_RETRY_S = 1.0
 # How often to look whether everything that was read is handled.
 _LOOK_S = 0.005
 
@@ -58,6 +63,9 @@ class Leaving:
         """
         for listener in self._listeners.values():
             listener.pause_accepting()
+            if not listener.has_tls:
+                # A new connection of uvloop is read, even if it is paused while it is made.
+                await listener.settled()
         self._gate.state = Reading.FINISHING
         for some in _slices(self._connections()):
             for each in some:
@@ -106,19 +114,19 @@ class Leaving:
         """
         self.be_still()
         relays = Relays()
-        passing = HandOver(Door(link), self._endpoint, self._websockets, relays)
+        passing = HandOver(Door(link), self._websockets, relays)
         try:
             async with asyncio.timeout(limit_s):
                 await passing.run(self._listeners)
-        except TimeoutError:
+        except* TimeoutError:
             log.info("some connections could not be handed over in time")
-        except OSError as error:
-            log.warning("the successor takes no more connections: %s", error)
+        except* OSError as broken:
+            log.warning("the successor takes no more connections: %s", broken.exceptions[0])
         finally:
             link.close()
         left = self._connections()
         for each in left:
-            each.force_close()
+            _close(each)
         await relays.ended(relay_limit_s)
         done = HandedOver(passing.passed, relays.count, len(left))
         log.info(
@@ -132,6 +140,18 @@ class Leaving:
 
     def _is_complete(self) -> bool:
         return not self._gate.unfinished and not self._endpoint.scheduler.is_busy
+
+
+def _close(connection: FastLane) -> None:
+    """Close a connection. A client whose request was not read to its end is told to repeat it."""
+    transport = connection.transport
+    if transport is not None and unfinished_request(connection) is not None:
+        # Not by way of the coalescer: this server must not speak for the core any more.
+        headers = {"Connection": "close", **retry_headers(_RETRY_S)}
+        body = error_body(RequestRefused(ErrorReply.SERVER_BUSY))
+        head = Heads().build(ErrorReply.SERVER_BUSY.code, headers)
+        transport.write(response(head, body))
+    connection.force_close()
 
 
 async def _wait(limit_s: float, is_reached: Callable[[], bool]) -> bool:

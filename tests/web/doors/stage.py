@@ -43,6 +43,8 @@ class Talk:
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.reader, self.writer = reader, writer
         self._data = b""
+        self.is_websocket = False
+        self.client_id = ""
 
     def send(self, data: bytes) -> None:
         self.writer.write(data)
@@ -92,9 +94,13 @@ class Stage:
     new: House
     tls: ssl.SSLContext | None = None
     talks: list[Talk] = field(default_factory=list)
+    # How long the old server waits for what has begun.
+    patience_s: float = LIMIT_S
+    relay_limit_s: float = LIMIT_S
 
     async def connect(self, **options: Any) -> Talk:
-        reader, writer = await asyncio.open_connection("127.0.0.1", self.old.port, **options)
+        place = {"host": "127.0.0.1", "port": self.old.port, **options}
+        reader, writer = await asyncio.open_connection(**place)
         self.talks.append(Talk(reader, writer))
         return self.talks[-1]
 
@@ -111,8 +117,8 @@ class Stage:
 
     async def leave(self) -> None:
         """Let the old server leave, up to the point of no return."""
-        await self.old.leaving.pause(LIMIT_S)
-        await self.old.leaving.settle(LIMIT_S)
+        await self.old.leaving.pause(self.patience_s)
+        await self.old.leaving.settle(self.patience_s)
         self.old.leaving.be_still()
 
     async def hand_over(self, limit_s: float = LIMIT_S) -> tuple[HandedOver, int]:
@@ -120,7 +126,7 @@ class Stage:
         ours, theirs = door()
         async with asyncio.timeout(3 * LIMIT_S):
             return await asyncio.gather(
-                self.old.leaving.hand_over(ours, limit_s=limit_s, relay_limit_s=LIMIT_S),
+                self.old.leaving.hand_over(ours, limit_s=limit_s, relay_limit_s=self.relay_limit_s),
                 adopt(theirs, {"main": self.new.listener}),
             )
 
