@@ -7,6 +7,7 @@ from collections import deque
 import pytest
 from redis import Redis
 
+from holdfast.client import Client
 from holdfast.delivery.guard.holds import ChannelHold
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.outcomes import ACKED
@@ -15,7 +16,9 @@ from holdfast.delivery.messages.storing import PersistOutcome
 from holdfast.delivery.topics.configured import TopicRecord
 from holdfast.store import records, scripts
 from holdfast.store.connection import StoreUnavailable
+from holdfast.store.keys import RedisKeys
 from holdfast.store.reconciliation import Knowledge, KnownQueue
+from tests.serving import Server
 from tests.store.model import SESSIONS, Both, Model, Room, opening
 from tests.store.servers import ValkeyServer
 from tests.store.store_process import (
@@ -35,8 +38,8 @@ from tests.store.store_process import (
 class Past:
     """The state of a store at one moment."""
 
-    def __init__(self, server: ValkeyServer) -> None:
-        self._redis = Redis.from_url(server.url)
+    def __init__(self, server: ValkeyServer | str) -> None:
+        self._redis = Redis.from_url(server if isinstance(server, str) else server.url)
         self._dumped = {name: self._redis.dump(name) for name in self._redis.keys("*")}
 
     def come_back(self) -> None:
@@ -349,6 +352,31 @@ async def test_a_server_that_ends_because_of_an_unknown_epoch_says_what_to_do(
 
 def number_of(epoch: str) -> int:
     return int(epoch.rpartition("-")[2].partition(".")[0])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("is_embedded", [False, True])
+async def test_an_idle_server_notices_within_two_seconds_that_its_store_went_back(
+    shared_valkey: ValkeyServer, *, is_embedded: bool
+) -> None:
+    server = Server({} if is_embedded else {"redis": shared_valkey.url})
+    try:
+        url = f"unix://{server.data}/store.sock" if is_embedded else shared_valkey.url
+        past = Past(url)
+        async with Client(server.url, session="joe/1") as joe:
+            await joe.subscribe("/orders")
+        # The server makes a call every second.
+        await asyncio.sleep(1.5)
+        past.come_back()
+        with Redis.from_url(url) as redis:
+            keys = RedisKeys("holdfast")
+            assert not redis.exists(keys.sessions)
+            async with asyncio.timeout(2.0):
+                while not redis.exists(keys.sessions):  # noqa: ASYNC110 - no event
+                    await asyncio.sleep(0.05)
+        assert server.log().count("the store has lost changes") == 1
+    finally:
+        server.stop()
 
 
 async def test_a_store_that_went_back_and_was_opened_by_another_process_is_lost(
