@@ -200,8 +200,12 @@ class Primary:
 
     async def _join(self, there: Address, sources: Sequence[str]) -> RespConnection:
         wire = await RespConnection.connect(there, _NAME, sources, key=self._key)
-        if wire.is_in_cluster:
-            await self._learn(wire, there)
+        try:
+            if wire.is_in_cluster:
+                await self._learn(wire, there)
+        except BaseException:
+            wire.abort("never used")
+            raise
         if there != self.address:
             log.info("the store is at %s", there)
         self.address = there

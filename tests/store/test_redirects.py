@@ -2,7 +2,7 @@
 
 from holdfast.store.reply_errors import StoreRefused
 from tests.store.caller import Caller, calling, until
-from tests.store.fake_store import FakeServer, fake_store
+from tests.store.fake_store import GREETING, FakeServer, fake_store
 
 
 def moved_to(store: FakeServer, code: str = "MOVED") -> bytes:
@@ -125,6 +125,17 @@ async def test_a_connection_that_is_lost_on_the_way_is_restored() -> None:
         store.answers = [b"+a\r\n", b"+b\r\n"]
         assert await caller.answered() == [b"a", b"b"]
         assert len(store.connections) == 2
+
+
+async def test_a_link_that_is_closed_on_the_way_leaves_no_connection_open() -> None:
+    in_cluster = GREETING.replace(b"%3", b"%4") + b"+mode\r\n+cluster\r\n"
+    async with fake_store() as old, fake_store(in_cluster) as new, calling(old.url) as caller:
+        old.answers = [moved_to(new)]
+        echo(caller, "a")
+        # It is asked for the nodes of its cluster, and does not answer.
+        await until(lambda: bool(new.heard))
+        await caller.link.close()
+        await until(new.connections[0].transport.is_closing)
 
 
 async def test_a_link_that_is_closed_on_the_way_fails_its_calls() -> None:
