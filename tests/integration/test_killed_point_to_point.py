@@ -5,7 +5,7 @@ import json
 import time
 import urllib.request
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from tests.integration.successors import following
 from tests.serving import Server
@@ -14,10 +14,16 @@ Json = dict[str, Any]
 TIMEOUT_S = 30.0
 
 
+class HasUrl(Protocol):
+    """A server, as clients need it."""
+
+    url: str
+
+
 class Client:
     """A client that uses long-polling."""
 
-    def __init__(self, server: Server, **ext: Any) -> None:
+    def __init__(self, server: HasUrl, **ext: Any) -> None:
         jar = urllib.request.HTTPCookieProcessor(http.cookiejar.CookieJar())
         self._opener = urllib.request.build_opener(jar)
         self._url = f"{server.url}/cometd"

@@ -5,8 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.integration.successors import following
-from tests.integration.test_killed_point_to_point import TIMEOUT_S, Client, Json
-from tests.serving import Server
+from tests.integration.test_killed_point_to_point import TIMEOUT_S, Client, HasUrl, Json
 
 POWER = "/data/power"
 
@@ -14,7 +13,7 @@ POWER = "/data/power"
 class Person(Client):
     """A named session; its next connect acknowledges what it got."""
 
-    def __init__(self, server: Server, name: str, request: bool | str) -> None:
+    def __init__(self, server: HasUrl, name: str, request: bool | str) -> None:
         self._batch = 0
         self.ret = ""
         super().__init__(server, ack=True, delivery={"session": name}, request=request)
@@ -25,9 +24,9 @@ class Person(Client):
             self.ret = answer[0]["ext"]["ret"]
         return answer
 
-    def events(self) -> list[Json]:
+    def events(self, **ext: object) -> list[Json]:
         asked: Json = {"connectionType": "long-polling", "advice": {"timeout": 0}}
-        answer = self.send("/meta/connect", ext={"ack": self._batch}, **asked)
+        answer = self.send("/meta/connect", ext={"ack": self._batch, **ext}, **asked)
         self._batch = answer[-1]["ext"]["ack"]
         return [each for each in answer if "data" in each]
 

@@ -1,0 +1,67 @@
+"""Servers of the last release: its own code, as its tag in git has it."""
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from io import BytesIO
+from pathlib import Path
+
+import pytest
+
+from tests.serving import ROOT, START_LIMIT_S, STOP_LIMIT_S, Settings, environment
+
+LAST = re.findall(r"^## (\d+\.\d+\.\d+) - ", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)[0]
+_HERE = Path(__file__).parent / "former"
+_PARTS = ("app", "extensions", "pipeline", "static", "holdfast")
+
+
+class FormerServer:
+    """A running server; `url` has no path."""
+
+    def __init__(self, code: Path, settings: Settings) -> None:
+        """Start it. Raises `RuntimeError` with its last words if it does not start."""
+        self.data = Path(tempfile.mkdtemp(prefix="holdfast-test-"))
+        given = json.dumps({"port": 0, "data": str(self.data), **settings})
+        self.process = subprocess.Popen(
+            [sys.executable, "-P", str(code / "serve.py"), given],
+            cwd=code,
+            env=environment(str(code)),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        assert self.process.stdout is not None
+        self.url = self.process.stdout.readline().decode().strip()
+        if not self.url:
+            raise RuntimeError(self.stop())
+
+    def stop(self) -> str:
+        """End it in order; return what it wrote to standard error."""
+        self.process.terminate()
+        _, errors = self.process.communicate(timeout=max(START_LIMIT_S, STOP_LIMIT_S))
+        shutil.rmtree(self.data)
+        return errors.decode()
+
+
+@contextmanager
+def code_of_the_last_release() -> Iterator[Path]:
+    """The folder with its code, and the program that serves it."""
+    git = shutil.which("git")
+    if git is None:
+        pytest.skip("git is not here")
+    packed = subprocess.run(
+        [git, "archive", LAST, *_PARTS], cwd=ROOT, capture_output=True, check=False
+    )
+    if packed.returncode:
+        pytest.skip(f"this clone has no tag {LAST}: git fetch --tags")
+    with tempfile.TemporaryDirectory(prefix="holdfast-test-") as name:
+        code = Path(name)
+        with tarfile.open(fileobj=BytesIO(packed.stdout)) as archive:
+            archive.extractall(code, filter="data")
+        shutil.copytree(_HERE, code, dirs_exist_ok=True)
+        yield code
