@@ -124,6 +124,9 @@ class LeaseKeeper:
         if not self._may_ask_for_replicas:
             [found] = await self._reader.ask_all(raising)
             return _text(found)
+        if not self._reader.is_connected:
+            # Another server may answer, and one without replicas would wait for them.
+            self._has_replicas = False
         commands = [raising, ("ROLE",)]
         if self._has_replicas:
             commands.append(("WAIT", 1, _REPLICA_MS))

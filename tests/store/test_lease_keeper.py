@@ -176,6 +176,43 @@ async def test_a_primary_must_have_each_raise_confirmed_by_a_replica() -> None:
             await holder.speaks()
 
 
+class Failover(Reader):
+    """A store with a replica, until the connection is lost. The next one has none."""
+
+    def __init__(self) -> None:
+        self.connections = 0
+        self._has_replica = True
+        self.heard: list[str] = []
+
+    @property
+    def is_connected(self) -> bool:
+        return bool(self.connections)
+
+    def fail_over(self) -> None:
+        self.connections, self._has_replica = 0, False
+        self.heard.clear()
+
+    async def ask_all(self, *commands: Sequence[Any]) -> list[Any]:
+        await asyncio.sleep(0)
+        self.connections = 1
+        self.heard += [str(command[0]) for command in commands]
+        answers = {"EVAL": EPOCH.encode(), "ROLE": [b"master", 0, [1] * self._has_replica]}
+        return [answers.get(str(command[0]), 1) for command in commands]
+
+    def close(self) -> None:
+        pass
+
+
+async def test_the_first_raise_after_a_failover_waits_for_no_replica() -> None:
+    store = Failover()
+    async with holding(store) as holder:
+        await holder.speaks()
+        await until(lambda: store.heard.count("WAIT") > 1)
+        store.fail_over()
+        await until(lambda: len(store.heard) > 2)
+        assert "WAIT" not in store.heard
+
+
 class FullDisk(Reader):
     """A store that cannot write, which another server may have opened before."""
 

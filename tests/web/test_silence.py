@@ -2,10 +2,16 @@
 
 import asyncio
 import gc
+from collections.abc import AsyncIterator
+from functools import partial
 from unittest.mock import Mock
 
 import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestClient, TestServer
 
+from holdfast.web.admin.ndjson import send_lines
+from holdfast.web.speaking import until_speaking
 from holdfast.web.ticker import Ticker
 from tests.abuse.attacker import frame
 from tests.web.requests import CONNECT, HANDSHAKE, PUBLISH, SUBSCRIBE, encode, post_messages
@@ -36,6 +42,29 @@ async def test_a_request_waits_for_the_end_of_the_silence(
             await client.settle()
             [_, reply] = client.heard().responses
             assert b'"successful":true' in reply.body
+
+
+async def test_an_export_that_has_begun_waits_for_the_end_of_the_silence() -> None:
+    right, line = FakeRight(), b"x" * 100_000
+
+    async def lines() -> AsyncIterator[bytes]:
+        yield line
+        yield line
+        right.is_silent = True
+        yield line
+
+    async def export(request: web.Request) -> web.StreamResponse:
+        return await send_lines(request, lines(), partial(until_speaking, right))
+
+    application = web.Application()
+    application.router.add_get("/", export)
+    async with TestClient(TestServer(application)) as client, client.get("/") as answer:
+        await answer.content.readexactly(2 * len(line) + 2)
+        rest = asyncio.create_task(answer.content.read(1))
+        await asyncio.sleep(0.05)
+        assert not rest.done()
+        right.speak_again()
+        assert await rest == b"x"
 
 
 async def _forget(rig: Rig, count: int) -> None:

@@ -37,6 +37,7 @@ from holdfast.web.fast_lane import FastLane
 from holdfast.web.long_polling import long_poll
 from holdfast.web.origins import Origins, OriginTrust
 from holdfast.web.peers import Peers
+from holdfast.web.speaking import until_speaking
 
 log = logging.getLogger(__name__)
 
@@ -126,12 +127,18 @@ def make_admin(
     door = _AccessControl(tokens, clock, notices, peers, by_login, opened)
     application = web.Application(middlewares=[door.serve])
     application.on_response_prepare.append(_add_headers)
+    speaking = _at_once if feed is None else partial(until_speaking, feed.right)
     for route in ROUTES:
         answer = _method(route, (*resources, Description()))
-        application.router.add_route(route.method, API + route.path, _handler(route, answer))
+        handler = _handler(route, answer, speaking)
+        application.router.add_route(route.method, API + route.path, handler)
     if feed is not None:
         application.router.add_post(FEED, partial(long_poll, endpoint=feed))
     return application
+
+
+async def _at_once() -> None:
+    """Without a server, an answer waits for nothing."""
 
 
 async def _add_headers(_: web.Request, response: web.StreamResponse) -> None:
@@ -240,7 +247,9 @@ def _method(route: Route, resources: Sequence[object]) -> Callable[..., Any]:
     return method
 
 
-def _handler(route: Route, method: Callable[..., Any]) -> _Handler:
+def _handler(
+    route: Route, method: Callable[..., Any], speaking: Callable[[], Awaitable[None]]
+) -> _Handler:
     async def answer(request: web.Request) -> web.StreamResponse:
         person = request[_PERSON]
         if person.role < route.role:
@@ -248,7 +257,7 @@ def _handler(route: Route, method: Callable[..., Any]) -> _Handler:
         params, body = _params(request, route), await _body(request, route)
         found = method(**route.arguments(params, body, person.who))
         if isinstance(found, AsyncIterator):
-            return await ndjson.send_lines(request, found)
+            return await ndjson.send_lines(request, found, speaking)
         answer = await found
         if answer is None:
             return web.Response(status=204)

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 from aiohttp import ClientError, web
@@ -52,17 +52,25 @@ async def arriving() -> AsyncIterator[None]:
         raise illegal("the body is damaged") from None
 
 
-async def send_lines(request: web.Request, lines: AsyncIterator[bytes]) -> web.StreamResponse:
-    """Answer with these lines. If one fails, the answer is cut off, so that clients notice."""
+async def send_lines(
+    request: web.Request, lines: AsyncIterator[bytes], speaking: Callable[[], Awaitable[None]]
+) -> web.StreamResponse:
+    """Answer with these lines. If one fails, the answer is cut off, so that clients notice.
+
+    Each part waits for `speaking`, until it may be sent.
+    """
     first = await anext(lines, None)
     response = web.StreamResponse(headers={"Content-Type": LINES})
     try:
+        await speaking()
         await _prepare(response, request)
         portion = bytearray() if first is None else bytearray(first + b"\n")
         async for line in lines:
             portion += line + b"\n"
             if len(portion) >= _PORTION:
+                await speaking()
                 await _send(response, portion)
+        await speaking()
         await _send(response, portion)
     except Exception as error:
         if not isinstance(error, _ReaderGone):
