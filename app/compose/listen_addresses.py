@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from holdfast.compose.cannot_start import CannotStart
+from holdfast.compose.tls_files import read_tls
 from holdfast.settings import Settings
 from holdfast.web.addresses import Address, resolve
 
@@ -27,7 +28,7 @@ class ListenAddresses:
 
 async def find_addresses(settings: Settings) -> ListenAddresses:
     """Resolve the addresses in the settings; raises `CannotStart`."""
-    tls = _tls(settings)
+    tls = read_tls(settings)
     main = await _main(settings, tls)
     if not main.is_private and not settings.open and not settings.requires_login:
         raise CannotStart(
@@ -60,44 +61,6 @@ async def _resolve(setting: str, host: str) -> tuple[str, ...]:
         return await resolve(host)
     except OSError as error:
         raise CannotStart(f"{setting}: {host}: {error.strerror or error}") from error
-
-
-def _tls(settings: Settings) -> ssl.SSLContext | None:
-    if settings.tls_cert is None:
-        return None
-    tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    try:
-        tls.load_cert_chain(settings.tls_cert, settings.tls_key)
-    except (OSError, ssl.SSLError) as error:
-        _check_readable("tls_cert", settings.tls_cert)
-        _check_readable("tls_key", settings.tls_key)
-        raise CannotStart(
-            f"tls_cert, tls_key: {settings.tls_cert} must have a certificate in PEM, and "
-            f"{settings.tls_key} its key: {error}"
-        ) from error
-    if settings.tls_client_ca is not None:
-        try:
-            tls.load_verify_locations(settings.tls_client_ca)
-        except (OSError, ssl.SSLError) as error:
-            _check_readable("tls_client_ca", settings.tls_client_ca)
-            raise CannotStart(
-                f"tls_client_ca: {settings.tls_client_ca} must have certificates in PEM: {error}"
-            ) from error
-        # Extensions decide whether a client without a certificate may connect.
-        tls.verify_mode = ssl.CERT_OPTIONAL
-    return tls
-
-
-def _check_readable(setting: str, path: Path | None) -> None:
-    """Raise `CannotStart` with the name of a file that cannot be read: OpenSSL names none."""
-    if path is None:
-        return
-    try:
-        path.open("rb").close()
-    except FileNotFoundError:
-        raise CannotStart(f"{setting}: there is no file {path}") from None
-    except OSError as error:
-        raise CannotStart(f"{setting}: {path}: {error.strerror}") from error
 
 
 def log_where_admin_is(place: Address, url: str, data: Path) -> None:
