@@ -64,6 +64,11 @@ class Acceptor:
         for each in self._sockets:
             self._listen(each)
 
+    @property
+    def is_settling(self) -> bool:
+        """Whether some accepted connections are not set up."""
+        return bool(self._making)
+
     async def settled(self) -> None:
         """Wait until all accepted connections are set up, or are lost."""
         if self._making:

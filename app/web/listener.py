@@ -124,10 +124,19 @@ class Listener:
         if self._acceptor is not None and self.has_tls:
             self._acceptor.tls = tls
 
+    def leave_place(self) -> None:
+        """Leave the file of a Unix socket at the end, because another process listens there."""
+        self._place = None
+
     @property
     def has_tls(self) -> bool:
         """Whether its connections use TLS."""
         return self._acceptor is not None and self._acceptor.tls is not None
+
+    @property
+    def is_settling(self) -> bool:
+        """Whether some accepted connections are not set up."""
+        return self._acceptor is not None and self._acceptor.is_settling
 
     async def settled(self) -> None:
         """Wait until all accepted connections are set up, or are lost."""

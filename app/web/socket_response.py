@@ -50,8 +50,15 @@ _AGAIN = {WSMsgType.TEXT: 0x81, WSMsgType.PING: 0x89, WSMsgType.PONG: 0x8A}
 class SocketResponse(web.WebSocketResponse[Literal[False]]):
     """Closes its socket only after everything pending is written."""
 
+    # Whether the client got this response from the server before.
+    _is_open = False
+    # A message that was read when nothing was handled any more.
+    _kept: "WSMessage | WSMessageTextBytes | None" = None
+
     def __init__(self, endpoint: Endpoint, *, is_open: bool = False) -> None:
         """With `is_open`, the client got this response from the server before."""
+        if is_open:
+            self._is_open = True
         options = endpoint.options
         super().__init__(
             max_msg_size=options.max_request_size,
@@ -66,10 +73,7 @@ class SocketResponse(web.WebSocketResponse[Literal[False]]):
             protocols=() if options.ws_protocol is None else (options.ws_protocol,),
         )
         self._coalescer, self._scheduler = endpoint.coalescer, endpoint.scheduler
-        self._is_open = is_open
         self._gate = endpoint.gate
-        # A message that was read when nothing was handled any more.
-        self._kept: WSMessage | WSMessageTextBytes | None = None
         self.socket: Socket | None = None
         # None if the connection does not belong to the fast lane.
         self._frames: ClientFrames | None = None

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import os
 import socket
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -82,7 +83,14 @@ class _Adoption:
             read = parcel
         else:
             self.forget()
-            self._arrival, self._missing, read = decode(parcel)
+            try:
+                self._arrival, self._missing, read = decode(parcel)
+            except ValueError as error:
+                # Of a release that tells other things.
+                log.warning("a connection of the server before is lost: %s", error)
+                for each in descriptors:
+                    os.close(each)
+                return
             self._read = bytearray()
             if descriptors:
                 self._connection = socket.socket(fileno=descriptors[0])

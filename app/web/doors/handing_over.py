@@ -17,7 +17,7 @@ from holdfast.web.websocket import WebSocketFrontEnd
 
 # How many connections are handed over before other work runs.
 _SLICE = 16
-# How often to look whether a late connection can be handed over.
+# How often to look whether late connections can be handed over.
 _LOOK_S = 0.02
 # More bytes of one connection are not sent along.
 _MOST_READ = 16 * 1024 * 1024
@@ -42,68 +42,60 @@ class HandOver:
                 group.create_task(self._hand_over_all(name, listener))
 
     async def _hand_over_all(self, name: str, listener: Listener) -> None:
-        late = await self._sweep(name, listener)
-        # Some may be in their TLS handshake.
-        await listener.settled()
-        late |= await self._sweep(name, listener)
-        async with asyncio.TaskGroup() as group:
-            for each in late:
-                group.create_task(self._hand_over_later(name, listener, each))
+        while True:
+            has_late = await self._sweep(name, listener)
+            if not has_late and not listener.is_settling:
+                return
+            # Clients read what was written, readers of sockets find that nothing is handled any
+            # more, and TLS handshakes end.
+            await asyncio.sleep(_LOOK_S)
 
-    async def _sweep(self, name: str, listener: Listener) -> set[FastLane]:
-        """Hand over all connections that can be now; returns the others."""
+    async def _sweep(self, name: str, listener: Listener) -> bool:
+        """Hand over all connections that can be now; returns whether others are left."""
         self._sockets = self._websockets.by_connection()
-        late = set()
+        has_late = False
         for place, each in enumerate(listener.lanes()):
             if not await self._hand_over(name, listener, each):
-                late.add(each)
+                has_late = True
             if place % _SLICE == 0:
                 await asyncio.sleep(0)
-        return late
-
-    async def _hand_over_later(self, name: str, listener: Listener, connection: FastLane) -> None:
-        """Hand a connection over after its client has read everything, or has its response."""
-        while not connection.is_lost():
-            if connection.is_writing():
-                await connection.drain()
-            elif await self._hand_over(name, listener, connection):
-                return
-            else:
-                # A response comes, or the reader of a socket finds that nothing is handled.
-                await asyncio.sleep(_LOOK_S)
+        return has_late
 
     async def _hand_over(self, name: str, listener: Listener, connection: FastLane) -> bool:
         """Hand a connection over. Returns False if that is not possible now."""
         async with self._turn:
-            while True:
-                parcels = self._parcels(name, listener, connection)
-                if parcels is None:
-                    return connection.is_lost()
-                if self._send(connection, parcels[0]):
-                    break
+            while (parcels := self._parcels(name, listener, connection)) is not None:
+                is_sent = self._send(connection, parcels[0])
+                if is_sent is None:
+                    return False
+                if is_sent:
+                    self.passed += 1
+                    for parcel in parcels[1:]:
+                        await self._door.send(parcel)
+                    return True
                 # Meanwhile the connection may be lost, and its descriptor another's.
                 await self._door.until_room()
-            self.passed += 1
-            for parcel in parcels[1:]:
-                await self._door.send(parcel)
-        return True
+        return connection.is_lost()
 
-    def _send(self, connection: FastLane, parcel: bytes) -> bool:
+    def _send(self, connection: FastLane, parcel: bytes) -> bool | None:
+        """Send a connection. Returns False if the door is full, None if descriptors are short."""
         transport = connection.transport
-        if transport is None:
-            return False
-        if is_tls(connection):
-            ours, theirs = socket.socketpair()
+        if transport is not None and is_tls(connection):
+            try:
+                ours, theirs = socket.socketpair()
+            except OSError:
+                # They are fewer soon.
+                return None
             with theirs:
                 if not self._door.try_to_send(parcel, [theirs.fileno()]):
                     ours.close()
                     return False
             self._relays.begin(connection, ours)
-            return True
-        if not self._door.try_to_send(parcel, [transport.get_extra_info("socket").fileno()]):
-            return False
-        # The successor has the connection: this closes only this process's descriptor of it.
-        transport.abort()
+        elif transport is not None:
+            if not self._door.try_to_send(parcel, [transport.get_extra_info("socket").fileno()]):
+                return False
+            # The successor has the connection: this closes only this process's descriptor of it.
+            transport.abort()
         return True
 
     def _parcels(self, name: str, listener: Listener, connection: FastLane) -> list[bytes] | None:

@@ -23,6 +23,9 @@ log = logging.getLogger(__name__)
 
 # How many connections are paused, or read again, before other work runs.
 _SLICE = 64
+# The close frame of a socket: 1012 and the reason.
+_REASON = b"the server restarts"
+_GOODBYE = bytes([0x88, 2 + len(_REASON)]) + (1012).to_bytes(2) + _REASON
 # When clients should repeat a request that was not read to its end.
 _RETRY_S = 1.0
 # How often to look whether everything that was read is handled.
@@ -113,6 +116,8 @@ class Leaving:
         Returns when no connection is left, not even a relayed one. Closes `link` before that.
         """
         self.be_still()
+        for listener in self._listeners.values():
+            listener.leave_place()
         relays = Relays()
         passing = HandOver(Door(link), self._websockets, relays)
         try:
@@ -124,7 +129,7 @@ class Leaving:
             log.warning("the successor takes no more connections: %s", broken.exceptions[0])
         finally:
             link.close()
-        left = self._connections()
+        left = [each for each in self._connections() if not each.is_lost()]
         for each in left:
             _close(each)
         await relays.ended(relay_limit_s)
@@ -143,10 +148,14 @@ class Leaving:
 
 
 def _close(connection: FastLane) -> None:
-    """Close a connection. A client whose request was not read to its end is told to repeat it."""
+    """Close a connection. Its client is told to return, or to repeat a request that has begun."""
     transport = connection.transport
-    if transport is not None and unfinished_request(connection) is not None:
-        # Not by way of the coalescer: this server must not speak for the core any more.
+    if transport is None:
+        return
+    # Not by way of the coalescer, because the core must not speak any more.
+    if connection.frames is not None:
+        transport.write(_GOODBYE)
+    elif unfinished_request(connection) is not None:
         headers = {"Connection": "close", **retry_headers(_RETRY_S)}
         body = error_body(RequestRefused(ErrorReply.SERVER_BUSY))
         head = Heads().build(ErrorReply.SERVER_BUSY.code, headers)

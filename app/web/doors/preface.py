@@ -32,7 +32,7 @@ def decode(parcel: bytes) -> tuple[Arrival, int, bytes]:
     try:
         told = orjson.loads(text)
         return _arrival(told), int(told["read"]), read
-    except (KeyError, TypeError) as error:
+    except (KeyError, TypeError, IndexError) as error:
         raise ValueError(f"not about a connection: {error!r}") from error
 
 

@@ -7,7 +7,7 @@ from aiohttp._websocket.helpers import websocket_mask
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from holdfast.web.client_frames import NO_ROOM, TOO_LARGE, ClientFrames, measure
+from holdfast.web.client_frames import NO_ROOM, TOO_LARGE, ClientFrames, client_frame, measure
 from holdfast.web.intake import SMALL, Intake
 from tests.abuse.attacker import BINARY, CLOSE, PING, TEXT, frame
 
@@ -283,3 +283,54 @@ def message(sizes: list[int]) -> bytes:
     ping = frame(b"here", PING)
     begin, end = frame(b"", is_final=False), frame(b"", CONTINUATION)
     return ping.join([begin, *parts, end])
+
+
+def fragmented(sizes: list[int], *, is_pinged: bool) -> list[bytes]:
+    """The frames of one message, with a ping in between."""
+    last = len(sizes) - 1
+    frames = [
+        frame(b"x" * size, CONTINUATION if place else TEXT, is_final=place == last)
+        for place, size in enumerate(sizes)
+    ]
+    return [*frames[:1], frame(b"hi", PING), *frames[1:]] if is_pinged else frames
+
+
+def without_pings(data: bytes) -> bytes:
+    return data.replace(frame(b"hi", PING), b"")
+
+
+@given(
+    st.lists(st.tuples(st.lists(SIZES, min_size=1, max_size=4), st.booleans()), max_size=4),
+    st.integers(0, 2**20),
+)
+def test_another_reader_goes_on_with_what_has_begun(
+    messages: list[tuple[list[int], bool]], place: int
+) -> None:
+    frames = [fragmented(sizes, is_pinged=is_pinged) for sizes, is_pinged in messages]
+    data = b"".join(each for message in frames for each in message)
+    cut = place % (len(data) + 1)
+    first, second = Reader(), Reader()
+    old, new = (ClientFrames(each, MOST**2, Intake()) for each in (first, second))
+    if cut:
+        old.feed_data(data[:cut])
+    begun = old.begun()
+    if begun is None:
+        # Only long beginnings are not kept.
+        assert cut > 64 * 1024
+        return
+    if begun + data[cut:]:
+        new.feed_data(begun + data[cut:])
+    assert old.finished + new.finished == len(frames)
+    rest = [each for message in frames[old.finished :] for each in message]
+    assert without_pings(second.heard) == without_pings(b"".join(rest))
+
+
+def test_refused_messages_are_not_taken_along() -> None:
+    frames = ClientFrames(Reader(), MOST, Intake())
+    frames.feed_data(frame(b"x" * MOST)[:1000])
+    assert frames.begun() is None
+
+
+@given(st.sampled_from([0, 125, 126, 65535, 65536]).map(lambda size: b"x" * size))
+def test_a_frame_can_be_made_again_as_a_client_may_have_sent_it(payload: bytes) -> None:
+    assert client_frame(0x81, payload) == frame(payload)

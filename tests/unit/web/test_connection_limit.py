@@ -103,3 +103,13 @@ def test_descriptors_are_left_for_the_store_and_for_operators(limit: int, apart:
     assert left == min(128, limit // 4)
     assert main >= limit // 2
     assert 0 <= admin <= 128
+
+
+def test_a_place_is_kept_from_its_claim_on() -> None:
+    room = ConnectionLimit(2)
+    room.enter(1, lambda: None)
+    assert not room.is_kept(1)
+    room.hear(1)
+    assert room.is_kept(1)
+    room.leave(1)
+    assert not room.is_kept(1)

@@ -33,3 +33,16 @@ def test_the_date_is_that_of_the_last_refresh(monkeypatch: pytest.MonkeyPatch) -
     kept.refresh()
     assert b"\r\nDate: then, True\r\n" in kept.ok
     assert b"\r\nDate: then, True\r\n" in kept.build(400, {})
+
+
+def test_some_connections_may_end_with_their_next_response(monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = Heads(60)
+    last = kept.of_last()
+    assert (last.are_last, kept.are_last) == (True, False)
+    assert b"\r\nConnection: close\r\n" in last.ok
+    assert b"Connection" not in kept.ok
+    assert kept.of_last() is last
+    assert last.ok.replace(b"Connection: close\r\n", b"") == kept.ok
+    monkeypatch.setattr(heads, "formatdate", lambda *, usegmt: f"then, {usegmt}")
+    kept.refresh()
+    assert b"\r\nDate: then, True\r\n" in last.ok

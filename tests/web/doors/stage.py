@@ -25,15 +25,15 @@ class House:
         self.heads = Heads()
         self.listener = rig._listener
         self.leaving = Leaving(rig.endpoint, rig.sockets, {"main": self.listener})
-        self._listening = listening
+        self.listening = listening
 
     async def open(self, tls: ssl.SSLContext | None = None) -> None:
         self.listener._address = replace(self.listener._address, tls=tls)
-        await self.listener.open([self._listening.dup()], self.rig.endpoint, self.heads)
+        await self.listener.open([self.listening.dup()], self.rig.endpoint, self.heads)
 
     @property
     def port(self) -> int:
-        port: int = self._listening.getsockname()[1]
+        port: int = self.listening.getsockname()[1]
         return port
 
 

@@ -305,6 +305,9 @@ async def test_what_is_not_handed_over_in_time_is_closed() -> None:
         await house.new_serves()
         done, adopted = await house.hand_over(0.1)
         assert (done.passed, done.closed, adopted) == (0, 1, 0)
+        for _ in range(MANY):
+            await client.until(b'"data":"' + BIG.encode() + b'"')
+        assert b"\x88\x15\x03\xf4the server restarts" in await client.until(b"restarts")
         assert await client.is_closed()
 
 

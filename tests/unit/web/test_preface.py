@@ -1,0 +1,34 @@
+"""What is sent along with a connection."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.web.arrival import Arrival, OpenSocket, RelayedClient
+from holdfast.web.doors.preface import PARCEL, decode, encode
+
+texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
+relayed = st.builds(
+    RelayedClient,
+    st.none() | st.tuples(texts, st.integers(0, 65535)),
+    st.lists(st.tuples(texts, texts), max_size=3).map(tuple),
+)
+sockets = st.builds(OpenSocket, st.lists(texts, max_size=3).map(tuple), st.none() | texts)
+arrivals = st.builds(
+    Arrival, texts, st.booleans(), st.booleans(), st.none() | relayed, st.none() | sockets
+)
+
+
+@given(arrivals, st.sampled_from([b"", b"\n", b"{}\n" * 9, b"x" * PARCEL, b"y" * 3 * PARCEL]))
+def test_what_was_sent_is_read(arrival: Arrival, read: bytes) -> None:
+    first, *later = encode(arrival, read)
+    assert all(0 < len(each) <= PARCEL for each in later)
+    told, size, begun = decode(first)
+    assert (told, size) == (arrival, len(read))
+    assert begun + b"".join(later) == read
+
+
+@pytest.mark.parametrize("parcel", [b"", b"x", b"{}\n", b"[]\nabc", b'{"listener":"main"}\n'])
+def test_other_bytes_are_refused(parcel: bytes) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        decode(parcel)
