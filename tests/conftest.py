@@ -16,6 +16,8 @@ from tests.serving import Servers
 CHAOS_S = 60.0
 # How long servers are fuzzed, after a few seconds of inputs that once did harm.
 FUZZ_S = 24.0
+# How many times servers are restarted under traffic.
+RESTARTS = 3
 
 
 # Pytest reads options from the folders on its command line, and always from this one.
@@ -26,6 +28,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--chaos-seed", type=int, default=None, help="the seed of an earlier run")
     parser.addoption(
         "--fuzz-seconds", type=float, default=FUZZ_S, help="how long servers are sent nonsense"
+    )
+    parser.addoption(
+        "--restarts", type=int, default=RESTARTS, help="how often a server is restarted unnoticed"
     )
     parser.addoption("--fuzz-seed", type=int, default=None, help="the seed of earlier nonsense")
 

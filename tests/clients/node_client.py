@@ -1,6 +1,6 @@
 """Plays scenarios with other clients, and does for them what only the world outside can.
 
-They are JavaScript, but for `JAVA_SUITES`.
+They are JavaScript, but for `JAVA_SUITES` and `PYTHON_SUITES`.
 """
 
 import atexit
@@ -8,6 +8,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -17,14 +18,16 @@ from typing import IO, Protocol
 
 import pytest
 
-from tests.serving import Server, Servers, Settings
+from tests.serving import Server, Servers, Settings, environment
 
 CLIENTS = Path(__file__).parent
 MODULES = CLIENTS / "node_modules"
 RUN = CLIENTS / "js" / "run.js"
 JAVA_TARGET = CLIENTS / "java" / "target"
 # Suites in java/, each a class.
-JAVA_SUITES = frozenset(["Restarts"])
+JAVA_SUITES = frozenset(["Restarts", "Unnoticed"])
+# Suites beside this module.
+PYTHON_SUITES = frozenset(["witnesses"])
 # They run for seconds only.
 JAVA = ("java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx256m")
 LIMIT_S = 60.0
@@ -88,6 +91,8 @@ def _command(suite: str) -> Sequence[str]:
     if suite in JAVA_SUITES:
         path = os.pathsep.join([str(JAVA_TARGET / "classes"), str(JAVA_TARGET / "lib" / "*")])
         return [*JAVA, "-cp", path, suite]
+    if suite in PYTHON_SUITES:
+        return [sys.executable, "-P", "-m", f"tests.clients.{suite}"]
     return ["node", str(RUN), suite]
 
 
@@ -104,19 +109,24 @@ class Stage:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
+            env=environment(),
         )
         atexit.register(self.end)
         self.scenarios = set(self._output.readline().split())
 
     def play(
-        self, scenario: str, context: Settings, services: Mapping[str, Callable[[], None]]
+        self,
+        scenario: str,
+        context: Settings,
+        services: Mapping[str, Callable[[], None]],
+        limit_s: float = LIMIT_S,
     ) -> tuple[bool, str]:
         """Whether it came to a good end, and everything that was said.
 
         A line `@request` is answered by running that service and then writing a line back.
         """
         said: list[str] = []
-        limit = threading.Timer(LIMIT_S, self._process.kill)
+        limit = threading.Timer(limit_s, self._process.kill)
         limit.start()
         try:
             self._tell(json.dumps({"scenario": scenario, "context": context}))
@@ -177,6 +187,8 @@ def play(
     transport: str,
     server: Reachable,
     services: Mapping[str, Callable[[], None]] | None = None,
+    *,
+    limit_s: float = LIMIT_S,
 ) -> None:
     """Run a scenario to its end; everything it prints is shown if it fails."""
     context = {
@@ -187,7 +199,8 @@ def play(
     }
     is_well = False
     try:
-        is_well, said = _stage_of(suite).play(scenario.name, context, services or {})
+        stage = _stage_of(suite)
+        is_well, said = stage.play(scenario.name, context, services or {}, limit_s)
     finally:
         if not is_well:
             # Whatever it left behind is in nobody's way.

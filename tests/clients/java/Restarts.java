@@ -1,45 +1,22 @@
 // CometD's own Java client while the server restarts. Speaks with the test as js/run.js does.
-import jakarta.websocket.ContainerProvider;
-import java.io.BufferedReader;
-import java.io.IOException;
-import java.io.InputStreamReader;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.LinkedBlockingQueue;
-import java.util.concurrent.TimeUnit;
 import java.util.stream.IntStream;
 import org.cometd.bayeux.Channel;
 import org.cometd.bayeux.Message;
 import org.cometd.bayeux.client.ClientSessionChannel.MessageListener;
 import org.cometd.client.BayeuxClient;
 import org.cometd.client.ext.AckExtension;
-import org.cometd.client.http.jetty.JettyHttpClientTransport;
-import org.cometd.client.transport.ClientTransport;
-import org.cometd.client.websocket.jakarta.WebSocketTransport;
-import org.eclipse.jetty.client.HttpClient;
-import org.eclipse.jetty.util.ajax.JSON;
 
 public class Restarts {
-    private static final long TIMEOUT_S = 30;
-    private static final BufferedReader TOLD = new BufferedReader(new InputStreamReader(System.in));
-
     public static void main(String[] args) throws Exception {
-        System.out.println("comesBack");
-        for (String line = TOLD.readLine(); line != null; line = TOLD.readLine()) {
-            Map<?, ?> context = (Map<?, ?>)((Map<?, ?>)new JSON().fromJSON(line)).get("context");
-            try {
-                comesBack((String)context.get("url"), (String)context.get("transport"),
-                    context.get("root") + "/restarts", ((Number)context.get("rounds")).intValue());
-            } catch (Throwable failure) {
-                failure.printStackTrace();
-                System.exit(1);
-            }
-            System.out.println("@end");
-        }
-        System.exit(0);
+        Told.play("comesBack", context ->
+            comesBack((String)context.get("url"), (String)context.get("transport"),
+                context.get("root") + "/restarts", ((Number)context.get("rounds")).intValue()));
     }
 
     private static void comesBack(String url, String transport, String channel, int rounds)
@@ -50,13 +27,13 @@ public class Restarts {
         plain.isThere("a session without a name");
         int published = 0;
         for (int round = 0; round < rounds; ++round) {
-            ask("restart the server");
+            Told.ask("restart the server");
             named.isThere("a named session");
-            ask("somebody is back");
+            Told.ask("somebody is back");
             plain.isThere("a session without a name");
-            ask("somebody is back");
+            Told.ask("somebody is back");
             // One before the server stopped, one right after its start, one now.
-            ask("publish");
+            Told.ask("publish");
             published += 3;
             plain.hearsUntil(published - 1);
         }
@@ -65,22 +42,8 @@ public class Restarts {
         if (!heard.equals(all)) {
             throw new AssertionError("the named session heard " + heard);
         }
-        named.client.disconnect(TIMEOUT_S * 1000);
-        plain.client.disconnect(TIMEOUT_S * 1000);
-    }
-
-    /** Asks the test outside for something that only it can do, and waits until it is done. */
-    private static void ask(String request) throws IOException {
-        System.out.println("@" + request);
-        TOLD.readLine();
-    }
-
-    private static <T> T take(BlockingQueue<T> queue, String what) throws InterruptedException {
-        T item = queue.poll(TIMEOUT_S, TimeUnit.SECONDS);
-        if (item == null) {
-            throw new AssertionError("waited in vain for " + what);
-        }
-        return item;
+        named.client.disconnect(Told.TIMEOUT_S * 1000);
+        plain.client.disconnect(Told.TIMEOUT_S * 1000);
     }
 
     /** A client, and what it notices. */
@@ -92,7 +55,7 @@ public class Restarts {
 
         Person(String url, String transport, String channel, Map<String, Object> delivery)
             throws Exception {
-            client = new BayeuxClient(url, transportOf(transport));
+            client = new BayeuxClient(url, Told.transportOf(transport));
             client.setOption(BayeuxClient.BACKOFF_INCREMENT_OPTION, 100L);
             client.setOption(BayeuxClient.MAX_BACKOFF_OPTION, 400L);
             client.getChannel(Channel.META_HANDSHAKE).addListener((MessageListener)(c, reply) -> {
@@ -117,23 +80,14 @@ public class Restarts {
             }
         }
 
-        private static ClientTransport transportOf(String name) throws Exception {
-            if (name.equals("websocket")) {
-                return new WebSocketTransport(null, null, ContainerProvider.getWebSocketContainer());
-            }
-            HttpClient http = new HttpClient();
-            http.start();
-            return new JettyHttpClientTransport(null, http);
-        }
-
         void isThere(String who) throws InterruptedException {
-            take(returns, "the return of " + who);
+            Told.take(returns, "the return of " + who);
         }
 
         List<Integer> hearsUntil(int last) throws InterruptedException {
             List<Integer> heard = new ArrayList<>();
             while (heard.isEmpty() || heard.get(heard.size() - 1) != last) {
-                heard.add(take(inbox, "message " + last));
+                heard.add(Told.take(inbox, "message " + last));
             }
             return heard;
         }

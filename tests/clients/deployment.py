@@ -1,0 +1,122 @@
+"""A deployment that is restarted under traffic: `holdfast serve` below its supervisor."""
+
+import json
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from select import select
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+from tests.serving import (
+    PROGRAM,
+    START_LIMIT_S,
+    STOP_LIMIT_S,
+    Settings,
+    as_toml,
+    environment,
+    kill_orphans_in,
+)
+
+_RESTART_LIMIT_S = 60.0
+
+
+class Restart(NamedTuple):
+    """When a restart began and ended, since the epoch."""
+
+    begun_s: float
+    ended_s: float
+
+
+class Deployment:
+    """A server that may be restarted; `url` has no path."""
+
+    def __init__(self, home: Path, settings: Settings, packages: Path | None = None) -> None:
+        """With `packages`, a folder, run the server in it instead of the sources."""
+        self._home = home
+        self._data = home / "data"
+        self._settings: Settings = {"port": 0, "data": str(self._data), **settings}
+        self._config = home / "holdfast.toml"
+        self._environment = environment() if packages is None else environment(str(packages))
+        self.configure()
+        self._log = (home / "log").open("a+b")
+        words = [*PROGRAM, "serve", "--supervisor", "--config", str(self._config)]
+        self._process = subprocess.Popen(
+            words,
+            cwd=home,
+            env=self._environment,
+            stdout=subprocess.PIPE,
+            stderr=self._log,
+        )
+        self.url = self._ready_url()
+        # The supervisor's.
+        self.pid = self._process.pid
+
+    def configure(self, **changed: Any) -> None:
+        """Give the servers that start from now on these settings beside the first ones."""
+        self._config.write_text(as_toml({**self._settings, **changed}), "utf-8")
+
+    def restart(self) -> Restart:
+        """Let another server take over."""
+        restart, last = self._ask_for_restart()
+        assert last == {"done": True}, last
+        return restart
+
+    def fail_to_restart(self) -> tuple[Restart, str]:
+        """Let a server fail to take over; returns why it did."""
+        restart, last = self._ask_for_restart()
+        return restart, str(last["failed"])
+
+    def _ask_for_restart(self) -> tuple[Restart, dict[str, Any]]:
+        """Returns the last thing that the supervisor tells."""
+        begun_s = time.time()
+        with socket.socket(socket.AF_UNIX) as supervisor:
+            supervisor.settimeout(_RESTART_LIMIT_S)
+            supervisor.connect(str(self._data / "control.sock"))
+            supervisor.sendall(b'{"do": "restart"}')
+            with supervisor.makefile() as lines:
+                *_, last = map(json.loads, lines)
+        return Restart(begun_s, time.time()), last
+
+    def log(self) -> str:
+        return (self._home / "log").read_text("utf-8", "replace")
+
+    def stop(self) -> int:
+        self._process.terminate()
+        try:
+            return self._process.wait(STOP_LIMIT_S)
+        finally:
+            self._process.kill()
+            self._process.wait()
+            assert self._process.stdout is not None
+            self._process.stdout.close()
+            self._log.close()
+            kill_orphans_in(self._home)
+
+    def _ready_url(self) -> str:
+        output = self._process.stdout
+        assert output is not None
+        is_readable, _, _ = select([output], [], [], START_LIMIT_S)
+        line = output.readline().decode() if is_readable else ""
+        if "http" not in line:
+            self.stop()
+            raise RuntimeError(f"the server did not start: {line!r}\n{self.log()}")
+        url = urlsplit(next(word for word in line.split() if "://" in word))
+        return f"{url.scheme}://{url.netloc}"
+
+
+@contextmanager
+def deployed(home: Path, settings: Settings, packages: Path | None = None) -> Iterator[Deployment]:
+    """A deployment that must stop in order."""
+    deployment = Deployment(home, settings, packages)
+    try:
+        yield deployment
+    except BaseException:
+        deployment.stop()
+        sys.stderr.write(deployment.log())
+        raise
+    assert deployment.stop() == 0, deployment.log()

@@ -1,0 +1,74 @@
+// Clients that notice nothing while servers follow one another: what each heard, and when.
+import {writeFileSync} from "node:fs";
+import {AckExtension} from "cometd";
+import {CometClient} from "./cometd_client.js";
+import {FayeClient} from "./faye_client.js";
+import {hear, within} from "./harness.js";
+
+/** What a client heard, which is done when all publishers have said that they are. */
+class Account {
+    handshakes = 0;
+    faults = [];
+    heard = [];
+    isComplete;
+    #complete;
+    #open;
+
+    constructor(name, publishers) {
+        this.name = name;
+        this.#open = publishers;
+        this.isComplete = new Promise((resolve) => (this.#complete = resolve));
+    }
+
+    hear({by, number, last}) {
+        this.heard.push([by, number, Date.now()]);
+        if (last && (this.#open -= 1) === 0) {
+            this.#complete();
+        }
+    }
+
+    fault(what) {
+        this.faults.push([what, Date.now()]);
+    }
+}
+
+const CLIENTS = {
+    async "cometd.js"(context, {transport, session}, account) {
+        const client = new CometClient(context, {
+            transport,
+            extensions: session ? {ack: new AckExtension()} : {},
+        });
+        const {cometd} = client;
+        cometd.addListener("/meta/handshake", () => (account.handshakes += 1));
+        cometd.addListener("/meta/unsuccessful", (reply) => account.fault(JSON.stringify(reply)));
+        await client.connect(session ? {ext: {delivery: {session}}} : {});
+        await client.subscribe(context.channel, {put: ({data}) => account.hear(data)});
+        return client;
+    },
+
+    async faye(context, {transport}, account) {
+        const client = new FayeClient({...context, transport});
+        client.client.on("transport:down", () => account.fault("transport:down"));
+        const inbox = await client.subscribe(context.channel);
+        inbox.put = ({data}) => account.hear(data);
+        await client.speaks(transport);
+        client.handshakes.put = () => (account.handshakes += 1);
+        account.handshakes = client.handshakes.rest.length;
+        return client;
+    },
+};
+
+export async function hearsAll(context) {
+    const {publishers, patience, witnesses} = context;
+    const accounts = witnesses.map(({name}) => new Account(name, publishers));
+    const clients = await Promise.all(
+        witnesses.map((each, index) => CLIENTS[each.client](context, each, accounts[index])),
+    );
+    console.log("@everybody is there");
+    await hear();
+    const complete = Promise.all(accounts.map(({isComplete}) => isComplete));
+    // What is missing then, the test will see.
+    await within(complete, "the last messages", patience).catch(console.error);
+    writeFileSync(context.report, JSON.stringify(accounts));
+    await Promise.all(clients.map((client) => client.disconnect()));
+}

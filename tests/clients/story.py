@@ -1,0 +1,160 @@
+"""Clients of all kinds that hear what is published while a deployment is restarted."""
+
+import json
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from statistics import median
+
+from tests.clients.deployment import Deployment, Restart
+from tests.clients.hearing import Hearing
+from tests.clients.node_client import LONG_POLLING, WEBSOCKET, Scenario, play
+from tests.clients.publishing import Publisher
+
+SCENARIO = "hearsAll"
+# How long clients hear messages without a restart, to compare with; and after each one.
+_QUIET_S = 3.0
+_AFTER_S = 1.0
+# The longest silence, on a machine that is not busy.
+_BAR_S = 1.0
+_BEGIN_LIMIT_S = 60.0
+# For all restarts, too; the long form has many.
+_LIMIT_S = 600.0
+_PATIENCE_S = 20.0
+_CHANNEL = "/news"
+_KEEPING, _CONNECTING = "keeps a connection", "connects each time"
+_RATES = {_KEEPING: 150.0, _CONNECTING: 50.0}
+
+Deed = Callable[[], Restart]
+Witnesses = Sequence[Mapping[str, str | None]]
+
+
+def _witnesses(client: str, *transports: str, has_names: bool = True) -> Witnesses:
+    """A client over each transport, with and without a name."""
+    return [
+        {
+            "name": f"{client} over {transport}" + (", named" if is_named else ""),
+            "client": client,
+            "transport": transport,
+            "session": f"{client}-{transport}/1" if is_named else None,
+        }
+        for transport in transports
+        for is_named in ((False, True) if has_names else (False,))
+    ]
+
+
+_BOTH = (WEBSOCKET, LONG_POLLING)
+SUITES: Mapping[str, Witnesses] = {
+    "unnoticed": [
+        *_witnesses("cometd.js", *_BOTH),
+        *_witnesses("faye", *_BOTH, has_names=False),
+    ],
+    "Unnoticed": _witnesses("java", *_BOTH),
+    "witnesses": [*_witnesses("python", *_BOTH), *_witnesses("curl", LONG_POLLING)],
+}
+
+
+class Story:
+    """What happened, and what somebody noticed of it."""
+
+    def __init__(self, deployment: Deployment, home: Path) -> None:
+        self._deployment = deployment
+        self._home = home
+        self._restarts: list[Restart] = []
+        self._hearings: list[Hearing] = []
+        self._publishers: list[Publisher] = []
+        self._quiet = (0.0, 0.0)
+
+    def play(self, deeds: Sequence[Deed]) -> None:
+        """Do all this, one after the other, while everybody hears what is published."""
+        is_over = threading.Event()
+        arrivals = threading.Barrier(len(SUITES) + 1)
+
+        def arrive() -> None:
+            arrivals.wait(_BEGIN_LIMIT_S)
+            is_over.wait(_LIMIT_S)
+
+        def give_up(playing: Future[list[Hearing]]) -> None:
+            if playing.exception() is not None:
+                arrivals.abort()
+
+        with ThreadPoolExecutor(len(SUITES)) as pool:
+            playing = [pool.submit(self._play_suite, each, arrive) for each in SUITES]
+            for each in playing:
+                each.add_done_callback(give_up)
+            # Whoever did not arrive says below why.
+            with suppress(threading.BrokenBarrierError):
+                try:
+                    arrivals.wait(_BEGIN_LIMIT_S)
+                    self._tell(deeds)
+                finally:
+                    is_over.set()
+            self._hearings = [each for done in playing for each in done.result()]
+
+    def _tell(self, deeds: Sequence[Deed]) -> None:
+        with ExitStack() as stack:
+            for name, rate in _RATES.items():
+                publisher = Publisher(
+                    *(name, self._deployment.url, _CHANNEL),
+                    rate=rate,
+                    keeps_connection=name == _KEEPING,
+                )
+                self._publishers.append(stack.enter_context(publisher))
+            time.sleep(_QUIET_S)
+            ended_s = time.time()
+            self._quiet = (ended_s - _QUIET_S + _AFTER_S, ended_s)
+            for deed in deeds:
+                self._restarts.append(deed())
+                time.sleep(_AFTER_S)
+
+    def _play_suite(self, suite: str, arrive: Callable[[], None]) -> list[Hearing]:
+        report = self._home / f"{suite}.json"
+        facts = {
+            "channel": _CHANNEL,
+            "publishers": len(_RATES),
+            "patience": round(_PATIENCE_S * 1000),
+            "witnesses": SUITES[suite],
+            "report": str(report),
+        }
+        scenario = Scenario(SCENARIO, facts=facts)
+        services = {"everybody is there": arrive}
+        play(suite, scenario, "", self._deployment, services, limit_s=_LIMIT_S)
+        return [Hearing.told(each) for each in json.loads(report.read_text("utf-8"))]
+
+    def noticed(self) -> list[str]:
+        """What somebody noticed; it should be nothing."""
+        counts = {each.name: each.count for each in self._publishers}
+        found = [f"{each.name}: {what}" for each in self._publishers for what in each.failures]
+        for hearing in self._hearings:
+            found += hearing.wrongs(counts)
+            # On a busy machine, clients are silent at other times, too.
+            bar_s = _BAR_S + 2 * hearing.silence_s(*self._quiet)
+            longest_s = max(self._silences_s(hearing))
+            if longest_s > bar_s:
+                found.append(f"{hearing.name} was silent for {longest_s:.2f} s, not {bar_s:.2f} s")
+        return found
+
+    def _silences_s(self, hearing: Hearing) -> list[float]:
+        return [hearing.silence_s(each.begun_s, each.ended_s + _AFTER_S) for each in self._restarts]
+
+    def figures(self) -> str:
+        """A table of silences in seconds, for those who read the output of the test."""
+        rows = [
+            (hearing.name, *_both(self._silences_s(hearing)), hearing.silence_s(*self._quiet))
+            for hearing in self._hearings
+        ]
+        times = [each.ended_s - each.begun_s for each in self._restarts]
+        lines = [f"{'silence of':34} longest  median  without a restart"]
+        lines += [f"{name:34} {a:7.3f} {b:7.3f} {c:7.3f}" for name, a, b, c in rows]
+        lines += [
+            f"{each.name:34} {each.slowest_s:7.3f} of {each.count}" for each in self._publishers
+        ]
+        lines += ["{:34} {:7.3f} {:7.3f}".format("restarts took", *_both(times))]
+        return "\n".join([*lines, ""])
+
+
+def _both(times_s: Sequence[float]) -> tuple[float, float]:
+    return max(times_s), median(times_s)

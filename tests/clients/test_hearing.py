@@ -1,0 +1,50 @@
+"""A test with these clients can fail: whatever a client notices is found."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from tests.clients.hearing import Hearing
+
+COUNTS = {"anna": 4}
+
+
+def hearing(
+    *numbers: int, handshakes: int = 1, faults: Sequence[tuple[str, int]] = (), step_ms: int = 1000
+) -> Hearing:
+    heard = [("anna", number, index * step_ms) for index, number in enumerate(numbers)]
+    return Hearing("joe", handshakes, heard, faults)
+
+
+def test_nothing_is_wrong_with_a_client_that_heard_everything_in_order() -> None:
+    assert hearing(0, 1, 2, 3).wrongs(COUNTS) == []
+
+
+@pytest.mark.parametrize(
+    ("numbers", "found"),
+    [
+        ((0, 2, 3), "lost [1], doubled [], too late []"),
+        ((0, 1, 2), "lost [3], doubled [], too late []"),
+        ((), "lost [0, 1, 2, 3], doubled [], too late []"),
+        ((0, 1, 1, 2, 3), "lost [], doubled [1], too late []"),
+        ((0, 2, 1, 3), "lost [], doubled [], too late [1]"),
+    ],
+)
+def test_a_message_that_is_lost_doubled_or_late_is_found(
+    numbers: tuple[int, ...], found: str
+) -> None:
+    assert hearing(*numbers).wrongs(COUNTS) == [f"joe, published by anna: {found}"]
+
+
+def test_a_second_handshake_and_a_fault_are_found() -> None:
+    noticed = hearing(0, 1, 2, 3, handshakes=2, faults=[("a failed connect", 17)])
+    assert noticed.wrongs(COUNTS) == ["joe: a failed connect at 17", "joe: 2 handshakes"]
+
+
+def test_a_silence_counts_if_any_of_it_lies_in_the_time() -> None:
+    heard = [("anna", number, at_ms) for number, at_ms in enumerate((0, 100, 900, 1000))]
+    joe = Hearing("joe", 1, heard, [])
+    assert joe.silence_s(0.0, 0.05) == 0.1
+    assert joe.silence_s(0.5, 0.6) == 0.8
+    assert joe.silence_s(0.0, 1.0) == 0.8
+    assert joe.silence_s(2.0, 3.0) == float("inf")
