@@ -19,6 +19,7 @@ _LISTED = {each.name: each for each in LISTED}
 GROUPS = {
     "Server": {
         "serve": "Run the server until SIGTERM, SIGINT or SIGHUP.",
+        "restart": "Replace a running server by one of the installed version.",
         "bench": "Put a load on a running server; report rates, latencies and losses.",
         "doctor": "Check what a server and the pipeline need; say how to fix faults.",
         "upgrade": "Show and finish the upgrade of a server's store to the newest layout.",

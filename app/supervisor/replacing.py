@@ -17,6 +17,8 @@ from holdfast.supervisor.state import become_new, resume
 
 # Elsewhere, a restart is a stop and a start.
 HANDS_OVER = sys.platform == "linux"
+# A server that last said this is open to clients.
+_SERVING = (Say.READY, Say.BACK)
 # For the old server to become still, or to take back. Clients wait meanwhile.
 _LEAVING_S = 10.0
 # For the old server to hand over its connections and end: it has 75 s for that.
@@ -59,7 +61,9 @@ def answer(supervisor: Supervisor, request: Request) -> None:
             case _:
                 raise Failed("the supervisor does not know this request")
     except (Failed, OSError, TypeError, ValueError) as error:
-        request.end(failed=str(error))
+        old = supervisor.server
+        is_serving = old is not None and not old.is_over and old.said in _SERVING
+        request.end(failed=str(error), serving=is_serving)
     supervisor.control.request = None
 
 
@@ -82,7 +86,7 @@ def _replace(supervisor: Supervisor, request: Request, until: float) -> None:
     old, former = supervisor.server, supervisor.importer
     if old is None or old.is_over or not HANDS_OVER:
         return _stop_and_start(supervisor, until)
-    if old.said not in (Say.READY, Say.BACK):
+    if old.said not in _SERVING:
         raise Failed("the server is still starting: wait until it is ready")
     if len(supervisor.servers) > _MOST_GOING:
         raise Failed("former servers still hand over their connections: wait for a minute")
@@ -137,7 +141,7 @@ def _hand_over(
 
 def _return_to(supervisor: Supervisor, old: Server) -> None:
     """Have the old server go on, now that the new one is dead; if it cannot, it dies, too."""
-    if old.is_over or old.said in (Say.READY, Say.BACK):
+    if old.is_over or old.said in _SERVING:
         return
     if old.why:
         # It could not leave, and has gone on since.

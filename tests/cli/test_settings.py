@@ -11,7 +11,7 @@ from typer.testing import CliRunner, Result
 from holdfast.cli.flags import ConfigFile, GivenSettings
 from holdfast.cli.main import program
 from holdfast.cli.program import Program
-from holdfast.cli.serve import read_settings
+from holdfast.cli.serve import read_settings, telling_failures
 from holdfast.settings import SECTIONS, ChannelSettings, Settings
 from holdfast.units import unit_of
 from tests.serving import as_toml
@@ -33,9 +33,11 @@ SAMPLES: dict[str, tuple[Any, list[str]]] = {
     "tls_client_ca": (Path("ca.pem"), ["ca.pem"]),
     "hsts": (86400, ["86400"]),
     "fast_lane": (False, []),
+    "restart_timeout": (24, ["24"]),
     "request_timeout": (21, ["21"]),
     "write_timeout": (22, ["22"]),
     "shutdown_timeout": (23, ["23"]),
+    "supervisor": (True, ["--supervisor"]),
     "alerts": (Path("alerts.toml"), ["alerts.toml"]),
     "log_level": ("debug", ["debug"]),
     "data": (Path("elsewhere"), ["elsewhere"]),
@@ -345,6 +347,7 @@ WRONG: list[tuple[str, str]] = [
     ("max_channel_length", "0"),
     ("max_channel_segments", "0"),
     ("handshake_rate", "0"),
+    ("restart_timeout", "0"),
     ("request_timeout", "0"),
     ("write_timeout", "0"),
     ("shutdown_timeout", "-1"),
@@ -361,7 +364,8 @@ class Command:
 
     def _read(self, *, config: ConfigFile = None, given: GivenSettings) -> None:
         """Read."""
-        self.settings = read_settings(config, given)
+        with telling_failures():
+            self.settings = read_settings(config, given)
 
     def run(self, *arguments: str, **variables: str) -> Result:
         env = {f"HOLDFAST_{name.upper()}": text for name, text in variables.items()}

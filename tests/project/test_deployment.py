@@ -174,6 +174,18 @@ def test_the_build_context_has_what_is_copied_and_no_private_files() -> None:
     assert not allowed & {".git", ".venv", "data", "tests", "holdfast.toml"}
 
 
+def test_the_unit_of_systemd_runs_commands_with_existing_flags() -> None:
+    unit = (ROOT / "deploy/holdfast.service").read_text()
+    lines = re.findall(r"^Exec\w+=/opt/holdfast/bin/holdfast (\w+) (.+)$", unit, re.MULTILINE)
+    assert [command for command, _ in lines] == ["serve", "restart"]
+    for command, words in lines:
+        told = CliRunner().invoke(program, [command, "--help"]).stdout
+        flags = [word for word in words.split() if word.startswith("--")]
+        assert flags
+        assert [each for each in flags if each not in told] == []
+    assert "Type=notify" in unit
+
+
 def read_cluster() -> dict[str, Any]:
     """The objects of the manifest by their kinds."""
     text = (ROOT / "deploy/pipeline.yaml").read_text()

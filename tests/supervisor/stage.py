@@ -79,6 +79,8 @@ class Stage:
         pid = self.start()
         assert self.process.stdout is not None
         assert self.process.stdout.readline() == "holdfast is ready: http://fake\n", self.log()
+        # Then the supervisor has heard all that the server said before.
+        assert "failed" in self.ask(do="nothing")[-1]
         return pid
 
     @property

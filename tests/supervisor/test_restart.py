@@ -113,7 +113,7 @@ def test_the_old_server_goes_on_if_the_new_code_cannot_be_imported(stage: Stage)
     stage.main.write_text("raise SystemExit(5)")
     assert stage.restart() == [
         STEPS[0],
-        {"failed": "the new server has ended (exit code 5): see the log"},
+        {"failed": "the new server has ended (exit code 5): see the log", "serving": True},
     ]
     assert stage.who() == first
     assert stage.stop() == 0
@@ -126,7 +126,7 @@ def test_an_old_server_that_does_not_leave_takes_back_and_goes_on(stage: Stage) 
     first = stage.who()
     *steps, end = stage.restart()
     assert steps == STEPS[:2]
-    assert end == {"failed": "the server did not become still in time"}
+    assert end == {"failed": "the server did not become still in time", "serving": True}
     assert stage.who() == first
 
 
@@ -134,11 +134,11 @@ def test_an_old_server_that_cannot_leave_goes_on_by_itself(stage: Stage) -> None
     stage.plan(leave="refuse")
     stage.start_and_wait()
     first = stage.who()
-    assert stage.restart()[-1] == {"failed": "it is too late"}
+    assert stage.restart()[-1] == {"failed": "it is too late", "serving": True}
     assert stage.who() == first
     assert "took back" not in stage.notes()
     stage.plan(code="second")
-    assert stage.restart()[-1] == {"failed": "it is too late"}
+    assert stage.restart()[-1] == {"failed": "it is too late", "serving": True}
     assert stage.stop() == 0
 
 
@@ -178,7 +178,10 @@ def test_the_death_of_the_old_server_while_the_new_one_loads_ends_the_restart(
         assert next(answers) == STEPS[0]
         until(lambda: "hangs at prepared" in stage.notes())
         os.kill(first, signal.SIGKILL)
-        assert next(answers) == {"failed": "the server has ended (signal 9): see the log"}
+        assert next(answers) == {
+            "failed": "the server has ended (signal 9): see the log",
+            "serving": False,
+        }
     assert stage.who()["code"] == "first"
     assert stage.stop() == 0
 
@@ -209,7 +212,9 @@ def test_a_restart_while_the_first_server_starts_is_refused(stage: Stage) -> Non
     stage.plan(ready="hang")
     stage.start()
     until(lambda: (stage.home / "control.sock").exists())
-    assert stage.restart() == [{"failed": "the server is still starting: wait until it is ready"}]
+    assert stage.restart() == [
+        {"failed": "the server is still starting: wait until it is ready", "serving": False}
+    ]
 
 
 @pytest.mark.parametrize("sent", [b"nonsense", b"[]", b"", b'"restart"'])
@@ -223,7 +228,6 @@ def test_nonsense_on_the_socket_for_commands_ends_nothing(stage: Stage, sent: by
 
 def test_idle_clients_of_the_socket_for_commands_are_limited(stage: Stage) -> None:
     pid = stage.start_and_wait()
-    assert stage.ask(do="reload") == [{"done": True}]
     before = descriptors_of(pid)
     clients = [stage.connect() for _ in range(30)]
     assert stage.ask(do="reload") == [{"done": True}]
@@ -245,7 +249,7 @@ def test_a_stop_during_a_restart_stops_the_old_server_in_order(stage: Stage) -> 
     with stage.asking(do="restart") as answers:
         assert [next(answers) for _ in range(3)] == STEPS[:3]
         stage.process.terminate()
-        assert next(answers) == {"failed": "the supervisor was told to stop"}
+        assert next(answers) == {"failed": "the supervisor was told to stop", "serving": True}
     assert stage.process.wait(10) == 0
     assert stage.notes()[-2:] == ["took back", "stopped"]
     assert stage.family() == []
