@@ -44,8 +44,8 @@ class HandedOver:
 class Leaving:
     """Leaves the connections of a server in steps, each of which `take_back` undoes.
 
-    Call `pause`, then let the core answer held connects, then `settle`; `be_still` before the
-    successor may serve, and `hand_over` when it does.
+    Call `pause`, then let the core answer held connects, then `settle`; `be_still` before this
+    server lays down its right to speak, and `hand_over` when the successor serves.
     """
 
     def __init__(
@@ -95,7 +95,11 @@ class Leaving:
         return await _wait(limit_s, is_settled)
 
     def be_still(self) -> None:
-        """Handle nothing more, not even what has been read: a successor will."""
+        """Handle nothing more, not even what has been read: a successor will.
+
+        Call it while this server may still speak, because written responses leave first.
+        """
+        self._endpoint.coalescer.send()
         self._gate.state = Reading.STILL
 
     async def take_back(self) -> None:
@@ -115,7 +119,7 @@ class Leaving:
 
         Returns when no connection is left, not even a relayed one. Closes `link` before that.
         """
-        self.be_still()
+        self._gate.state = Reading.STILL
         for listener in self._listeners.values():
             listener.leave_place()
         relays = Relays()

@@ -42,7 +42,7 @@ class Talk:
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.reader, self.writer = reader, writer
-        self._data = b""
+        self.data = b""
         self.is_websocket = False
         self.client_id = ""
 
@@ -52,24 +52,24 @@ class Talk:
     async def response(self) -> Response:
         """The next response."""
         async with asyncio.timeout(LIMIT_S):
-            while not (found := read_responses(self._data, is_closed=False)).responses:
+            while not (found := read_responses(self.data, is_closed=False)).responses:
                 more = await self.reader.read(65536)
-                assert more, f"the connection ended after {self._data!r}"
-                self._data += more
+                assert more, f"the connection ended after {self.data!r}"
+                self.data += more
         first, *_ = found.responses
-        end = self._data.index(b"\r\n\r\n") + 4 + len(first.body)
-        self._data = self._data[end:]
+        end = self.data.index(b"\r\n\r\n") + 4 + len(first.body)
+        self.data = self.data[end:]
         return first
 
     async def until(self, part: bytes) -> bytes:
         """What comes up to these bytes."""
         async with asyncio.timeout(LIMIT_S):
-            while part not in self._data:
+            while part not in self.data:
                 more = await self.reader.read(65536)
-                assert more, f"the connection ended after {self._data!r}"
-                self._data += more
-        end = self._data.index(part) + len(part)
-        found, self._data = self._data[:end], self._data[end:]
+                assert more, f"the connection ended after {self.data!r}"
+                self.data += more
+        end = self.data.index(part) + len(part)
+        found, self.data = self.data[:end], self.data[end:]
         return found
 
     async def ask(self, data: bytes) -> Response:
@@ -80,7 +80,7 @@ class Talk:
         """Whether the server closes the connection, sooner or later."""
         async with asyncio.timeout(LIMIT_S):
             try:
-                self._data += await self.reader.read()
+                self.data += await self.reader.read()
             except ConnectionError:
                 pass
         return True

@@ -4,11 +4,15 @@ import asyncio
 import os
 import socket
 from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import aiohttp
 import pytest
 
+from holdfast.web.addresses import Address
+from holdfast.web.doors.adoption import adopt
 from tests.abuse.attacker import PING, frame
 from tests.web.doors.stage import LIMIT_S, Stage, Talk, door, stage
 from tests.web.requests import CONNECT, HANDSHAKE, PUBLISH, SUBSCRIBE, encode, post, post_messages
@@ -309,6 +313,78 @@ async def test_what_is_not_handed_over_in_time_is_closed() -> None:
             await client.until(b'"data":"' + BIG.encode() + b'"')
         assert b"\x88\x15\x03\xf4the server restarts" in await client.until(b"restarts")
         assert await client.is_closed()
+
+
+@pytest.mark.slow
+async def test_messages_that_wait_for_a_slow_reader_are_handled_if_the_server_is_taken_back() -> (
+    None
+):
+    async with stage() as house:
+        client = await slow_socket(house)
+        house.patience_s = 0.05
+        await house.leave()
+        reading = asyncio.create_task(client.until(b"never"))
+        await asyncio.sleep(0.1)
+        reading.cancel()
+        await asyncio.gather(reading, return_exceptions=True)
+        assert b'"id":"one"' not in client.data
+        await house.old.leaving.take_back()
+        for each in ("one", "two"):
+            await answered(client, each)
+
+
+async def test_a_socket_that_the_successor_refuses_is_closed_without_a_response() -> None:
+    async with stage() as house:
+        client = await opened(house)
+        await house.leave()
+        transports = frozenset({"long-polling"})
+        endpoint = house.new.rig.endpoint
+        object.__setattr__(endpoint, "options", replace(endpoint.options, transports=transports))
+        await house.new_serves()
+        await house.hand_over()
+        assert await client.is_closed()
+        assert client.data == b""
+
+
+async def test_the_file_of_a_unix_socket_stays_for_the_successor(tmp_path: Path) -> None:
+    path = tmp_path / "s"
+    async with stage() as house:
+        address = Address("", 0, path)
+        with address.listen(16)[0] as listening:
+            for each in (house.old, house.new):
+                each.listening = listening
+                each.listener._address = address
+            house.old.listener.stop_accepting()
+            await house.old.open()
+            reader, writer = await asyncio.open_unix_connection(str(path))
+            house.talks.append(client := Talk(reader, writer))
+            await client.ask(HELLO)
+            await house.leave()
+            await house.new.open()
+            await house.hand_over()
+            await house.old.listener.close()
+            assert DONE in (await client.ask(HELLO)).body
+            assert path.is_socket()
+
+
+async def test_parcels_of_an_unknown_kind_do_no_harm() -> None:
+    async with stage() as house:
+        client = await house.connect()
+        await client.ask(HELLO)
+        await greet(house)
+        await house.leave()
+        await house.new_serves()
+        ours, theirs = door()
+        before = len(os.listdir("/proc/self/fd"))
+        with socket.socket() as unknown:
+            socket.send_fds(ours, [b'{"kind":"other"}'], [unknown.fileno()])
+        ours.send(b"nothing at all")
+        adopting = asyncio.create_task(adopt(theirs, {"main": house.new.listener}))
+        await asyncio.sleep(0.01)
+        assert len(os.listdir("/proc/self/fd")) == before
+        done = await house.old.leaving.hand_over(ours, limit_s=LIMIT_S, relay_limit_s=LIMIT_S)
+        assert (done.passed, await adopting) == (1, 1)
+        assert DONE in (await client.ask(SAY)).body
 
 
 @pytest.mark.slow
