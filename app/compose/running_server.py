@@ -20,10 +20,11 @@ from holdfast.web.websocket import WebSocketFrontEnd
 
 log = logging.getLogger(__name__)
 
-# How long requests may take to arrive that had begun to, and everything that clients have begun
-# may take, before this process leaves.
+# How long requests that have begun to arrive may take to do so before this process leaves, how long
+# their answers may take, and how long what the core has begun. Everybody waits meanwhile.
 _READING_S = 0.2
-_SETTLING_S = 2.0
+_ANSWERING_S = 0.3
+_SETTLING_S = 1.0
 # How long clients may take to read what was written, and how long connections are relayed.
 _HANDING_S = 10.0
 _RELAY_S = 75.0
@@ -76,7 +77,8 @@ class RunningServer:
     async def _settle(self) -> None:
         """Answer held connects, and finish what clients have begun."""
         settle(self.bayeux, self.ticker.clock())
-        await self.doors.settle(_SETTLING_S)
+        # An operator may read a long response all the while.
+        await self.doors.settle(_ANSWERING_S)
         loop = asyncio.get_running_loop()
         ends_at = loop.time() + _SETTLING_S
         while True:
