@@ -3,6 +3,7 @@
 import os
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 from contextlib import ExitStack
@@ -11,9 +12,11 @@ from select import select
 from typing import Any, Self
 
 from holdfast.supervisor.control import VARIABLE, Channel, Do, Say, channel_pair
-from tests.serving import PROGRAM, ROOT, Settings, as_toml, environment, kill_orphans_in
+from tests.serving import ROOT, Settings, as_toml, environment, kill_orphans_in
 
 LIMIT_S = 60.0
+# What the importer of a real supervisor forks.
+_SERVER = (sys.executable, "-P", "-c", "from holdfast.cli.main import main; main()")
 _ANNOUNCED = (Say.PREPARED, Say.READY, Say.LEFT, Say.BACK, Say.FAILED)
 
 
@@ -38,7 +41,11 @@ class PlayedSupervisor:
         self._kept: dict[str, int] = {}
         self._servers: list[PlayedServer] = []
         self._opened = ExitStack()
-        self.start()
+        try:
+            self.start()
+        except BaseException:
+            self.__exit__()
+            raise
 
     def __enter__(self) -> Self:
         return self
@@ -126,7 +133,7 @@ class PlayedSupervisor:
         os.close(descriptor)
         Path(name).write_text(as_toml(settings), "utf-8")
         process = subprocess.Popen(
-            [*PROGRAM, "serve", "--config", name],
+            [*_SERVER, "serve", "--config", name],
             cwd=ROOT,
             env={**environment(), VARIABLE: str(theirs.fileno())},
             pass_fds=[theirs.fileno()],
