@@ -234,10 +234,15 @@ class Arena:
 
 @asynccontextmanager
 async def arena(
-    home: Path, *, seed: int, program: Sequence[str] = SERVER, **settings: Any
+    home: Path,
+    *,
+    seed: int,
+    program: Sequence[str] = SERVER,
+    kind: type[Processes] = Processes,
+    **settings: Any,
 ) -> AsyncIterator[Arena]:
     """A server of its own behind a proxy; the history is in `home`."""
-    processes = Processes(home, {**SETTINGS, **settings}, program)
+    processes = kind(home, {**SETTINGS, **settings}, program)
     history = HistoryWriter(home / HISTORY)
     try:
         await processes.start()

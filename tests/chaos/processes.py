@@ -66,7 +66,7 @@ class Processes:
     @property
     def store_socket(self) -> Path | None:
         """Where the embedded store listens, if there is one."""
-        return next(self.data.rglob("*.sock"), None)
+        return next(self.data.rglob("store.sock"), None)
 
     def log(self) -> str:
         self._log.seek(0)

@@ -1,0 +1,120 @@
+"""An extension that sends a signal to a process when a server has reached a step of a hand-over.
+
+A file in the folder that `VARIABLE` names is called like the step, and says whom to send what: to
+process 0, which is the server itself, by default.
+"""
+
+import inspect
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from holdfast.bayeux.api import ServerApi
+from holdfast.bayeux.leaving.taking import Taking
+from holdfast.compose.journal import RunBooks
+from holdfast.compose.running_server import RunningServer
+from holdfast.compose.storage import Storage
+from holdfast.compose.supervised import Supervised
+from holdfast.store.given_slices import GivenSlices
+from holdfast.store.store import Store
+from holdfast.supervisor.control import Say
+from holdfast.web.doors.handing_over import HandOver
+from holdfast.web.doors.leaving import Leaving
+from holdfast.web.listener import Listener
+
+VARIABLE = "HAND_OVER_STEPS"
+
+
+class Step(NamedTuple):
+    """Where in the code a step is: before or behind a call with certain arguments."""
+
+    owner: type
+    call: str
+    is_before: bool = False
+    # Of the arguments behind `self`.
+    when: Callable[..., bool] = lambda *_, **__: True
+
+
+def _said(word: Say) -> Callable[..., bool]:
+    return lambda said, *_, **__: said is word
+
+
+# In the order in which a server that leaves takes them.
+OF_FORMER = {
+    "told to leave": Step(RunningServer, "leave", is_before=True),
+    "paused": Step(Leaving, "pause"),
+    "settled": Step(RunningServer, "_settle"),
+    "given half written": Step(GivenSlices, "_save", when=lambda fields: bool(fields.get("0"))),
+    "given complete": Step(Storage, "write_given"),
+    "journal closed": Step(RunBooks, "close"),
+    "store given": Step(Store, "give"),
+    "valkey let go": Step(Storage, "give"),
+    "left": Step(Supervised, "say", when=_said(Say.LEFT)),
+    "told to go": Step(RunningServer, "hand_over", is_before=True),
+    "half handed over": Step(HandOver, "_hand_over"),
+    "handed over": Step(RunningServer, "hand_over"),
+}
+# And a successor.
+OF_SUCCESSOR = {
+    "assembled": Step(Storage, "check", is_before=True),
+    "checked": Step(Storage, "check"),
+    "prepared": Step(Supervised, "say", when=_said(Say.PREPARED)),
+    "told to open": Step(Supervised, "prepared"),
+    "opened": Step(Store, "open"),
+    "given read": Step(Storage, "open"),
+    "half loaded": Step(Taking, "rest", is_before=True),
+    "loaded": Step(Taking, "finish"),
+    "given removed": Step(Storage, "load"),
+    "listening": Step(Listener, "open"),
+    "ready": Step(Supervised, "say", when=_said(Say.READY)),
+}
+STEPS = OF_FORMER | OF_SUCCESSOR
+
+
+def arm(folder: Path, step: str, number: signal.Signals, pid: int = 0) -> None:
+    """Have a signal sent to a process, once."""
+    assert step in STEPS
+    folder.mkdir(exist_ok=True)
+    (folder / step).write_text(f"{number.value} {pid}")
+
+
+def is_armed(folder: Path, step: str) -> bool:
+    return (folder / step).exists()
+
+
+def install(_: ServerApi) -> None:
+    """Mark the steps in this process."""
+    folder = Path(os.environ[VARIABLE])
+    for name, step in STEPS.items():
+        _mark(folder / name, step)
+
+
+def _mark(order: Path, step: Step) -> None:
+    whole = getattr(step.owner, step.call)
+
+    def reach(*args: Any, **named: Any) -> None:
+        if not order.exists() or not step.when(*args, **named):
+            return
+        number, pid = map(int, order.read_text().split())
+        order.unlink()
+        os.kill(pid or os.getpid(), number)
+
+    def marked(self: Any, *args: Any, **named: Any) -> Any:
+        if step.is_before:
+            reach(*args, **named)
+        found = whole(self, *args, **named)
+        if not step.is_before:
+            reach(*args, **named)
+        return found
+
+    async def marked_async(self: Any, *args: Any, **named: Any) -> Any:
+        if step.is_before:
+            reach(*args, **named)
+        found = await whole(self, *args, **named)
+        if not step.is_before:
+            reach(*args, **named)
+        return found
+
+    setattr(step.owner, step.call, marked_async if inspect.iscoroutinefunction(whole) else marked)

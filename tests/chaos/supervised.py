@@ -1,0 +1,72 @@
+"""A supervisor with its server and store, which can hand over to another server."""
+
+import asyncio
+import json
+import signal
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from tests.chaos import steps
+from tests.chaos.processes import SERVER, Processes
+from tests.forking import ROOT, Forked, start
+from tests.serving import environment
+
+EXTENSION = "tests.chaos.steps:install"
+_RESTART_LIMIT_S = 60.0
+
+
+class Supervised(Processes):
+    """Servers of one data directory, one after the other, below one supervisor."""
+
+    def __init__(
+        self, home: Path, settings: Mapping[str, Any], program: Sequence[str] = SERVER
+    ) -> None:
+        extensions = [*settings.get("extension", []), EXTENSION]
+        with_supervisor = {**settings, "supervisor": True, "extension": extensions}
+        super().__init__(home, with_supervisor, program)
+        self._steps = home / "steps"
+
+    def arm(self, step: str, number: signal.Signals = signal.SIGKILL, pid: int = 0) -> None:
+        """Send a signal when a server reaches this step; to that server, without a `pid`."""
+        steps.arm(self._steps, step, number, pid)
+
+    def is_past(self, step: str) -> bool:
+        """Whether a server has reached the step, and the signal was sent."""
+        return not steps.is_armed(self._steps, step)
+
+    @property
+    def supervisor_pid(self) -> int:
+        assert self._server is not None
+        return self._server.pid
+
+    async def restart(self, **more: Any) -> str:
+        """Hand over to another server. Returns why that failed, or nothing."""
+        async with asyncio.timeout(_RESTART_LIMIT_S):
+            reader, writer = await asyncio.open_unix_connection(str(self.data / "control.sock"))
+            writer.write(json.dumps({"do": "restart", **more}).encode())
+            try:
+                while line := await reader.readline():
+                    said = json.loads(line)
+                    if said.get("done") or "failed" in said:
+                        return str(said.get("failed", ""))
+            except ConnectionError:
+                pass
+            finally:
+                writer.close()
+        return "the supervisor has ended"
+
+    async def ended(self) -> None:
+        """Wait for the end of the supervisor."""
+        assert self._server is not None
+        await self._ended(self._server)
+
+    def _spawn(self) -> Forked:
+        # Only the sources can be marked.
+        variables = {**environment(str(ROOT)), steps.VARIABLE: str(self._steps)}
+        return start(
+            *(*self._program, "serve", "--config", str(self._config)),
+            environment=variables,
+            cwd=ROOT,
+            errors=self._log,
+        )
