@@ -11,6 +11,7 @@ from holdfast.pipeline.reports.tables import Tables
 _NEVER = "timestamp_micros(cast(null as bigint))"
 _IS_HANDED = f"kind in {words(Kind.HANDED, Kind.REDELIVERED)}"
 _IS_END = f"kind in {words(*ENDS)}"
+_IS_ENTRY = f"kind = '{Kind.ENTERED}'"
 _IS_REPLAY, _IS_OTHER = f"kind = '{Kind.REPLAYED}'", f"kind <> '{Kind.PUBLISHED}'"
 
 
@@ -100,7 +101,8 @@ def _copies(events: str) -> str:
     """Return the question for the events of each copy, in numbers.
 
     The message itself counts as a copy without a receiver. A message that moved to another queue
-    may return. A message made from an imported or edited letter begins with its replay.
+    may return. A receiver that had a message may get another's copy of it, which enters. A message
+    made from an imported or edited letter begins with its replay.
     Clocks may jump and frames may overtake each other, but not both at the same time.
     """
     return f"""
@@ -110,7 +112,11 @@ def _copies(events: str) -> str:
         case when min(case when {_IS_REPLAY} then ts end) <= min(case when {_IS_OTHER} then ts end)
             then 0 else count(case when {_IS_OTHER} then 1 end) end as others,
         count(case when {_IS_REPLAY} then 1 end) as replayed,
-        1 + count(case when kind in {words(Kind.REPLAYED, Kind.MOVED)} then 1 end) as lives,
+        greatest(
+            1 + count(case when kind in {words(Kind.REPLAYED, Kind.MOVED)} then 1 end),
+            case when min(case when {_IS_ENTRY} then ts end) > min(ts) then 1 else 0 end
+                + count(case when kind in {words(Kind.REPLAYED, Kind.ENTERED)} then 1 end)
+        ) as lives,
         count(case when kind = '{Kind.HANDED}' then 1 end) as firsts,
         count(case when kind = '{Kind.REDELIVERED}' then 1 end) as repeats,
         count(case when kind = '{Kind.MOVED}' then 1 end) as moves,

@@ -202,7 +202,7 @@ def again() -> list[Event]:
     return [handed(2, 1, "ann/1"), handed(3, 1, "ann/1", 2), acked(4, 1, "ann/1")]
 
 
-moved = partial(delivery, "moved")
+moved, entered = partial(delivery, "moved"), partial(delivery, "entered")
 
 
 def returned_work() -> list[Event]:
@@ -234,6 +234,22 @@ def returned_to_its_subject() -> list[Event]:
     ]
 
 
+def given_to_one_who_had_it() -> list[Event]:
+    """Both sessions of sue have a message for her and for one of them, and the other one ends."""
+    return [
+        start(0),
+        published(1, 2),
+        handed(1.1, 1, "sue/2"),
+        acked(1.2, 1, "sue/2"),
+        moved(1.3, 1, "sue/1"),
+        entered(1.3, 1, "sue/0"),
+        moved(1.4, 1, "sue/0"),
+        entered(1.4, 1, "sue/2"),
+        handed(1.5, 1, "sue/2"),
+        acked(1.6, 1, "sue/2"),
+    ]
+
+
 # Each case is a node of its own, so that one audit checks all of them.
 CASES: dict[str, tuple[list[Event], Found]] = {
     "a sound journal": (changed(lambda told: told), []),
@@ -247,6 +263,15 @@ CASES: dict[str, tuple[list[Event], Found]] = {
     ),
     "an item of a work queue that one refused and another acked": (returned_work(), []),
     "a message that returned to its subject": (returned_to_its_subject(), []),
+    "a message that another copy of reached its receiver": (given_to_one_who_had_it(), []),
+    "an ack of that copy which was written twice": (
+        [*given_to_one_who_had_it(), acked(1.7, 1, "sue/2")],
+        [
+            ("never_handed", "sue/2", 1),
+            ("settled_twice", "sue/2", 1),
+            ("too_many_ends", None, 1),
+        ],
+    ),
     "an ack of returned work that was not handed over": (
         without("redelivered")(returned_work()),
         [("never_handed", "bob/1", 1)],
