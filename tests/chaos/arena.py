@@ -8,6 +8,7 @@ from pathlib import Path
 from random import Random
 from typing import Any, Protocol
 
+from holdfast.store.keys import RedisKeys
 from tests.chaos import kept
 from tests.chaos.checker import Result, check_file
 from tests.chaos.history import HistoryWriter, What
@@ -223,13 +224,16 @@ class Arena:
         return check_file(self.history.path)
 
     async def scan(self) -> None:
-        """Record what the store has now, if there is one."""
+        """Record what the store has now, if it is the server's own."""
         socket = self.processes.store_socket
-        if socket is None:
-            return
+        if socket is not None:
+            await self.scan_at(socket)
+
+    async def scan_at(self, socket: Path, namespace: str = "holdfast") -> None:
+        """Record what the store at this socket has now."""
         limits = {each.name: each.limit for each in self.receivers if each.limit}
         begun = self.history.begin("store", What.SCAN, limits=limits)
-        begun.ok(**await kept.look(socket))
+        begun.ok(**await kept.look(socket, RedisKeys(namespace)))
 
 
 @asynccontextmanager

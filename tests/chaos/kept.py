@@ -28,12 +28,12 @@ return { found, redis.call('HGETALL', KEYS[3]) }
 """
 
 
-async def look(socket: Path) -> dict[str, Any]:
+async def look(socket: Path, keys: RedisKeys = _KEYS) -> dict[str, Any]:
     """The fields of a scan: entries that wait, and dead letters."""
     redis = Redis(unix_socket_path=str(socket))
-    names = (_KEYS.bodies, _KEYS.handed, _KEYS.dead)
+    names = (keys.bodies, keys.handed, keys.dead)
     try:
-        receivers, marks = f"{_KEYS.prefix}to:", _KEYS.marks("")
+        receivers, marks = f"{keys.prefix}to:", keys.marks("")
         entries, letters = await redis.eval(_LOOK, len(names), *names, receivers, marks)
     finally:
         await redis.aclose()
