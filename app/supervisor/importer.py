@@ -11,6 +11,7 @@ import signal
 import sys
 from collections.abc import Callable
 from contextlib import suppress
+from importlib import import_module
 
 from holdfast.supervisor.control import (
     STATE_VERSION,
@@ -36,6 +37,8 @@ def serve_forks(channel: Channel, load: Callable[[], object]) -> None:
     signal.signal(signal.SIGCHLD, lambda *_: None)
     signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
     load()
+    # The supervisor is about to become this code: it must be there, without an error.
+    import_module("holdfast.supervisor.replacing")
     gc.freeze()
     channel.send(say=Say.IMPORTED, state=STATE_VERSION)
     if _forks(channel, woken):

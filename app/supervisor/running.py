@@ -181,13 +181,15 @@ class Supervisor:
     def _hear(self, process: Process) -> None:
         try:
             while process.channel.fileno() >= 0 and (parcel := process.channel.receive()):
-                if isinstance(process, Server):
-                    self._hear_server(process, parcel.fields, parcel.descriptors)
-                elif isinstance(process, Importer):
-                    self._hear_importer(process, parcel.fields)
-                for each in parcel.descriptors:
-                    os.close(each)
-        except (ParcelRefused, LookupError, TypeError) as error:
+                try:
+                    if isinstance(process, Server):
+                        self._hear_server(process, parcel.fields, parcel.descriptors)
+                    elif isinstance(process, Importer):
+                        self._hear_importer(process, parcel.fields)
+                finally:
+                    for each in parcel.descriptors:
+                        os.close(each)
+        except (ParcelRefused, LookupError, TypeError, StopIteration) as error:
             log("error", f"process {process.pid} sent what nobody understands: {error!r}")
         except PeerGone:
             self.forget(process)

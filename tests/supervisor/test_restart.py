@@ -2,12 +2,14 @@
 
 import json
 import os
+import shutil
 import signal
 import time
 from pathlib import Path
 
 import pytest
 
+from tests.pages import ROOT
 from tests.supervisor.stage import Stage, until
 
 pytestmark = pytest.mark.slow  # each starts several processes
@@ -215,6 +217,19 @@ def test_a_restart_while_the_first_server_starts_is_refused(stage: Stage) -> Non
     assert stage.restart() == [
         {"failed": "the server is still starting: wait until it is ready", "serving": False}
     ]
+
+
+def test_the_old_server_goes_on_if_the_code_of_the_supervisor_is_broken(stage: Stage) -> None:
+    stage.start_and_wait()
+    first = stage.who()
+    package = stage.main.parent / "supervisor"
+    package.unlink()
+    shutil.copytree(ROOT / "app" / "supervisor", package)
+    with (package / "requests.py").open("a") as module:
+        module.write("this is no Python")
+    assert "exit code 1" in stage.restart()[-1]["failed"]
+    assert stage.who() == first
+    assert stage.stop() == 0
 
 
 @pytest.mark.parametrize("sent", [b"nonsense", b"[]", b"", b'"restart"'])
