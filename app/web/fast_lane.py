@@ -40,7 +40,7 @@ from holdfast.web.known_head import KnownHead, learn
 from holdfast.web.odd_heads import checked
 from holdfast.web.origins import OriginTrust, speaker_kind_of
 from holdfast.web.plain_requests import is_plain
-from holdfast.web.request_boundaries import NOTHING, UNKNOWN, Begun, follow
+from holdfast.web.request_boundaries import NOTHING, UNKNOWN, Begun, follow, follow_one
 from holdfast.web.socket_reading import SocketReading
 
 # How many bytes may arrive while a request is held. Only clients that pipeline send more.
@@ -188,7 +188,7 @@ class FastLane(SocketReading):
                 self._finish_reading()
                 self._parser.message_consumed()
                 body = payload._buffer[0]
-                self._begun = follow(self._begun, data, messages, is_complete=True)
+                self._begun = follow_one(self._begun, data, messages, body=body)
                 if not self._hear_speaker(message.headers):
                     self._refuse(origin_denied())
                     return

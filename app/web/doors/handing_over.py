@@ -112,7 +112,7 @@ class HandOver:
             name,
             is_used=connection.unused_since is None,
             is_kept=listener.is_kept(connection),
-            relayed=_relayed(connection) if is_tls(connection) else None,
+            relayed=_relayed(connection),
             socket=opened,
         )
         return encode(arrival, read)
@@ -121,7 +121,14 @@ class HandOver:
 def is_tls(connection: FastLane) -> bool:
     """Return whether the connection's TLS state, which cannot be moved, is in this process."""
     transport = connection.transport
-    return transport is not None and transport.get_extra_info("sslcontext") is not None
+    if transport is None or _relayed_before(connection) is not None:
+        return False
+    return transport.get_extra_info("sslcontext") is not None
+
+
+def _relayed_before(connection: FastLane) -> RelayedClient | None:
+    """Return the client if the server before this one relays its bytes."""
+    return None if connection.arrival is None else connection.arrival.relayed
 
 
 def _opened(response: SocketResponse) -> OpenSocket | None:
@@ -134,7 +141,9 @@ def _opened(response: SocketResponse) -> OpenSocket | None:
     return OpenSocket(socket_.speaker.browsers, client_id)
 
 
-def _relayed(connection: FastLane) -> RelayedClient:
+def _relayed(connection: FastLane) -> RelayedClient | None:
+    if not is_tls(connection):
+        return _relayed_before(connection)
     transport = connection.transport
     name = None if transport is None else transport.get_extra_info("peername")
     peer = (name[0], name[1]) if isinstance(name, tuple) else None

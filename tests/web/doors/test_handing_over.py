@@ -4,6 +4,7 @@ import asyncio
 import os
 import socket
 from collections.abc import Mapping
+from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,9 +15,9 @@ import pytest
 from holdfast.web.addresses import Address
 from holdfast.web.doors.adoption import adopt
 from tests.abuse.attacker import PING, frame
-from tests.web.doors.stage import LIMIT_S, Stage, Talk, door, stage
+from tests.web.doors.stage import LIMIT_S, House, Stage, Talk, door, stage
 from tests.web.requests import CONNECT, HANDSHAKE, PUBLISH, SUBSCRIBE, encode, post, post_messages
-from tests.web.rig import without_faults
+from tests.web.rig import Rig, without_faults
 from tests.web.test_faults import UPGRADE
 
 HELLO = post_messages(HANDSHAKE, cookie="")
@@ -75,6 +76,22 @@ async def test_a_connection_between_two_requests_goes_on() -> None:
         assert (await client.ask(HELLO)).status == 200
         await move(house)
         assert DONE in (await client.ask(SAY)).body
+
+
+@pytest.mark.slow
+async def test_connections_outlive_any_number_of_servers() -> None:
+    async with AsyncExitStack() as stack:
+        house = await stack.enter_async_context(stage())
+        client, other = await house.connect(), await house.connect()
+        await client.ask(HELLO)
+        await other.ask(GET)
+        for _ in range(20):
+            await move(house)
+            assert DONE in (await client.ask(SAY)).body
+            assert (await other.ask(GET)).body == b"ok\n"
+            house.old.listener.stop_accepting()
+            rig = await stack.enter_async_context(Rig())
+            house.old, house.new = house.new, House(rig, house.new.listening)
 
 
 async def test_connections_without_a_request_so_far_go_on() -> None:

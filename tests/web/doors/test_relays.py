@@ -10,7 +10,7 @@ import pytest
 
 from holdfast.web import websocket
 from tests.web.certificates import Authority
-from tests.web.doors.stage import Stage, stage
+from tests.web.doors.stage import House, Stage, stage
 from tests.web.doors.test_handing_over import (
     DONE,
     GET,
@@ -22,7 +22,7 @@ from tests.web.doors.test_handing_over import (
     opened,
 )
 from tests.web.requests import CONNECT, PUBLISH
-from tests.web.rig import without_faults
+from tests.web.rig import Rig, without_faults
 
 
 @pytest.fixture
@@ -118,6 +118,25 @@ async def test_the_process_that_left_ends_when_its_clients_have_left(authority: 
 
 
 @pytest.mark.slow
+async def test_a_relay_goes_on_if_the_successor_leaves_too(authority: Authority) -> None:
+    async with stage(server_tls(authority)) as house, Rig() as rig:
+        client = await house.connect(ssl=authority.client())
+        await client.ask(HELLO)
+        first = await relay(house)
+        third = House(rig, house.new.listening)
+        second = await relay(Stage(house.new, third, house.tls))
+        done, adopted = await second
+        assert (done.passed, done.relayed, done.closed, adopted) == (1, 0, 0, 1)
+        [lane] = third.listener.lanes()
+        assert lane.transport is not None
+        assert lane.transport.get_extra_info("peername")[0] == "127.0.0.1"
+        said = await client.ask(SAY)
+        assert DONE in said.body
+        assert said.headers["connection"] == "close"
+        assert await client.is_closed()
+        await first
+
+
 async def test_relays_end_after_their_time(authority: Authority) -> None:
     async with stage(server_tls(authority)) as house:
         client = await house.connect(ssl=authority.client())
