@@ -12,6 +12,7 @@ import yaml
 from typer.testing import CliRunner
 
 from holdfast.cli.main import program
+from holdfast.compose.listening import MAIN
 from holdfast.settings import OF_THE_COMMAND_LINE, Settings
 from holdfast.web.admin.tokens import OPERATOR_FILE
 from tests.container import (
@@ -176,7 +177,8 @@ def test_the_build_context_has_what_is_copied_and_no_private_files() -> None:
 
 def test_the_unit_of_systemd_runs_commands_with_existing_flags() -> None:
     unit = (ROOT / "deploy/holdfast.service").read_text()
-    lines = re.findall(r"^Exec\w+=/opt/holdfast/bin/holdfast (\w+) (.+)$", unit, re.MULTILINE)
+    program_line = r"^Exec\w+=/opt/holdfast/bin/(?:python -P -m )?holdfast (\w+) (.+)$"
+    lines = re.findall(program_line, unit, re.MULTILINE)
     assert [command for command, _ in lines] == ["serve", "restart"]
     for command, words in lines:
         told = CliRunner().invoke(program, [command, "--help"]).stdout
@@ -184,6 +186,13 @@ def test_the_unit_of_systemd_runs_commands_with_existing_flags() -> None:
         assert flags
         assert [each for each in flags if each not in told] == []
     assert "Type=notify" in unit
+
+
+def test_the_socket_of_systemd_is_the_main_address_of_the_server() -> None:
+    unit = (ROOT / "deploy/holdfast.socket").read_text()
+    address = f"{DEFAULTS['host']}:{DEFAULTS['port']}"
+    assert f"\nListenStream={address}\n" in unit
+    assert f"\nFileDescriptorName={MAIN}.0\n" in unit
 
 
 def read_cluster() -> dict[str, Any]:
