@@ -1,17 +1,17 @@
-"""The latest dead letters, for a store that loses them: only the store has letters."""
+"""The latest changes of dead letters, for a store that loses them: only the store has letters."""
 
 from collections import deque
 from collections.abc import Callable, Iterator
 
 from holdfast.store.scripts import ScriptCall
 
-# How long a letter is remembered: longer than a replica is usually behind.
+# How long a change is remembered: longer than a replica is usually behind.
 _AGE_S = 10.0
 _MOST_BYTES = 8 * 1024**2
 
 
 class LatestLetters:
-    """Remembers the calls of the last seconds that stored dead letters.
+    """Remembers the calls of the last seconds that stored or removed dead letters.
 
     Args:
         time: Returns seconds of a monotonic clock.
@@ -23,15 +23,18 @@ class LatestLetters:
         self._bytes = 0
 
     def add(self, call: ScriptCall) -> None:
-        """Remember a call before it is made, which changes its lists."""
-        size = sum(len(word) for word in call.args if isinstance(word, bytes))
+        """Remember a call. Its lists may change afterwards."""
+        size = sum(len(word) for word in call.args if isinstance(word, (bytes, str)))
         copied = ScriptCall(call.script, [*call.keys], [*call.args])
         self._calls.append((self._time(), size, copied))
         self._bytes += size
         self._drop_old()
 
     def calls(self) -> Iterator[ScriptCall]:
-        """Yield the calls, to be made again: letters that are there stay as they are."""
+        """Yield the calls in their order, to be made again.
+
+        Letters that are there stay as they are, and those that are gone stay away.
+        """
         self._drop_old()
         for _, _, call in self._calls:
             yield ScriptCall(call.script, [*call.keys], [*call.args])

@@ -342,6 +342,7 @@ class Store:
             ) from error
         if isinstance(reply, Exception):
             raise StoreUnavailable(f"the store refused the change: {reply}") from reply
+        self._telling.remember(call._replace(args=call.args[1:]))
         return reply
 
     def post(self, call: ScriptCall) -> None:

@@ -71,8 +71,8 @@ class Telling:
         self._task: asyncio.Task[None] | None = None
 
     def remember(self, call: ScriptCall) -> None:
-        """Remember a call before it is made, if only the store has what it stores."""
-        if call.script is scripts.DEAD_LETTER:
+        """Remember a call without its number, if only the store has what it changes."""
+        if call.script in (scripts.DEAD_LETTER, scripts.LETTERS_REMOVE):
             self._letters.add(call)
 
     def begin(self, limits: KeyLimits) -> None:

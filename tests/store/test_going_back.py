@@ -156,6 +156,33 @@ async def test_the_latest_dead_letters_are_in_a_store_that_went_back_again(
     assert (at.dead(), at.queue("joe/1"), at.queue("ann/1")) == ([9], {}, {1: ""})
 
 
+async def test_dead_letters_that_were_removed_do_not_come_back(at: StoreProcess) -> None:
+    at.store.dead_letter([letter(8, of=1)], "joe/1")
+    await at.answered()
+    past = Past(at.server)
+    at.store.dead_letter([letter(9, of=2), letter(10, of=3)], "joe/1")
+    removing = scripts.letters_remove(KEYS, [letter(8), letter(9)])
+    assert await at.store.run(removing) == [2]
+    past.come_back()
+    at.store.save(session("joe/1"))
+    await back(at)
+    assert at.dead() == [10]
+
+
+async def test_dead_letters_that_a_store_did_not_remove_are_there(at: StoreProcess) -> None:
+    past = Past(at.server)
+    at.store.dead_letter([letter(9, of=1)], "joe/1")
+    await at.answered()
+    at.server.set(min_replicas_to_write="1")
+    with pytest.raises(StoreUnavailable, match="NOREPLICAS"):
+        await at.store.run(scripts.letters_remove(KEYS, [letter(9)]))
+    at.server.set(min_replicas_to_write="0")
+    past.come_back()
+    at.store.save(session("joe/1"))
+    await back(at)
+    assert at.dead() == [9]
+
+
 async def test_the_latest_publish_keys_are_in_a_store_that_went_back_again(
     at: StoreProcess,
 ) -> None:
