@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any, Final
 
-from holdfast.bayeux.leaving.session_state import state_of
+from holdfast.bayeux.leaving.session_state import is_unstored, state_of
 from holdfast.bayeux.server import Bayeux
 from holdfast.bayeux.session import Session
 from holdfast.bayeux.sessions.life import SessionLife
@@ -78,8 +78,8 @@ def _session(life: SessionLife, session: Session, now: float) -> Given:
     fields: dict[str, Any] = {"left": state_of(life, session, now)}
     if not session.is_durable:
         fields["record"] = stored_form(session, life.state.node.now_ms()).to_json()
-    # A session may have become durable with a message; then the store lacks the earlier ones.
-    has_all = session.is_durable and life.is_to_be_durable(session)
+    # A session may have become durable later; then the store lacks the earlier messages.
+    has_all = session.is_durable and life.is_to_be_durable(session) and not is_unstored(session)
     return Given(GivenKind.SESSION, session.key, fields, _entries(session, now, has_all=has_all))
 
 

@@ -18,6 +18,7 @@ from holdfast.bayeux.state.cursors import Cursors, cursors_of, set_cursors
 from holdfast.bayeux.state.subscription_details import known_details, lost_subscriptions
 from holdfast.bayeux.wire.identity import Identity
 from holdfast.bayeux.wire.transports import ConnectionType
+from holdfast.delivery.basics.feature_records import record_of, with_record
 from holdfast.delivery.basics.session_states import SessionInput, SessionState
 from holdfast.delivery.messages.entries import SettledBy
 from holdfast.delivery.queues.dispatcher import Dispatcher
@@ -36,6 +37,12 @@ _INPUTS: Final = {
 }
 
 
+class _Unstored:
+    """The record of a session that was not stored when it got its first messages."""
+
+    __slots__ = ()
+
+
 def state_of(life: SessionLife, session: Session, now: float) -> dict[str, Any]:
     """Return how far the session is."""
     queue = session.queue
@@ -47,6 +54,7 @@ def state_of(life: SessionLife, session: Session, now: float) -> dict[str, Any]:
         "unadvised": not session.is_advised,
         "deliverOnly": session.deliver_only,
         "silentToItself": not session.broadcast_to_publisher,
+        "unstored": is_unstored(session),
         "new": session in life.unconnected.handshaken,
         "takenOver": session in life.unconnected.absent and not session.is_absent,
     }
@@ -157,6 +165,8 @@ def go_on(life: SessionLife, session: Session, left: Mapping[str, Any], now: flo
         session.identity.role = ""
     _enter_state(session, SessionState(left["state"]))
     _restore_records(session, left)
+    if "unstored" in left:
+        note_unstored(session)
     if "dispatcher" in left:
         if session.dispatcher is None:
             session.dispatcher = Dispatcher()
@@ -211,6 +221,16 @@ def give_cursors_back(
         form = life.state.cursor_form(has_replay_ids=has_replay_ids)
         promised = left.get("promised", life.state.hub.complete_cursor())
         set_cursors(session, Cursors(form, promised))
+
+
+def note_unstored(session: Session) -> None:
+    """Record that the store may lack durable messages of the session, although it is stored."""
+    session.records = with_record(session.records, _Unstored())
+
+
+def is_unstored(session: Session) -> bool:
+    """Whether that is so."""
+    return record_of(session.records, _Unstored) is not None
 
 
 def lacks_extension(session: Session, left: Mapping[str, Any]) -> str:

@@ -9,6 +9,7 @@ from holdfast.bayeux.leaving.session_state import (
     give_cursors_back,
     go_on,
     lacks_extension,
+    note_unstored,
     prepare,
 )
 from holdfast.bayeux.leaving.unusable import Faults
@@ -170,6 +171,9 @@ class Taking:
             return withheld
 
         session = begin_again(life, record, now, fill=refill, is_durable=is_durable)
+        if not is_durable and life.is_to_be_durable(session):
+            # By other settings. The store gets it when its client makes a handshake again.
+            note_unstored(session)
         go_on(life, session, left, now)
         give_cursors_back(life, session, left, has_replay_ids=record.replay_ids)
         finish(life, session, now)

@@ -8,6 +8,8 @@ from holdfast.bayeux.api import ServerApi
 from holdfast.bayeux.extending.base import ServerExtension, SessionExtension
 from holdfast.bayeux.leaving.settling import settle, unsettled
 from holdfast.bayeux.session import Session
+from holdfast.bayeux.wire.options import ChannelRule, Durable
+from holdfast.delivery.messages.keeping import HistoryDepth
 from tests.unit.bayeux.harness import Client, Json
 from tests.unit.bayeux.leaving.successors import CannotGoOn, LeavingServer, at
 from tests.unit.bayeux.second_lives import connect, publish
@@ -178,3 +180,25 @@ def client_advice(client: Client) -> Any:
     held = client.connect()
     publish(client.server, 1)
     return held.elements[-1]["advice"]
+
+
+def test_a_session_that_is_stored_only_since_the_settings_changed_loses_nothing() -> None:
+    # The store has messages of this channel, but for no receiver.
+    kept = {"/a": ChannelRule(history=HistoryDepth(1), durable=True)}
+    server = LeavingServer(durable=Durable.NONE, channels=kept)
+    client = server.guest()
+    client.handshake(ext={"delivery": {"session": "joe/1"}, "ack": True})
+    connect(client, 0)
+    client.subscribe("/a")
+    publish(server, 1)
+    server = server.succeeded(durable=Durable.NAMED)
+    publish(server, 2)
+    again = Client(server, browser=client.browser)
+    again.handshake(ext={"delivery": {"session": "joe/1"}, "ack": True})
+    server.turn()
+    publish(server, 3)
+    for _ in range(2):
+        server = server.succeeded()
+        at(again, server)
+    assert connect(again, 0).data == [1, 2, 3]
+    assert server.balances()
