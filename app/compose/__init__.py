@@ -175,6 +175,8 @@ async def _begin(
     if sockets is None:
         sockets = listen(parts.addresses, succession)
     listen_for_commands(settings.data, succession)
+    # Until now the start could fail; then the next one finds what this one found.
+    await storage.remove_given()
     listeners, url = await open_listeners(settings, parts.addresses, sockets, applications, stack)
     if succession.door is not None:
         link = socket.socket(fileno=succession.door)

@@ -81,14 +81,18 @@ class RunningServer:
         await self.doors.settle(_ANSWERING_S)
         loop = asyncio.get_running_loop()
         ends_at = loop.time() + _SETTLING_S
-        while True:
-            await self.storage.store.answered()
-            unfinished = unsettled(self.bayeux)
-            if unfinished is None:
-                return
+        while (unfinished := await self._unfinished(ends_at - loop.time())) is not None:
             if loop.time() > ends_at:
                 raise CannotLeave(f"{unfinished} takes longer than {_SETTLING_S:g} s")
             await asyncio.sleep(_LOOK_S)
+
+    async def _unfinished(self, limit_s: float) -> str | None:
+        """Return what is not finished yet, once the store has answered everything so far."""
+        try:
+            await asyncio.wait_for(self.storage.store.answered(), max(limit_s, _LOOK_S))
+        except TimeoutError:
+            return "an answer of the store"
+        return unsettled(self.bayeux)
 
     async def take_back(self) -> None:
         """Go on after `leave`: the next process did not start, and has ended."""
@@ -136,9 +140,13 @@ class RunningServer:
         """Give everything to the next process that opens the store, whenever that may be."""
         try:
             await self._settle()
-            self.storage.right.leave()
+        except CannotLeave as error:
+            # Only what is not finished is lost.
+            log.warning("stopped before everything was finished: %s", error)
+        self.storage.right.leave()
+        try:
             await self.storage.write_given(self.bayeux, self.ticker.clock())
-        except (CannotLeave, StoreUnavailable) as error:
+        except StoreUnavailable as error:
             log.warning("sessions without a name end with this server: %s", error)
 
     async def _close(self) -> None:

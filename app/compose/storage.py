@@ -222,7 +222,10 @@ class Storage:
         await self._slices.write(given(bayeux, now))
 
     async def remove_given(self) -> None:
-        """Remove it, because this process goes on. Raises `StoreUnavailable`."""
+        """Remove it before this process serves: from then on, sessions change.
+
+        Raises `StoreUnavailable`.
+        """
         await self._slices.drop()
 
     async def load(self, bayeux: Bayeux, clock: Callable[[], float]) -> None:
@@ -267,8 +270,6 @@ class Storage:
             else:
                 self.store.release(channel)
         bayeux.life.topics.restore()
-        # It must not rise again: from now on, sessions change.
-        await self._slices.drop()
         self._is_loaded = True
 
     def _save(self, session: Session) -> None:

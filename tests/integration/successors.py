@@ -4,6 +4,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
 from tests.serving import Server, kill_orphans_in
 
 
@@ -24,9 +26,12 @@ class Successors:
         self.last.process.wait()
         self._servers.append(Server(self._settings))
 
-    def restart(self) -> None:
-        """Stop the last server in order, and start the next."""
+    def restart(self, **unusable: object) -> None:
+        """Stop the last server in order, and start the next; before, one with unusable settings."""
         self.last.stop()
+        if unusable:
+            with pytest.raises(RuntimeError, match="did not start"):
+                Server({**self._settings, **unusable})
         self._servers.append(Server(self._settings))
 
     def stop(self) -> None:

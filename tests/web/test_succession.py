@@ -19,20 +19,24 @@ DATA = {"channel": "/news"}
 class PlainClient:
     """A client without a name. It acknowledges what it got, and opens a connection per request."""
 
-    def __init__(self, url: str) -> None:
-        self._url = f"{url}/cometd"
+    def __init__(self, url: str, name: str = "") -> None:
+        self.go_to(url)
         self._cookie = ""
         self._ack = -1
         hello = {
             "channel": "/meta/handshake",
             "version": "1.0",
             "supportedConnectionTypes": ["long-polling"],
-            "ext": {"ack": True},
+            "ext": {"ack": True, **({"delivery": {"session": name}} if name else {})},
         }
         [reply] = self.send(hello)
         self.id = reply["clientId"]
         self.connect()
         assert self.send({"channel": "/meta/subscribe", "subscription": "/news"})[0]["successful"]
+
+    def go_to(self, url: str) -> None:
+        """Send what follows to this server."""
+        self._url = f"{url}/cometd"
 
     def send(self, message: dict[str, Any]) -> list[dict[str, Any]]:
         if message["channel"] != "/meta/handshake":

@@ -16,7 +16,8 @@ def settle(bayeux: Bayeux, now: float) -> None:
     request any more, and go on with turns and ticks until `unsettled` returns None.
     """
     state = bayeux.state
-    state.phase = Phase.LEAVING
+    if state.phase is Phase.SERVING:
+        state.phase = Phase.LEAVING
     state.notices.end_window()
     state.refused_publishes.flush()
     holding = deque(each for each in state.sessions if each.held_connect is not None)
