@@ -1,6 +1,5 @@
 """What is sent along with a connection that another process goes on with."""
 
-from dataclasses import asdict
 from typing import Any
 
 import orjson
@@ -17,7 +16,7 @@ def encode(arrival: Arrival, read: bytes) -> list[bytes]:
 
     The connection itself belongs to the first parcel.
     """
-    first = orjson.dumps({**asdict(arrival), "read": len(read)}) + _END
+    first = orjson.dumps({"arrival": arrival, "read": len(read)}) + _END
     room = max(0, PARCEL - len(first))
     later = [read[start : start + PARCEL] for start in range(room, len(read), PARCEL)]
     return [first + read[:room], *later]
@@ -31,7 +30,7 @@ def decode(parcel: bytes) -> tuple[Arrival, int, bytes]:
     text, _, read = parcel.partition(_END)
     try:
         told = orjson.loads(text)
-        return _arrival(told), int(told["read"]), read
+        return _arrival(told["arrival"]), int(told["read"]), read
     except (KeyError, TypeError, IndexError) as error:
         raise ValueError(f"not about a connection: {error!r}") from error
 

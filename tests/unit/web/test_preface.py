@@ -28,7 +28,9 @@ def test_what_was_sent_is_read(arrival: Arrival, read: bytes) -> None:
     assert begun + b"".join(later) == read
 
 
-@pytest.mark.parametrize("parcel", [b"", b"x", b"{}\n", b"[]\nabc", b'{"listener":"main"}\n'])
+@pytest.mark.parametrize(
+    "parcel", [b"", b"x", b"{}\n", b"[]\nabc", b'{"arrival":{"listener":"main"}}\n']
+)
 def test_other_bytes_are_refused(parcel: bytes) -> None:
     with pytest.raises(ValueError, match=r"."):
         decode(parcel)

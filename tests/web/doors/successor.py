@@ -10,7 +10,7 @@ from time import process_time
 import uvloop
 
 from holdfast.web.doors.adoption import adopt
-from tests.web.doors.stage import House
+from tests.web.doors.stage import PATIENT, House
 from tests.web.rig import Rig
 
 
@@ -21,7 +21,7 @@ def say(line: str) -> None:
 
 async def succeed(listening: socket.socket, link: socket.socket) -> None:
     """Adopt all connections, say what that cost, and serve until the end of the input."""
-    async with Rig() as rig:
+    async with Rig(web_options=PATIENT) as rig:
         house = House(rig, listening)
         await house.open()
         say("ready")
