@@ -37,7 +37,7 @@ _INPUTS: Final = {
 }
 
 
-class _Unstored:
+class _LacksMessages:
     """The record of a session that was not stored when it got its first messages."""
 
     __slots__ = ()
@@ -225,12 +225,12 @@ def give_cursors_back(
 
 def note_unstored(session: Session) -> None:
     """Record that the store may lack durable messages of the session, although it is stored."""
-    session.records = with_record(session.records, _Unstored())
+    session.records = with_record(session.records, _LacksMessages())
 
 
 def is_unstored(session: Session) -> bool:
     """Whether that is so."""
-    return record_of(session.records, _Unstored) is not None
+    return record_of(session.records, _LacksMessages) is not None
 
 
 def lacks_extension(session: Session, left: Mapping[str, Any]) -> str:

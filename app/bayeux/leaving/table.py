@@ -27,7 +27,7 @@ class Row(NamedTuple):
     what: str
     fate: Fate
     why: str
-    # Attributes as `Class.attribute`.
+    # Attributes as `Class.attribute`, and classes of records of features as `record.Class`.
     of: tuple[str, ...]
 
 
@@ -75,7 +75,11 @@ TABLE: Final = (
         "subscriptions with their options, and those that were lost",
         Fate.WRITTEN,
         "with the record of the session",
-        (*_of("Receiver", "subscriptions"), *_of("ServerState", "subscriptions routes")),
+        (
+            *_of("Receiver", "subscriptions"),
+            *_of("ServerState", "subscriptions routes"),
+            *_of("record", "SubscriptionDetails _Silence"),
+        ),
     ),
     Row(
         "the queue of a session, in its order",
@@ -119,6 +123,7 @@ TABLE: Final = (
             *_of("Message", "addressed channel expires_ms generation id is_direct is_durable"),
             *_of("Message", "is_initial is_late keeping life_ms linger_s priority properties"),
             *_of("Message", "sender"),
+            *_of("record", "_NoLetter"),
         ),
     ),
     Row(
@@ -131,7 +136,11 @@ TABLE: Final = (
         "attempts in other queues, refusals of work, the last attempt of an entry",
         Fate.WRITTEN,
         "with the entry",
-        (*_of("Message", "records"), *_of("InFlight", "records")),
+        (
+            *_of("Message", "records"),
+            *_of("InFlight", "records"),
+            *_of("record", "FormerAttempts _LastAttempt _Work"),
+        ),
     ),
     Row(
         "dispatchers: retries, pauses, holds",
@@ -165,7 +174,11 @@ TABLE: Final = (
         "cursors, serials of requests, the connection that lost the last reply",
         Fate.WRITTEN,
         "with the session",
-        (*_of("Receiver", "records"), *_of("Session", "carrier")),
+        (
+            *_of("Receiver", "records"),
+            *_of("Session", "carrier"),
+            *_of("record", "Cursors ReplyChannel _LacksMessages _SeenEarlier _Unclaimed"),
+        ),
     ),
     Row(
         "attributes that extensions gave to sessions",
@@ -191,6 +204,7 @@ TABLE: Final = (
             *_of("SharedQueue", "requeued"),
             *_of("SessionLife", "answers"),
             *_of("Bayeux", "_due"),
+            *_of("record", "_Unstored"),
         ),
     ),
     Row(
@@ -219,7 +233,7 @@ TABLE: Final = (
         "how far a shared queue was searched, and who had work last",
         Fate.ANEW,
         "the search begins at the first message, the choice with the fewest entries",
-        _of("SharedQueue", "oversized"),
+        (*_of("SharedQueue", "oversized"), *_of("record", "_Worker")),
     ),
     Row(
         "histories of channels",
@@ -242,10 +256,13 @@ TABLE: Final = (
         ),
     ),
     Row(
-        "what follows from a request",
+        "what follows from a request, and whose topic a message is",
         Fate.RECOMPUTED,
-        "from its deadline, its message and its requester",
-        _of("Request", "_place arriving end ends_at is_kept requests"),
+        "from deadlines, messages and requesters, once all of them are there",
+        (
+            *_of("Request", "_place arriving end ends_at is_kept requests"),
+            *_of("record", "OfTopic RequestOf _Recorded"),
+        ),
     ),
     Row(
         "presence: who is on a channel since when",
@@ -260,11 +277,15 @@ TABLE: Final = (
         _of("SessionLife", "unconnected"),
     ),
     Row(
-        "topics and their configuration, channel holds",
+        "topics and their configuration, channel holds, publish keys",
         Fate.STORED,
         "topics without configuration follow from messages and subscriptions; their timers and the"
         " verdicts that the guard has counted begin anew",
-        (*_of("ServerState", "topics topic_changes guard"), *_of("SessionLife", "topics")),
+        (
+            *_of("ServerState", "topics topic_changes guard"),
+            *_of("SessionLife", "topics"),
+            *_of("record", "PublishKey"),
+        ),
     ),
     Row(
         "letters, logins and notices that wait to be told",
@@ -282,11 +303,18 @@ TABLE: Final = (
         _of("ServerState", "budgets admission counters ledger"),
     ),
     Row(
+        "which publishers a session knows, probes of held channels, that a full queue was reported",
+        Fate.ANEW,
+        "the guard counts from zero; a probe follows again, a report once more",
+        _of("record", "_Overflow _Probed _Publishers"),
+    ),
+    Row(
         "reviews of rights, expiry and its timers",
         Fate.RECOMPUTED,
         "when a session is restored",
         (
             *_of("SessionLife", "reauthorizations message_expiry clock"),
+            *_of("record", "Reauthorization _RightsChange"),
             *_of("Receiver", "number"),
         ),
     ),

@@ -1,5 +1,6 @@
 """Whatever a server has in memory has a row in the table of what becomes of it."""
 
+import ast
 from collections import Counter
 
 from holdfast.bayeux.leaving.table import TABLE, Fate
@@ -15,6 +16,7 @@ from holdfast.delivery.queues.receivers import Receiver
 from holdfast.delivery.requests.request import Request
 from holdfast.delivery.routing.histories import KeptMessages
 from holdfast.delivery.shared_queues.shared_queues import SharedQueue
+from tests.pages import ROOT
 from tests.unit.bayeux.harness import Server
 
 # Objects of which a server has one, by their attributes, and of which it has many, by their slots.
@@ -42,7 +44,47 @@ def attributes() -> set[str]:
         for each in (bayeux, bayeux.state, bayeux.life)
         for name in vars(each)
     }
-    return found | {f"{kind.__name__}.{name}" for kind in _MANY for name in kind.__slots__}
+    found |= {f"{kind.__name__}.{name}" for kind in _MANY for name in kind.__slots__}
+    return found | {f"record.{name}" for name in records()}
+
+
+def records() -> set[str]:
+    """The classes of all records of features: what is passed to `with_record`."""
+    found = set()
+    for package in ("bayeux", "delivery"):
+        for path in (ROOT / "app" / package).rglob("*.py"):
+            for kind in ast.walk(ast.parse(path.read_text("utf-8"))):
+                if isinstance(kind, ast.FunctionDef | ast.ClassDef):
+                    found |= {_class_of(each, kind) for each in _recorded_in(kind)}
+    return {each for each in found if each}
+
+
+def _recorded_in(place: ast.AST) -> list[ast.expr]:
+    calls = [each for each in ast.walk(place) if isinstance(each, ast.Call)]
+    return [each.args[1] for each in calls if ast.unparse(each.func) == "with_record"]
+
+
+def _class_of(record: ast.expr, place: ast.FunctionDef | ast.ClassDef) -> str:
+    """The class of a record: it is made there, or before, or is a parameter or the object."""
+    if isinstance(record, ast.Call):
+        return ast.unparse(record.func)
+    name = ast.unparse(record)
+    if isinstance(place, ast.ClassDef):
+        return place.name if name == "self" else ""
+    made = [
+        ast.unparse(each.value.func)
+        for each in ast.walk(place)
+        if isinstance(each, ast.Assign)
+        and isinstance(each.value, ast.Call)
+        and ast.unparse(each.targets[0]) == name
+        and ast.unparse(each.value.func).lstrip("_")[0].isupper()
+    ]
+    given = [
+        ast.unparse(each.annotation)
+        for each in place.args.args
+        if each.arg == name and each.annotation is not None
+    ]
+    return next(iter([*made, *given]), "")
 
 
 def test_each_attribute_is_in_one_row() -> None:
