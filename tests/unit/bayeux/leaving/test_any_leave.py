@@ -8,7 +8,7 @@ message once and in order.
 from typing import Any
 
 import pytest
-from hypothesis import Phase, settings
+from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
@@ -298,6 +298,7 @@ def test_no_client_notices_a_leave(machine: Any) -> None:
             max_examples=80,
             stateful_step_count=25,
             deadline=None,
+            suppress_health_check=list(HealthCheck),
             phases=[Phase.generate, Phase.shrink],
         ),
     )
