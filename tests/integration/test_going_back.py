@@ -1,4 +1,4 @@
-"""A store goes from the last release to this one and back, until the upgrade is finished."""
+"""A store goes from a former release to this one and back, until the upgrade is finished."""
 
 import json
 import urllib.request
@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from holdfast.store.keys import NO_GENERATION, RedisKeys
-from tests.integration.former_release import FormerServer, code_of_the_last_release
+from holdfast.store.keys import RedisKeys
+from holdfast.store.layouts import LAYOUT
+from tests.integration.former_releases import LAYOUTS, FormerServer, code_of
 from tests.integration.test_killed_point_to_point import Client, Json
 from tests.integration.test_killed_requests import Person, publish
 from tests.serving import Server
@@ -28,10 +29,10 @@ SETTINGS: Json = {
 }
 
 
-@pytest.fixture(scope="module")
-def former() -> Iterator[Path]:
-    with code_of_the_last_release() as code:
-        yield code
+@pytest.fixture(scope="module", params=LAYOUTS)
+def former(request: pytest.FixtureRequest) -> Iterator[tuple[str, Path]]:
+    with code_of(request.param) as code:
+        yield request.param, code
 
 
 @dataclass
@@ -87,9 +88,11 @@ class Story:
         assert [each["data"] for each in numbers] == self.waiting[:3]
         assert request["data"] == f"ask {self.visits - 1}"
         publish(ann, request["ext"]["replyTo"], f"reply {self.visits - 1}")
-        replies = [each for each in all_of(joe) if each["channel"] != "/late"]
-        assert [each["data"] for each in replies] == [f"reply {self.visits - 1}"]
-        self.late += [each["data"] for each in (*heard, *replies) if each["channel"] == "/late"]
+        heard += (replies := all_of(joe))
+        assert [each["data"] for each in replies if each["channel"] != "/late"] == [
+            f"reply {self.visits - 1}"
+        ]
+        self.late += [each["data"] for each in heard if each["channel"] == "/late"]
 
     def _is_delayed_until_now(self, joe: Person) -> None:
         """Check that joe gets each delayed message once, at a server that knows about delays."""
@@ -150,37 +153,39 @@ def ended(server: Server | FormerServer) -> Iterator[Server | FormerServer]:
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("is_killed", [False, True])
 def test_clients_find_everything_whichever_of_both_releases_serves_them(
-    former: Path, is_killed: bool
+    former: tuple[str, Path], is_killed: bool
 ) -> None:
-    story = Story()
+    story, (release, code) = Story(), former
     with ValkeyServer() as valkey:
         settings = {**SETTINGS, "redis": valkey.url}
         for is_new in (False, True, False, True, True):
-            with ended(Server(settings) if is_new else FormerServer(former, settings)) as server:
+            with ended(Server(settings) if is_new else FormerServer(code, settings)) as server:
                 story.go_on(server, is_new=is_new)
                 if is_killed:
                     server.process.kill()
         assert story.late == ["late 2", "late 4"]
-        keys = RedisKeys("holdfast", generation=NO_GENERATION)
-        assert valkey.ask("ZCARD", keys.all_dead) == story.visits - 1
-        assert valkey.ask("HGET", keys.meta, "version") == b"2"
+        (dead,) = valkey.ask("KEYS", "*dead:all")
+        assert valkey.ask("ZCARD", dead) == story.visits - 1
+        layout = valkey.ask("HGET", RedisKeys("holdfast").meta, "version")
+        assert int(layout) == LAYOUTS[release]
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(120)
-def test_the_last_release_refuses_the_store_when_the_upgrade_is_finished(former: Path) -> None:
+@pytest.mark.parametrize("release", [each for each in LAYOUTS if LAYOUTS[each] < LAYOUT])
+def test_a_former_release_refuses_the_store_when_the_upgrade_is_finished(release: str) -> None:
     story = Story()
-    with ValkeyServer() as valkey:
+    with code_of(release) as code, ValkeyServer() as valkey:
         settings = {**SETTINGS, "redis": valkey.url}
-        with ended(FormerServer(former, settings)) as server:
+        with ended(FormerServer(code, settings)) as server:
             story.go_on(server, is_new=False)
         with ended(Server(settings)) as server:
             story.go_on(server, is_new=True)
-            assert operator(server, "/upgrade")["layout"] == 2
+            assert operator(server, "/upgrade")["layout"] == LAYOUTS[release]
             assert operator(server, "/upgrade/finish", {})["finished"]
             story.go_on(server, is_new=True)
         with pytest.raises(RuntimeError, match="the store was written by another version"):
-            FormerServer(former, settings)
+            FormerServer(code, settings)
         with ended(Server(settings)) as server:
             story.go_on(server, is_new=True)
 

@@ -1,7 +1,6 @@
-"""Servers of the last release: its own code, as its tag in git has it."""
+"""Servers of former releases: their own code, as their tags in git have it."""
 
 import json
-import re
 import shutil
 import subprocess
 import sys
@@ -15,8 +14,13 @@ from pathlib import Path
 import pytest
 
 from tests.serving import ROOT, START_LIMIT_S, STOP_LIMIT_S, Settings, environment
+from tests.store.stored_scene import RELEASES
 
-LAST = re.findall(r"^## (\d+\.\d+\.\d+) - ", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)[0]
+# The releases, with the layouts of their stores.
+LAYOUTS: dict[str, int] = {
+    path.stem: json.loads(path.read_bytes())["open"]["args"][0]
+    for path in sorted(RELEASES.glob("*.json"))
+}
 _HERE = Path(__file__).parent / "former"
 _PARTS = ("app", "extensions", "pipeline", "static", "holdfast")
 
@@ -49,16 +53,16 @@ class FormerServer:
 
 
 @contextmanager
-def code_of_the_last_release() -> Iterator[Path]:
-    """The folder with its code, and the program that serves it."""
+def code_of(release: str) -> Iterator[Path]:
+    """The folder with the code of the release, and the program that serves it."""
     git = shutil.which("git")
     if git is None:
         pytest.skip("git is not here")
     packed = subprocess.run(
-        [git, "archive", LAST, *_PARTS], cwd=ROOT, capture_output=True, check=False
+        [git, "archive", release, *_PARTS], cwd=ROOT, capture_output=True, check=False
     )
     if packed.returncode:
-        pytest.skip(f"this clone has no tag {LAST}: git fetch --tags")
+        pytest.skip(f"this clone has no tag {release}: git fetch --tags")
     with tempfile.TemporaryDirectory(prefix="holdfast-test-") as name:
         code = Path(name)
         with tarfile.open(fileobj=BytesIO(packed.stdout)) as archive:
