@@ -324,7 +324,10 @@ class ValkeyBacking:
         return {*self._texts(KEYS.sessions)}
 
     def topics(self) -> Mapping[str, TopicRecord]:
-        return self._run(self._delayed.store.loading().topics())
+        async def read() -> Mapping[str, TopicRecord]:
+            return await self._delayed.store.loading().topics()
+
+        return self._run(read())
 
     def dead(self) -> Sequence[DeadLetter]:
         self._run(self._all_answered())
