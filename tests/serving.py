@@ -132,9 +132,12 @@ class Servers:
 
 
 def environment(path: str = _PATH) -> dict[str, str]:
-    """Our environment without settings of the server, and with the path of the program."""
+    """Our environment with the path of the program, and without settings but one.
+
+    Tests of what a server does stop and kill the process that they start: it is to be the server.
+    """
     known = {name: value for name, value in os.environ.items() if not name.startswith("HOLDFAST_")}
-    return {**known, "PYTHONPATH": path}
+    return {**known, "PYTHONPATH": path, "HOLDFAST_SUPERVISOR": "off"}
 
 
 def as_toml(settings: Settings) -> str:

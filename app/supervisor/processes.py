@@ -73,9 +73,12 @@ class Server(Process):
 
 
 def command(words: Sequence[str]) -> list[str]:
-    """Return the program with these words, which finds its modules where this process does."""
-    is_found_here = not sys.flags.safe_path and sys.path[:1] == [os.getcwd()]
-    return [sys.executable, *([] if is_found_here else ["-P"]), "-m", "holdfast", *words]
+    """Return the program with these words, as this one was started: with the same modules."""
+    started = sys.orig_argv[1 : len(sys.orig_argv) - len(words)]
+    if sys.orig_argv[-len(words) :] != [*words]:
+        # It was forked by something else.
+        started = ["-P", "-m", "holdfast"]
+    return [sys.executable, *started, *words]
 
 
 def started_importer(words: Sequence[str]) -> Importer:

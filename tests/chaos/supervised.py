@@ -64,6 +64,8 @@ class Supervised(Processes):
     def _spawn(self) -> Forked:
         # Only the sources can be marked.
         variables = {**environment(str(ROOT)), steps.VARIABLE: str(self._steps)}
+        # The file says that there is one.
+        del variables["HOLDFAST_SUPERVISOR"]
         return start(
             *(*self._program, "serve", "--config", str(self._config)),
             environment=variables,
