@@ -75,6 +75,8 @@ async def successor(
         assert await process.stdout.readline() == b"ready\n"
         yield process
     finally:
+        # Otherwise it waits for them.
+        await house.end_talks()
         process.stdin.close()
         await process.wait()
 
