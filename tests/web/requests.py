@@ -13,7 +13,7 @@ from holdfast.bayeux.wire.client_ids import ClientIds
 def client_ids(first: int = 1) -> ClientIds:
     """Ids as a rig makes them, whose random bits are numbers from this one on."""
     numbers = count(first)
-    return ClientIds(bytes(32), lambda: f"{next(numbers):032x}")
+    return ClientIds(bytes(32), lambda: f"{next(numbers):032x}", at_once=1)
 
 
 def ids_of_session(number: int) -> tuple[str, str]:

@@ -49,6 +49,8 @@ class Handshake:
         self._next = 0
         # The start that the client requests by `ext.replay`, if any: cursors and their form.
         self._starts: Starts | None = None
+        # The identity for a browser that has none.
+        self._new_browser = ""
         self._session = self._draft(exchange.now)
 
     def start(self, now: float) -> bool:
@@ -68,9 +70,7 @@ class Handshake:
     def _draft(self, now: float) -> Session:
         options = self._state.options
         queue = CallbackQueue(options.queue_limits, self._state.counters)
-        browser, ids = self._exchange.browser, self._state.client_ids
-        bucket = None if browser is None else ids.bucket_in(browser)
-        session = self._state.sessions.draft(queue, bucket)
+        session = self._state.sessions.draft(queue, self._new_client_id())
         session.caller = self._exchange.speaker.caller
         session.timeout_s = options.timeout_s
         session.interval_s = session.rest_interval_s = options.interval_s
@@ -79,6 +79,14 @@ class Handshake:
         session.created = self._state.node.stamp()
         session.deadline = now + options.timeout_s + options.max_interval_s
         return session
+
+    def _new_client_id(self) -> str:
+        """Return an id in the bucket of the browser, which is new if it has no cookie."""
+        browser, ids = self._exchange.browser, self._state.client_ids
+        if browser is not None:
+            return ids.new(ids.bucket_in(browser))
+        client_id, self._new_browser = ids.new_pair()
+        return client_id
 
     def _check_connection_types(self) -> None:
         ours = self._state.options.connection_types
@@ -156,12 +164,13 @@ class Handshake:
         if not _can_write_down(self._life, draft, is_durable=is_durable):
             raise busy(self._state)
         browser, pipe = exchange.browser, exchange.pipe
-        bucket = self._state.sessions.bucket_of(draft)
         if draft.subject != NOBODY:
             # The subject was unknown before.
-            draft.client_id = self._state.client_ids.new(bucket)
+            ids = self._state.client_ids
+            bucket = ids.bucket_of(draft.subject)
+            draft.client_id, self._new_browser = ids.new(bucket), ids.new(bucket)
         if browser is None:
-            browser = exchange.new_browser = self._state.client_ids.new(bucket)
+            browser = exchange.new_browser = self._new_browser
         # A browser with a cookie, even an invented one, was here before.
         is_new = not exchange.speaker.browsers
         draft.identity.shakes_hands(exchange.speaker, browser, is_new=is_new, now=now)

@@ -79,8 +79,10 @@ class Identities:
         sends too many of these.
         """
         speaker = exchange.speaker
+        if not speaker.browsers:
+            return
         exchange.browser = next(filter(self._client_ids.is_browser, speaker.browsers), None)
-        if speaker.browsers and exchange.browser is None:
+        if exchange.browser is None:
             self._budgets.spend_invented(speaker.caller, exchange.now)
 
     def has_browser(self, speaker: Speaker, now: float) -> bool:

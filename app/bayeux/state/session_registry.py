@@ -45,10 +45,10 @@ class Sessions:
         """All sessions, including those that are away."""
         return iter(self._by_id.values())
 
-    def draft(self, queue: CallbackQueue, bucket: int | None = None) -> Session:
-        """Create a session with an id in the bucket. It does not exist until it is added."""
+    def draft(self, queue: CallbackQueue, client_id: str | None = None) -> Session:
+        """Create a session, with a new id by default. It does not exist until it is added."""
         self._drafted += 1
-        return Session(self._client_ids.new(bucket), self._drafted, queue)
+        return Session(client_id or self._client_ids.new(), self._drafted, queue)
 
     def bucket_of(self, session: Session) -> int:
         """Return the bucket of the session: its subject's or, without one, its id's."""

@@ -201,7 +201,7 @@ class Server:
             store=self.keeper,
             epoch="",
             journal=journal,
-            client_ids=ClientIds(bytes(32), lambda: f"{next(self._ids):032x}"),
+            client_ids=ClientIds(bytes(32), lambda: f"{next(self._ids):032x}", at_once=1),
             random=lambda: self.chance,
             on_ready=self._on_ready,
             run_later=self._run_later,

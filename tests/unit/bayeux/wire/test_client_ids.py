@@ -80,3 +80,11 @@ def test_a_browser_of_a_restored_session_is_known_whatever_its_form() -> None:
     assert not ids.fits("former")
     assert ids.is_browser(ids.new())
     assert len(ids._former) == 1
+
+
+def test_the_ids_of_a_session_and_its_new_browser_share_a_bucket_and_are_given_once() -> None:
+    ids = ids_of()
+    pairs = [ids.new_pair() for _ in range(100)]
+    assert all(ids.fits(id) for pair in pairs for id in pair)
+    assert all(ids.bucket_in(client) == ids.bucket_in(browser) for client, browser in pairs)
+    assert len({id for pair in pairs for id in pair}) == 200
