@@ -90,7 +90,7 @@ class ServerSettings(Section):
     )
     shutdown_timeout: Milliseconds = Field(5_000, description="Maximum time for an orderly stop.")
     supervisor: bool = Field(
-        False,
+        True,
         description="Run the server below a supervisor, which starts it again if it ends, and "
         "replaces it at a restart while clients stay connected.",
     )

@@ -9,7 +9,7 @@ from holdfast.supervisor.control import STATE_VARIABLE, given_channel
 from holdfast.supervisor.importer import serve_forks
 
 # As the setting of this name has it; the file of settings may be in `--config`.
-IS_DEFAULT = False
+IS_DEFAULT = True
 _FLAGS = {"--supervisor": True, "--no-supervisor": False}
 _WORDS = {
     **dict.fromkeys(("1", "on", "t", "true", "y", "yes"), True),

@@ -37,7 +37,7 @@ SAMPLES: dict[str, tuple[Any, list[str]]] = {
     "request_timeout": (21, ["21"]),
     "write_timeout": (22, ["22"]),
     "shutdown_timeout": (23, ["23"]),
-    "supervisor": (True, ["--supervisor"]),
+    "supervisor": (False, ["--no-supervisor"]),
     "alerts": (Path("alerts.toml"), ["alerts.toml"]),
     "log_level": ("debug", ["debug"]),
     "data": (Path("elsewhere"), ["elsewhere"]),
