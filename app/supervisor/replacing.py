@@ -68,11 +68,11 @@ def answer(supervisor: Supervisor, request: Request) -> None:
 
 
 def _restart(supervisor: Supervisor, request: Request) -> None:
-    until = time.monotonic() + float(request.fields.get("timeout") or supervisor.restart_timeout_s)
+    timeout_s = float(request.fields.get("timeout") or supervisor.restart_timeout_s)
     log("info", "a restart begins")
     supervisor.systemd.tell_reloading()
     try:
-        _replace(supervisor, request, until)
+        _replace(supervisor, request, timeout_s)
     except (Failed, OSError) as error:
         log("error", f"the restart has failed: {error}")
         supervisor.systemd.tell("READY=1", f"STATUS=the restart has failed: {error}")
@@ -82,10 +82,12 @@ def _restart(supervisor: Supervisor, request: Request) -> None:
     become_new(supervisor)
 
 
-def _replace(supervisor: Supervisor, request: Request, until: float) -> None:
+def _replace(supervisor: Supervisor, request: Request, timeout_s: float) -> None:
+    until = time.monotonic() + timeout_s
     old, former = supervisor.server, supervisor.importer
     if old is None or old.is_over or not HANDS_OVER:
-        return _stop_and_start(supervisor, until)
+        _stop_and_start(supervisor, timeout_s)
+        return
     if old.said not in _SERVING:
         raise Failed("the server is still starting: wait until it is ready")
     if len(supervisor.servers) > _MOST_GOING:
@@ -163,14 +165,18 @@ def _kill(supervisor: Supervisor, new: Server, importer: Importer) -> None:
         supervisor.turn()
 
 
-def _stop_and_start(supervisor: Supervisor, until: float) -> None:
+def _stop_and_start(supervisor: Supervisor, timeout_s: float) -> None:
     """Restart where nothing can be handed over, or no server runs."""
+    until = time.monotonic() + timeout_s
     if (old := supervisor.server) is not None:
         old.signal(signal.SIGTERM)
-        while not old.is_over and time.monotonic() < until:
+        # What it keeps passes to the new one only when it is over.
+        while not old.is_over:
+            if time.monotonic() > until:
+                old.signal(signal.SIGKILL)
             supervisor.turn()
-        old.signal(signal.SIGKILL)
     if supervisor.importer is not None:
         supervisor.forget(supervisor.importer)
         supervisor.importer = None
-    supervisor.await_word(Say.READY, supervisor.begin(), until=until)
+    server = supervisor.begin()
+    supervisor.await_word(Say.READY, server, until=time.monotonic() + timeout_s)

@@ -61,6 +61,8 @@ class FakeServer:
                 self._channel.send(say=Say.ALIVE)
 
     def _stop(self) -> None:
+        if "stop" in self._plan:
+            return
         note("stopped")
         os._exit(self._plan.get("code_of_stop", 0))
 

@@ -335,6 +335,20 @@ def test_where_nothing_can_be_handed_over_a_restart_is_a_stop_and_a_start(stage:
     assert stage.stop() == 0
 
 
+def test_a_server_that_does_not_stop_is_killed_before_the_next_has_its_sockets(
+    stage: Stage,
+) -> None:
+    stage.constants(replacing={"HANDS_OVER": False})
+    stage.plan(stop="hang")
+    stage.start_and_wait()
+    stage.plan(code="second")
+    assert stage.restart(timeout=0.5) == [{"done": True}]
+    assert stage.who()["code"] == "second"
+    os.kill(stage.who()["pid"], signal.SIGKILL)
+    assert stage.who()["code"] == "second"
+    assert stage.stop() == 0
+
+
 def test_sockets_of_a_new_server_that_fails_are_forgotten(stage: Stage) -> None:
     """It may have opened others, by other settings."""
     stage.start_and_wait()
