@@ -382,8 +382,18 @@ class FastLane(SocketReading):
         """Return how much of a request's body is to come; negative if that is unknown."""
         return 0 if self._begun is None else self._begun.owed
 
+    def has_tls(self) -> bool:
+        """Whether its TLS state, which cannot be moved, is in this process."""
+        if self.transport is None or (self.arrival is not None and self.arrival.relayed):
+            return False
+        return self.transport.get_extra_info("sslcontext") is not None
+
     def is_writing(self) -> bool:
-        """Whether something written has not left yet."""
+        """Whether something written must leave before another process may write."""
+        if self.has_tls():
+            # That process writes by way of this one. What TLS itself has to say after its
+            # handshake leaves with the first response only.
+            return self._paused
         return self.transport is not None and self.transport.get_write_buffer_size() > 0
 
     def is_unsettled(self) -> bool:

@@ -80,7 +80,7 @@ class HandOver:
     def _send(self, connection: FastLane, parcel: bytes) -> bool | None:
         """Send a connection. Returns False if the door is full, None if descriptors are short."""
         transport = connection.transport
-        if transport is not None and is_tls(connection):
+        if transport is not None and connection.has_tls():
             try:
                 ours, theirs = socket.socketpair()
             except OSError:
@@ -118,14 +118,6 @@ class HandOver:
         return encode(arrival, read)
 
 
-def is_tls(connection: FastLane) -> bool:
-    """Return whether the connection's TLS state, which cannot be moved, is in this process."""
-    transport = connection.transport
-    if transport is None or _relayed_before(connection) is not None:
-        return False
-    return transport.get_extra_info("sslcontext") is not None
-
-
 def _relayed_before(connection: FastLane) -> RelayedClient | None:
     """Return the client if the server before this one relays its bytes."""
     return None if connection.arrival is None else connection.arrival.relayed
@@ -142,7 +134,7 @@ def _opened(response: SocketResponse) -> OpenSocket | None:
 
 
 def _relayed(connection: FastLane) -> RelayedClient | None:
-    if not is_tls(connection):
+    if not connection.has_tls():
         return _relayed_before(connection)
     transport = connection.transport
     name = None if transport is None else transport.get_extra_info("peername")

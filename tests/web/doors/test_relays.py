@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import socket
 import ssl
 from pathlib import Path
 from typing import Any
@@ -203,3 +204,30 @@ async def test_no_descriptor_of_a_relay_is_left_behind(authority: Authority) -> 
         house.new.listener.stop_accepting()
         await asyncio.sleep(0.05)
         assert len(os.listdir("/proc/self/fd")) == before
+
+
+async def test_a_connection_whose_handshake_ends_during_the_leave_is_relayed(
+    authority: Authority,
+) -> None:
+    async with stage(server_tls(authority)) as house:
+        place = {"host": None, "port": None, "sock": await connected(house)}
+        await house.leave()
+        # What TLS writes after the handshake stays in the server's buffer.
+        tls = {"ssl": authority.client(), "server_hostname": "127.0.0.1"}
+        client = await house.connect(**place, **tls)
+        await house.new_serves()
+        handing = asyncio.create_task(house.hand_over())
+        assert (await client.ask(HELLO)).status == 200
+        done, _ = await handing
+        assert (done.relayed, done.closed) == (1, 0)
+
+
+async def connected(house: Stage) -> socket.socket:
+    """A connection that the old server has accepted, and that has said nothing."""
+    connection = socket.create_connection(("127.0.0.1", house.old.port))
+    connection.setblocking(False)
+    for _ in range(200):
+        if house.old.listener.is_settling:
+            break
+        await asyncio.sleep(0.01)
+    return connection
