@@ -119,6 +119,8 @@ class Storage:
         # Raises must not wait behind anything else.
         self._lease_reader = Reader(primary)
         self._keeper: asyncio.Task[None] | None = None
+        self._watch: DirectoryWatch | None = None
+        self._watching: asyncio.Task[None] | None = None
         self._bayeux: Bayeux | None = None
         self._is_loaded = False
 
@@ -164,6 +166,7 @@ class Storage:
 
     async def give(self) -> None:
         """Let a successor open the store. This process must be silent."""
+        await self._leave_watch()
         await self.store.give()
         await self._leave_lease()
         if self._embedded is not None:
@@ -175,6 +178,7 @@ class Storage:
             await self._embedded.open()
         await self.store.take_back()
         self._keep_lease()
+        self._keep_watching()
 
     @property
     def complaint(self) -> str | None:
@@ -195,9 +199,20 @@ class Storage:
         if self._embedded is not None:
             directories.append(self._embedded.is_there)
             link = self.link
-        watch = DirectoryWatch(directories, self.store, link)
-        stack.push_async_callback(cancel, asyncio.create_task(watch.run()))
-        return watch
+        self._watch = DirectoryWatch(directories, self.store, link)
+        self._keep_watching()
+        stack.push_async_callback(self._leave_watch)
+        return self._watch
+
+    def _keep_watching(self) -> None:
+        if self._watch is not None and self._watching is None:
+            self._watching = asyncio.create_task(self._watch.run())
+
+    async def _leave_watch(self) -> None:
+        """Watch no longer: from now on another process has the directories."""
+        if self._watching is not None:
+            await cancel(self._watching)
+            self._watching = None
 
     async def check(self) -> None:
         """Read everything that the store has, so that nothing is found unreadable later.
