@@ -25,9 +25,9 @@ HANDSHAKE = {
     "supportedConnectionTypes": ["long-polling", "websocket"],
 }
 # Certificates of tests are signed by nobody.
-_TRUSTING = ssl.create_default_context()
-_TRUSTING.check_hostname = False
-_TRUSTING.verify_mode = ssl.CERT_NONE
+TRUSTING = ssl.create_default_context()
+TRUSTING.check_hostname = False
+TRUSTING.verify_mode = ssl.CERT_NONE
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Wire:
         try:
             self.socket.connect((address.hostname, address.port))
             if address.scheme == "https":
-                self.socket = _TRUSTING.wrap_socket(self.socket)
+                self.socket = TRUSTING.wrap_socket(self.socket)
         except OSError:
             self.socket.close()
             raise

@@ -1,7 +1,5 @@
 """A deployment that is restarted under traffic: `holdfast serve` below its supervisor."""
 
-import json
-import socket
 import subprocess
 import sys
 import time
@@ -12,6 +10,7 @@ from select import select
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
+from holdfast.cli.failures import Exit
 from tests.serving import (
     PROGRAM,
     START_LIMIT_S,
@@ -62,28 +61,38 @@ class Deployment:
 
     def restart(self) -> Restart:
         """Let another server take over."""
-        restart, last = self._ask_for_restart()
-        assert last == {"done": True}, last
+        restart, code, said = self._ask_for_restart()
+        assert code == 0, said
         return restart
 
     def fail_to_restart(self) -> tuple[Restart, str]:
-        """Let a server fail to take over; returns why it did."""
-        restart, last = self._ask_for_restart()
-        return restart, str(last["failed"])
+        """Let a server fail to take over; returns what the operator sees."""
+        restart, code, said = self._ask_for_restart()
+        assert code == Exit.FAILED, said
+        return restart, said
 
-    def _ask_for_restart(self) -> tuple[Restart, dict[str, Any]]:
-        """Returns the last thing that the supervisor tells."""
+    def _ask_for_restart(self) -> tuple[Restart, int, str]:
+        """Return the exit code of the command, and what it printed."""
         begun_s = time.time()
-        with socket.socket(socket.AF_UNIX) as supervisor:
-            supervisor.settimeout(_RESTART_LIMIT_S)
-            supervisor.connect(str(self._data / "control.sock"))
-            supervisor.sendall(b'{"do": "restart"}')
-            with supervisor.makefile() as lines:
-                *_, last = map(json.loads, lines)
-        return Restart(begun_s, time.time()), last
+        done = subprocess.run(
+            [*PROGRAM, "restart", "--data", self._data],
+            cwd=self._home,
+            env=self._environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=_RESTART_LIMIT_S,
+            check=False,
+        )
+        return Restart(begun_s, time.time()), done.returncode, done.stdout
 
     def log(self) -> str:
         return (self._home / "log").read_text("utf-8", "replace")
+
+    def troubles(self) -> list[str]:
+        """Lines of the log that an operator would look into."""
+        levels = ('"level":"warning"', '"level":"error"')
+        return [line for line in self.log().splitlines() if any(each in line for each in levels)]
 
     def stop(self) -> int:
         self._process.terminate()

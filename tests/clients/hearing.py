@@ -36,9 +36,10 @@ class Hearing:
         ]
         return max(reaching, default=float("inf")) / 1000
 
-    def wrongs(self, counts: Mapping[str, int]) -> list[str]:
+    def wrongs(self, counts: Mapping[str, int], *, may_reconnect: bool = False) -> list[str]:
         """What it noticed, when each publisher had published so many messages."""
-        found = [f"{self.name}: {what} at {at_ms}" for what, at_ms in self.faults]
+        faults = [] if may_reconnect else self.faults
+        found = [f"{self.name}: {what} at {at_ms}" for what, at_ms in faults]
         if self.handshakes != 1:
             found.append(f"{self.name}: {self.handshakes} handshakes")
         for by, count in counts.items():

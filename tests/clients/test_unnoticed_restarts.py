@@ -5,16 +5,17 @@ With `-s --restarts 20` this is the long form, which shows how long clients were
 
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
-from tests.clients.deployment import Deployment, deployed
+from tests.clients.deployment import Restart, deployed
 from tests.clients.node_client import require_java, written
+from tests.clients.packages import Packages, Serving
 from tests.clients.story import SCENARIO, SUITES, Story
 from tests.serving import Settings
 from tests.store.servers import ValkeyServer
+from tests.web.certificates import Authority
 
 # Clients get all of it, however slow they are.
 SETTINGS: Settings = {"max_queue": 100_000}
@@ -22,23 +23,79 @@ SETTINGS: Settings = {"max_queue": 100_000}
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 
-@pytest.fixture(params=["embedded", "external"])
-def deployment(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Deployment]:
+@pytest.fixture(autouse=True)
+def java() -> None:
     require_java()
-    with ExitStack() as stack:
-        settings = SETTINGS
-        if request.param == "external":
-            settings = {**settings, "redis": stack.enter_context(ValkeyServer()).url}
-        yield stack.enter_context(deployed(tmp_path, settings))
 
 
-def test_nobody_notices_restarts(
-    deployment: Deployment, tmp_path: Path, request: pytest.FixtureRequest
+@pytest.fixture
+def restarts(request: pytest.FixtureRequest) -> int:
+    number: int = request.config.getoption("--restarts")
+    return number
+
+
+def test_nobody_notices_restarts(tmp_path: Path, restarts: int) -> None:
+    with deployed(tmp_path, SETTINGS) as deployment:
+        story = Story(deployment, tmp_path)
+        story.play([deployment.restart] * restarts)
+        sys.stdout.write(f"\n{story.figures()}")
+        assert story.noticed() == []
+        assert deployment.troubles() == []
+
+
+@pytest.fixture
+def external_store() -> Iterator[Settings]:
+    with ValkeyServer(appendonly="yes") as valkey:
+        yield {"redis": valkey.url}
+
+
+def test_nobody_notices_a_version_settings_and_extensions_that_change_or_fail(
+    external_store: Settings, tmp_path: Path, restarts: int
 ) -> None:
-    story = Story(deployment, tmp_path)
-    story.play([deployment.restart] * request.config.getoption("--restarts"))
-    sys.stdout.write(f"\n{story.figures()}")
-    assert story.noticed() == []
+    packages = Packages(tmp_path)
+    own = {**external_store, "timeout": 10_000, "extension": [packages.extension]}
+    with deployed(tmp_path, {**SETTINGS, **own}, packages.path) as deployment:
+
+        def fail() -> Restart:
+            packages.break_extension()
+            restart, said = deployment.fail_to_restart()
+            assert "RuntimeError: there is no news today" in said
+            assert Serving.at(deployment.url) == Serving("1.0", 1, 10_000)
+            return restart
+
+        def change_extension() -> Restart:
+            packages.change_extension(2)
+            restart = deployment.restart()
+            assert Serving.at(deployment.url) == Serving("1.0", 2, 10_000)
+            return restart
+
+        def change_settings() -> Restart:
+            deployment.configure(timeout=20_000)
+            restart = deployment.restart()
+            assert Serving.at(deployment.url) == Serving("1.0", 2, 20_000)
+            return restart
+
+        def update() -> Restart:
+            packages.update("2.0")
+            restart = deployment.restart()
+            assert Serving.at(deployment.url) == Serving("2.0", 2, 20_000)
+            return restart
+
+        story = Story(deployment, tmp_path)
+        changes = [fail, change_extension, change_settings, update]
+        story.play([*changes, *[deployment.restart] * (restarts - len(changes))])
+        sys.stdout.write(f"\n{story.figures()}")
+        assert story.noticed() == []
+
+
+def test_with_tls_clients_connect_again_at_most(tmp_path: Path, restarts: int) -> None:
+    chain, key = map(str, Authority(tmp_path).issue("localhost"))
+    with deployed(tmp_path, {**SETTINGS, "tls_cert": chain, "tls_key": key}) as deployment:
+        story = Story(deployment, tmp_path)
+        story.play([deployment.restart] * max(restarts - 1, 2))
+        sys.stdout.write(f"\n{story.figures()}")
+        assert story.noticed(may_reconnect=True) == []
+        assert deployment.troubles() == []
 
 
 @pytest.mark.parametrize("suite", SUITES)

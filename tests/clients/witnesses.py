@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast import Client, Message
+from tests.abuse.attacker import TRUSTING
 
 # More than one `curl` sends on its connection.
 _MOST_CONNECTS = 1_000_000
@@ -72,7 +73,12 @@ async def python_client(context: Json, about: Json, account: Account) -> AsyncIt
         account.hear(message.data)
 
     url = context["url"].removesuffix("/cometd")
-    client = _CountingClient(url, session=about.get("session"), transports=[about["transport"]])
+    client = _CountingClient(
+        url,
+        session=about.get("session"),
+        transports=[about["transport"]],
+        ssl=TRUSTING if url.startswith("https:") else None,
+    )
     client.account = account
     async with client:
         await client.subscribe(context["channel"], hear)

@@ -8,8 +8,11 @@ import java.util.concurrent.TimeUnit;
 import org.cometd.client.http.jetty.JettyHttpClientTransport;
 import org.cometd.client.transport.ClientTransport;
 import org.cometd.client.websocket.jakarta.WebSocketTransport;
-import jakarta.websocket.ContainerProvider;
 import org.eclipse.jetty.client.HttpClient;
+import org.eclipse.jetty.client.transport.HttpClientTransportDynamic;
+import org.eclipse.jetty.ee10.websocket.jakarta.client.JakartaWebSocketClientContainer;
+import org.eclipse.jetty.io.ClientConnector;
+import org.eclipse.jetty.util.ssl.SslContextFactory;
 import org.eclipse.jetty.util.ajax.JSON;
 
 final class Told {
@@ -50,11 +53,18 @@ final class Told {
     }
 
     static ClientTransport transportOf(String name) throws Exception {
-        if (name.equals("websocket")) {
-            return new WebSocketTransport(null, null, ContainerProvider.getWebSocketContainer());
-        }
-        HttpClient http = new HttpClient();
+        // Certificates of tests are signed by nobody.
+        SslContextFactory.Client trusting = new SslContextFactory.Client(true);
+        trusting.setEndpointIdentificationAlgorithm(null);
+        ClientConnector connector = new ClientConnector();
+        connector.setSslContextFactory(trusting);
+        HttpClient http = new HttpClient(new HttpClientTransportDynamic(connector));
         http.start();
+        if (name.equals("websocket")) {
+            var sockets = new JakartaWebSocketClientContainer(http);
+            sockets.start();
+            return new WebSocketTransport(null, null, sockets);
+        }
         return new JettyHttpClientTransport(null, http);
     }
 }

@@ -57,6 +57,7 @@ public class Unnoticed {
             String channel = (String)context.get("channel");
             client = new BayeuxClient(
                 (String)context.get("url"), Told.transportOf((String)about.get("transport")));
+            client.setOption(BayeuxClient.BACKOFF_INCREMENT_OPTION, 50L);
             client.getChannel(Channel.META_HANDSHAKE).addListener((MessageListener)(c, reply) -> {
                 synchronized (heard) {
                     ++handshakes;
