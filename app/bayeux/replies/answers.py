@@ -6,8 +6,7 @@ from functools import partial
 from holdfast.bayeux.advice import reconnect_advice
 from holdfast.bayeux.expiry.expired_messages import MessageExpiry, drop_outdated
 from holdfast.bayeux.expiry.session_clock import SessionClock
-from holdfast.bayeux.replies.portions import most_of_reply
-from holdfast.bayeux.replies.writing import write_open_reply
+from holdfast.bayeux.replies.writing import most_of_reply, write_open_reply
 from holdfast.bayeux.session import Exchange, Pipe, Session
 from holdfast.bayeux.state.changed_rights import rights_changed_at
 from holdfast.bayeux.state.server_state import ServerState

@@ -2,7 +2,7 @@
 
 import pytest
 
-from holdfast.bayeux.replies import portions
+from holdfast.bayeux.replies import writing
 from holdfast.delivery.basics.session_states import SessionState
 from tests.unit.bayeux.harness import Client, Server, Wire, server_of
 from tests.unit.bayeux.second_lives import (
@@ -239,7 +239,7 @@ def test_a_pending_publish_makes_no_dead_letter_for_a_receiver_that_disconnects(
 def test_an_answer_to_a_durable_session_carries_a_limited_number_of_messages(
     *, ack: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(portions, "_MOST_DURABLE", 3)
+    monkeypatch.setattr(writing, "_MOST_DURABLE", 3)
     server = RestartableServer()
     client = named(server, ack=ack)
     publish(server, *range(8))
@@ -256,7 +256,7 @@ def test_an_answer_to_a_durable_session_carries_a_limited_number_of_messages(
 def test_a_handshake_reply_announces_the_waiting_messages_only_if_all_of_them_fit(
     waiting: int, announced: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(portions, "_MOST_DURABLE", 3)
+    monkeypatch.setattr(writing, "_MOST_DURABLE", 3)
     server = RestartableServer(allow_message_delivery_during_handshake=True)
     client = named(server)
     publish(server, *range(waiting))

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.bayeux.publish.qos import Qos
-from holdfast.bayeux.replies import portions
+from holdfast.bayeux.replies import writing
 from holdfast.bayeux.state.cursors import cursors_of
 from holdfast.bayeux.wire.caller import Caller
 from holdfast.bayeux.wire.login import Login, LoginMethod
@@ -86,7 +86,7 @@ def test_a_late_subscriber_gets_the_newest_messages_in_order_after_the_reply(
 def test_a_long_history_with_cursors_is_spread_over_several_replies(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(portions, "_MOST_WITH_CURSORS", 2)
+    monkeypatch.setattr(writing, "_MOST_WITH_CURSORS", 2)
     publish(server, 1, 2, 3, 4, 5)
     client = server.client()
     asked = subscribe(client, "/a", replay=-2)
