@@ -207,6 +207,7 @@ POSES: dict[str, Callable[[Studio, Page, str], None]] = {
     "console-subject": console(lambda _: "#/subjects/joe"),
     "console-work": console(lambda _: "#/work"),
     "console-work-queue": console(_work_queue),
+    "console-delayed": console(lambda _: "#/delayed"),
     "console-channels": console(lambda _: "#/channels"),
     "console-channel": console(lambda _: "#/channels/%2Fprices"),
     "console-held": console(_held),
