@@ -18,7 +18,7 @@ _LISTED = {each.name: each for each in LISTED}
 # used, so that help need not wait for the server's modules, nor scripts for those that draw tables.
 GROUPS = {
     "Server": {
-        "serve": "Run the server until SIGTERM, SIGINT or SIGHUP.",
+        "serve": "Run the server until SIGTERM or SIGINT.",
         "restart": "Replace a running server by one of the installed version.",
         "bench": "Put a load on a running server; report rates, latencies and losses.",
         "doctor": "Check what a server and the pipeline need; say how to fix faults.",

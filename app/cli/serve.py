@@ -49,7 +49,7 @@ program = Program()
 
 @program.command(cls=InSections)
 def serve(*, config: ConfigFile = None, given: GivenSettings) -> None:
-    """Run the server until SIGTERM, SIGINT or SIGHUP.
+    """Run the server until SIGTERM or SIGINT.
 
     MS is a time in milliseconds. Each option but --config is also an environment variable
     (--max-queue is HOLDFAST_MAX_QUEUE) and a key of the settings file (max_queue). An option that
