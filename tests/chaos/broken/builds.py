@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from holdfast.bayeux.leaving import giving
 from holdfast.bayeux.meta import connect
 from holdfast.bayeux.publish import qos
 from holdfast.bayeux.publish.qos import key_of
@@ -12,7 +13,6 @@ from holdfast.bayeux.session import Session
 from holdfast.bayeux.state import changed_session
 from holdfast.bayeux.state.cursors import Cursors
 from holdfast.bayeux.wire.codec import Json
-from holdfast.compose import storage
 from holdfast.delivery.basics.feature_records import without_record
 from holdfast.delivery.letters.unwritten import UnwrittenLetter
 from holdfast.delivery.messages.entries import Entry
@@ -169,7 +169,7 @@ def holds_are_forgotten_at_a_restart() -> None:
     def forgetful(session: Session, now_ms: int) -> SessionRecord:
         return replace(stored_form(session, now_ms), hold=HoldRecord())
 
-    for place in (changed_session, storage):
+    for place in (changed_session, giving):
         _replace(place, "stored_form", forgetful)
 
 
