@@ -29,6 +29,7 @@ from holdfast.settings.environment import LIST
 from holdfast.settings.suggestion import did_you_mean
 from holdfast.store.connection import StoreUnavailable
 from holdfast.supervisor.control import Channel, Say, given_channel
+from holdfast.supervisor.processes import has_terminal
 from holdfast.web.admin.tokens import OPERATOR_FILE
 
 # What settings with a pattern may be.
@@ -133,10 +134,13 @@ def _raise_limit_of_files() -> None:
 
 
 async def _serve(found: Settings) -> None:
-    stopped = _stop_event(_stop_signals())
+    reloads = found.tls_cert is not None and not has_terminal()
+    stopped = _stop_event(_stop_signals(reloads=reloads))
     token = (found.data / OPERATOR_FILE).absolute()
     is_first_start = not token.exists()
     async with running(found, NoSuccession()) as server:
+        if reloads:
+            asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, server.reload)
         _welcome(found, server.url, token if is_first_start else None)
         await stopped.wait()
 
@@ -187,10 +191,13 @@ def _welcome(found: Settings, url: str, new_token: Path | None) -> None:
     sys.stdout.flush()
 
 
-def _stop_signals() -> list[signal.Signals]:
-    """Return the signals that stop the server in order; under nohup SIGHUP is ignored."""
-    ignores_hangup = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
-    return [signal.SIGTERM, signal.SIGINT] + ([] if ignores_hangup else [signal.SIGHUP])
+def _stop_signals(*, reloads: bool) -> list[signal.Signals]:
+    """Return the signals that stop the server in order.
+
+    Under nohup SIGHUP is ignored. If the server `reloads`, it reads the certificate again.
+    """
+    is_stop = not reloads and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN
+    return [signal.SIGTERM, signal.SIGINT] + ([signal.SIGHUP] if is_stop else [])
 
 
 def _where(url: str, path: str) -> str:

@@ -183,7 +183,7 @@ async def _begin(
         adopting: asyncio.Task[int] = asyncio.create_task(adopt(link, listeners))
         stack.push_async_callback(cancel, adopting)
     return RunningServer(
-        *(url, bayeux, storage, ticker, run, administration.replays),
+        *(settings, url, bayeux, storage, ticker, run, administration.replays),
         *(parts.heads, websockets, listeners[MAIN], Leaving(endpoint, websockets, listeners)),
     )
 

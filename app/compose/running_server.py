@@ -10,6 +10,8 @@ from holdfast.bayeux.leaving.settling import settle, take_back, unsettled
 from holdfast.bayeux.server import Bayeux
 from holdfast.compose.journal import RunBooks
 from holdfast.compose.storage import Storage
+from holdfast.compose.tls_files import reload_tls
+from holdfast.settings import Settings
 from holdfast.store.connection import StoreUnavailable
 from holdfast.store.replays.control import Replays
 from holdfast.web.doors.leaving import Leaving
@@ -39,6 +41,7 @@ class CannotLeave(Exception):
 class RunningServer:
     """The parts that matter to the end of a server."""
 
+    settings: Settings
     url: str
     bayeux: Bayeux
     storage: Storage
@@ -111,8 +114,9 @@ class RunningServer:
         link = socket.socket(fileno=door)
         await self.doors.hand_over(link, limit_s=_HANDING_S, relay_limit_s=_RELAY_S)
 
-    async def reload(self) -> None:
+    def reload(self) -> None:
         """Read the files of TLS again."""
+        reload_tls(self.settings, self.doors.listeners.values())
 
     # Ending
 

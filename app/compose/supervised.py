@@ -32,7 +32,7 @@ class HandingOver(Protocol):
         """Hand the connections over to the next process, which serves."""
         ...
 
-    async def reload(self) -> None:
+    def reload(self) -> None:
         """Read again what changes without a restart."""
         ...
 
@@ -142,7 +142,7 @@ async def do_as_asked(supervisor: Supervised, server: HandingOver) -> bool:
                 await server.hand_over(door)
                 return True
             elif what == Do.RELOAD:
-                await server.reload()
+                server.reload()
         except Exception as error:
             log.exception("the supervisor asked to %s", what)
             supervisor.say(Say.FAILED, why=f"{type(error).__name__}: {error}")

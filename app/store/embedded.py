@@ -76,8 +76,8 @@ class EmbeddedValkey:
         await self.close()
 
     def is_there(self) -> bool:
-        """Return whether the directory of the store is in place."""
-        return self._home.is_there()
+        """Return whether the directory of the store is in place, if it is this server's."""
+        return not self.is_managed or self._home.is_there()
 
     @property
     def is_managed(self) -> bool:

@@ -2,6 +2,9 @@
 
 import asyncio
 import logging
+import signal
+import ssl
+import time
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +17,7 @@ from holdfast.settings import Settings
 from tests.web.certificates import Authority
 from tests.web.doors.stage import House, Talk, stage
 from tests.web.doors.test_handing_over import GET
+from tests.web.programs import program
 
 
 def settings_in(home: Path, authority: Authority) -> Settings:
@@ -71,3 +75,27 @@ async def test_an_unreadable_file_leaves_the_former_certificate_in_use(
         assert f"there is no file {tmp_path / name}" in caplog.text
         house.talks.append(client := await connect(house.old, authority))
         assert shown(client) == "first"
+
+
+def test_a_hangup_lets_a_server_without_a_terminal_read_its_certificate_again(
+    tmp_path: Path,
+) -> None:
+    authority = Authority(tmp_path)
+    put(tmp_path, *authority.issue("first"))
+    flags = ["--tls-cert", str(tmp_path / "tls.pem"), "--tls-key", str(tmp_path / "tls.key")]
+    with program("--port", "0", "--data", str(tmp_path / "data"), *flags, home=tmp_path) as server:
+        address = ("127.0.0.1", int(server.ready_line().split()[3].split(":")[2].split("/")[0]))
+        assert common_name(address) == "first"
+        put(tmp_path, *authority.issue("second"))
+        server.process.send_signal(signal.SIGHUP)
+        ends_at = time.monotonic() + 30.0
+        while common_name(address) == "first":
+            assert time.monotonic() < ends_at
+        assert common_name(address) == "second"
+        assert server.stop()[0] == 0
+
+
+def common_name(address: tuple[str, int]) -> str:
+    certificate = x509.load_pem_x509_certificate(ssl.get_server_certificate(address).encode())
+    [name] = certificate.subject
+    return str(name.value)

@@ -57,14 +57,14 @@ class Leaving:
         self._endpoint = endpoint
         self._gate = endpoint.gate
         self._websockets = websockets
-        self._listeners = listeners
+        self.listeners = listeners
 
     async def pause(self, limit_s: float) -> None:
         """Stop accepting and reading. Requests and frames that have begun may still be completed.
 
         They have this time. What has been read is handled then, unless it waits for the core.
         """
-        for listener in self._listeners.values():
+        for listener in self.listeners.values():
             listener.pause_accepting()
             if not listener.has_tls:
                 # A new connection of uvloop is read, even if it is paused while it is made.
@@ -109,7 +109,7 @@ class Leaving:
             for each in some:
                 each.read_again()
             await asyncio.sleep(0)
-        for listener in self._listeners.values():
+        for listener in self.listeners.values():
             listener.resume_accepting()
 
     async def hand_over(
@@ -120,13 +120,13 @@ class Leaving:
         Returns when no connection is left, not even a relayed one. Closes `link` before that.
         """
         self._gate.state = Reading.STILL
-        for listener in self._listeners.values():
+        for listener in self.listeners.values():
             listener.leave_place()
         relays = Relays()
         passing = HandOver(Door(link), self._websockets, relays)
         try:
             async with asyncio.timeout(limit_s):
-                await passing.run(self._listeners)
+                await passing.run(self.listeners)
         except* TimeoutError:
             log.info("some connections could not be handed over in time")
         except* OSError as broken:
@@ -145,7 +145,7 @@ class Leaving:
         return done
 
     def _connections(self) -> list[FastLane]:
-        return [each for listener in self._listeners.values() for each in listener.lanes()]
+        return [each for listener in self.listeners.values() for each in listener.lanes()]
 
     def _is_complete(self) -> bool:
         return not self._gate.unfinished and not self._endpoint.scheduler.is_busy
