@@ -161,9 +161,12 @@ async def _serve_supervised(found: Settings, channel: Channel) -> None:
         asked = asyncio.create_task(do_as_asked(supervisor, server))
         ended = asyncio.create_task(stopped.wait())
         await asyncio.wait([asked, ended], return_when=asyncio.FIRST_COMPLETED)
-        if server.has_left or (asked.done() and asked.result()):
+        if not asked.done():
+            # In the midst of a leave, this takes everything back.
+            asked.cancel()
+            await asyncio.wait([asked])
+        if server.has_left or (not asked.cancelled() and asked.result()):
             _leave_at_once()
-        asked.cancel()
 
 
 def _stop_event(signals: list[signal.Signals]) -> asyncio.Event:

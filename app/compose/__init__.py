@@ -99,6 +99,7 @@ class _Parts:
     writer: JournalWriter | None
     endpoint: Endpoint
     administration: Administration
+    tasks: Tasks
 
 
 async def _assemble(settings: Settings, succession: Succession, stack: AsyncExitStack) -> _Parts:
@@ -126,7 +127,8 @@ async def _assemble(settings: Settings, succession: Succession, stack: AsyncExit
     administration = make_administration(settings, stack, endpoint, server, storage, tokens, logins)
     ticker.collector.begin()
     return _Parts(
-        *(settings, addresses, directory, storage, ticker, heads, writer, endpoint, administration)
+        *(settings, addresses, directory, storage, ticker, heads, writer, endpoint),
+        *(administration, tasks),
     )
 
 
@@ -185,6 +187,7 @@ async def _begin(
     return RunningServer(
         *(settings, url, bayeux, storage, ticker, run, administration.replays),
         *(parts.heads, websockets, listeners[MAIN], Leaving(endpoint, websockets, listeners)),
+        parts.tasks,
     )
 
 

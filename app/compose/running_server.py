@@ -17,6 +17,7 @@ from holdfast.store.replays.control import Replays
 from holdfast.web.doors.leaving import Leaving
 from holdfast.web.heads import Heads
 from holdfast.web.listener import Listener
+from holdfast.web.tasks import Tasks
 from holdfast.web.ticker import Ticker
 from holdfast.web.websocket import WebSocketFrontEnd
 
@@ -27,6 +28,8 @@ log = logging.getLogger(__name__)
 _READING_S = 0.2
 _ANSWERING_S = 0.3
 _SETTLING_S = 1.0
+# How long the whole may take, which depends on the store. The supervisor is more patient.
+_LEAVING_S = 8.0
 # How long clients may take to read what was written, and how long connections are relayed.
 _HANDING_S = 10.0
 _RELAY_S = 75.0
@@ -52,6 +55,9 @@ class RunningServer:
     websockets: WebSocketFrontEnd
     listener: Listener
     doors: Leaving
+    tasks: Tasks
+    # Whether the next process may open the store.
+    gives_store: bool = False
     # Whether the next process has what this one had, or will get it from the store.
     has_left: bool = False
 
@@ -60,7 +66,11 @@ class RunningServer:
     async def leave(self) -> None:
         """Come to rest, and give everything to the next process. If this fails, go on."""
         try:
-            await self._leave()
+            async with asyncio.timeout(_LEAVING_S):
+                await self._leave()
+        except TimeoutError as error:
+            await self.take_back()
+            raise CannotLeave(f"the store takes longer than {_LEAVING_S:g} s") from error
         except BaseException:
             await self.take_back()
             raise
@@ -74,6 +84,7 @@ class RunningServer:
         self.storage.right.leave()
         await self.storage.write_given(self.bayeux, self.ticker.clock())
         await self.books.close()
+        self.gives_store = True
         await self.storage.give()
         self.has_left = True
 
@@ -82,6 +93,8 @@ class RunningServer:
         settle(self.bayeux, self.ticker.clock())
         # An operator may read a long response all the while.
         await self.doors.settle(_ANSWERING_S)
+        # Clients whose logins take longer are asked to try again.
+        self.tasks.give_up()
         loop = asyncio.get_running_loop()
         ends_at = loop.time() + _SETTLING_S
         while (unfinished := await self._unfinished(ends_at - loop.time())) is not None:
@@ -99,14 +112,14 @@ class RunningServer:
 
     async def take_back(self) -> None:
         """Go on after `leave`: the next process did not start, and has ended."""
-        if self.has_left:
+        if self.gives_store:
             await self.storage.take_back()
-            self.has_left = False
-        await self.storage.remove_given()
+            self.gives_store = self.has_left = False
+        self.storage.revoke_given()
         self.books.go_on()
         take_back(self.bayeux, self.ticker.clock())
         self.storage.right.stay()
-        await self.replays.resume()
+        self.replays.resume_soon()
         await self.doors.take_back()
 
     async def hand_over(self, door: int) -> None:

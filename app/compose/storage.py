@@ -173,11 +173,15 @@ class Storage:
             await self._embedded.let_go()
 
     async def take_back(self) -> None:
-        """Have the store again, which was given to a process that has ended since."""
-        if self._embedded is not None:
+        """Have the store again, which was given to a process that has ended since.
+
+        The giving may have failed half-way.
+        """
+        if self._embedded is not None and not self._embedded.is_managed:
             await self._embedded.open()
         await self.store.take_back()
-        self._keep_lease()
+        if self._keeper is None:
+            self._keep_lease()
         self._keep_watching()
 
     @property
@@ -242,6 +246,10 @@ class Storage:
         Raises `StoreUnavailable`.
         """
         await self._slices.drop()
+
+    def revoke_given(self) -> None:
+        """Remove it, before anything else is written, because this process goes on."""
+        self._slices.revoke()
 
     async def load(self, bayeux: Bayeux, clock: Callable[[], float]) -> None:
         """Restore the sessions that the process before this one stored or gave, with their queues.

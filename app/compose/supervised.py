@@ -131,12 +131,14 @@ async def do_as_asked(supervisor: Supervised, server: HandingOver) -> bool:
         what = asked.fields["do"]
         try:
             if what == Do.LEAVE:
-                await server.leave()
                 door = asked.descriptors[0]
+                await server.leave()
                 supervisor.say(Say.LEFT)
             elif what == Do.TAKE_BACK:
-                await server.take_back()
-                os.close(door)
+                if door >= 0:
+                    await server.take_back()
+                    os.close(door)
+                    door = -1
                 supervisor.say(Say.BACK)
             elif what == Do.GO:
                 await server.hand_over(door)
@@ -145,4 +147,7 @@ async def do_as_asked(supervisor: Supervised, server: HandingOver) -> bool:
                 server.reload()
         except Exception as error:
             log.exception("the supervisor asked to %s", what)
+            if what == Do.LEAVE:
+                os.close(door)
+                door = -1
             supervisor.say(Say.FAILED, why=f"{type(error).__name__}: {error}")

@@ -79,6 +79,10 @@ class GivenSlices:
             await self._save({_COUNT: b"", **dict.fromkeys(names, b"")})
             log.debug("removed %s that had been given", counted(len(names), "part"))
 
+    def revoke(self) -> None:
+        """Make it unreadable, even if the store is away now: this call goes before later ones."""
+        self._store.post(scripts.save_given(self._store.keys, {_COUNT: b""}))
+
     async def _save(self, fields: dict[str, bytes]) -> None:
         call = scripts.save_given(self._store.keys, fields)
         await self._store.run(call, timeout_s=_TIMEOUT_S)

@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from holdfast.bayeux.state.server_state import GivenUp
+
 
 class Tasks:
     """Awaits work with a time limit, and reports its outcome."""
@@ -11,13 +13,16 @@ class Tasks:
     def __init__(self, clock: Callable[[], float], limit_s: float = 10.0) -> None:
         self._clock = clock
         self._limit_s = limit_s
-        self._running: set[asyncio.Task[None]] = set()
+        # The running work, and who waits for its outcome.
+        self._running: dict[asyncio.Task[None], Callable[[Any, float], None]] = {}
+        # Work that was given up and has not ended yet.
+        self._given_up: set[asyncio.Task[None]] = set()
         self._is_closed = False
 
     def __call__(self, work: Awaitable[Any], done: Callable[[Any, float], None]) -> None:
         task = asyncio.get_running_loop().create_task(self._run(work, done))
-        self._running.add(task)
-        task.add_done_callback(self._running.discard)
+        self._running[task] = done
+        task.add_done_callback(self._forget)
 
     async def _run(self, work: Awaitable[Any], done: Callable[[Any, float], None]) -> None:
         outcome: Any
@@ -30,14 +35,28 @@ class Tasks:
             # Report the end even if the work is cancelled, cancels its task, or exits, because a
             # caller waits for it.
             outcome = error
-        done(outcome, self._clock())
+        if asyncio.current_task() in self._running:
+            done(outcome, self._clock())
+
+    def give_up(self) -> None:
+        """Wait for running work no longer, even if it does not let itself be cancelled."""
+        running, self._running = self._running, {}
+        for task, done in running.items():
+            task.cancel()
+            self._given_up.add(task)
+            task.add_done_callback(self._given_up.discard)
+            done(GivenUp(), self._clock())
+
+    def _forget(self, task: asyncio.Task[None]) -> None:
+        self._running.pop(task, None)
 
     async def close(self) -> None:
         """Cancel all running work."""
         self._is_closed = True
-        for task in self._running:
+        running = [*self._running, *self._given_up]
+        for task in running:
             task.cancel()
-        await asyncio.gather(*self._running, return_exceptions=True)
+        await asyncio.gather(*running, return_exceptions=True)
 
     def _is_ending(self, error: BaseException) -> bool:
         """Return whether our own task is being cancelled, rather than the work."""

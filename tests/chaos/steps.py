@@ -65,8 +65,8 @@ OF_SUCCESSOR = {
     "opened": Step(Store, "open"),
     "given read": Step(Storage, "open"),
     "half loaded": Step(Taking, "rest", is_before=True),
-    "loaded": Step(Taking, "finish"),
-    "given removed": Step(Storage, "load"),
+    "loaded": Step(Storage, "load"),
+    "given removed": Step(Storage, "remove_given"),
     "listening": Step(Listener, "open"),
     "ready": Step(Supervised, "say", when=_said(Say.READY)),
 }

@@ -1,6 +1,9 @@
 """Server-side code for stories: what an application would install by `--extension`."""
 
+import asyncio
+import time
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from holdfast.bayeux.api import ServerApi
@@ -165,6 +168,23 @@ class Censorship(ServerExtension):
 
 def censorship(server: ServerApi) -> None:
     server.extend(Censorship())
+
+
+class Hesitation(ServerExtension):
+    """Keeps clients waiting that ask for it, and does not even let itself be cancelled."""
+
+    async def negotiate(
+        self, session: Session, handshake: Json, reply: Json, now: float
+    ) -> SessionExtension | None:
+        until = time.monotonic() + (handshake.get("ext") or {}).get("seconds", 0)
+        while time.monotonic() < until:
+            with suppress(asyncio.CancelledError):
+                await asyncio.sleep(0.1)
+        return None
+
+
+def hesitation(server: ServerApi) -> None:
+    server.extend(Hesitation())
 
 
 class Measure(SessionExtension):

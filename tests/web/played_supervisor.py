@@ -80,9 +80,12 @@ class PlayedSupervisor:
             successor = self._start({**self._settings, **changed}, theirs.fileno())
         return successor, self.hear(successor)
 
-    def leave(self) -> dict[str, Any]:
+    def send_leave(self) -> None:
         with self._door:
             self.server.channel.send([self._door.fileno()], do=Do.LEAVE)
+
+    def leave(self) -> dict[str, Any]:
+        self.send_leave()
         return self.hear(self.server)
 
     def open(self, successor: PlayedServer) -> dict[str, Any]:

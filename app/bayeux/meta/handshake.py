@@ -13,7 +13,7 @@ from holdfast.bayeux.sessions.slots import SessionSlots, busy, later
 from holdfast.bayeux.sessions.takeover import take_over
 from holdfast.bayeux.state.cursors import drop_cursors
 from holdfast.bayeux.state.phase import Phase
-from holdfast.bayeux.state.server_state import Outcome, ServerState
+from holdfast.bayeux.state.server_state import GivenUp, Outcome, ServerState
 from holdfast.bayeux.subscribe.catching_up import give_cursors
 from holdfast.bayeux.wire.codec import Json
 from holdfast.bayeux.wire.errors import ErrorReply, Refused
@@ -118,6 +118,8 @@ class Handshake:
         """Continue when an asynchronous extension has finished."""
         self._state.handshakes_pending -= 1
         try:
+            if isinstance(outcome, GivenUp):
+                raise busy(self._state)
             if isinstance(outcome, BaseException):
                 raise outcome
             self._check_reply(self._state.installed.all[self._next - 1])

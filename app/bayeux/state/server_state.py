@@ -51,6 +51,10 @@ from holdfast.delivery.topics.sender_quota import SenderQuota
 Outcome = SessionExtension | BaseException | None
 
 
+class GivenUp(Exception):
+    """Work was given up, because this server leaves."""
+
+
 class RunLater(Protocol):
     """Awaits work outside the core, with a timeout; calls back with its outcome and the time."""
 

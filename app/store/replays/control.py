@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from holdfast.delivery.basics.node import NS_PER_MS
 from holdfast.store import scripts
 from holdfast.store.audit import Audit
+from holdfast.store.connection import StoreUnavailable
 from holdfast.store.letters.filter import LetterFilter
 from holdfast.store.letters.search import LetterSearch
 from holdfast.store.reader import Reader
@@ -24,6 +25,7 @@ log = logging.getLogger(__name__)
 # How many jobs are stored.
 _MOST = 100
 _GOODBYE_S = 1.0
+_AGAIN_S = 1.0
 
 
 class JobNotRunning(Exception):
@@ -55,6 +57,7 @@ class Replays:
         self._audit = audit
         self._new_id = new_id
         self._runs: dict[str, tuple[Run, asyncio.Task[None]]] = {}
+        self._resuming: asyncio.Task[None] | None = None
 
     async def plan(self, which: LetterFilter, options: ReplayOptions, who: str) -> Job:
         """Return a dry run: what a replay would do. It is not stored."""
@@ -83,6 +86,20 @@ class Replays:
             self._begin(job)
         return len(jobs)
 
+    def resume_soon(self) -> None:
+        """Continue this process's replays after `close`, as soon as the store can be read."""
+        self._resuming = asyncio.create_task(self._resume_when_possible())
+
+    async def _resume_when_possible(self) -> None:
+        while True:
+            try:
+                await self.resume()
+            except StoreUnavailable as error:
+                log.info("replays cannot go on now: %s", error)
+                await asyncio.sleep(_AGAIN_S)
+            else:
+                return
+
     async def get(self, id: str) -> Job | None:
         """Return the job with this id, or None if it is not stored."""
         if id in self._runs:
@@ -109,6 +126,9 @@ class Replays:
 
     async def close(self) -> None:
         """Stop running. Another process continues the jobs."""
+        if self._resuming is not None:
+            self._resuming.cancel()
+            self._resuming = None
         tasks = [task for _, task in self._runs.values()]
         for run, _ in self._runs.values():
             run.interrupt()

@@ -1,0 +1,72 @@
+"""A server leaves, or goes on as before, whatever its clients and its store do meanwhile."""
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import orjson
+import pytest
+
+from holdfast.supervisor.control import Say
+from tests.abuse.attacker import BUSY, HANDSHAKE, Person, Wire, request
+from tests.web.played_supervisor import LIMIT_S, PlayedSupervisor
+
+# Far more than any client may delay a leave.
+SLOW_S = 8.0
+HESITANT = {"extension": ["tests.conversations.policies:hesitation"]}
+
+
+def handshake_that_takes(seconds: float) -> bytes:
+    return request(orjson.dumps([{**HANDSHAKE, "ext": {"seconds": seconds}}]))
+
+
+def test_a_leave_does_not_wait_for_slow_logins(tmp_path: Path) -> None:
+    with PlayedSupervisor(tmp_path, HESITANT) as played, Wire(played.url) as slow:
+        slow.send(handshake_that_takes(SLOW_S))
+        successor, _ = played.prepare()
+        begun_at = time.monotonic()
+        assert played.leave()["say"] == Say.LEFT
+        assert time.monotonic() - begun_at < SLOW_S / 2
+        [reply] = slow.answer().messages()
+        assert reply["error"] == BUSY
+        assert reply["advice"]["reconnect"] == "handshake"
+        assert played.open(successor)["say"] == Say.READY
+        assert played.go(successor) == 0
+        slow.send(handshake_that_takes(0))
+        assert slow.answer().messages()[0]["successful"]
+
+
+@pytest.mark.slow
+def test_a_server_goes_on_if_its_store_is_frozen_when_it_leaves(tmp_path: Path) -> None:
+    with PlayedSupervisor(tmp_path, {}) as played, Person(played.url) as person:
+        person.subscribe("/news")
+        played.prepare()
+        [file] = tmp_path.rglob("valkey.pid")
+        os.kill(int(file.read_text()), signal.SIGSTOP)
+        try:
+            assert played.leave()["say"] == Say.FAILED
+            # What need not be stored passes.
+            assert person.publish("/news", 1).messages()[-1]["successful"]
+        finally:
+            os.kill(int(file.read_text()), signal.SIGCONT)
+        played.restart()
+        assert person.publish("/news", 2).messages()[-1]["successful"]
+
+
+def test_a_server_that_is_stopped_while_it_leaves_stops_in_order(tmp_path: Path) -> None:
+    with (
+        PlayedSupervisor(tmp_path, HESITANT) as played,
+        Person(played.url) as person,
+        Wire(played.url) as slow,
+    ):
+        slow.send(handshake_that_takes(SLOW_S))
+        successor, _ = played.prepare()
+        played.send_leave()
+        played.server.process.terminate()
+        assert played.server.process.wait(LIMIT_S) == 0
+        successor.kill()
+        played.start()
+        with Wire(played.url) as again:
+            again.send(request(orjson.dumps([person.message("/news", data=1)]), person.headers))
+            assert again.answer().messages()[-1]["successful"]
