@@ -177,6 +177,8 @@ async def _begin(
     if sockets is None:
         sockets = listen(parts.addresses, succession)
     listen_for_commands(settings.data, succession)
+    # A listening socket that stays open without being read would keep clients waiting.
+    succession.close_rest()
     # Until now the start could fail; then the next one finds what this one found.
     await storage.remove_given()
     listeners, url = await open_listeners(settings, parts.addresses, sockets, applications, stack)

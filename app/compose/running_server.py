@@ -141,7 +141,7 @@ class RunningServer:
         await _within(timeout_s / 2, self._let_go())
         await _within(timeout_s / 2, self._close())
         if not self.storage.is_fenced and self.storage.store.is_available:
-            await self._give_to_whoever_follows()
+            await self._give_to_the_next()
 
     async def _let_go(self) -> None:
         """Answer all held connects, and wait until clients have everything."""
@@ -153,7 +153,7 @@ class RunningServer:
         await answered.wait()
         await asyncio.gather(self.websockets.close_drained(), self.listener.drain())
 
-    async def _give_to_whoever_follows(self) -> None:
+    async def _give_to_the_next(self) -> None:
         """Give everything to the next process that opens the store, whenever that may be."""
         try:
             await self._settle()

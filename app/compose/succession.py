@@ -34,6 +34,10 @@ class Succession(Protocol):
         """Forget the descriptor with this name."""
         ...
 
+    def close_rest(self) -> None:
+        """Close the inherited descriptors, all of which have been copied but the lock."""
+        ...
+
     async def prepared(self) -> None:
         """Report that all that can fail has been tried; wait until the other server has left."""
         ...
@@ -53,6 +57,9 @@ class NoSuccession:
         pass
 
     def drop(self, name: str) -> None:
+        pass
+
+    def close_rest(self) -> None:
         pass
 
     async def prepared(self) -> None:

@@ -6,6 +6,7 @@ import os
 from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol
 
+from holdfast.compose.succession import LOCK
 from holdfast.supervisor.control import Channel, Do, Parcel, PeerBehind, PeerGone, Say
 
 if TYPE_CHECKING:
@@ -95,6 +96,12 @@ class Supervised:
 
     def drop(self, name: str) -> None:
         self.say(Say.DROP, name=name)
+
+    def close_rest(self) -> None:
+        for name, descriptor in self.descriptors.items():
+            if name != LOCK:
+                os.close(descriptor)
+        self.descriptors = {}
 
     async def prepared(self) -> None:
         self.say(Say.PREPARED)

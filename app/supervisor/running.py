@@ -190,7 +190,7 @@ class Supervisor:
                     for each in parcel.descriptors:
                         os.close(each)
         except (ParcelRefused, LookupError, TypeError, StopIteration) as error:
-            log("error", f"process {process.pid} sent what nobody understands: {error!r}")
+            log("error", f"process {process.pid} sent something unknown: {error!r}")
         except PeerGone:
             self.forget(process)
 

@@ -1,13 +1,16 @@
 """A server leaves its place to a successor, or takes it back from one that does not start."""
 
 import json
+import socket
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
+from bench.processes import reserved_port
 from holdfast.supervisor.control import Say
 from tests.abuse.attacker import Person, SocketPerson
 from tests.store.servers import ValkeyServer
@@ -36,6 +39,9 @@ class PlainClient:
 
     def go_to(self, url: str) -> None:
         """Send what follows to this server."""
+        self._url = f"{url}/cometd"
+
+    def move_to(self, url: str) -> None:
         self._url = f"{url}/cometd"
 
     def send(self, message: dict[str, Any]) -> list[dict[str, Any]]:
@@ -179,3 +185,20 @@ def test_connections_go_on_at_the_successor(played: PlayedSupervisor) -> None:
             assert [each["channel"] for each in heard].count("/news") == 2
             assert person.connect().messages()[0]["data"] == "again"
             person.say(person.connect_message())
+
+
+def test_a_successor_at_another_port_leaves_nothing_open_at_the_former(
+    played: PlayedSupervisor,
+) -> None:
+    client = PlainClient(played.url)
+    former = urlsplit(played.url)
+    with reserved_port() as port:
+        successor, _ = played.prepare(port=port)
+    played.leave()
+    assert played.open(successor)["url"] == f"http://127.0.0.1:{port}"
+    assert played.go(successor) == 0
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection((former.hostname, former.port), timeout=5.0).close()
+    client.move_to(f"http://127.0.0.1:{port}")
+    client.publish(1)
+    assert client.connect() == [1]

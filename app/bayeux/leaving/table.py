@@ -247,7 +247,7 @@ TABLE: Final = (
     Row(
         "outstanding requests",
         Fate.WRITTEN,
-        "those of sessions that are not stored; ended ones are forgotten, so a late reply is denied"
+        "requests of sessions that are not stored; ended ones are forgotten: a late reply is denied"
         " in other words",
         (
             *_of("ServerState", "requests"),
@@ -319,7 +319,7 @@ TABLE: Final = (
         ),
     ),
     Row(
-        "parts without state of their own that outlives a turn",
+        "parts that keep no state beyond a turn",
         Fate.MADE,
         "by the assembly, from the settings and the extensions",
         (
