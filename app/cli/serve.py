@@ -154,10 +154,11 @@ async def _serve_supervised(found: Settings, channel: Channel) -> None:
     token = (found.data / OPERATOR_FILE).absolute()
     is_first_start = not token.exists()
     async with running(found, supervisor) as server:
+        timeout_s = found.restart_timeout / 1000
+        # A script that waits for the welcome may ask for a restart at once.
+        supervisor.say(Say.READY, url=server.url, restart_timeout=timeout_s)
         if supervisor.is_first:
             _welcome(found, server.url, token if is_first_start else None)
-        timeout_s = found.restart_timeout / 1000
-        supervisor.say(Say.READY, url=server.url, restart_timeout=timeout_s)
         asked = asyncio.create_task(do_as_asked(supervisor, server))
         ended = asyncio.create_task(stopped.wait())
         await asyncio.wait([asked, ended], return_when=asyncio.FIRST_COMPLETED)
