@@ -27,7 +27,7 @@ SENDING_NS = 50_000_000
 _HANDING_OUT_NS = 200_000_000
 
 STORE_DIED = frozenset({"kill store", "lose power"})
-DEATHS = STORE_DIED | {"kill server"}
+DEATHS = STORE_DIED | {"kill server", "kill server that hands over"}
 STORE_FAULTS = STORE_DIED | {"pause store"}
 
 

@@ -6,6 +6,7 @@ import signal
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from itertools import cycle
 from random import Random
 
 from redis.asyncio import Redis
@@ -14,6 +15,8 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from tests.chaos.history import HistoryWriter, What
 from tests.chaos.processes import Processes
 from tests.chaos.proxy import Proxy, Way
+from tests.chaos.steps import OF_FORMER, OF_SUCCESSOR
+from tests.chaos.supervised import Supervised
 
 RETURNS_S = 30.0
 _LOOK_S = 0.05
@@ -66,6 +69,11 @@ class Kind(Enum):
     DEAF_CLIENTS = "nothing reaches the clients"
     LATENCY = "latency"
     THROTTLE = "throttle"
+    # Only for servers below a supervisor. The second kills the successor before it serves, the
+    # third the server that leaves; each at another step every time.
+    HAND_OVER = "hand over"
+    FAIL_HAND_OVER = "hand over to a server that dies"
+    DIE_IN_HAND_OVER = "kill server that hands over"
     # Only for a server that `tests.chaos.jumping` runs.
     JUMP_CLOCK = "wall clock a day ahead"
 
@@ -85,9 +93,13 @@ _TARGETS = {
     Kind.PAUSE_SERVER: Target.SERVER,
     Kind.RESTART_SERVER: Target.SERVER,
     Kind.LOSE_POWER: Target.SERVER,
+    Kind.HAND_OVER: Target.SERVER,
+    Kind.FAIL_HAND_OVER: Target.SERVER,
+    Kind.DIE_IN_HAND_OVER: Target.SERVER,
 }
+HAND_OVERS = (Kind.HAND_OVER, Kind.FAIL_HAND_OVER, Kind.DIE_IN_HAND_OVER)
 NETWORK = tuple(kind for kind in Kind if kind.target is Target.NETWORK)
-SERVER = tuple(kind for kind in Kind if kind.target is Target.SERVER)
+SERVER = tuple(kind for kind in Kind if kind.target is Target.SERVER and kind not in HAND_OVERS)
 STORE = tuple(kind for kind in Kind if kind.target is Target.STORE)
 
 
@@ -127,6 +139,9 @@ class Nemesis:
         self._processes = processes
         self._proxy = proxy
         self._history = history
+        # At which steps the next hand-overs are interrupted.
+        self._of_successor = cycle(each for each in OF_SUCCESSOR if each != "ready")
+        self._of_former = cycle(OF_FORMER)
         # The keys and values of the store at the beginning of a fault.
         self._past: list[bytes] = []
         self._begins: dict[Kind, Deed] = {
@@ -139,6 +154,9 @@ class Nemesis:
             Kind.PAUSE_SERVER: processes.freeze,
             Kind.RESTART_SERVER: processes.stop,
             Kind.LOSE_POWER: self._lose_power,
+            Kind.HAND_OVER: self._hand_over,
+            Kind.FAIL_HAND_OVER: lambda: self._hand_over(next(self._of_successor)),
+            Kind.DIE_IN_HAND_OVER: lambda: self._hand_over(next(self._of_former)),
             Kind.JUMP_CLOCK: lambda: processes.signal_server(signal.SIGUSR1),
             Kind.RESET: proxy.reset,
             Kind.REFUSE: proxy.refuse,
@@ -153,6 +171,7 @@ class Nemesis:
         self._ends: dict[Kind, Deed] = {
             # The server recovers by itself.
             **dict.fromkeys((Kind.KILL_STORE, Kind.CUT_STORE, Kind.FORGET_SCRIPTS), _nothing),
+            **dict.fromkeys(HAND_OVERS, _nothing),
             Kind.PAUSE_STORE: lambda: processes.signal_store(signal.SIGCONT),
             # The store loses what it was told meanwhile, as a replica that takes over too early.
             Kind.TAKE_STORE_BACK: self._take_store_back,
@@ -218,6 +237,13 @@ class Nemesis:
             except RedisConnectionError:
                 # The store is gone already.
                 return
+
+    async def _hand_over(self, deadly_step: str = "") -> None:
+        """Hand over to another server, and kill one of the two at this step."""
+        assert isinstance(self._processes, Supervised)
+        if deadly_step:
+            self._processes.arm(deadly_step)
+        await self._processes.restart()
 
     async def _lose_power(self) -> None:
         """Kill the store and the server, and with them what the store was sent and had not read."""

@@ -25,6 +25,9 @@ from holdfast.web.doors.leaving import Leaving
 from holdfast.web.listener import Listener
 
 VARIABLE = "HAND_OVER_STEPS"
+# Names one of the broken builds.
+BROKEN = "HAND_OVER_BROKEN"
+_READY = "pid of the server"
 
 
 class Step(NamedTuple):
@@ -84,11 +87,33 @@ def is_armed(folder: Path, step: str) -> bool:
     return (folder / step).exists()
 
 
+def pid_of_server(folder: Path) -> int:
+    """The pid of the server that was ready last."""
+    return int((folder / _READY).read_text())
+
+
 def install(_: ServerApi) -> None:
-    """Mark the steps in this process."""
+    """Break this process in the way that a variable names, and mark the steps in it."""
     folder = Path(os.environ[VARIABLE])
+    folder.mkdir(exist_ok=True)
+    if BROKEN in os.environ:
+        from tests.chaos.broken.builds import BUILDS
+
+        BUILDS[os.environ[BROKEN]].damage()
+    _note_pid(folder / _READY)
     for name, step in STEPS.items():
         _mark(folder / name, step)
+
+
+def _note_pid(file: Path) -> None:
+    say = Supervised.say
+
+    def noting(self: Supervised, what: Say, *descriptors: int, **fields: object) -> None:
+        if what is Say.READY:
+            file.write_text(str(os.getpid()))
+        say(self, what, *descriptors, **fields)
+
+    Supervised.say = noting  # type: ignore[method-assign]
 
 
 def _mark(order: Path, step: Step) -> None:

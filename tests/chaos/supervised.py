@@ -2,8 +2,10 @@
 
 import asyncio
 import json
+import os
 import signal
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +26,10 @@ class Supervised(Processes):
     ) -> None:
         extensions = [*settings.get("extension", []), EXTENSION]
         with_supervisor = {**settings, "supervisor": True, "extension": extensions}
-        super().__init__(home, with_supervisor, program)
+        super().__init__(home, with_supervisor)
         self._steps = home / "steps"
+        # Servers are broken by the extension: their supervisor starts them as always.
+        self._variables = {steps.BROKEN: program[1]} if program != SERVER else {}
 
     def arm(self, step: str, number: signal.Signals = signal.SIGKILL, pid: int = 0) -> None:
         """Send a signal when a server reaches this step; to that server, without a `pid`."""
@@ -56,6 +60,16 @@ class Supervised(Processes):
                 writer.close()
         return "the supervisor has ended"
 
+    async def start(self) -> None:
+        """Start, unless the supervisor is there: it starts another server by itself."""
+        if not self.is_running:
+            await super().start()
+
+    async def kill(self) -> None:
+        """Kill the server, not its supervisor."""
+        with suppress(ProcessLookupError):
+            os.kill(steps.pid_of_server(self._steps), signal.SIGKILL)
+
     async def ended(self) -> None:
         """Wait for the end of the supervisor."""
         assert self._server is not None
@@ -63,7 +77,8 @@ class Supervised(Processes):
 
     def _spawn(self) -> Forked:
         # Only the sources can be marked.
-        variables = {**environment(str(ROOT)), steps.VARIABLE: str(self._steps)}
+        variables = environment(str(ROOT)) | self._variables
+        variables[steps.VARIABLE] = str(self._steps)
         # The file says that there is one.
         del variables["HOLDFAST_SUPERVISOR"]
         return start(

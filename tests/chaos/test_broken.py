@@ -12,8 +12,9 @@ from tests.chaos.checker import Invariant, Result
 from tests.chaos.correspondents import add_correspondents
 from tests.chaos.manners import Manner
 from tests.chaos.nemesis import Kind, Step
-from tests.chaos.processes import SERVER
+from tests.chaos.processes import SERVER, Processes
 from tests.chaos.receiver import Receiver
+from tests.chaos.supervised import Supervised
 
 AT_ONCE = 4
 REPEATS = 8
@@ -36,6 +37,7 @@ class Situation:
     durability: str = "always"
     has_subscribers: bool = True
     has_correspondents: bool = False
+    hands_over: bool = False
 
 
 BROKEN = {
@@ -45,6 +47,7 @@ BROKEN = {
         build.held_s,
         has_subscribers=not build.is_of_correspondents,
         has_correspondents=build.is_of_correspondents,
+        hands_over=build.hands_over,
     )
     for name, build in BUILDS.items()
 }
@@ -54,10 +57,14 @@ ALL_STEPS = tuple(
         step
         for build in BUILDS.values()
         for step in build.steps
-        if Kind.TAKE_STORE_BACK not in step.kinds
+        if Kind.TAKE_STORE_BACK not in step.kinds and not build.hands_over
     )
 )
+ALL_HAND_OVERS = tuple(
+    dict.fromkeys(step for build in BUILDS.values() if build.hands_over for step in build.steps)
+)
 WHOLE = Situation(SERVER, ALL_STEPS, has_correspondents=True)
+HANDING_OVER = Situation(SERVER, ALL_HAND_OVERS, has_correspondents=True, hands_over=True)
 # Not broken, but a durability of memory promises nothing.
 # The store goes back while the server lives, which keeps what it knows.
 GOING_BACK = Situation(
@@ -91,7 +98,9 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Result]:
             return dict(zip(situations, found, strict=True))
 
         found = await of_all(
-            BROKEN | {"whole": WHOLE, "going back": GOING_BACK, "forgetful": FORGETFUL}
+            BROKEN
+            | {"whole": WHOLE, "handing over": HANDING_OVER}
+            | {"going back": GOING_BACK, "forgetful": FORGETFUL}
         )
         for _ in range(REPEATS):
             # On a busy machine, a situation may not have occurred.
@@ -109,9 +118,12 @@ def is_found_out(name: str, result: Result) -> bool:
 async def play(home: Path, situation: Situation) -> Result:
     """Play all manners of receivers in a few seconds."""
     program, durability = situation.program, situation.durability
-    async with arena(home, seed=1, program=program, durability=durability) as ring:
+    kind = Supervised if situation.hands_over else Processes
+    async with arena(home, seed=1, program=program, kind=kind, durability=durability) as ring:
         tom = add_correspondents(ring) if situation.has_correspondents else None
         eve = add_subscribers(ring, situation) if situation.has_subscribers else None
+        if situation.hands_over:
+            ring.add_receiver("plain", Manner(gives_verdicts=False), is_named=False)
         return await ring.play(
             situation.steps,
             at_least_s=AT_LEAST_S,
@@ -145,6 +157,14 @@ def test_the_checker_finds_nothing_wrong_with_the_real_server(results: dict[str,
     assert result.is_valid, result.report()
     assert min(result.processed, result.dead, result.duplicated) > 0, result.report()
     assert 0 < result.answered < result.asked, result.report()
+
+
+def test_the_checker_finds_nothing_wrong_with_servers_that_hand_over(
+    results: dict[str, Result],
+) -> None:
+    result = results["handing over"]
+    assert result.is_valid, result.report()
+    assert min(result.processed, result.dead) > 0, result.report()
 
 
 def test_nothing_is_lost_if_the_store_goes_back_while_the_server_lives(

@@ -12,14 +12,18 @@ import pytest
 from tests.chaos.arena import HISTORY, arena
 from tests.chaos.checker import Invariant, Result
 from tests.chaos.correspondents import add_correspondents
+from tests.chaos.hand_overs import add_people
 from tests.chaos.history import What, read
 from tests.chaos.manners import Manner
-from tests.chaos.nemesis import NETWORK, SERVER, Kind, schedule
+from tests.chaos.nemesis import HAND_OVERS, NETWORK, SERVER, Kind, schedule
+from tests.chaos.supervised import Supervised
 from tests.chaos.talker import SocketTalker
 
 Kinds = tuple[Kind, ...]
 # A store that goes back at the moment in which the server is killed keeps no promise.
-EVERYTHING = tuple(kind for kind in Kind if kind not in (Kind.TAKE_STORE_BACK, Kind.JUMP_CLOCK))
+EVERYTHING = tuple(
+    kind for kind in Kind if kind not in (Kind.TAKE_STORE_BACK, Kind.JUMP_CLOCK, *HAND_OVERS)
+)
 # A loss of power takes what was not on disk yet.
 DEATHS = tuple(kind for kind in SERVER if kind is not Kind.LOSE_POWER)
 
@@ -97,6 +101,14 @@ async def outlive(home: Path, seed: int, seconds: float) -> Result:
         return await ring.play(schedule(seed, seconds, NETWORK + DEATHS), within_s=seconds)
 
 
+async def hand_over(home: Path, seed: int, seconds: float) -> Result:
+    """Play sessions with and without names whose servers hand over, and die while they do."""
+    async with arena(home, seed=seed, kind=Supervised, durability="always") as ring:
+        add_people(ring)
+        ring.add_publisher("urgent", priorities=(1, 5, 9))
+        return await ring.play(schedule(seed, seconds, NETWORK + HAND_OVERS), within_s=seconds)
+
+
 def takers(home: Path) -> set[str]:
     """The receivers that accepted anything."""
     return {each.process for each in read(home / HISTORY) if each.what is What.SETTLE}
@@ -133,6 +145,7 @@ def plays(
     directed: dict[str, tuple[float, Callable[[Path, int, float], Awaitable[Result]]]] = {
         "network": (BRIEF, cut_off),
         "kept": (BRIEF, outlive),
+        "hand-overs": (BRIEF, hand_over),
         "deaths": (FULL, partial(torment, kinds=NETWORK + DEATHS, durability="everysec")),
         "everything": (FULL, partial(torment, kinds=EVERYTHING, durability="always")),
     }
@@ -168,6 +181,13 @@ def test_acknowledging_sessions_that_are_kept_outlive_their_servers(
     assert play.result.processed > play.seconds, play.report()
     history = read(play.home / HISTORY)
     assert not [each for each in history if each.what is What.SESSION_LOST], play.report()
+
+
+def test_sessions_lose_nothing_to_hand_overs(plays: dict[str, Play]) -> None:
+    play = plays["hand-overs"]
+    assert play.result.is_valid, play.report()
+    assert (play.result.pending, play.result.held) == (0, 0), play.report()
+    assert play.result.processed > play.seconds, play.report()
 
 
 @pytest.mark.parametrize("name", ["deaths", "everything"])

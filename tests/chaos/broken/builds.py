@@ -13,6 +13,7 @@ from holdfast.bayeux.session import Session
 from holdfast.bayeux.state import changed_session
 from holdfast.bayeux.state.cursors import Cursors
 from holdfast.bayeux.wire.codec import Json
+from holdfast.compose.storage import Storage
 from holdfast.delivery.basics.feature_records import without_record
 from holdfast.delivery.letters.unwritten import UnwrittenLetter
 from holdfast.delivery.messages.entries import Entry
@@ -29,6 +30,7 @@ from holdfast.delivery.shared_queues.work_queues import WorkQueues
 from holdfast.extensions.delivery_wire import DeliveryDecorator
 from holdfast.store import scripts
 from holdfast.store.call_numbers import CallNumbers
+from holdfast.store.given_slices import GivenSlices
 from holdfast.store.script import Script
 from holdfast.store.store import Store
 from tests.chaos.checker import Invariant
@@ -46,6 +48,8 @@ class Build:
     held_s: float = 0.4
     # Whether it shows among people who write to each other and share work.
     is_of_correspondents: bool = False
+    # Whether it shows when servers hand over.
+    hands_over: bool = False
 
     @property
     def name(self) -> str:
@@ -58,6 +62,22 @@ def _among_correspondents(
     return Build(damage, breaks, steps, is_of_correspondents=True)
 
 
+def _of_hand_overs(damage: Callable[[], None], breaks: Invariant, steps: tuple[Step, ...]) -> Build:
+    return Build(damage, breaks, steps, hands_over=True)
+
+
+# Settled for longer than a kill excuses.
+_LATER_S = 3.0
+_HAND_OVER = (Step(0.7, (Kind.HAND_OVER,), 0.1), Step(0.7, (Kind.HAND_OVER,), 0.1))
+_HAND_OVER_AND_KILL = (
+    Step(0.7, (Kind.HAND_OVER,), 0.1),
+    Step(_LATER_S, (Kind.KILL_SERVER,), 0.1),
+)
+# Three, because the first two die before the other server leaves.
+_FAIL_AND_KILL = (
+    *[Step(0.7, (Kind.FAIL_HAND_OVER,), 0.1)] * 3,
+    Step(_LATER_S, (Kind.KILL_SERVER,), 0.1),
+)
 _KILL = (Step(0.7, (Kind.KILL_SERVER,), 0.1),)
 _KILL_OFTEN = (Step(0.7, (Kind.KILL_SERVER,), 0.1), Step(0.6, (Kind.KILL_SERVER,), 0.1))
 # The one whose messages wait meanwhile has just left.
@@ -272,6 +292,18 @@ def requests_end_in_two_steps() -> None:
     _replace(Store, "keep", slowly)
 
 
+def what_was_given_stays_in_the_store() -> None:
+    _replace(Storage, "remove_given", _soon_nothing)
+
+
+def what_was_given_and_taken_back_stays_in_the_store() -> None:
+    _replace(GivenSlices, "revoke", _nothing)
+
+
+def what_waits_is_not_given() -> None:
+    _replace(giving, "_entries", lambda *_, **__: ())
+
+
 def calls_are_not_numbered() -> None:
     """A store that went back goes unnoticed."""
     next_word = CallNumbers.next
@@ -303,6 +335,11 @@ BUILDS = {
         Build(keys_take_two_steps, Invariant.NO_LOSS, _KILL_OFTEN),
         Build(calls_are_not_numbered, Invariant.NO_LOSS, _GO_BACK, held_s=2.0),
         Build(holds_are_forgotten_at_a_restart, Invariant.HOLD, _KILL_OFTEN, held_s=math.inf),
+        _of_hand_overs(what_was_given_stays_in_the_store, Invariant.ACKS, _HAND_OVER_AND_KILL),
+        _of_hand_overs(
+            what_was_given_and_taken_back_stays_in_the_store, Invariant.ACKS, _FAIL_AND_KILL
+        ),
+        _of_hand_overs(what_waits_is_not_given, Invariant.NO_LOSS, _HAND_OVER),
         _among_correspondents(what_moves_stays_in_the_store, Invariant.ONE_RECEIVER, _KILL),
         _among_correspondents(what_moves_forgets_its_attempts, Invariant.NO_DUPLICATE),
         _among_correspondents(
@@ -318,6 +355,10 @@ BUILDS = {
 
 def _nothing(*_: object) -> None:
     """Instead of what should be done."""
+
+
+async def _soon_nothing(*_: object) -> None:
+    """Instead of what takes time."""
 
 
 def _rewrite(name: str, line: str, broken_line: str) -> None:
