@@ -3,14 +3,16 @@
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from enum import Enum
-from typing import cast
+from typing import Protocol, cast
 
 from holdfast.delivery.ports.journal_port import NO_JOURNAL, DeliveryJournal
 from holdfast.store.call_numbers import CallNumbers
-from holdfast.store.link import Answer, StoreLink, ignore_answer
+from holdfast.store.link import Answer, ignore_answer
 from holdfast.store.reply_errors import CallSkipped, ScriptFailed, WentBack
+from holdfast.store.resp import Word
+from holdfast.store.script import Script
 from holdfast.store.scripts import ScriptCall
 
 log = logging.getLogger(__name__)
@@ -51,6 +53,22 @@ class _Sent:
         self.postponed: object = None
 
 
+class ScriptLink(Protocol):
+    """What sends calls to the store in order: a `StoreLink`."""
+
+    def script(
+        self,
+        script: Script,
+        keys: Sequence[Word],
+        args: Sequence[Word],
+        done: Answer,
+        *,
+        may_be_refused: bool = False,
+    ) -> None: ...
+
+    def flush(self) -> None: ...
+
+
 class UnansweredCalls:
     """Makes numbered calls over the link, and passes each answer to its callback.
 
@@ -66,7 +84,7 @@ class UnansweredCalls:
 
     def __init__(
         self,
-        link: StoreLink,
+        link: ScriptLink,
         *,
         on_refused: Callable[[ScriptFailed | WentBack], bool],
         on_answered: Callable[[], None],

@@ -103,7 +103,11 @@ def _replace(supervisor: Supervisor, request: Request, timeout_s: float) -> None
         _hand_over(supervisor, request, old=old, new=new, door=door, until=until)
     except Failed:
         _kill(supervisor, new, importer)
-        _return_to(supervisor, old)
+        if new.said == Say.READY:
+            # Too late, but it may have served meanwhile: the old one does not know what.
+            old.signal(signal.SIGKILL)
+        else:
+            _return_to(supervisor, old)
         raise
     finally:
         door.close()

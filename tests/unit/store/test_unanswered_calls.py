@@ -1,6 +1,6 @@
 """What becomes of calls whose answers say that they were not carried out."""
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from holdfast.delivery.ports.journal_port import DeliveryJournal
 from holdfast.store.reply_errors import ScriptFailed, StoreRefused
@@ -10,7 +10,6 @@ from holdfast.store.unanswered_calls import UnansweredCalls
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from holdfast.store.link import StoreLink
 
 NONCE = "nonce000"
 
@@ -23,8 +22,9 @@ class FakeLink:
         self._answers: list[Callable[[object], None]] = []
         self.flushed = 0
 
-    def script(self, *call: Any, may_be_refused: bool) -> None:
-        _, _, args, done = call
+    def script(
+        self, script: Any, keys: Any, args: Any, done: Any, *, may_be_refused: bool = False
+    ) -> None:
         self.calls.append(args[0].split()[1])
         self._answers.append(done)
 
@@ -56,9 +56,7 @@ class Calls:
         self.link = FakeLink()
         self.refusals: list[object] = []
         self.answers: list[tuple[str, object]] = []
-        self.calls = UnansweredCalls(
-            cast("StoreLink", self.link), on_refused=self.refuse, on_answered=lambda: None
-        )
+        self.calls = UnansweredCalls(self.link, on_refused=self.refuse, on_answered=lambda: None)
         self.calls.begin(f"seed-1.{NONCE}")
 
     def refuse(self, why: object) -> bool:

@@ -4,7 +4,10 @@ import ast
 from collections import Counter
 
 from holdfast.bayeux.leaving.table import TABLE, Fate
+from holdfast.bayeux.server import Bayeux
 from holdfast.bayeux.session import Session
+from holdfast.bayeux.sessions.life import SessionLife
+from holdfast.bayeux.state.server_state import ServerState
 from holdfast.bayeux.wire.identity import Identity
 from holdfast.delivery.messages.entries import Entry
 from holdfast.delivery.messages.message import Event, Message
@@ -17,10 +20,12 @@ from holdfast.delivery.requests.request import Request
 from holdfast.delivery.routing.histories import KeptMessages
 from holdfast.delivery.shared_queues.shared_queues import SharedQueue
 from tests.pages import ROOT
-from tests.unit.bayeux.harness import Server
 
-# Objects of which a server has one, by their attributes, and of which it has many, by their slots.
-_MANY = (
+# The classes of the core that have a state: first those of which a server has one object.
+_ALL = (
+    Bayeux,
+    ServerState,
+    SessionLife,
     Session,
     Receiver,
     Identity,
@@ -38,14 +43,30 @@ _MANY = (
 
 
 def attributes() -> set[str]:
-    bayeux = Server().bayeux
-    found = {
-        f"{type(each).__name__}.{name}"
-        for each in (bayeux, bayeux.state, bayeux.life)
-        for name in vars(each)
-    }
-    found |= {f"{kind.__name__}.{name}" for kind in _MANY for name in kind.__slots__}
+    found = {f"{kind.__name__}.{name}" for kind in _ALL for name in attributes_of(kind)}
     return found | {f"record.{name}" for name in records()}
+
+
+def attributes_of(kind: type) -> set[str]:
+    """What an object of the class has, by its source: compiled classes do not tell."""
+    path = ROOT / "app" / kind.__module__.removeprefix("holdfast.").replace(".", "/")
+    module = ast.parse(path.with_suffix(".py").read_text("utf-8"))
+    [body] = [
+        each.body
+        for each in module.body
+        if isinstance(each, ast.ClassDef) and each.name == kind.__name__
+    ]
+    for each in body:
+        if isinstance(each, ast.Assign) and ast.unparse(each.targets[0]) == "__slots__":
+            return {*ast.literal_eval(each.value)}
+    [init] = [each for each in body if getattr(each, "name", "") == "__init__"]
+    return {
+        each.attr
+        for each in ast.walk(init)
+        if isinstance(each, ast.Attribute)
+        and isinstance(each.ctx, ast.Store)
+        and ast.unparse(each.value) == "self"
+    }
 
 
 def records() -> set[str]:
