@@ -6,6 +6,7 @@ import os
 from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol
 
+from holdfast.compose.cannot_start import CannotStart
 from holdfast.compose.succession import LOCK
 from holdfast.supervisor.control import Channel, Do, Parcel, PeerBehind, PeerGone, Say
 
@@ -57,9 +58,12 @@ class Supervised:
         self._beat: asyncio.TimerHandle | None = None
 
     async def begin(self) -> None:
-        """Learn what this server inherits. Raises `PeerGone`."""
+        """Learn what this server inherits. Raises `CannotStart`."""
         self._loop.add_reader(self._channel.fileno(), self._read)
-        given = await self.next()
+        try:
+            given = await self.next()
+        except PeerGone as error:
+            raise CannotStart(str(error)) from error
         inherited = dict(zip(given.fields["names"], given.descriptors, strict=True))
         self.door = inherited.pop("door", None)
         self.descriptors = inherited
@@ -105,9 +109,10 @@ class Supervised:
 
     async def prepared(self) -> None:
         self.say(Say.PREPARED)
-        asked = await self.next()
-        if asked.fields["do"] != Do.OPEN:
-            raise PeerGone(f"the supervisor asks for {asked.fields['do']}, not for a start")
+        try:
+            await self.next()
+        except PeerGone as error:
+            raise CannotStart(str(error)) from error
 
     def _read(self) -> None:
         try:
