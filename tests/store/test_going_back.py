@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+import secrets
 from collections import deque
 
 import pytest
@@ -524,3 +525,23 @@ async def one_step(  # noqa: C901 - a list of what may happen
             dice.choice(pasts[-3:]).come_back()
         case _:
             await at.answered()
+
+
+@pytest.mark.parametrize("has_nonce", [True, False], ids=["a nonce", "broken: no nonce"])
+async def test_two_openings_with_the_same_number_are_told_apart_by_their_nonces(
+    shared_valkey: ValkeyServer, monkeypatch: pytest.MonkeyPatch, has_nonce: bool
+) -> None:
+    if not has_nonce:
+        monkeypatch.setattr(secrets, "token_hex", lambda _: "00000000")
+    async with store_process(shared_valkey):
+        past = Past(shared_valkey)
+        async with store_process(shared_valkey) as second:
+            # A replica takes over that knows nothing of the second opening.
+            past.come_back()
+            async with store_process(shared_valkey) as third:
+                assert number_of(second.store.epoch) == number_of(third.store.epoch)
+                second.keep(message(1), "joe/1")
+                await second.answered_line()
+                await third.answered()
+                assert ("fenced" in second.events) is has_nonce
+                assert third.events == []
