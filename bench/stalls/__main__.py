@@ -1,6 +1,7 @@
 """Measures how long one client's most expensive requests make other clients wait."""
 
 import argparse
+import os
 import statistics
 import sys
 import time
@@ -171,6 +172,8 @@ def print_row(name: str, stall: Stall) -> None:
 
 
 def main() -> None:
+    # The process that is watched must be the server.
+    os.environ["HOLDFAST_SUPERVISOR"] = "off"
     options = parse_arguments()
     chosen = options.cases or [*CASES, _VOLLEYS]
     spec = read_servers(BENCH / "servers.toml")[options.server]
