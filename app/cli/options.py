@@ -12,6 +12,10 @@ from holdfast.cli.remote import DEFAULT_URL, Server
 AsJson = Annotated[
     bool, typer.Option("--json", rich_help_panel="Options", help="Print JSON instead of tables.")
 ]
+OfData = Annotated[
+    Path | None,
+    typer.Option(metavar="DIRECTORY", help="Data directory of the server; default: as for serve."),
+]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Skip the confirmation.")]
 Limit = Annotated[int, typer.Option("--limit", "-n", min=1, help="Maximum number of items.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only count; change nothing.")]

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from holdfast.cli.failures import Exit
-from holdfast.cli.options import AsJson
+from holdfast.cli.options import AsJson, OfData
 from holdfast.cli.output import Json, answer, complain, note, print_json
 from holdfast.cli.program import Program
 from holdfast.cli.remote import data_directory
@@ -39,12 +39,7 @@ def restart(
             "restart_timeout.",
         ),
     ] = None,
-    data: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DIRECTORY", help="Data directory of the server; default: as for serve."
-        ),
-    ] = None,
+    data: OfData = None,
     as_json: AsJson = False,
 ) -> None:
     """Replace a running server by one of the installed version.

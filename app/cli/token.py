@@ -1,13 +1,12 @@
 """`holdfast token`: the tokens of the administration, which are files in the data directory."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from holdfast.cli.failures import Exit
 from holdfast.cli.moments import moment, now_ms
-from holdfast.cli.options import AsJson
+from holdfast.cli.options import AsJson, OfData
 from holdfast.cli.output import answer, complain
 from holdfast.cli.program import group_of_commands
 from holdfast.cli.remote import data_directory
@@ -33,12 +32,7 @@ def rotate(
             "(2026-11-20T08:00); default: not at all.",
         ),
     ] = None,
-    data: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DIRECTORY", help="Data directory of the server; default: as for serve."
-        ),
-    ] = None,
+    data: OfData = None,
     as_json: AsJson = False,
 ) -> None:
     """Replace a token of the administration by a new one, which no output shows.

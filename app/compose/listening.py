@@ -13,6 +13,7 @@ from pathlib import Path
 from holdfast.compose.cannot_start import CannotStart
 from holdfast.compose.listen_addresses import ListenAddresses
 from holdfast.compose.succession import Succession
+from holdfast.supervisor.control import CONTROL, CONTROL_FILE
 from holdfast.web.addresses import Address
 
 log = logging.getLogger(__name__)
@@ -20,9 +21,6 @@ log = logging.getLogger(__name__)
 _BACKLOG = 4096
 # The names of the listeners.
 MAIN, ADMIN = "main", "admin"
-# The socket by which the supervisor takes commands, and its file in the data directory.
-CONTROL = "control"
-CONTROL_FILE = "control.sock"
 _COMMANDS = 8
 
 

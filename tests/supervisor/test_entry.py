@@ -6,9 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.compose import listening
 from holdfast.settings import Settings, read
-from holdfast.supervisor.control import CONTROL, CONTROL_FILE
 from holdfast.supervisor.entry import IS_DEFAULT, is_wanted
 from tests.pages import ROOT
 
@@ -61,10 +59,6 @@ def test_a_file_that_says_nothing_about_it_leaves_the_default(text: str) -> None
 
 def test_help_needs_no_supervisor() -> None:
     assert not is_wanted(["--supervisor", "--help"])
-
-
-def test_supervisor_and_server_give_the_socket_for_commands_one_name() -> None:
-    assert (listening.CONTROL, listening.CONTROL_FILE) == (CONTROL, CONTROL_FILE)
 
 
 def test_the_supervisor_imports_nothing_but_the_standard_library() -> None:

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from holdfast.compose.listen_addresses import ListenAddresses
-from holdfast.compose.listening import CONTROL_FILE, listen, listen_for_commands
+from holdfast.compose.listening import listen, listen_for_commands
 from holdfast.compose.succession import NoSuccession
+from holdfast.supervisor.control import CONTROL_FILE
 from holdfast.web.addresses import Address
 
 
