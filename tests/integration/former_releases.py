@@ -1,4 +1,4 @@
-"""Servers of former releases: their own code, as their tags in git have it."""
+"""Servers of former releases: their own code, from the history that git has."""
 
 import json
 import shutil
@@ -11,9 +11,8 @@ from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
 
-import pytest
-
-from tests.serving import ROOT, START_LIMIT_S, STOP_LIMIT_S, Settings, environment
+from tests.history import git
+from tests.serving import START_LIMIT_S, STOP_LIMIT_S, Settings, environment
 from tests.store.stored_scene import RELEASES
 
 # The releases, with the layouts of their stores.
@@ -21,6 +20,8 @@ LAYOUTS: dict[str, int] = {
     path.stem: json.loads(path.read_bytes())["open"]["args"][0]
     for path in sorted(RELEASES.glob("*.json"))
 }
+# Their commits: a clone without tags has them, too.
+_COMMITS = {"0.3.0": "839ba0671df1c1f8b87f57232c883752b70096d9"}
 _HERE = Path(__file__).parent / "former"
 _PARTS = ("app", "extensions", "pipeline", "static", "holdfast")
 
@@ -55,14 +56,8 @@ class FormerServer:
 @contextmanager
 def code_of(release: str) -> Iterator[Path]:
     """The folder with the code of the release, and the program that serves it."""
-    git = shutil.which("git")
-    if git is None:
-        pytest.skip("git is not here")
-    packed = subprocess.run(
-        [git, "archive", release, *_PARTS], cwd=ROOT, capture_output=True, check=False
-    )
-    if packed.returncode:
-        pytest.skip(f"this clone has no tag {release}: git fetch --tags")
+    packed = git("archive", _COMMITS[release], *_PARTS)
+    assert packed.returncode == 0, packed.stderr.decode()
     with tempfile.TemporaryDirectory(prefix="holdfast-test-") as name:
         code = Path(name)
         with tarfile.open(fileobj=BytesIO(packed.stdout)) as archive:

@@ -149,6 +149,7 @@ def ended(server: Server | FormerServer) -> Iterator[Server | FormerServer]:
         server.stop()
 
 
+@pytest.mark.history
 @pytest.mark.slow
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("is_killed", [False, True])
@@ -170,6 +171,7 @@ def test_clients_find_everything_whichever_of_both_releases_serves_them(
         assert int(layout) == LAYOUTS[release]
 
 
+@pytest.mark.history
 @pytest.mark.slow
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("release", [each for each in LAYOUTS if LAYOUTS[each] < LAYOUT])

@@ -66,13 +66,20 @@ class Talk:
 
     async def until(self, part: bytes) -> bytes:
         """What comes up to these bytes."""
-        async with asyncio.timeout(LIMIT_S):
-            while part not in self.data:
-                more = await self.reader.read(65536)
-                assert more, f"the connection ended after {self.data!r}"
-                self.data += more
-        end = self.data.index(part) + len(part)
-        found, self.data = self.data[:end], self.data[end:]
+        # There may be many small pieces: each byte is looked at once.
+        data, since = bytearray(self.data), 0
+        try:
+            async with asyncio.timeout(LIMIT_S):
+                while (begin := data.find(part, since)) < 0:
+                    since = max(0, len(data) - len(part) + 1)
+                    more = await self.reader.read(65536)
+                    assert more, f"the connection ended after {bytes(data)!r}"
+                    data += more
+            end = begin + len(part)
+            found = bytes(data[:end])
+            del data[:end]
+        finally:
+            self.data = bytes(data)
         return found
 
     async def ask(self, data: bytes) -> Response:
