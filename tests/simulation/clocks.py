@@ -1,0 +1,56 @@
+"""The clocks of a simulated process, none of which is right."""
+
+from random import Random
+
+# How far the rates of clocks are from one second per second.
+_WRONG = 0.1
+# Where monotonic clocks begin, and wall clocks, in seconds.
+_UP_S, _EPOCH_S = 1_000.0, 1_800_000_000.0
+_SKEW_S = 3_600.0
+# What reading a clock costs.
+_READ_S = 1e-6
+
+
+class Clocks:
+    """The clocks that one process can read, by true time.
+
+    All clocks of a machine run at the same rate. The wall clock may jump, and the monotonic clock
+    stands still while the machine is suspended.
+    """
+
+    def __init__(self, random: Random, *, wrong: float = _WRONG) -> None:
+        self.rate = 1.0 + random.uniform(-wrong, wrong)
+        self._boot_offset = random.uniform(0.0, _UP_S)
+        self._suspended_s = 0.0
+        self._wall_offset = _EPOCH_S + random.uniform(-_SKEW_S, _SKEW_S)
+        # The processor time that this process has used.
+        self.worked_s = 0.0
+
+    def boot(self, now: float) -> float:
+        """Return what a clock shows that also runs while the machine is suspended."""
+        return self._boot_offset + now * self.rate
+
+    def monotonic(self, now: float) -> float:
+        """Return what the monotonic clock shows."""
+        return self._boot_offset + now * self.rate - self._suspended_s
+
+    def wall(self, now: float) -> float:
+        """Return what the wall clock shows."""
+        return self._wall_offset + now * self.rate
+
+    def when(self, monotonic: float) -> float:
+        """Return the true time at which the monotonic clock will show this."""
+        return (monotonic + self._suspended_s - self._boot_offset) / self.rate
+
+    def jump(self, seconds: float) -> None:
+        """Set the wall clock forward, or back."""
+        self._wall_offset += seconds
+
+    def suspend(self, seconds: float) -> None:
+        """Hide some true time from the monotonic clock."""
+        self._suspended_s += seconds * self.rate
+
+    def work(self) -> float:
+        """Return the processor time, which reading it adds to."""
+        self.worked_s += _READ_S
+        return self.worked_s

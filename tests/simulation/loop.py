@@ -1,0 +1,302 @@
+"""The event loop of a simulated process: asyncio's own, without a selector, a step at a time."""
+
+import asyncio
+import heapq
+import socket
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from tests.simulation.network import End, Listening, Network
+from tests.simulation.transport import SimTransport
+
+_RESOLUTION_S = 1e-6
+# How long work in a thread takes.
+_IN_THREAD_S = 0.0005
+_MANY_CANCELLED = 100
+# How often code that was killed may wait before it ends.
+_MOST_WAITS = 100
+
+
+class ListeningSocket:
+    """A listening socket, as far as servers look at theirs."""
+
+    family = socket.AF_INET
+
+    def __init__(self, listening: Listening) -> None:
+        self._listening = listening
+
+    def accept(self) -> tuple["AcceptedSocket", tuple[str, int]]:
+        if not self._listening.waiting:
+            raise BlockingIOError
+        end = self._listening.waiting.popleft()
+        return AcceptedSocket(end), end.peer.name
+
+    def getsockname(self) -> tuple[str, int]:
+        return self._listening.place
+
+    def setblocking(self, _: bool) -> None:
+        pass
+
+    def fileno(self) -> int:
+        return -1
+
+    def watch(self, then: Callable[[], None]) -> bool:
+        """Call back whenever connections wait. Returns whether some do now."""
+        self._listening.on_waiting = then
+        return bool(self._listening.waiting)
+
+    def close(self) -> None:
+        self._listening.close()
+
+
+class AcceptedSocket:
+    """A connection that has no transport yet."""
+
+    def __init__(self, end: End) -> None:
+        self.end = end
+
+    def setblocking(self, _: bool) -> None:
+        pass
+
+    def close(self) -> None:
+        self.end.close()
+
+
+class SimLoop(asyncio.BaseEventLoop):
+    """Runs a callback at a time, when the world says so.
+
+    As asyncio's loops do, it works in turns: what has arrived from the network, then timers that
+    are due, then what earlier turns left; what is scheduled meanwhile waits for the next turn.
+    """
+
+    # Parts of asyncio that its types do not show.
+    _ready: deque[Any]
+    _scheduled: list[Any]
+    _thread_id: int | None
+
+    def __init__(
+        self,
+        network: Network,
+        host: str,
+        time: Callable[[], float],
+        shuffle: Callable[[list[Any]], None],
+    ) -> None:
+        super().__init__()
+        self.set_debug(False)
+        self._network = network
+        self._host = host
+        self._time = time
+        self._shuffle = shuffle
+        self._left = 0
+        # What to do about the network in the next turn.
+        self._arrived: dict[Callable[[], None], None] = {}
+        self._watched: dict[ListeningSocket, Callable[[], None]] = {}
+        self._transports: list[SimTransport] = []
+        self._thread_id = 1
+
+    def time(self) -> float:
+        return self._time()
+
+    # Turns
+
+    @property
+    def next_timer(self) -> float | None:
+        """When the next timer is due, by the clock of this loop."""
+        scheduled = self._scheduled
+        while scheduled and scheduled[0]._cancelled:
+            heapq.heappop(scheduled)._scheduled = False
+            self._timer_cancelled_count -= 1
+        return float(scheduled[0]._when) if scheduled else None
+
+    @property
+    def has_work(self) -> bool:
+        """Whether a callback can run now."""
+        if self._ready or self._arrived:
+            return True
+        when = self.next_timer
+        return when is not None and when <= self._time() + _RESOLUTION_S
+
+    def run_one(self) -> asyncio.Handle | None:
+        """Run the next callback. Returns it; None if it was cancelled."""
+        if not self._left:
+            self._begin_turn()
+            if not self._left:
+                return None
+        self._left -= 1
+        handle: asyncio.Handle = self._ready.popleft()
+        if handle._cancelled:
+            return None
+        handle._run()
+        return handle
+
+    def _begin_turn(self) -> None:
+        if self._arrived:
+            arrived, self._arrived = [*self._arrived], {}
+            if len(arrived) > 1:
+                self._shuffle(arrived)
+            for each in arrived:
+                self._ready.append(asyncio.Handle(each, (), self))
+        end = self._time() + _RESOLUTION_S
+        if self._timer_cancelled_count > _MANY_CANCELLED:
+            self._drop_cancelled()
+        while (when := self.next_timer) is not None and when <= end:
+            handle = heapq.heappop(self._scheduled)
+            handle._scheduled = False
+            self._ready.append(handle)
+        self._left = len(self._ready)
+
+    def _drop_cancelled(self) -> None:
+        for each in self._scheduled:
+            each._scheduled = not each._cancelled
+        self._scheduled = [each for each in self._scheduled if not each._cancelled]
+        heapq.heapify(self._scheduled)
+        self._timer_cancelled_count = 0
+
+    def wake(self, then: Callable[[], None]) -> None:
+        """Call this in the next turn, once, because of the network."""
+        self._arrived[then] = None
+
+    def _write_to_self(self) -> None:
+        pass
+
+    # The network
+
+    async def create_connection(  # type: ignore[override] # only what servers use
+        self,
+        protocol_factory: Callable[[], asyncio.BaseProtocol],
+        host: str,
+        port: int,
+        *,
+        ssl: object = None,
+        **_: object,
+    ) -> tuple[asyncio.Transport, asyncio.BaseProtocol]:
+        assert ssl is None, "the simulated network has no TLS"
+        made: asyncio.Future[End] = self.create_future()
+
+        def report(outcome: End | OSError) -> None:
+            if made.done():
+                if isinstance(outcome, End):
+                    outcome.close()
+            elif isinstance(outcome, End):
+                made.set_result(outcome)
+            else:
+                made.set_exception(outcome)
+
+        self._network.connect(
+            *(self._host, (host, port), lambda outcome: self.wake(lambda: report(outcome)))
+        )
+        return self._begin(await made, protocol_factory())
+
+    async def connect_accepted_socket(  # type: ignore[override] # of a simulated one
+        self,
+        protocol_factory: Callable[[], asyncio.BaseProtocol],
+        sock: AcceptedSocket,
+        *,
+        ssl: object = None,
+        **_: object,
+    ) -> tuple[asyncio.Transport, asyncio.BaseProtocol]:
+        assert ssl is None, "the simulated network has no TLS"
+        transport, protocol = self._begin(sock.end, protocol_factory())
+        return transport, protocol
+
+    def _begin(
+        self, end: End, protocol: asyncio.BaseProtocol
+    ) -> tuple[asyncio.Transport, asyncio.BaseProtocol]:
+        transport = SimTransport(self, end, protocol)
+        self._transports.append(transport)
+        transport.begin()
+        return transport, protocol
+
+    async def create_server(  # type: ignore[override] # only what tests use
+        self, protocol_factory: Callable[[], asyncio.BaseProtocol], host: str, port: int
+    ) -> ListeningSocket:
+        """Accept connections, without a limit."""
+        server = ListeningSocket(self._network.listen(host, port))
+
+        def accept() -> None:
+            while True:
+                try:
+                    connection, _ = server.accept()
+                except BlockingIOError:
+                    return
+                self._begin(connection.end, protocol_factory())
+
+        self.add_reader(server, accept)
+        return server
+
+    def add_reader(  # type: ignore[override] # of a simulated socket
+        self, fd: ListeningSocket, callback: Callable[..., Any], *args: Any
+    ) -> None:
+        def call() -> None:
+            if self._watched.get(fd) is call:
+                callback(*args)
+                if self._watched.get(fd) is call and fd.watch(lambda: self.wake(call)):
+                    self.wake(call)
+
+        self._watched[fd] = call
+        if fd.watch(lambda: self.wake(call)):
+            self.wake(call)
+
+    def remove_reader(self, fd: ListeningSocket) -> bool:  # type: ignore[override] # as above
+        return self._watched.pop(fd, None) is not None
+
+    async def getaddrinfo(  # type: ignore[override] # every name is an address
+        self, host: str | None, port: int, **_: object
+    ) -> list[tuple[int, int, int, str, tuple[str, int]]]:
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (host or self._host, port))]
+
+    # Threads
+
+    def run_in_executor(  # type: ignore[override] # there are none
+        self, executor: object, func: Callable[..., Any], *args: Any
+    ) -> asyncio.Future[Any]:
+        done: asyncio.Future[Any] = self.create_future()
+
+        def work() -> None:
+            if done.done():
+                return
+            try:
+                done.set_result(func(*args))
+            except Exception as error:
+                done.set_exception(error)
+
+        self.call_later(_IN_THREAD_S, work)
+        return done
+
+    # The end
+
+    def drop(self) -> None:
+        """End without running anything any more. Its connections break."""
+        for transport in self._transports:
+            transport.drop()
+        for each in [*self._watched]:
+            each.close()
+        self._ready.clear()
+        self._scheduled.clear()
+        self._arrived.clear()
+        self._left = 0
+
+    def forget(self) -> None:
+        """Close it after the simulation, with everything that runs on it."""
+        self.set_exception_handler(_ignore)
+        for task in asyncio.all_tasks(self):
+            task._log_destroy_pending = False  # type: ignore[attr-defined] # it was killed
+            _end(task.get_coro())
+        self.drop()
+        self._thread_id = None
+        self.close()
+
+
+def _end(coroutine: Any) -> None:
+    """End a coroutine, which may wait while it cleans up: it was killed."""
+    for _ in range(_MOST_WAITS):
+        try:
+            coroutine.close()
+        except BaseException:
+            continue
+        return
+
+
+def _ignore(_: asyncio.AbstractEventLoop, __: dict[str, Any]) -> None:
+    """Ignore the faults of what was killed."""

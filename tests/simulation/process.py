@@ -1,0 +1,172 @@
+"""A simulated process: real code on a loop of its own, with its own clocks and its own chance."""
+
+import asyncio
+import os
+import signal
+from collections.abc import Callable, Coroutine
+from enum import Enum
+from random import Random
+from typing import Any, Protocol
+
+from tests.simulation.clocks import Clocks
+from tests.simulation.environment import enter, leave
+from tests.simulation.loop import ListeningSocket, SimLoop
+from tests.simulation.network import Network
+
+Main = Callable[["Process"], Coroutine[Any, Any, None]]
+# The longest time that a callback takes, in seconds.
+_STEP_S = 20e-6
+
+
+class Life(Enum):
+    """Whether a process runs."""
+
+    RUNNING = "running"
+    FROZEN = "frozen"
+    ENDED = "ended"
+
+
+class ProcessWorld(Protocol):
+    """The world, as a process sees it."""
+
+    now: float
+    random: Random
+    network: Network
+
+    def note(self, who: str, what: str, data: bytes = b"") -> None: ...
+    def next_pid(self) -> int: ...
+    def lock(self, process: "Process", file: int) -> None: ...
+    def fail(self, process: "Process", context: dict[str, Any]) -> None: ...
+
+
+class Process:
+    """A process of a machine: it can be frozen, thawed and killed between any two callbacks."""
+
+    def __init__(self, world: ProcessWorld, name: str, host: str, clocks: Clocks) -> None:
+        self.world = world
+        self.name = name
+        self.host = host
+        self.clocks = clocks
+        self.pid = world.next_pid()
+        self.random = Random(world.random.getrandbits(64))
+        self.life = Life.RUNNING
+        # Set when somebody asks this process to end.
+        self.is_asked_to_end: asyncio.Event
+        self._frozen_at = 0.0
+        self._is_suspended = False
+        self.loop = SimLoop(world.network, host, self.monotonic, world.random.shuffle)
+        self.loop.set_exception_handler(lambda _, context: world.fail(self, context))
+        # How much longer than usual each callback takes, in seconds.
+        self.slowness_s = 0.0
+        self.main: asyncio.Task[None]
+
+    def begin(self, main: Main) -> None:
+        """Run this."""
+        enter(self, self.loop)
+        try:
+            self.is_asked_to_end = asyncio.Event()
+            self.main = self.loop.create_task(main(self), name=self.name)
+            self.main.add_done_callback(self._ended)
+        finally:
+            leave()
+
+    def _ended(self, main: asyncio.Task[None]) -> None:
+        error = None if main.cancelled() else main.exception()
+        self.world.note(self.name, f"ended {type(error).__name__ if error else ''}")
+        if error is not None:
+            self.world.fail(self, {"message": "the process failed", "exception": error})
+        self._drop()
+
+    # What the world does
+
+    @property
+    def can_run(self) -> bool:
+        """Whether it would do something now."""
+        return self.life is Life.RUNNING and self.loop.has_work
+
+    @property
+    def next_timer(self) -> float | None:
+        """The true time at which it will do something by itself."""
+        if self.life is not Life.RUNNING or (when := self.loop.next_timer) is None:
+            return None
+        return self.clocks.when(when)
+
+    def step(self) -> float:
+        """Run one callback. Returns how long it takes."""
+        enter(self, self.loop)
+        try:
+            handle = self.loop.run_one()
+        finally:
+            leave()
+        if handle is None:
+            return 0.0
+        self.world.note(self.name, _label(handle))
+        took_s = _STEP_S * self.world.random.random() + self.slowness_s
+        self.clocks.worked_s += took_s
+        return took_s
+
+    def freeze(self, *, suspends: bool = False) -> None:
+        """Stop it between two callbacks, as SIGSTOP does; or the whole machine, as a lid does."""
+        if self.life is Life.RUNNING:
+            self.world.note(self.name, "frozen")
+            self.life, self._frozen_at, self._is_suspended = Life.FROZEN, self.world.now, suspends
+
+    def thaw(self) -> None:
+        """Let it go on."""
+        if self.life is Life.FROZEN:
+            self.world.note(self.name, "thawed")
+            self.life = Life.RUNNING
+            if self._is_suspended:
+                self.clocks.suspend(self.world.now - self._frozen_at)
+
+    def kill(self) -> None:
+        """End it at once. Its connections break."""
+        if self.life is not Life.ENDED:
+            self.world.note(self.name, "killed")
+            self._drop()
+
+    def terminate(self) -> None:
+        """Ask it to end."""
+        if self.life is not Life.ENDED:
+            enter(self, self.loop)
+            try:
+                self.is_asked_to_end.set()
+            finally:
+                leave()
+
+    def _drop(self) -> None:
+        self.life = Life.ENDED
+        self.loop.drop()
+
+    # What its code asks
+
+    def wall(self) -> float:
+        return self.clocks.wall(self.world.now)
+
+    def monotonic(self) -> float:
+        return self.clocks.monotonic(self.world.now)
+
+    def boot(self) -> float:
+        return self.clocks.boot(self.world.now)
+
+    def work(self) -> float:
+        return self.clocks.work()
+
+    def listen(self, host: str, port: int) -> ListeningSocket:
+        return ListeningSocket(self.world.network.listen(host, port))
+
+    def lock(self, file: int) -> None:
+        self.world.lock(self, os.fstat(file).st_ino)
+
+    def signal(self, number: int) -> None:
+        if number == signal.SIGTERM:
+            self.is_asked_to_end.set()
+
+
+def _label(handle: asyncio.Handle) -> str:
+    """Name what a callback runs."""
+    callback: Any = getattr(handle, "_callback", None)
+    task = getattr(callback, "__self__", None)
+    if isinstance(task, asyncio.Task):
+        return str(getattr(task.get_coro(), "__qualname__", ""))
+    return str(getattr(callback, "__qualname__", type(callback).__name__))

@@ -1,0 +1,132 @@
+"""A simulated world: a seed decides everything that happens in it, in true time."""
+
+import heapq
+from collections.abc import Callable
+from random import Random
+from types import TracebackType
+from typing import Any, Self
+
+from tests.simulation.clocks import Clocks
+from tests.simulation.environment import simulated
+from tests.simulation.network import Network
+from tests.simulation.process import Life, Main, Process
+from tests.simulation.trace import Trace
+
+_FIRST_PID = 100
+# The least that time passes where clocks are too coarse to tell.
+_INSTANT_S = 1e-6
+
+
+class World:
+    """Runs processes in true time, one callback at a time.
+
+    Args:
+        seed: Decides which process runs next, how long bytes travel, and what goes wrong.
+        keeps_trace: Whether the trace can be read, and not only compared.
+    """
+
+    def __init__(self, seed: int | str, *, keeps_trace: bool = False) -> None:
+        self.seed = seed
+        self.random = Random(str(seed))
+        self.now = 0.0
+        self.trace = Trace(keeps=keeps_trace)
+        self.network = Network(self)
+        self.processes: list[Process] = []
+        # Faults of the code: what nobody caught.
+        self.failures: list[tuple[float, str, dict[str, Any]]] = []
+        self._ended: list[Process] = []
+        self._clocks: dict[str, Clocks] = {}
+        self._locks: dict[int, Process] = {}
+        self._due: list[tuple[float, int, Callable[[], None]]] = []
+        self._count = 0
+        self._pid = _FIRST_PID
+        self._simulated = simulated()
+
+    def __enter__(self) -> Self:
+        self._simulated.__enter__()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        for process in self.processes:
+            process.kill()
+        for process in [*self._ended, *self.processes]:
+            process.loop.forget()
+        self._simulated.__exit__(kind, error, traceback)
+
+    # What happens
+
+    def start(self, name: str, main: Main, *, host: str | None = None) -> Process:
+        """Start a process of this machine, which has one clock for all its processes."""
+        host = host or name
+        if (clocks := self._clocks.get(host)) is None:
+            clocks = self._clocks[host] = Clocks(self.random)
+        process = Process(self, name, host, clocks)
+        self._ended += [each for each in self.processes if each.life is Life.ENDED]
+        self.processes = [each for each in self.processes if each.life is not Life.ENDED]
+        self.processes.append(process)
+        self.note(name, "started")
+        process.begin(main)
+        return process
+
+    def later(self, delay_s: float, then: Callable[[], None]) -> None:
+        """Call this at a later true time."""
+        self._count += 1
+        heapq.heappush(self._due, (self.now + delay_s, self._count, then))
+
+    def run_for(self, seconds: float) -> None:
+        """Let true time pass."""
+        self.run_until(lambda: False, seconds)
+
+    def run_until(self, is_over: Callable[[], bool], limit_s: float) -> bool:
+        """Run until this is true, or for a limited true time. Returns whether it is true."""
+        ends_at = self.now + limit_s
+        while not (over := is_over()) and self.now < ends_at:
+            self._step(ends_at)
+        return over
+
+    def _step(self, ends_at: float) -> None:
+        due = self._due
+        while due and due[0][0] <= self.now:
+            heapq.heappop(due)[2]()
+        able = [process for process in self.processes if process.can_run]
+        if not able:
+            self._wait(ends_at)
+        elif len(able) == 1:
+            self.now += able[0].step()
+        else:
+            self.now += able[int(self.random.random() * len(able))].step()
+
+    def _wait(self, ends_at: float) -> None:
+        """Let time pass until something happens."""
+        timers = [when for each in self.processes if (when := each.next_timer) is not None]
+        if self._due:
+            timers.append(self._due[0][0])
+        self.now = min(max(min(timers, default=ends_at), self.now + _INSTANT_S), ends_at)
+
+    # What processes and the network ask
+
+    def note(self, who: str, what: str, data: bytes = b"") -> None:
+        """Record what happened."""
+        self.trace.note(self.now, who, what, data)
+
+    def next_pid(self) -> int:
+        """Return a number for a new process."""
+        self._pid += 1
+        return self._pid
+
+    def lock(self, process: Process, file: int) -> None:
+        """Lock a file for a process. Raises `BlockingIOError` if another one has it."""
+        holder = self._locks.get(file)
+        if holder is not None and holder is not process and holder.life is not Life.ENDED:
+            raise BlockingIOError
+        self._locks[file] = process
+
+    def fail(self, process: Process, context: dict[str, Any]) -> None:
+        """Record what nobody caught."""
+        self.note(process.name, f"failed: {context['message']}")
+        self.failures.append((self.now, process.name, context))
