@@ -5,7 +5,7 @@ import heapq
 import socket
 from collections import deque
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Self
 
 from tests.simulation.network import End, Listening, Network
 from tests.simulation.transport import SimTransport
@@ -25,6 +25,12 @@ class ListeningSocket:
 
     def __init__(self, listening: Listening) -> None:
         self._listening = listening
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def accept(self) -> tuple["AcceptedSocket", tuple[str, int]]:
         if not self._listening.waiting:

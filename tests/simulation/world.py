@@ -1,6 +1,8 @@
 """A simulated world: a seed decides everything that happens in it, in true time."""
 
+import gc
 import heapq
+import warnings
 from collections.abc import Callable
 from random import Random
 from types import TracebackType
@@ -43,6 +45,9 @@ class World:
         self._simulated = simulated()
 
     def __enter__(self) -> Self:
+        # When objects end must not depend on what ran before.
+        gc.freeze()
+        gc.disable()
         self._simulated.__enter__()
         return self
 
@@ -54,8 +59,17 @@ class World:
     ) -> None:
         for process in self.processes:
             process.kill()
-        for process in [*self._ended, *self.processes]:
-            process.loop.forget()
+        with warnings.catch_warnings():
+            # What was killed leaves much undone.
+            warnings.simplefilter("ignore")
+            for process in [*self._ended, *self.processes]:
+                process.loop.forget()
+            self._ended.clear()
+            self.processes.clear()
+            self._due.clear()
+            gc.collect()
+        gc.unfreeze()
+        gc.enable()
         self._simulated.__exit__(kind, error, traceback)
 
     # What happens
