@@ -24,8 +24,6 @@ _TEXT = 0x81
 _LONGEST_CONTROL = 125
 # A refused message is read to its end and dropped up to this multiple of the size limit.
 _MOST_DROPPED = 8
-# Longer beginnings of messages are not kept for another process.
-_LONGEST_KEPT = 64 * 1024
 # Reserved bits are set: the reader treats this as a protocol error and closes with 1002.
 _ABSURD = b"\xf0\x80"
 # Content of the ping that replaces a refused message; random, so that no client can forge it.
@@ -75,8 +73,9 @@ class ClientFrames:
         # The bytes of the frame that has begun, and its size once known.
         self._held = bytearray()
         self._frame = 0
-        # Complete frames of the message that has begun, as they came; None if they are too long.
-        self._fragments: bytes | None = b""
+        # Complete frames of the message that has begun, as they came: the reader does not give them
+        # back for another process.
+        self._fragments = bytearray()
         # Payload of the message that has begun: of all its frames, and of the complete ones.
         self._size = 0
         self._begun = 0
@@ -202,25 +201,25 @@ class ClientFrames:
         if self._begun > SMALL:
             self._unheard += self._begun
         self._size = self._begun = 0
-        self._fragments = b""
+        if self._fragments:
+            self._fragments = bytearray()
 
     def _keep_fragment(self, fragment: bytes, payload: int) -> None:
         self._frame = 0
         self._begun += payload
-        kept = self._fragments
-        if kept is not None:
-            is_short = len(kept) + len(fragment) <= _LONGEST_KEPT
-            self._fragments = kept + fragment if is_short else None
+        if payload or not self._fragments:
+            # There may be any number of empty ones.
+            self._fragments += fragment
 
     def begun(self) -> bytes | None:
         """Return the frames of the unfinished message as they came; None if they are unknown."""
-        if self._is_refused or self.has_unmasked or self._fragments is None:
+        if self._is_refused or self.has_unmasked:
             return None
-        return self._fragments + bytes(self._held)
+        return bytes(self._fragments + self._held)
 
     def _has_room(self) -> bool:
         """Take room for unfinished messages and unread complete ones; False if there is none."""
-        more = self._begun + len(self._held) + self._unheard - self._taken
+        more = self._begun + len(self._fragments) + len(self._held) + self._unheard - self._taken
         if more > 0:
             try:
                 self._intake.take(more, self._network)

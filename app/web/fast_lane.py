@@ -375,12 +375,12 @@ class FastLane(SocketReading):
         is_between = self._exchange is None and not self._ordinary and self._body.is_eof()
         if not is_open or not is_between or self.is_writing():
             return None
-        begun = NOTHING if self._begun is None else self._begun
+        begun = self.begun()
         return None if begun.owed else begun.head + b"".join(self._set_aside or ())
 
-    def owed(self) -> int:
-        """Return how much of a request's body is to come; negative if that is unknown."""
-        return 0 if self._begun is None else self._begun.owed
+    def begun(self) -> Begun:
+        """Return how much was read of an unfinished request."""
+        return NOTHING if self._begun is None else self._begun
 
     def has_tls(self) -> bool:
         """Whether its TLS state, which cannot be moved, is in this process."""

@@ -7,6 +7,8 @@ connection that is handed over to another process needs these bytes, or must be 
 from collections.abc import Sequence
 from typing import Any, Final
 
+from holdfast.web.chunks import Chunks, ChunksUnknown
+
 _END: Final = b"\r\n\r\n"
 # Longer beginnings of heads are not kept.
 _LONGEST: Final = 64 * 1024
@@ -15,13 +17,26 @@ _LONGEST: Final = 64 * 1024
 class Begun:
     """A request that has been read in part."""
 
-    __slots__ = ("head", "owed")
+    __slots__ = ("chunks", "head", "owed")
 
-    def __init__(self, head: bytes = b"", owed: int = 0) -> None:
+    def __init__(self, head: bytes = b"", owed: int = 0, chunks: Chunks | None = None) -> None:
         # What was read of its head; empty if the head is complete.
         self.head = head
-        # How much of its body is still to come.
+        # How much of its body is still to come; negative if that is unknown.
         self.owed = owed
+        # How far its body is, if that comes in chunks.
+        self.chunks = chunks
+
+    def as_read(self, body: bytes, length: int | None) -> bytes | None:
+        """Return the bytes of a body as they may have arrived; None if these are not all of it.
+
+        Args:
+            body: What was read of it, without the sizes of chunks.
+            length: How long the whole body is, unless it comes in chunks.
+        """
+        if self.chunks is not None:
+            return self.chunks.as_read(body)
+        return body if self.owed > 0 and len(body) + self.owed == length else None
 
 
 NOTHING: Final = Begun()
@@ -44,17 +59,10 @@ def follow(
         return None
     if begun is UNKNOWN and not _starts_with(data, messages):
         return UNKNOWN
-    start = 0
-    if begun is not None and begun is not UNKNOWN:
-        data = begun.head + data
-        start = 0 if begun.head else begun.owed
-    end = _end_of(data, messages, start)
-    if end is None:
+    try:
+        return _after(begun, data, messages, is_complete=is_complete)
+    except ChunksUnknown:
         return UNKNOWN
-    if end >= len(data):
-        return None if is_complete else Begun(owed=end - len(data))
-    rest = data[end:]
-    return Begun(head=rest) if len(rest) <= _LONGEST else UNKNOWN
 
 
 def follow_one(
@@ -74,11 +82,30 @@ def _starts_with(data: bytes, messages: Sequence[Any]) -> bool:
     return bool(method) and data.startswith(f"{method} {path} ".encode("utf-8", "surrogateescape"))
 
 
-def _end_of(data: bytes, messages: Sequence[Any], start: int) -> int | None:
-    """Return where the last of these messages ends if the first starts there; None if unknown."""
+def _after(
+    begun: Begun | None, data: bytes, messages: Sequence[Any], *, is_complete: bool
+) -> Begun | None:
+    end, chunks = 0, None
+    if begun is not None and begun is not UNKNOWN:
+        data = begun.head + data
+        chunks = begun.chunks
+        if chunks is not None:
+            end = chunks.read(data, 0)
+        elif not begun.head:
+            end = begun.owed
     for message, _ in messages:
-        end = data.find(_END, start)
-        if end < 0 or getattr(message, "chunked", True) or message.upgrade:
-            return None
-        start = end + len(_END) + int(message.headers.get("Content-Length", "0"))
-    return start
+        head_end = data.find(_END, end)
+        if head_end < 0 or not hasattr(message, "chunked") or message.upgrade:
+            return UNKNOWN
+        end, chunks = head_end + len(_END), None
+        if message.chunked:
+            chunks = Chunks()
+            end = chunks.read(data, end)
+        else:
+            end += int(message.headers.get("Content-Length", "0"))
+    if chunks is not None and not chunks.has_ended:
+        return UNKNOWN if is_complete else Begun(owed=-1, chunks=chunks)
+    if end >= len(data):
+        return None if is_complete else Begun(owed=end - len(data))
+    rest = data[end:]
+    return Begun(head=rest) if len(rest) <= _LONGEST else UNKNOWN

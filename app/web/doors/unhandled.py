@@ -20,15 +20,15 @@ def unhandled_of_request(connection: FastLane) -> bytes | None:
     if read is not None:
         return read
     request = unfinished_request(connection)
-    owed = connection.owed()
-    if request is None or owed <= 0:
+    if request is None:
         return None
     body = b"".join(request.get(READ_PARTS, ())) + _buffered(request.content)
-    if len(body) + owed != request.content_length:
+    body_as_read = connection.begun().as_read(body, request.content_length)
+    if body_as_read is None:
         # Its handler has begun to use it.
         return None
     # The client has been told to continue.
-    return head_of(request._message, without=b"expect") + body
+    return head_of(request._message, without=b"expect") + body_as_read
 
 
 def unfinished_request(connection: FastLane) -> web.Request | None:

@@ -7,7 +7,7 @@ from aiohttp.http import HttpRequestParser
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.web.request_boundaries import UNKNOWN, Begun, follow
+from holdfast.web.request_boundaries import Begun, follow
 
 if TYPE_CHECKING:
     from aiohttp.streams import StreamReader
@@ -71,9 +71,19 @@ def test_what_is_missing_of_a_body_is_known() -> None:
     assert begun_after(GET + POST[:-4], POST[-4:]) is None
 
 
-def test_a_chunked_body_that_has_begun_is_unknown_until_its_end() -> None:
-    assert begun_after(CHUNKED[:-8]) is UNKNOWN
+def test_a_chunked_body_that_has_begun_can_be_sent_on_as_it_was_read() -> None:
+    begun = begun_after(GET + CHUNKED[:-8])
+    assert begun is not None
+    assert begun.owed < 0
+    assert begun.as_read(b"ab", None) == b"3\r\nab"
+    assert begun.as_read(b"a", None) is None
     assert begun_after(CHUNKED[:-8], CHUNKED[-8:]) is None
+
+
+def test_what_follows_a_chunked_body_is_known() -> None:
+    begun = begun_after(CHUNKED[:-8], CHUNKED[-8:] + GET[:10])
+    assert begun is not None
+    assert (begun.head, begun.owed) == (GET[:10], 0)
 
 
 @given(st.lists(st.sampled_from([GET, POST, CHUNKED]), min_size=1, max_size=5), st.data())
@@ -96,7 +106,9 @@ def test_bytes_said_to_have_begun_are_right_however_requests_are_cut(
                 assert cut in ends
             elif begun.head:
                 assert begun.head == whole[last:cut]
-            elif begun is not UNKNOWN:
+            elif begun.owed > 0:
                 assert cut + begun.owed in ends
+            else:
+                assert begun.chunks is not None
     finally:
         loop.close()

@@ -154,12 +154,29 @@ async def test_a_body_that_has_begun_is_completed_at_the_successor(path: str, cu
         assert (await client.response()).body == b"ok\n"
 
 
-@pytest.mark.slow
-async def test_a_chunked_request_that_has_begun_is_to_be_repeated() -> None:
+CHUNKED = b"POST /publish HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+
+@pytest.mark.parametrize("cut", [0, 2, 9, -8, -1])
+async def test_a_body_in_chunks_that_has_begun_is_completed_at_the_successor(cut: int) -> None:
     async with stage() as house:
         client = await house.connect()
-        head = b"POST /publish HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n"
-        client.send(head + b"5\r\nabc")
+        body = b"%x\r\n%b\r\n3;a=b\r\n   \r\n0\r\n\r\n" % (len(BODY), BODY)
+        cut %= len(body)
+        client.send(CHUNKED + body[:cut])
+        await asyncio.sleep(0.01)
+        house.patience_s = 0.05
+        await move(house)
+        client.send(body[cut:] + GET)
+        assert DONE in (await client.response()).body
+        assert (await client.response()).body == b"ok\n"
+
+
+@pytest.mark.slow
+async def test_a_request_that_cannot_be_handed_over_is_to_be_repeated() -> None:
+    async with stage() as house:
+        client = await house.connect()
+        client.send(CHUNKED + b"5;" + b"x" * 2000)
         await asyncio.sleep(0.01)
         house.patience_s = 0.05
         await house.leave()
@@ -261,11 +278,16 @@ async def test_a_frame_that_has_begun_is_completed_at_the_successor(at: int) -> 
         await answered(client, PUBLISH["id"])
 
 
-async def test_a_message_in_fragments_is_completed_at_the_successor() -> None:
+@pytest.mark.parametrize("size", [0, 300_000])
+async def test_a_message_in_fragments_is_completed_at_the_successor(size: int) -> None:
     async with stage() as house:
         client = await opened(house)
-        text = encode({**PUBLISH, "clientId": client.client_id})
-        first, second = frame(text[:9], is_final=False), frame(text[9:20], 0x00, is_final=False)
+        text = b" " * size + encode({**PUBLISH, "clientId": client.client_id})
+        text, rest = text[size:], text[:size]
+        first, second = (
+            frame(rest + text[:9], is_final=False),
+            frame(text[9:20], 0x00, is_final=False),
+        )
         client.send(first + second + frame(b"hi", PING))
         await client.until(b"\x8a\x02hi")
         third = frame(text[20:30], 0x00, is_final=False)
