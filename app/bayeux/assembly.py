@@ -17,6 +17,7 @@ from holdfast.bayeux.publish.new_messages import Publishing
 from holdfast.bayeux.publish.point_to_point import PointToPoint
 from holdfast.bayeux.publish.requests import RequestHandler
 from holdfast.bayeux.replies.answers import Answers
+from holdfast.bayeux.replies.arrivals import Arrivals
 from holdfast.bayeux.server import Bayeux
 from holdfast.bayeux.services.presence_calls import PRESENCE_SERVICE, PresenceService
 from holdfast.bayeux.services.topic_calls import TOPICS, TopicService
@@ -219,7 +220,12 @@ class _Ending:
         self.answers = Answers(
             state,
             owning.clock,
-            settlement=settling.settlement,
+            arrivals=Arrivals(
+                state.hub,
+                settlement=settling.settlement,
+                hand_overs=settling.hand_overs,
+                message_expiry=settling.message_expiry,
+            ),
             hand_overs=settling.hand_overs,
             undelivered=settling.undelivered,
             message_expiry=settling.message_expiry,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from holdfast.bayeux.wire.caller import UNKNOWN, Caller, Speaker
 from holdfast.bayeux.wire.codec import NO_EXT
 from holdfast.bayeux.wire.identity import Identity
+from holdfast.bayeux.wire.receipts import Taken
 from holdfast.bayeux.wire.transports import ConnectionType
 from holdfast.delivery.basics.channels import covers
 from holdfast.delivery.messages.batch import Batch
@@ -40,12 +41,13 @@ class Carrier(Protocol):
     """The way back to the client.
 
     `answer` takes all bytes or none. False means that the connection is closing and nothing was
-    taken. It never raises an exception, and never calls back into the core.
+    taken; a receipt, that the transport is in another process and will say so. It never raises an
+    exception, and never calls back into the core.
     """
 
     connection_type: ConnectionType
 
-    def answer(self, exchange: "Exchange", messages: Sequence[Event]) -> bool:
+    def answer(self, exchange: "Exchange", messages: Sequence[Event]) -> Taken:
         """Send the exchange's replies and the messages."""
         ...
 
@@ -70,8 +72,8 @@ class Pipe(Protocol):
 
     session: "Session | None"
 
-    def push(self, messages: Sequence[Event]) -> bool:
-        """Send the messages. False means that the connection is closing and nothing was taken."""
+    def push(self, messages: Sequence[Event]) -> Taken:
+        """Send the messages. Returns what `Carrier.answer` does."""
         ...
 
     def is_draining(self) -> bool:

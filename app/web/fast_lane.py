@@ -431,4 +431,4 @@ class FastLane(SocketReading):
         self._unheard = b""
         exchange, self._exchange = self._exchange, None
         if exchange is not None:
-            self._endpoint.bayeux.abort(exchange, self._endpoint.clock())
+            self._scheduler.abort(exchange)

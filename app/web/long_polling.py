@@ -82,7 +82,7 @@ async def exchange_over_http(
         return exchange, await carrier.wait()
     except asyncio.CancelledError:
         # The client's connection was lost while the request was held.
-        endpoint.bayeux.abort(exchange, endpoint.clock())
+        endpoint.scheduler.abort(exchange)
         raise
 
 

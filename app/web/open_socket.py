@@ -232,7 +232,7 @@ class Socket:
             return
         finally:
             self._draining = None
-        self._bayeux.drained(self)
+        self._scheduler.drained(self)
 
     def _write(self, frames: bytes) -> bool:
         transport = self._protocol.transport

@@ -19,7 +19,7 @@ from time import thread_time
 
 from holdfast.bayeux.exchanges import RemainingMessages, SalvagedRequest, receive
 from holdfast.bayeux.server import Bayeux
-from holdfast.bayeux.session import Exchange
+from holdfast.bayeux.session import Exchange, Pipe
 from holdfast.bayeux.wire.errors import ErrorReply, RequestRefused
 from holdfast.web.intake import SMALL, Intake, UnreadRequests
 from holdfast.web.speaking import SpeakingRight
@@ -257,8 +257,20 @@ class RequestScheduler:
     def fail(self, exchange: Exchange) -> RequestRefused:
         """Abort an exchange after a server fault; call in `except`. Returns what to send."""
         log.exception("a request failed")
-        self._bayeux.abort(exchange, self._clock())
+        self.abort(exchange)
         return RequestRefused(ErrorReply.SERVER_BUSY)
+
+    def abort(self, exchange: Exchange) -> None:
+        """Drop an exchange whose connection is lost."""
+        self._bayeux.abort(exchange, self._clock())
+
+    def detach(self, pipe: Pipe) -> None:
+        """Detach a lost socket from its session."""
+        self._bayeux.detach(pipe, self._clock())
+
+    def drained(self, pipe: Pipe) -> None:
+        """Let a socket that takes bytes again get more."""
+        self._bayeux.drained(pipe)
 
     def _go_on_soon(self) -> None:
         if not self._is_due:

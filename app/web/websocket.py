@@ -126,7 +126,7 @@ class WebSocketFrontEnd:
         finally:
             del self._open[response]
             socket.leave()
-            self._endpoint.bayeux.detach(socket, self._endpoint.clock())
+            self._endpoint.scheduler.detach(socket)
         return response
 
     def _welcome(self, request: web.Request, speaker: Speaker) -> str:

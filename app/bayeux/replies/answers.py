@@ -1,27 +1,26 @@
 """Answers requests, also held connects, with the messages that travel along; and pushes."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 from holdfast.bayeux.advice import reconnect_advice
 from holdfast.bayeux.expiry.expired_messages import MessageExpiry, drop_outdated
 from holdfast.bayeux.expiry.session_clock import SessionClock
+from holdfast.bayeux.replies.arrivals import Arrivals
 from holdfast.bayeux.replies.writing import most_of_reply, write_open_reply
 from holdfast.bayeux.session import Exchange, Pipe, Session
 from holdfast.bayeux.state.changed_rights import rights_changed_at
 from holdfast.bayeux.state.server_state import ServerState
-from holdfast.bayeux.state.subscription_details import qos_of_subscriptions
 from holdfast.bayeux.state.unstored_replies import begin_reply, end_reply
 from holdfast.bayeux.wire.codec import Json, encode_reply
 from holdfast.bayeux.wire.errors import ErrorReply, Refused
-from holdfast.bayeux.wire.subscribe_qos import PLAIN, SubscribeQos
+from holdfast.bayeux.wire.receipts import Taken
 from holdfast.bayeux.wire.transports import ConnectionType
 from holdfast.delivery.basics.steps import Reason
 from holdfast.delivery.messages.batch import Batch
 from holdfast.delivery.messages.message import Event, Message
 from holdfast.delivery.requests.request import request_of
 from holdfast.delivery.settling.hand_overs import HandOvers
-from holdfast.delivery.settling.settlement import Settlement
 from holdfast.delivery.settling.undelivered import Undelivered
 
 # How many messages may be in replies that wait for the store. Further hand-overs wait until it has
@@ -37,7 +36,7 @@ class Answers:
         state: ServerState,
         clock: SessionClock,
         *,
-        settlement: Settlement[Session],
+        arrivals: Arrivals,
         hand_overs: HandOvers[Session],
         undelivered: Undelivered[Session],
         message_expiry: MessageExpiry,
@@ -45,7 +44,7 @@ class Answers:
         self._state = state
         self._store, self._sessions = state.store, state.sessions
         self._clock = clock
-        self._settlement = settlement
+        self._arrivals = arrivals
         self._hand_overs = hand_overs
         self._undelivered = undelivered
         self._message_expiry = message_expiry
@@ -146,8 +145,8 @@ class Answers:
         travels = write_open_reply(exchange, session, batch=batch, now=now, hub=self._state.hub)
         # Messages that a hook delivered travel along.
         may_go = travels and (not has_hooks or session.is_plain)
-        if may_go and exchange.carrier.answer(exchange, session.queue.new):
-            self._settle_new(session, now)
+        if may_go and (taken := exchange.carrier.answer(exchange, session.queue.new)):
+            self._plain_taken(session, taken, now)
             self._after_reply(exchange, session, now)
             return
         batch = self._batch_for(session, now)
@@ -156,7 +155,7 @@ class Answers:
             return
         exchange.carrier.answer(exchange, ())
         if batch is not None and batch.messages:
-            self._lose(session, batch, now)
+            self._arrivals.lost(session, batch, now)
         self._after_reply(exchange, session, now)
 
     def _send_when_kept(
@@ -189,7 +188,7 @@ class Answers:
                 # The session was held back, or may have lost rights to some of these. The rest is
                 # redelivered.
                 self._send(exchange, session, None, now)
-                self._not_written(session, batch, now)
+                self._arrivals.not_taken(session, batch, now)
 
         self._state.when_kept(send)
 
@@ -219,11 +218,11 @@ class Answers:
             exchange.carrier.answer(exchange, ())
         elif not travels:
             exchange.carrier.answer(exchange, ())
-            self._lose(session, batch, now)
-        elif exchange.carrier.answer(exchange, self._events(session, batch)):
-            self._written(session, batch, now)
+            self._arrivals.lost(session, batch, now)
+        elif taken := exchange.carrier.answer(exchange, self._events(session, batch)):
+            self._arrivals.answered(session, batch, taken, now)
         else:
-            self._not_written(session, batch, now)
+            self._arrivals.not_taken(session, batch, now)
         self._after_reply(exchange, session, now)
 
     def _as_of_now(self, session: Session) -> Sequence[Message]:
@@ -352,37 +351,12 @@ class Answers:
         has_store = self._has_store
         return not (self._store.is_available if has_store is None else has_store)
 
-    def _written(self, session: Session, batch: Batch, now: float) -> None:
-        session.lazy_due = 0.0
-        if not session.can_refuse:
-            self._settlement.took(session, session.queue.written(batch), now)
-        qos = qos_of_subscriptions(session)
-        if qos:
-            oneway = self._oneway(session, qos, batch)
-            self._settlement.took(session, session.queue.settle(oneway), now)
-
-    def _oneway(self, session: Session, qos: Mapping[str, SubscribeQos], batch: Batch) -> list[int]:
-        """Return the numbers of oneway entries, which are settled when written."""
-        handed = session.queue.in_flight()
-        return [
-            seq
-            for seq in batch.numbers
-            if seq in handed
-            and qos.get(session.subscription(handed[seq].message.channel) or "", PLAIN).oneway
-        ]
-
-    def _not_written(self, session: Session, batch: Batch, now: float) -> None:
-        self._wait_again(session, is_back=self._hand_overs.return_unwritten(session, batch, now))
-
-    def _lose(self, session: Session, batch: Batch, now: float) -> None:
-        """Return a batch to the queue that an extension refused, or failed on."""
-        self._wait_again(session, is_back=self._hand_overs.return_unsent(session, batch, now))
-
-    def _wait_again(self, session: Session, *, is_back: bool) -> None:
-        self._message_expiry.watch(session)
-        if is_back and session.held_connect is not None:
-            # Another connect has arrived in the meantime.
-            self._state.hub.make_ready(session)
+    def _plain_taken(self, session: Session, taken: Taken, now: float) -> None:
+        """Settle what a plain session got from its queue, or wait for the receipt."""
+        if taken is True:
+            self._settle_new(session, now)
+        elif session.queue.count and (batch := self._batch_for(session, now)) is not None:
+            self._arrivals.answered(session, batch, taken, now)
 
     def release(self, session: Session, exchange: Exchange, now: float) -> None:
         """Answer the held connect."""
@@ -425,15 +399,14 @@ class Answers:
             waiting = self._as_of_now(session)
             if not waiting:
                 return
-            if pipe.push(waiting):
-                self._settle_new(session, now)
+            if taken := pipe.push(waiting):
+                self._plain_taken(session, taken, now)
                 return
         batch = self._batch_for(session, now)
         if batch is None or not batch.messages:
             return
-        if pipe.push(self._events(session, batch)):
-            self._written(session, batch, now)
+        if taken := pipe.push(self._events(session, batch)):
+            self._arrivals.answered(session, batch, taken, now)
         else:
             # The connection is about to close, so nothing more is sent on it.
-            self._hand_overs.return_unwritten(session, batch, now)
-            self._message_expiry.watch(session)
+            self._arrivals.not_taken(session, batch, now)

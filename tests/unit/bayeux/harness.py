@@ -23,6 +23,7 @@ from holdfast.bayeux.state.server_state import Outcome
 from holdfast.bayeux.wire.caller import UNKNOWN, Caller, Speaker
 from holdfast.bayeux.wire.client_ids import ClientIds
 from holdfast.bayeux.wire.options import Options
+from holdfast.bayeux.wire.receipts import Taken
 from holdfast.bayeux.wire.transports import ConnectionType
 from holdfast.delivery.basics.node import Node
 from holdfast.delivery.messages.message import Event
@@ -55,7 +56,7 @@ class Wire:
         self.is_full = False
         self.elements: list[Json] | None = None
 
-    def answer(self, exchange: Exchange, messages: Sequence[Event]) -> bool:
+    def answer(self, exchange: Exchange, messages: Sequence[Event]) -> Taken:
         assert self.elements is None, "an exchange is answered once"
         if self.is_cut:
             return False
@@ -87,13 +88,13 @@ class Socket:
         self.is_ended = False
         self.frames: list[list[Json]] = []
 
-    def answer(self, exchange: Exchange, messages: Sequence[Event]) -> bool:
+    def answer(self, exchange: Exchange, messages: Sequence[Event]) -> Taken:
         if self.is_cut or exchange.is_superseded:
             return False
         self.frames.append(elements_of(exchange, messages))
         return True
 
-    def push(self, messages: Sequence[Event]) -> bool:
+    def push(self, messages: Sequence[Event]) -> Taken:
         if self.is_cut:
             return False
         self.frames.append([json.loads(message.wire) for message in messages])

@@ -1,0 +1,32 @@
+"""Receipts: whether a transport in another process took an answer is known only later."""
+
+from collections.abc import Callable
+
+# Called with whether the transport took it, and with the time.
+Told = Callable[[bool, float], None]
+
+
+def _nobody(is_taken: bool, now: float) -> None:
+    """Ignore the receipt."""
+
+
+class Receipt:
+    """Says once whether the transport took everything, or nothing."""
+
+    __slots__ = ("_told",)
+
+    def __init__(self) -> None:
+        self._told: Told = _nobody
+
+    def then(self, told: Told) -> None:
+        """Call this when it is known."""
+        self._told = told
+
+    def arrive(self, *, is_taken: bool, now: float) -> None:
+        """Say whether the transport took it. Only the first call counts."""
+        told, self._told = self._told, _nobody
+        told(is_taken, now)
+
+
+# What a transport answers: whether it took everything, or a receipt, which will say so.
+Taken = bool | Receipt
