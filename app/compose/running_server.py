@@ -6,6 +6,7 @@ import socket
 from collections.abc import Coroutine
 from dataclasses import dataclass
 
+from holdfast.bayeux.leaving.session_state import READING_S
 from holdfast.bayeux.leaving.settling import settle, take_back, unsettled
 from holdfast.bayeux.server import Bayeux
 from holdfast.compose.journal import RunBooks
@@ -30,9 +31,10 @@ _ANSWERING_S = 0.3
 _SETTLING_S = 1.0
 # How long the whole may take, which depends on the store. The supervisor is more patient.
 _LEAVING_S = 8.0
-# How long clients may take to read what was written, and how long connections are relayed.
+# How long connections may take to come between two requests or frames, and how long clients may
+# take to read what was written. Until then TLS connections are relayed, too.
 _HANDING_S = 10.0
-_RELAY_S = 75.0
+_GOING_S = READING_S
 _LOOK_S = 0.002
 
 
@@ -125,7 +127,7 @@ class RunningServer:
     async def hand_over(self, door: int) -> None:
         """Hand the connections over to the next process, which serves."""
         link = socket.socket(fileno=door)
-        await self.doors.hand_over(link, limit_s=_HANDING_S, relay_limit_s=_RELAY_S)
+        await self.doors.hand_over(link, limit_s=_HANDING_S, last_limit_s=_GOING_S)
 
     def reload(self) -> None:
         """Read the files of TLS again."""

@@ -403,6 +403,12 @@ class FastLane(SocketReading):
         is_asked = self._exchange is not None or (self._ordinary > 0 and self._body.is_eof())
         return not self.is_lost() and not self._paused and (is_asked or bool(self._set_aside))
 
+    def is_responding(self) -> bool:
+        """Whether its client still gets a response or messages."""
+        if self.frames is not None:
+            return self.is_writing()
+        return self.is_writing() or (self._ordinary > 0 and self._body.is_eof())
+
     def read_again(self) -> None:
         super().read_again()
         self._take_up()

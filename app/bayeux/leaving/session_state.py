@@ -37,6 +37,11 @@ _INPUTS: Final = {
 }
 
 
+# How long a client may read a reply before its connection can be handed over. The connection is
+# closed then.
+READING_S: Final = 75.0
+
+
 class _LacksMessages:
     """The record of a session that was not stored when it got its first messages."""
 
@@ -67,7 +72,7 @@ def state_of(life: SessionLife, session: Session, now: float) -> dict[str, Any]:
         "times": [session.timeout_s, session.interval_s, session.rest_interval_s],
         "identity": _identity(session.identity, now),
         **{name: True for name, is_set in flags.items() if is_set},
-        **_seldom(session, now),
+        **_seldom(life, session, now),
         **({"absent": _absence(life, session, now)} if session.is_absent else {}),
     }
 
@@ -78,7 +83,7 @@ def _absence(life: SessionLife, session: Session, now: float) -> list[float | No
     return [left_s, last_seen_ms(life.state.options, life.state.node, session, now)]
 
 
-def _seldom(session: Session, now: float) -> dict[str, Any]:
+def _seldom(life: SessionLife, session: Session, now: float) -> dict[str, Any]:
     """Return what few sessions have."""
     queue, cursors, carrier = session.queue, cursors_of(session), session.carrier
     replies, dispatcher = reply_channel_of(session), session.dispatcher
@@ -89,12 +94,26 @@ def _seldom(session: Session, now: float) -> dict[str, Any]:
         "promised": None if cursors is None else cursors.promised,
         "told": [name for name, is_told in lost_subscriptions(session).items() if is_told] or None,
         "last": last_attempt_of(queue) or None,
+        "patience": _patience(life, session, now),
         "extensions": _others_of(session) or None,
         "attributes": _as_json(session.attributes) or None,
     }
     if queue.settling is SettledBy.VERDICT and carrier is not None and carrier.is_lost():
         found["lostReply"] = carrier.connection_type.value
     return {name: value for name, value in found.items() if value is not None}
+
+
+def _patience(life: SessionLife, session: Session, now: float) -> float | None:
+    """Return how much longer than usual its client, which reads a long reply, may be silent."""
+    for carrier in (session.pipe, session.carrier):
+        if carrier is not None and carrier.is_draining():
+            return READING_S
+    if session.is_absent:
+        return None
+    # It may read what the server before this one wrote.
+    usual_s = session.rest_interval_s + life.state.options.max_interval_s
+    more_s = session.deadline - now - usual_s
+    return more_s if more_s > 0 else None
 
 
 def _others_of(session: Session) -> list[str]:
@@ -191,7 +210,7 @@ def _await_client(life: SessionLife, session: Session, left: Mapping[str, Any], 
         life.unconnected.add(session)
     elif "takenOver" in left:
         life.unconnected.note_absent(session)
-    life.clock.await_return(session, now)
+    life.clock.await_return(session, now + left.get("patience", 0.0))
     if session.lazy_due or session.dispatcher is not None:
         life.clock.schedule(session)
 

@@ -167,7 +167,8 @@ TABLE: Final = (
     Row(
         "when a present client must have connected again",
         Fate.ANEW,
-        "its client could not be heard in the meantime, so it gets the whole time",
+        "its client could not be heard in the meantime, so it gets the whole time; more is written"
+        " if it still reads a long reply",
         _of("Session", "deadline"),
     ),
     Row(

@@ -58,6 +58,7 @@ class Leaving:
         self._gate = endpoint.gate
         self._websockets = websockets
         self.listeners = listeners
+        self._closed = 0
 
     async def pause(self, limit_s: float) -> None:
         """Stop accepting and reading. Requests and frames that have begun may still be completed.
@@ -113,36 +114,48 @@ class Leaving:
             listener.resume_accepting()
 
     async def hand_over(
-        self, link: socket.socket, *, limit_s: float, relay_limit_s: float
+        self, link: socket.socket, *, limit_s: float, last_limit_s: float
     ) -> HandedOver:
-        """Hand all connections over, and close the ones that take longer than `limit_s`.
+        """Hand all connections over; returns when none is left. Closes `link` before that.
 
-        Returns when no connection is left, not even a relayed one. Closes `link` before that.
+        What cannot be handed over within `limit_s` is closed, unless its client reads a response.
+        Within `last_limit_s` everything is over, relays too.
         """
         self._gate.state = Reading.STILL
         for listener in self.listeners.values():
             listener.leave_place()
+        loop = asyncio.get_running_loop()
+        last = loop.time() + last_limit_s
         relays = Relays()
         passing = HandOver(Door(link), self._websockets, relays)
+        stuck = loop.call_later(limit_s, self._close_stuck)
         try:
-            async with asyncio.timeout(limit_s):
+            async with asyncio.timeout_at(last):
                 await passing.run(self.listeners)
         except* TimeoutError:
-            log.info("some connections could not be handed over in time")
+            log.info("some clients took too long to read their responses")
         except* OSError as broken:
             log.warning("the successor takes no more connections: %s", broken.exceptions[0])
         finally:
+            stuck.cancel()
             link.close()
-        left = [each for each in self._connections() if not each.is_lost()]
-        for each in left:
-            _close(each)
-        await relays.ended(relay_limit_s)
-        done = HandedOver(passing.passed, relays.count, len(left))
+        self._close_all(self._connections())
+        await relays.ended(max(0.0, last - loop.time()))
+        done = HandedOver(passing.passed, relays.count, self._closed)
         log.info(
             "handed over %s, relayed %d and closed %d",
             *(counted(done.passed, "connection"), done.relayed, done.closed),
         )
         return done
+
+    def _close_stuck(self) -> None:
+        self._close_all([each for each in self._connections() if not each.is_responding()])
+
+    def _close_all(self, connections: Sequence[FastLane]) -> None:
+        for each in connections:
+            if not each.is_lost():
+                _close(each)
+                self._closed += 1
 
     def _connections(self) -> list[FastLane]:
         return [each for listener in self.listeners.values() for each in listener.lanes()]

@@ -106,7 +106,7 @@ class Stage:
     talks: list[Talk] = field(default_factory=list)
     # How long the old server waits for what has begun.
     patience_s: float = LIMIT_S
-    relay_limit_s: float = LIMIT_S
+    last_limit_s: float = LIMIT_S
 
     async def connect(self, **options: Any) -> Talk:
         place = {"host": "127.0.0.1", "port": self.old.port, **options}
@@ -136,7 +136,7 @@ class Stage:
         ours, theirs = door()
         async with asyncio.timeout(3 * LIMIT_S):
             return await asyncio.gather(
-                self.old.leaving.hand_over(ours, limit_s=limit_s, relay_limit_s=self.relay_limit_s),
+                self.old.leaving.hand_over(ours, limit_s=limit_s, last_limit_s=self.last_limit_s),
                 adopt(theirs, {"main": self.new.listener}),
             )
 

@@ -307,7 +307,7 @@ async def test_a_slow_reader_gets_everything_before_its_socket_goes_on() -> None
         house.patience_s = 0.05
         await house.leave()
         await house.new_serves()
-        moving = asyncio.create_task(house.hand_over())
+        moving = asyncio.create_task(house.hand_over(0.02))
         await asyncio.sleep(0.05)
         assert not moving.done()
         for _ in range(MANY):
@@ -351,7 +351,8 @@ async def test_what_is_not_handed_over_in_time_is_closed() -> None:
         house.patience_s = 0.05
         await house.leave()
         await house.new_serves()
-        done, adopted = await house.hand_over(0.1)
+        house.last_limit_s = 0.1
+        done, adopted = await house.hand_over()
         assert (done.passed, done.closed, adopted) == (0, 1, 0)
         widen(client)
         for _ in range(MANY):
@@ -428,7 +429,7 @@ async def test_parcels_of_an_unknown_kind_do_no_harm() -> None:
         adopting = asyncio.create_task(adopt(theirs, {"main": house.new.listener}))
         await asyncio.sleep(0.01)
         assert len(os.listdir("/proc/self/fd")) == before
-        done = await house.old.leaving.hand_over(ours, limit_s=LIMIT_S, relay_limit_s=LIMIT_S)
+        done = await house.old.leaving.hand_over(ours, limit_s=LIMIT_S, last_limit_s=LIMIT_S)
         assert (done.passed, await adopting) == (1, 1)
         assert DONE in (await client.ask(SAY)).body
 
@@ -467,7 +468,7 @@ async def test_the_rest_is_closed_if_the_door_breaks() -> None:
         await house.leave()
         ours, theirs = door()
         theirs.close()
-        leaving = house.old.leaving.hand_over(ours, limit_s=LIMIT_S, relay_limit_s=LIMIT_S)
+        leaving = house.old.leaving.hand_over(ours, limit_s=LIMIT_S, last_limit_s=LIMIT_S)
         async with asyncio.timeout(LIMIT_S):
             done = await leaving
         assert (done.passed, done.closed) == (0, 40)

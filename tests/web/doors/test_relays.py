@@ -142,7 +142,7 @@ async def test_relays_end_after_their_time(authority: Authority) -> None:
     async with stage(server_tls(authority)) as house:
         client = await house.connect(ssl=authority.client())
         await client.ask(GET)
-        house.relay_limit_s = 0.1
+        house.last_limit_s = 0.1
         handing = await relay(house)
         await handing
         assert await client.is_closed()

@@ -94,9 +94,7 @@ async def test_thousands_of_connections_go_on_in_another_process(kind: str) -> N
                 await house.old.leaving.pause(LIMIT_S)
                 paused_s = monotonic() - began_s
                 await house.old.leaving.settle(LIMIT_S)
-                done = await house.old.leaving.hand_over(
-                    ours, limit_s=MOST_S, relay_limit_s=LIMIT_S
-                )
+                done = await house.old.leaving.hand_over(ours, limit_s=MOST_S, last_limit_s=LIMIT_S)
                 took_s, cpu_s = monotonic() - began_s, process_time() - cpu_s
             adopted, their_cpu_s = json.loads(await process.stdout.readline())
             assert (done.passed, done.closed, adopted) == (MANY, 0, MANY)
@@ -121,7 +119,7 @@ async def test_nothing_hangs_if_the_successor_dies_in_between() -> None:
             # It is too busy to take any, so the door fills.
             process.send_signal(signal.SIGSTOP)
             leaving = asyncio.create_task(
-                house.old.leaving.hand_over(ours, limit_s=MOST_S, relay_limit_s=LIMIT_S)
+                house.old.leaving.hand_over(ours, limit_s=MOST_S, last_limit_s=LIMIT_S)
             )
             await asyncio.sleep(0.3)
             assert not leaving.done()

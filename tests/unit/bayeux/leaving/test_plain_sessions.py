@@ -1,6 +1,7 @@
 """Sessions that the store does not have go on at the next server."""
 
-from tests.unit.bayeux.harness import Client
+from holdfast.bayeux.leaving.session_state import READING_S
+from tests.unit.bayeux.harness import Client, Wire
 from tests.unit.bayeux.leaving.successors import LeavingServer, at
 from tests.unit.bayeux.second_lives import publish
 
@@ -44,3 +45,18 @@ def test_a_held_connect_is_answered_empty_with_the_usual_advice() -> None:
     assert held.is_held
     publish(server, 1)
     assert held.data == [1]
+
+
+def test_a_client_that_still_reads_a_reply_may_be_silent_for_longer() -> None:
+    server = LeavingServer()
+    client = subscribed(server)
+    wire = Wire()
+    client.connect(advice={"timeout": 0}, wire=wire)
+    wire.is_full = True
+    server = server.succeeded()
+    server.advance(READING_S / 2)
+    server = server.succeeded()
+    server.advance(READING_S / 2)
+    assert poll(at(client, server)) == []
+    server.advance(READING_S / 2)
+    assert client.connect().reply["error"].startswith("402")
