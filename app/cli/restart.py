@@ -1,7 +1,5 @@
 """`holdfast restart`: replaces a running server by one of the installed code, under traffic."""
 
-import json
-import socket
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
@@ -13,12 +11,11 @@ from holdfast.cli.options import AsJson, OfData
 from holdfast.cli.output import Json, answer, complain, note, print_json
 from holdfast.cli.program import Program
 from holdfast.cli.remote import data_directory
-from holdfast.supervisor.control import CONTROL_FILE
+from holdfast.supervisor.asking import ask
+from holdfast.supervisor.control import CONTROL_FILE, Do
 
 program = Program()
 
-# A supervisor that becomes new code, after a former restart, closes connections without a word.
-_ATTEMPTS = 5
 _STEPS: dict[str, str] = {
     "starting": "the new server starts; the old one goes on",
     "prepared": "the new server is prepared; the old one leaves",
@@ -68,22 +65,12 @@ def restart(
 
 def _told(path: Path, timeout_s: float | None) -> Iterator[Json]:
     """Ask for a restart; yields what the supervisor tells."""
-    request = {"do": "restart"} if timeout_s is None else {"do": "restart", "timeout": timeout_s}
-    for _ in range(_ATTEMPTS):
-        try:
-            with socket.socket(socket.AF_UNIX) as supervisor:
-                supervisor.connect(str(path))
-                supervisor.sendall(json.dumps(request).encode())
-                with supervisor.makefile(encoding="utf-8") as lines:
-                    if first := lines.readline():
-                        yield json.loads(first)
-                        yield from map(json.loads, lines)
-                        return
-        except ConnectionResetError:
-            pass
-        except OSError as error:
-            complain(_advice(path, error))
-            raise typer.Exit(Exit.UNREACHABLE) from None
+    limit = {} if timeout_s is None else {"timeout": timeout_s}
+    try:
+        yield from ask(path, do=Do.RESTART, **limit)
+    except OSError as error:
+        complain(_advice(path, error))
+        raise typer.Exit(Exit.UNREACHABLE) from None
 
 
 def _advice(path: Path, error: OSError) -> str:

@@ -156,7 +156,7 @@ async def _serve_supervised(found: Settings, channel: Channel) -> None:
     async with running(found, supervisor) as server:
         timeout_s = found.restart_timeout / 1000
         # A script that waits for the welcome may ask for a restart at once.
-        supervisor.say(Say.READY, url=server.url, restart_timeout=timeout_s)
+        supervisor.ready(url=server.url, restart_timeout_s=timeout_s)
         if supervisor.is_first:
             _welcome(found, server.url, token if is_first_start else None)
         asked = asyncio.create_task(do_as_asked(supervisor, server))

@@ -35,7 +35,7 @@ from holdfast.compose.listening import MAIN, ListeningSockets, listen, listen_fo
 from holdfast.compose.options import core_options, web_options
 from holdfast.compose.running_server import RunningServer
 from holdfast.compose.storage import Storage, open_storage
-from holdfast.compose.succession import LOCK, NoSuccession, Succession
+from holdfast.compose.succession import NoSuccession, Succession
 from holdfast.delivery.basics.node import Node
 from holdfast.delivery.ports.journal_port import NO_JOURNAL
 from holdfast.extensions.ack import Ack
@@ -47,6 +47,7 @@ from holdfast.extensions.timestamp import Timestamp
 from holdfast.extensions.timesync import TimeSync
 from holdfast.journal.writer import JournalWriter
 from holdfast.settings import Settings
+from holdfast.supervisor.control import LOCK
 from holdfast.web import aiohttp_parts
 from holdfast.web.admin.tokens import Tokens, TokensUnusable, open_tokens
 from holdfast.web.doors.adoption import adopt

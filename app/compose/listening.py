@@ -13,7 +13,7 @@ from pathlib import Path
 from holdfast.compose.cannot_start import CannotStart
 from holdfast.compose.listen_addresses import ListenAddresses
 from holdfast.compose.succession import Succession
-from holdfast.supervisor.control import CONTROL, CONTROL_FILE
+from holdfast.supervisor.control import CONTROL, CONTROL_FILE, socket_for_commands
 from holdfast.web.addresses import Address
 
 log = logging.getLogger(__name__)
@@ -21,7 +21,6 @@ log = logging.getLogger(__name__)
 _BACKLOG = 4096
 # The names of the listeners.
 MAIN, ADMIN = "main", "admin"
-_COMMANDS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,16 +44,18 @@ def listen(addresses: ListenAddresses, succession: Succession) -> ListeningSocke
 def listen_for_commands(data: Path, succession: Succession) -> None:
     """Open the socket on which the supervisor takes commands, unless it has one."""
     path = data / CONTROL_FILE
-    is_open = CONTROL in succession.descriptors and path.is_socket()
-    if is_open or not succession.is_supervised:
+    inherited = succession.descriptors.get(CONTROL)
+    if inherited is not None and path.is_socket():
+        succession.keep(CONTROL, inherited)
         return
-    with socket.socket(socket.AF_UNIX) as control:
+    if not succession.is_supervised:
+        return
+    with socket_for_commands() as control:
         try:
             with suppress(FileNotFoundError):
                 path.unlink()
             control.bind(str(path))
             path.chmod(0o600)
-            control.listen(_COMMANDS)
         except OSError as error:
             # Mostly, the path is longer than about a hundred bytes.
             log.warning("holdfast restart cannot reach this server: %s: %s", path, error)
@@ -83,17 +84,14 @@ def naming(address: Address, setting: str) -> Iterator[None]:
 
 
 def _sockets_of(address: Address, name: str, succession: Succession) -> list[socket.socket]:
-    inherited = _inherited(name, succession)
-    if address.is_of(inherited):
-        return inherited
-    for each in inherited:
-        each.close()
-    opened = address.listen(_BACKLOG)
-    for place, each in enumerate(opened):
+    found = _inherited(name, succession)
+    if not address.is_of(found):
+        for each in found:
+            each.close()
+        found = address.listen(_BACKLOG)
+    for place, each in enumerate(found):
         succession.keep(f"{name}.{place}", each.fileno())
-    for place in range(len(opened), len(inherited)):
-        succession.drop(f"{name}.{place}")
-    return opened
+    return found
 
 
 def _inherited(name: str, succession: Succession) -> list[socket.socket]:

@@ -3,14 +3,11 @@
 from collections.abc import Mapping
 from typing import Protocol
 
-# The name of the lock of the data directory among the descriptors.
-LOCK = "lock"
-
 
 class Succession(Protocol):
     """The supervisor, as a starting server sees it.
 
-    It stores descriptors, which each server of the supervisor inherits.
+    It stores the descriptors that the last server kept, and each new one inherits them.
     """
 
     # Whether there is a supervisor.
@@ -27,11 +24,10 @@ class Succession(Protocol):
         ...
 
     def keep(self, name: str, descriptor: int) -> None:
-        """Store a copy of the descriptor under this name for later servers."""
-        ...
+        """Store a copy of the descriptor under this name for later servers, once this one serves.
 
-    def drop(self, name: str) -> None:
-        """Forget the descriptor with this name."""
+        What is inherited and not kept, no later server inherits.
+        """
         ...
 
     def close_rest(self) -> None:
@@ -54,9 +50,6 @@ class NoSuccession:
         self.descriptors: Mapping[str, int] = {}
 
     def keep(self, name: str, descriptor: int) -> None:
-        pass
-
-    def drop(self, name: str) -> None:
         pass
 
     def close_rest(self) -> None:

@@ -7,8 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol
 
 from holdfast.compose.cannot_start import CannotStart
-from holdfast.compose.succession import LOCK
-from holdfast.supervisor.control import Channel, Do, Parcel, PeerBehind, PeerGone, Say
+from holdfast.supervisor.control import LOCK, Channel, Do, Parcel, PeerBehind, PeerGone, Say
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -34,10 +33,6 @@ class HandingOver(Protocol):
         """Hand the connections over to the next process, which serves."""
         ...
 
-    def reload(self) -> None:
-        """Read again what changes without a restart."""
-        ...
-
 
 class Supervised:
     """What a supervisor stores for its server, and the order in which they speak."""
@@ -53,6 +48,8 @@ class Supervised:
         # Whether no server of this supervisor has served before.
         self.is_first = True
         self.descriptors: Mapping[str, int] = {}
+        # What the servers after this one inherit, by name; copies until the supervisor has them.
+        self._kept: dict[str, int] = {}
         # By which connections arrive from the server that this one succeeds.
         self.door: int | None = None
         self._beat: asyncio.TimerHandle | None = None
@@ -93,13 +90,17 @@ class Supervised:
         except PeerGone:
             self._heard.put_nowait(None)
 
+    def ready(self, *, url: str, restart_timeout_s: float) -> None:
+        """Tell the supervisor that this server serves, and what it keeps for later ones."""
+        about = {"url": url, "restart_timeout": restart_timeout_s, "names": [*self._kept]}
+        self.say(Say.READY, *self._kept.values(), **about)
+        while self._kept:
+            os.close(self._kept.popitem()[1])
+
     # The succession
 
     def keep(self, name: str, descriptor: int) -> None:
-        self.say(Say.KEEP, descriptor, name=name)
-
-    def drop(self, name: str) -> None:
-        self.say(Say.DROP, name=name)
+        self._kept[name] = os.dup(descriptor)
 
     def close_rest(self) -> None:
         for name, descriptor in self.descriptors.items():
@@ -155,8 +156,6 @@ async def do_as_asked(supervisor: Supervised, server: HandingOver) -> bool:
             elif what == Do.GO:
                 await server.hand_over(door)
                 return True
-            elif what == Do.RELOAD:
-                server.reload()
         except Exception as error:
             log.exception("the supervisor asked to %s", what)
             if what == Do.LEAVE:

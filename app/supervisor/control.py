@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 VARIABLE = "HOLDFAST_CONTROL"
 # Has what a supervisor leaves to the new program that it becomes.
 STATE_VARIABLE = "HOLDFAST_SUPERVISOR_STATE"
-# The socket for commands: its name among the kept descriptors, and in the data directory.
+# Of kept descriptors: the lock of the data directory, and the socket for commands in it.
+LOCK = "lock"
 CONTROL = "control"
 CONTROL_FILE = "control.sock"
 # Of the form of that. An importer says which one the code that it has imported can go on with.
@@ -31,31 +32,30 @@ _KIND = socket.SOCK_SEQPACKET if sys.platform == "linux" else socket.SOCK_DGRAM
 class Say(StrEnum):
     """What a server or an importer says to the supervisor, as `{"say": ...}`."""
 
-    KEEP = "keep"
-    DROP = "drop"
     PREPARED = "prepared"
     READY = "ready"
     LEFT = "left"
     BACK = "back"
     FAILED = "failed"
     ALIVE = "alive"
-    # Of an importer.
+    # Of an importer; the last two over the channel of the server that it has forked.
     IMPORTED = "imported"
     FORKED = "forked"
     ENDED = "ended"
 
 
 class Do(StrEnum):
-    """What the supervisor asks of a server or an importer, as `{"do": ...}`."""
+    """What one process asks of another, as `{"do": ...}`: mostly the supervisor of a server."""
 
     START = "start"
     LEAVE = "leave"
     OPEN = "open"
     TAKE_BACK = "take back"
     GO = "go"
-    RELOAD = "reload"
     # Of an importer.
     FORK = "fork"
+    # Of the supervisor itself, by `holdfast restart`.
+    RESTART = "restart"
 
 
 class PeerGone(ConnectionError):
@@ -75,6 +75,11 @@ class Parcel(NamedTuple):
 
     fields: dict[str, Any]
     descriptors: list[int]
+
+    def close(self) -> None:
+        """Close its descriptors."""
+        while self.descriptors:
+            os.close(self.descriptors.pop())
 
 
 class Channel:
@@ -129,8 +134,7 @@ class Channel:
             if not isinstance(fields, dict):
                 raise ParcelRefused("a parcel is not a JSON object")
         except ValueError as error:
-            for each in descriptors:
-                os.close(each)
+            Parcel({}, descriptors).close()
             raise error if isinstance(error, ParcelRefused) else ParcelRefused(str(error)) from None
         return Parcel(fields, descriptors)
 
@@ -163,6 +167,11 @@ def channel_pair() -> tuple[Channel, Channel]:
         each.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 8 * LARGEST_PARCEL)
         each.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 8 * LARGEST_PARCEL)
     return Channel(ours), Channel(theirs)
+
+
+def socket_for_commands() -> socket.socket:
+    """Return a new socket. What it receives are parcels, each with a channel for the answers."""
+    return socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
 
 
 def given_channel() -> Channel | None:

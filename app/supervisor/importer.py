@@ -8,7 +8,6 @@ import gc
 import os
 import select
 import signal
-import sys
 from collections.abc import Callable
 from contextlib import suppress
 from importlib import import_module
@@ -23,10 +22,12 @@ from holdfast.supervisor.control import (
 )
 
 _ONES_OF_SERVERS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+# The channels of the servers that live, by pid. Here, because a fork has them, too.
+Servers = dict[int, Channel]
 
 
 def serve_forks(channel: Channel, load: Callable[[], object]) -> None:
-    """Load the server, and fork until the supervisor is gone; returns in each server.
+    """Load the server, and fork until the supervisor needs no more; returns in each server.
 
     There, the channel to the supervisor is the one that `given_channel` returns.
     """
@@ -41,47 +42,56 @@ def serve_forks(channel: Channel, load: Callable[[], object]) -> None:
     import_module("holdfast.supervisor.replacing")
     gc.freeze()
     channel.send(say=Say.IMPORTED, state=STATE_VERSION)
-    if _forks(channel, woken):
+    servers: Servers = {}
+    if _forks(channel, servers, woken):
         signal.set_wakeup_fd(-1)
         for number, handler in {**before, signal.SIGCHLD: signal.SIG_DFL}.items():
             signal.signal(number, handler)
         for each in (woken, wake):
             os.close(each)
-        channel.close()
+        for other in (channel, *servers.values()):
+            other.close()
         return
-    # The servers see that the supervisor is gone, and end, too. This process has to reap them.
-    with suppress(ChildProcessError):
-        while os.wait():
-            pass
-    sys.exit()
+    while servers:
+        _report(servers, *os.wait())
+    os._exit(0)
 
 
-def _forks(channel: Channel, woken: int) -> bool:
-    """Return True in a server, and False once the supervisor is gone."""
+def _forks(channel: Channel, servers: Servers, woken: int) -> bool:
+    """Return True in a server, and False once the supervisor has closed the channel."""
     try:
         while True:
             ready, _, _ = select.select([channel.fileno(), woken], [], [])
             if woken in ready:
                 os.read(woken, 1024)
-                _report_ends(channel)
+                _report_all(servers)
             while (parcel := channel.receive()) is not None:
-                if parcel.fields["do"] == Do.FORK and _is_server(channel, *parcel.descriptors):
+                if parcel.fields["do"] == Do.FORK and _is_server(servers, *parcel.descriptors):
                     return True
     except PeerGone:
         return False
 
 
-def _is_server(channel: Channel, descriptor: int) -> bool:
+def _is_server(servers: Servers, descriptor: int) -> bool:
     pid = os.fork()
     if pid == 0:
         os.environ[VARIABLE] = str(descriptor)
         return True
-    os.close(descriptor)
-    channel.send(say=Say.FORKED, pid=pid)
+    servers[pid] = Channel.of_descriptor(descriptor)
+    with suppress(ConnectionError):
+        servers[pid].send(say=Say.FORKED, pid=pid)
     return False
 
 
-def _report_ends(channel: Channel) -> None:
+def _report_all(servers: Servers) -> None:
     with suppress(ChildProcessError):
         while (found := os.waitpid(-1, os.WNOHANG))[0]:
-            channel.send(say=Say.ENDED, pid=found[0], code=os.waitstatus_to_exitcode(found[1]))
+            _report(servers, *found)
+
+
+def _report(servers: Servers, pid: int, status: int) -> None:
+    """Say how a server has ended, as the last thing over its channel."""
+    if channel := servers.pop(pid, None):
+        with suppress(ConnectionError):
+            channel.send(say=Say.ENDED, code=os.waitstatus_to_exitcode(status))
+        channel.close()

@@ -3,8 +3,9 @@
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from typing import Any
 
 from holdfast.supervisor.control import VARIABLE, Channel, channel_pair
 from holdfast.supervisor.systemd import OF_SYSTEMD
@@ -15,16 +16,29 @@ _SET_CHILD_SUBREAPER = 36  # of prctl(2)
 
 
 class Process:
-    """An importer or a server. Without a `pid` it is not forked yet; with a `code` it is over."""
+    """An importer, or a server that it forks."""
 
-    def __init__(self, channel: Channel, pid: int = 0) -> None:
+    # Of a server: who it is to the reader of an error.
+    title = "the server"
+    # Its exit code, or the negative number of the signal that has ended it; None while it lives.
+    code: int | None = None
+    # Why it failed, as it said.
+    why = ""
+    # Seconds since it last said that it is alive, in which the supervisor ran; none before.
+    silent_s: float | None = None
+    # Whether clients wait for what it was told to do.
+    is_awaited = False
+
+    def __init__(self, channel: Channel, pid: int = 0, importer: "Process | None" = None) -> None:
         self.channel = channel
+        # 0 until the importer has forked it.
         self.pid = pid
-        self.code: int | None = None
-
-    @property
-    def is_over(self) -> bool:
-        return self.code is not None
+        # None if it is one.
+        self.importer = importer
+        # The last that it said of what is waited for: imported, prepared, ready, left, or back.
+        self.told: Mapping[str, Any] = {}
+        # What it gave with this: descriptors for the servers after it, by name.
+        self.kept: dict[str, int] = {}
 
     def tell(self, descriptors: Sequence[int] = (), /, **fields: object) -> None:
         """Tell it, if it listens; otherwise its end, or its silence, says the rest."""
@@ -32,44 +46,19 @@ class Process:
             self.channel.send(descriptors, **fields)
 
     def signal(self, number: int) -> None:
-        if self.pid and not self.is_over:
+        if self.pid and self.code is None:
             with suppress(ProcessLookupError):
                 os.kill(self.pid, number)
 
-    def exists(self) -> bool:
-        try:
-            os.kill(self.pid, 0)
-        except ProcessLookupError:
-            return False
-        return True
+    @property
+    def said(self) -> str:
+        return str(self.told.get("say", ""))
 
-
-class Importer(Process):
-    """It forks servers; `state` is the version of the state that its supervisor understands."""
-
-    state = 0
-
-
-class Server(Process):
-    """It serves, or is about to, or leaves."""
-
-    # The last of its words that waits for an answer: prepared, ready, left, or back.
-    said = ""
-    # Why it failed, as it said.
-    why = ""
-    # Seconds since it last said that it is alive, in which the supervisor ran; none before.
-    silent_s: float | None = None
-    # When it is killed at the latest: it was told to go.
-    ends_by: float | None = None
-
-    def __init__(
-        self, channel: Channel, pid: int, kept: dict[str, int], importer: Importer | None
-    ) -> None:
-        super().__init__(channel, pid)
-        # What the servers after this one are to have, by name.
-        self.kept = kept
-        # None if it was forked before the supervisor became a new program.
-        self.importer = importer
+    @property
+    def ending(self) -> str:
+        """How it has ended, in words."""
+        code = self.code or 0
+        return f"exit code {code}" if code >= 0 else f"signal {-code}"
 
 
 def command(words: Sequence[str]) -> list[str]:
@@ -81,8 +70,8 @@ def command(words: Sequence[str]) -> list[str]:
     return [sys.executable, *started, *words]
 
 
-def started_importer(words: Sequence[str]) -> Importer:
-    """Start an importer of the code that is on the disk now."""
+def started_importer(words: Sequence[str]) -> Process:
+    """Start an importer of the code that is on the disk now; raises `OSError`."""
     ours, theirs = channel_pair()
     os.set_inheritable(theirs.fileno(), True)
     environment = {name: each for name, each in os.environ.items() if name not in OF_SYSTEMD}
@@ -90,19 +79,15 @@ def started_importer(words: Sequence[str]) -> Importer:
     program = command(words)
     pid = os.posix_spawn(program[0], program, environment, setsigmask=[])
     theirs.close()
-    return Importer(ours, pid)
+    return Process(ours, pid)
 
 
-def ending(process: Process) -> str:
-    """Say how a process has ended."""
-    code = process.code or 0
-    return f"exit code {code}" if code >= 0 else f"signal {-code}"
-
-
-def exit_code(process: Process) -> int:
-    """Return the exit code of a program that ended as this one did, as shells have it."""
-    code = process.code or 0
-    return code if code >= 0 else 128 - code
+def code_of(pid: int) -> int:
+    """Return how a process ends that is about to; 0 if somebody else has reaped it."""
+    try:
+        return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    except ChildProcessError:
+        return 0
 
 
 def close_all(kept: dict[str, int]) -> None:

@@ -2,17 +2,18 @@
 
 import os
 import signal
+import socket
 import time
-from collections.abc import Iterable
+from collections.abc import Callable
 from contextlib import suppress
 from selectors import EVENT_READ, DefaultSelector
-from typing import Any
 
 from holdfast.supervisor.control import (
     CONTROL,
-    MOST_DESCRIPTORS,
+    LOCK,
     Channel,
     Do,
+    Parcel,
     ParcelRefused,
     PeerGone,
     Say,
@@ -21,17 +22,14 @@ from holdfast.supervisor.control import (
 from holdfast.supervisor.log import log
 from holdfast.supervisor.processes import (
     OURS,
-    Importer,
     Process,
-    Server,
     become_subreaper,
     close_all,
-    ending,
-    exit_code,
+    code_of,
     has_terminal,
     started_importer,
 )
-from holdfast.supervisor.requests import ControlSocket, Request
+from holdfast.supervisor.requests import Request, request_of
 from holdfast.supervisor.systemd import Systemd, given_sockets
 
 TICK_S = 1.0
@@ -39,42 +37,35 @@ TICK_S = 1.0
 SILENT_S = 10.0
 # And then killed: a long collection of garbage, or a busy disk, is over by then.
 KILLED_AFTER_S = 60.0
+# If clients wait for what it does in a hand-over.
+AWAITED_S = 5.0
 # Five servers that live no longer are five in a minute: then there are pauses, which grow.
 _SHORT_LIFE_S = 12.0
 _SHORT_LIVES = 5
 _LONGEST_PAUSE_S = 30.0
-# Names that may be kept, with room for the door of a hand-over.
-_MOST_KEPT = MOST_DESCRIPTORS - 4
-_TOO_LATE = {
-    Say.PREPARED: "the new server has not read its settings and the stored records in time",
-    Say.LEFT: "the server did not become still in time",
-    Say.READY: "the new server was not ready in time",
-    Say.BACK: "it did not take everything back in time",
-}
-
-
-class Failed(Exception):
-    """A server did not do what it was told; the text says why."""
 
 
 class Supervisor:
     """Waits in `turn` for everything; what waits for something in particular calls it again."""
 
+    # The one that serves or is about to, and the one that forks; None before the first.
+    server: Process | None = None
+    importer: Process | None = None
+    # What somebody has asked for, until it is dealt with.
+    request: Request | None = None
+    is_stopping = False
+    has_served = False
+    restart_timeout_s = 60.0
+    _commands: Channel | None = None
+    _short_lives = 0
+
     def __init__(self, words: list[str]) -> None:
         self.words = words
-        self.servers: list[Server] = []
-        self.importers: list[Importer] = []
-        # The one that serves or is about to, and the one that forks; None before the first.
-        self.server: Server | None = None
-        self.importer: Importer | None = None
-        self.stop_signal = 0
-        self.restart_timeout_s = 60.0
-        self.systemd = Systemd()
+        # All that live, importers and servers.
+        self.processes: list[Process] = []
         self.kept = given_sockets()
-        self.has_served = False
+        self.systemd = Systemd()
         self._selector = DefaultSelector()
-        self.control = ControlSocket(self._selector)
-        self._short_lives = 0
         self._began = self._ticked = time.monotonic()
         self._has_terminal = has_terminal()
         become_subreaper()
@@ -84,29 +75,30 @@ class Supervisor:
         """Handle what has happened; if nothing has, wait for it."""
         for key, _ in self._selector.select(max(0.0, min(limit_s, TICK_S))):
             key.data()
-        with suppress(ChildProcessError):
-            while (found := os.waitpid(-1, os.WNOHANG))[0]:
-                self._ended(found[0], os.waitstatus_to_exitcode(found[1]))
-        self._tick()
+        self._reap()
+        self._watch()
 
-    def begin_importer(self) -> Importer:
+    # Starting
+
+    def begin(self) -> Process:
+        """Start a server that takes the place of no other."""
+        if self.importer is None or self.importer.code is not None:
+            self.importer = self.begin_importer()
+        self._began = time.monotonic()
+        self.server = self.begin_server(self.importer)
+        return self.server
+
+    def begin_importer(self) -> Process:
         """Start an importer of the code that is on the disk now; raises `OSError`."""
-        importer = started_importer(self.words)
-        self.importers.append(importer)
-        self.listen_to(importer)
-        return importer
+        return self.add(started_importer(self.words))
 
-    def begin_server(
-        self, importer: Importer, kept: dict[str, int], door: Channel | None
-    ) -> Server:
-        """Have a server forked, with these descriptors; with a door, it succeeds another."""
+    def begin_server(self, importer: Process, door: Channel | None = None) -> Process:
+        """Have a server forked, with all kept descriptors; with a door, it succeeds another."""
         ours, theirs = channel_pair()
-        server = Server(ours, 0, kept, importer)
-        self.servers.append(server)
-        self.listen_to(server)
+        server = self.add(Process(ours, importer=importer))
         importer.tell([theirs.fileno()], do=Do.FORK)
         theirs.close()
-        given = kept if door is None else {**kept, "door": door.fileno()}
+        given = self.kept if door is None else {**self.kept, "door": door.fileno()}
         server.tell(
             [*given.values()],
             do=Do.START,
@@ -116,190 +108,179 @@ class Supervisor:
         )
         return server
 
+    def add(self, process: Process) -> Process:
+        self.processes.append(process)
+        self._listen(process.channel, lambda: self._hear(process))
+        return process
+
     def revive(self) -> None:
         """Have a server forked in place of the one that is over, after a pause if many were."""
         is_short = time.monotonic() - self._began < _SHORT_LIFE_S
         self._short_lives = self._short_lives + 1 if is_short else 1
         if self.server is not None:
-            log("error", f"the server has ended ({ending(self.server)}): another is started")
-        pause_s = min(2.0 ** (self._short_lives - _SHORT_LIVES), _LONGEST_PAUSE_S)
-        until = time.monotonic() + (pause_s if self._short_lives >= _SHORT_LIVES else 0.0)
-        while (left_s := until - time.monotonic()) > 0:
-            if self.stop_signal or self.control.request:
-                return
-            self.turn(left_s)
-        self.begin()
+            log("error", f"the server has ended ({self.server.ending}): another is started")
+        if self._short_lives >= _SHORT_LIVES:
+            self._pause(min(2.0 ** (self._short_lives - _SHORT_LIVES), _LONGEST_PAUSE_S))
+        if not (self.is_stopping or self.request):
+            self.begin()
 
-    def begin(self) -> Server:
-        """Start a server that takes the place of no other."""
-        if self.importer is None or self.importer.is_over:
-            self.importer = self.begin_importer()
-        self._began = time.monotonic()
-        self.server = self.begin_server(self.importer, self.kept, None)
-        return self.server
+    def _pause(self, pause_s: float) -> None:
+        until = time.monotonic() + pause_s
+        while (left_s := until - time.monotonic()) > 0 and not (self.is_stopping or self.request):
+            self.turn(left_s)
+
+    # Serving and ending
+
+    def adopt(self, server: Process) -> None:
+        """Have a server that is ready be the one that serves, and keep what it keeps."""
+        self.server, self.importer, self.has_served = server, server.importer, True
+        server.title, server.is_awaited = "the server", False
+        self.restart_timeout_s = server.told.get("restart_timeout", self.restart_timeout_s)
+        former, self.kept, server.kept = self.kept, server.kept, {}
+        for name in {**former, **self.kept}:
+            if name != LOCK:
+                self.systemd.store(name, self.kept.get(name))
+        close_all(former)
+        self.take_commands()
+        status = f"STATUS=serving {server.told['url']}"
+        self.systemd.tell("READY=1", f"MAINPID={os.getpid()}", status)
+
+    def take_commands(self) -> None:
+        """Take them at the kept socket."""
+        if self._commands is not None:
+            self.forget(self._commands)
+            self._commands = None
+        if CONTROL in self.kept:
+            commands = self._commands = Channel(socket.socket(fileno=os.dup(self.kept[CONTROL])))
+            self._listen(commands, lambda: self._hear_command(commands))
 
     def stop(self) -> int:
         """End all servers in order; returns the exit code of the program."""
         self.systemd.tell("STOPPING=1")
-        told: set[Server] = set()
-        while self.servers:
-            for each in self.servers:
-                if not each.pid and each.importer is not None:
+        told: set[Process] = set()
+        while servers := [each for each in self.processes if each.importer]:
+            for each in servers:
+                if not each.pid and each.importer:
                     each.importer.signal(signal.SIGKILL)
                 elif each not in told:
-                    each.signal(self.stop_signal)
+                    each.signal(signal.SIGTERM)
                     told.add(each)
             self.turn()
-        for importer in self.importers:
+        for importer in self.processes:
             importer.channel.close()
-            if not importer.is_over:
-                os.waitpid(importer.pid, 0)
-        return max((exit_code(each) for each in told), default=0)
+            code_of(importer.pid)
+        server = self.server
+        code = 0 if server is None or server not in told else server.code or 0
+        # As shells have it.
+        return code if code >= 0 else 128 - code
 
-    def await_word(self, word: Say, server: Server, *others: Server, until: float) -> None:
-        """Wait until the server says this; raises `Failed` if it, or another of them, does not."""
-        while server.said != word:
-            for each in (server, *others):
-                who = "the server" if each is self.server else "the new server"
-                if each.why or each.is_over:
-                    raise Failed(each.why or f"{who} has ended ({ending(each)}): see the log")
-            if self.stop_signal and word != Say.BACK:
-                raise Failed("the supervisor was told to stop")
-            if (left_s := until - time.monotonic()) <= 0:
-                raise Failed(_TOO_LATE[word])
-            self.turn(left_s)
+    # Hearing
 
-    def listen_to(self, process: Process) -> None:
-        self._selector.register(process.channel, EVENT_READ, lambda: self._hear(process))
+    def _listen(self, channel: Channel, hear: Callable[[], None]) -> None:
+        self._selector.register(channel, EVENT_READ, hear)
 
-    def forget(self, process: Process) -> None:
-        """Close the channel of a process."""
-        with suppress(KeyError, ValueError):
-            self._selector.unregister(process.channel)
-        process.channel.close()
+    def forget(self, channel: Channel) -> None:
+        """Close a channel; an importer without it forks no more, and ends with its servers."""
+        if channel.fileno() >= 0:
+            self._selector.unregister(channel)
+            channel.close()
 
     def _hear(self, process: Process) -> None:
+        """Note everything that a process has said."""
         try:
             while process.channel.fileno() >= 0 and (parcel := process.channel.receive()):
                 try:
-                    if isinstance(process, Server):
-                        self._hear_server(process, parcel.fields, parcel.descriptors)
-                    elif isinstance(process, Importer):
-                        self._hear_importer(process, parcel.fields)
+                    self._note(process, parcel)
                 finally:
-                    for each in parcel.descriptors:
-                        os.close(each)
-        except (ParcelRefused, LookupError, TypeError, StopIteration) as error:
+                    parcel.close()
+        except (ParcelRefused, LookupError) as error:
             log("error", f"process {process.pid} sent something unknown: {error!r}")
         except PeerGone:
-            self.forget(process)
+            self.forget(process.channel)
+            # What an importer has not forked ends with it.
+            if process.pid and process.code is None:
+                self._is_over(process, code_of(process.pid))
 
-    def _hear_importer(self, importer: Importer, fields: dict[str, Any]) -> None:
+    def _note(self, process: Process, parcel: Parcel) -> None:
+        fields = parcel.fields
         match fields["say"]:
-            case Say.IMPORTED:
-                importer.state = fields["state"]
+            case Say.ALIVE:
+                process.silent_s = 0.0
             case Say.FORKED:
-                # It forks in the order in which it was asked.
-                next(each for each in self._of(importer) if not each.pid).pid = fields["pid"]
+                process.pid = fields["pid"]
             case Say.ENDED:
-                self._ended(fields["pid"], fields["code"])
+                self._is_over(process, fields["code"])
+            case Say.FAILED:
+                process.why = str(fields["why"])
+            case Say.IMPORTED | Say.PREPARED | Say.LEFT | Say.BACK:
+                process.told = fields
+            case Say.READY:
+                process.told = fields
+                process.kept = dict(zip(fields["names"], parcel.descriptors, strict=True))
+                parcel.descriptors.clear()
+                if process is self.server:
+                    self.adopt(process)
             case word:
                 raise LookupError(word)
 
-    def _hear_server(self, server: Server, fields: dict[str, Any], descriptors: list[int]) -> None:
-        match fields["say"]:
-            case Say.ALIVE:
-                server.silent_s = 0.0
-            case Say.KEEP:
-                self._keep(server, fields["name"], descriptors.pop())
-            case Say.DROP:
-                self._keep(server, fields["name"], None)
-            case Say.FAILED:
-                server.why = str(fields["why"])
-            case word:
-                server.said = word
-                if word == Say.READY:
-                    self.restart_timeout_s = fields.get("restart_timeout", self.restart_timeout_s)
-                    self._is_ready(server, fields["url"])
+    def _hear_command(self, commands: Channel) -> None:
+        with suppress(PeerGone, ParcelRefused):
+            while parcel := commands.receive():
+                if request := request_of(parcel):
+                    self.ask(request)
+                parcel.close()
 
-    def _keep(self, server: Server, name: str, descriptor: int | None) -> None:
-        """Keep a descriptor for the servers after this one, or no longer."""
-        if descriptor is not None and len(server.kept) >= _MOST_KEPT:
-            os.close(descriptor)
-            raise LookupError(f"{name} is one more than can be kept")
-        if (old := server.kept.pop(name, None)) is not None:
-            os.close(old)
-        if descriptor is not None:
-            server.kept[name] = descriptor
-        if server is self.server:
-            self.store([name])
+    def ask(self, request: Request) -> None:
+        """Have this done, unless something else is."""
+        if self.request is None:
+            self.request = request
+        else:
+            request.end(failed="a restart is under way: wait until it has ended")
 
-    def store(self, names: Iterable[str]) -> None:
-        """Have systemd keep the sockets of these names too, as they are now."""
-        for name in names:
-            descriptor = self.kept.get(name)
-            if name == CONTROL:
-                self.control.listen(descriptor)
-            if name != "lock":
-                self.systemd.store(name, descriptor)
-
-    def _is_ready(self, server: Server, url: str) -> None:
-        self.has_served = True
-        self.systemd.tell("READY=1", f"MAINPID={os.getpid()}", f"STATUS=serving {url}")
-
-    def _of(self, importer: Process) -> list[Server]:
-        return [each for each in self.servers if each.importer is importer]
-
-    def _ended(self, pid: int, code: int) -> None:
-        # The last words of a process may still be unread, and which process that pid is.
-        for each in (*self.importers, *self.servers):
-            self._hear(each)
-        for importer in [each for each in self.importers if each.pid == pid]:
-            self.importers.remove(importer)
-            self._is_over(importer, code)
-            for server in self._of(importer):
-                if not server.pid:
-                    self._is_over(server, code)
-        for server in [each for each in self.servers if each.pid == pid]:
-            self._is_over(server, code)
+    def _reap(self) -> None:
+        with suppress(ChildProcessError):
+            while (found := os.waitpid(-1, os.WNOHANG))[0]:
+                for each in [each for each in self.processes if each.pid == found[0]]:
+                    each.code = os.waitstatus_to_exitcode(found[1])
+                    # Its last words may still be unread.
+                    self._hear(each)
+                    self._is_over(each, each.code)
 
     def _is_over(self, process: Process, code: int) -> None:
+        if process not in self.processes:
+            return
+        self.processes.remove(process)
+        self.forget(process.channel)
         process.code = code
-        self.forget(process)
-        if isinstance(process, Server):
-            self.servers.remove(process)
-            if process is not self.server:
-                close_all(process.kept)
+        close_all(process.kept)
+        for each in [each for each in self.processes if each.importer is process and not each.pid]:
+            self._is_over(each, code)
 
-    def _tick(self) -> None:
+    def _watch(self) -> None:
+        """Kill what is silent for too long; feed systemd's watchdog as long as all is well."""
         now = time.monotonic()
         # While the machine, or this process, was suspended, no server could say anything.
         passed_s = min(now - self._ticked, 2 * TICK_S)
         self._ticked = now
-        for server in [*self.servers]:
-            if server.ends_by is not None and now > server.ends_by:
-                log("error", f"process {server.pid} has not left in time: it is killed")
-                server.signal(signal.SIGKILL)
-                server.ends_by = None
-            elif (not server.importer or server.importer.is_over) and not server.exists():
-                # Somebody else has reaped it.
-                self._ended(server.pid, 0)
-        if self._is_heard(passed_s):
+        for each in self.processes:
+            if each.silent_s is not None:
+                self._bear(each, passed_s)
+        if self.server is None or (self.server.silent_s or 0.0) <= SILENT_S:
             self.systemd.feed(now)
 
-    def _is_heard(self, passed_s: float) -> bool:
-        """Whether the server has said lately that it is alive; one that never does is killed."""
-        server = self.server
-        if server is None or server.is_over or server.silent_s is None:
-            return True
-        before_s, server.silent_s = server.silent_s, server.silent_s + passed_s
-        if before_s <= SILENT_S < server.silent_s:
-            log("error", f"the server has said nothing for {SILENT_S:.0f} s")
-        if server.silent_s > KILLED_AFTER_S:
-            log("error", f"the server has said nothing for {KILLED_AFTER_S:.0f} s: it is killed")
-            server.signal(signal.SIGKILL)
-            server.silent_s = None
-        return before_s <= SILENT_S
+    def _bear(self, process: Process, passed_s: float) -> None:
+        before_s = process.silent_s or 0.0
+        process.silent_s = before_s + passed_s
+        limit_s = AWAITED_S if process.is_awaited else KILLED_AFTER_S
+        said_nothing = f"{process.title} has said nothing for"
+        if process.silent_s > limit_s:
+            log("error", f"{said_nothing} {limit_s:.0f} s: it is killed")
+            process.signal(signal.SIGKILL)
+            process.silent_s = None
+        elif before_s <= SILENT_S < process.silent_s:
+            log("error", f"{said_nothing} {SILENT_S:.0f} s")
+
+    # Signals
 
     def _hear_signals(self) -> None:
         woken, wake = os.pipe()
@@ -309,15 +290,18 @@ class Supervisor:
             # Under nohup it is ignored.
             if each != signal.SIGHUP or signal.getsignal(each) != signal.SIG_IGN:
                 signal.signal(each, lambda *_: None)
-        self._selector.register(woken, EVENT_READ, lambda: self._obey(os.read(woken, 1024)))
+        os.set_blocking(woken, False)
+        self._selector.register(woken, EVENT_READ, self.obey)
+        self._woken = woken
         # The program that this one was before may have blocked them.
         signal.pthread_sigmask(signal.SIG_UNBLOCK, OURS)
 
-    def _obey(self, numbers: bytes) -> None:
-        for number in numbers:
-            is_hangup = number == signal.SIGHUP
-            if is_hangup and (has_terminal() or not self._has_terminal):
-                self.control.ask(Request({"do": "restart"}))
-            elif is_hangup or number in (signal.SIGTERM, signal.SIGINT):
+    def obey(self) -> None:
+        """Note the signals that have arrived."""
+        with suppress(BlockingIOError):
+            for number in os.read(self._woken, 1024):
                 # Without its terminal, a server ends as other programs do.
-                self.stop_signal = self.stop_signal or signal.SIGTERM
+                if number == signal.SIGHUP and (has_terminal() or not self._has_terminal):
+                    self.ask(Request())
+                elif number != signal.SIGCHLD:
+                    self.is_stopping = True

@@ -1,7 +1,6 @@
 """A supervisor with its server and store, which can hand over to another server."""
 
 import asyncio
-import json
 import os
 import signal
 from collections.abc import Mapping, Sequence
@@ -9,6 +8,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from holdfast.supervisor.asking import ask
+from holdfast.supervisor.control import CONTROL_FILE, Do
 from tests.chaos import steps
 from tests.chaos.processes import SERVER, Processes
 from tests.forking import ROOT, Forked, start
@@ -47,18 +48,12 @@ class Supervised(Processes):
     async def restart(self, **more: Any) -> str:
         """Hand over to another server. Returns why that failed, or nothing."""
         async with asyncio.timeout(_RESTART_LIMIT_S):
-            reader, writer = await asyncio.open_unix_connection(str(self.data / "control.sock"))
-            writer.write(json.dumps({"do": "restart", **more}).encode())
-            try:
-                while line := await reader.readline():
-                    said = json.loads(line)
-                    if said.get("done") or "failed" in said:
-                        return str(said.get("failed", ""))
-            except ConnectionError:
-                pass
-            finally:
-                writer.close()
-        return "the supervisor has ended"
+            answers = await asyncio.to_thread(self._ask_for_restart, **more)
+        last = answers[-1] if answers else {}
+        return "" if last.get("done") else last.get("failed", "the supervisor has ended")
+
+    def _ask_for_restart(self, **more: Any) -> list[dict[str, Any]]:
+        return [*ask(self.data / CONTROL_FILE, do=Do.RESTART, **more)]
 
     async def start(self) -> None:
         """Start, unless the supervisor is there: it starts another server by itself."""

@@ -23,6 +23,7 @@ from holdfast.supervisor.control import (
     PeerGone,
     Say,
     given_channel,
+    socket_for_commands,
 )
 
 HOME = Path(os.environ["FAKE_HOME"])
@@ -91,10 +92,6 @@ class FakeServer:
                 note("went")
                 time.sleep(self._plan.get("going_s", 0.0))
                 os._exit(0)
-            case Do.RELOAD:
-                note("reloaded")
-                if "reload" in self._plan:
-                    self._step("reload")
             case other:
                 note(f"does not know {other}")
 
@@ -116,6 +113,10 @@ class FakeServer:
         for name in ("main.0", CONTROL):
             if name in given and name != self._plan.get("replaces"):
                 self._listening[name] = socket.socket(fileno=given[name])
+            elif name == CONTROL:
+                (HOME / CONTROL_FILE).unlink(missing_ok=True)
+                self._listening[name] = socket_for_commands()
+                self._listening[name].bind(str(HOME / CONTROL_FILE))
             else:
                 self._listening[name] = self._open(name)
         if is_successor:
@@ -125,22 +126,24 @@ class FakeServer:
 
     def _open(self, name: str) -> socket.socket:
         listening = socket.socket(socket.AF_UNIX)
-        file = CONTROL_FILE if name == CONTROL else name
-        listening.bind(str(HOME / self._plan.get("at", file)))
+        path = HOME / self._plan.get("at", name)
+        path.unlink(missing_ok=True)
+        listening.bind(str(path))
         listening.listen()
-        self._channel.send([listening.fileno()], say=Say.KEEP, name=name)
         return listening
 
     def _serve(self, *, is_first: bool) -> None:
         self._accept(True)
-        self._step("ready", say=Say.READY, url="http://fake", **self._plan.get("told", {}))
+        kept = [each.fileno() for each in self._listening.values()]
+        about = {"url": "http://fake", "names": [*self._listening], **self._plan.get("told", {})}
+        self._step("ready", *kept, say=Say.READY, **about)
         if is_first:
             print("holdfast is ready: http://fake", flush=True)  # noqa: T201 - as a server does
 
-    def _step(self, name: str, **said: object) -> None:
+    def _step(self, name: str, *given: int, **said: object) -> None:
         match self._plan.get(name, "say"):
             case "say" if said:
-                self._channel.send(**said)
+                self._channel.send(given, **said)
             case "fail":
                 self._channel.send(say=Say.FAILED, why="the test wants it")
                 os._exit(2)
@@ -154,7 +157,7 @@ class FakeServer:
                 self._accept(True)
             case float(delay_s):
                 time.sleep(delay_s)
-                self._channel.send(**said)
+                self._channel.send(given, **said)
             case _:
                 note(f"hangs at {name}")
 

@@ -10,10 +10,12 @@ import sys
 import termios
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from holdfast.supervisor.asking import ask
+from holdfast.supervisor.control import CONTROL_FILE, Do, socket_for_commands
 from tests.pages import ROOT
 
 LIMIT_S = 10.0
@@ -101,41 +103,29 @@ class Stage:
             return [line.partition(" ")[2] for line in lines]
         return []
 
-    def connect(self, place: str = "control.sock") -> socket.socket:
-        client = socket.socket(socket.AF_UNIX)
-        client.settimeout(LIMIT_S)
-        client.connect(str(self.home / place))
-        return client
-
     def who(self) -> dict[str, Any]:
         """Ask whoever serves which process it is, and of which code."""
-        with self.connect("main.0") as client:
+        with socket.socket(socket.AF_UNIX) as client:
+            client.settimeout(LIMIT_S)
+            client.connect(str(self.home / "main.0"))
             found: dict[str, Any] = json.loads(client.recv(1000))
             return found
 
     def ask(self, **request: object) -> list[dict[str, Any]]:
         """Send a command; returns all lines of the answer."""
-        with self.asking(**request) as lines:
-            return [*lines]
+        return [*self.asking(**request)]
 
-    @contextmanager
-    def asking(self, **request: object) -> Iterator[Iterator[dict[str, Any]]]:
-        with self.connect() as client:
-            client.send(json.dumps(request).encode())
-            with client.makefile() as lines:
-                yield map(json.loads, lines)
+    def asking(self, **request: object) -> Iterator[dict[str, Any]]:
+        """Send a command; yields the lines of the answer when they arrive."""
+        return ask(self.home / CONTROL_FILE, **request)
 
     def restart(self, **more: object) -> list[dict[str, Any]]:
-        return self.ask(do="restart", **more)
+        return self.ask(do=Do.RESTART, **more)
 
-    def send(self, data: bytes) -> bytes:
-        """Send to the socket for commands what may be no command; returns the answer."""
-        with self.connect() as client:
-            client.send(data)
-            client.shutdown(socket.SHUT_WR)
-            with suppress(ConnectionResetError):
-                return client.recv(1000)
-        return b""
+    def send(self, data: bytes) -> None:
+        """Send to the socket for commands what may be no command."""
+        with socket_for_commands() as client:
+            client.sendto(data, str(self.home / CONTROL_FILE))
 
     def parent_of(self, pid: int) -> int:
         return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])

@@ -54,11 +54,11 @@ def send_until_it_fails(channel: Channel) -> None:
 
 def test_packets_arrive_one_by_one_in_their_order(pair: Pair) -> None:
     ours, theirs = pair
-    ours.send(say=Say.KEEP, name="main.0")
+    ours.send(say=Say.FORKED, pid=7)
     ours.send(say=Say.READY, url="http://127.0.0.1:8080")
     first, second = theirs.receive(), theirs.receive()
     assert first is not None
-    assert first.fields == {"say": "keep", "name": "main.0"}
+    assert first.fields == {"say": "forked", "pid": 7}
     assert second is not None
     assert second.fields == {"say": "ready", "url": "http://127.0.0.1:8080"}
     assert theirs.receive() is None
@@ -75,7 +75,7 @@ def test_both_ends_send_and_receive(pair: Pair) -> None:
 def test_descriptors_arrive_as_duplicates_that_no_program_inherits(pair: Pair) -> None:
     ours, theirs = pair
     reader, writer = os.pipe()
-    ours.send([writer], say=Say.KEEP, name="lock")
+    ours.send([writer], say=Say.READY, names=["lock"])
     os.close(writer)
     received = theirs.receive()
     assert received is not None

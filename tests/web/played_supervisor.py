@@ -56,9 +56,12 @@ class PlayedSupervisor:
                 each.kill()
             each.channel.close()
         self._opened.close()
+        self._let_go()
+        kill_orphans_in(self._home)
+
+    def _let_go(self) -> None:
         for kept in self._kept.values():
             os.close(kept)
-        kill_orphans_in(self._home)
 
     def start(self) -> None:
         """Start a server that succeeds no other."""
@@ -119,13 +122,10 @@ class PlayedSupervisor:
             parcel = server.channel.receive()
             if parcel is None:
                 continue
-            if parcel.fields["say"] == Say.KEEP:
-                [kept] = parcel.descriptors
-                former = self._kept.pop(parcel.fields["name"], None)
-                if former is not None:
-                    os.close(former)
-                self._kept[parcel.fields["name"]] = kept
-            elif parcel.fields["say"] in _ANNOUNCED:
+            if parcel.fields["say"] == Say.READY:
+                self._let_go()
+                self._kept = dict(zip(parcel.fields["names"], parcel.descriptors, strict=True))
+            if parcel.fields["say"] in _ANNOUNCED:
                 return parcel.fields
         raise TimeoutError("the server says nothing")
 

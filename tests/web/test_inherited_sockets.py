@@ -3,7 +3,6 @@
 import os
 import socket
 from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,7 @@ import pytest
 from holdfast.compose.listen_addresses import ListenAddresses
 from holdfast.compose.listening import listen, listen_for_commands
 from holdfast.compose.succession import NoSuccession
-from holdfast.supervisor.control import CONTROL_FILE
+from holdfast.supervisor.control import CONTROL_FILE, socket_for_commands
 from holdfast.web.addresses import Address
 
 
@@ -22,31 +21,42 @@ class Descriptors(NoSuccession):
 
     def __init__(self) -> None:
         self.descriptors: dict[str, int] = {}
-        self._open = ExitStack()
+        self._kept: dict[str, int] = {}
 
     def keep(self, name: str, descriptor: int) -> None:
-        copy = self._open.enter_context(socket.socket(fileno=os.dup(descriptor)))
-        self.descriptors[name] = copy.fileno()
+        self._kept[name] = os.dup(descriptor)
 
-    def drop(self, name: str) -> None:
-        del self.descriptors[name]
+    def ready(self) -> None:
+        """The next server inherits what this one has kept."""
+        self.close_rest()
+        self.descriptors, self._kept = self._kept, {}
 
-    def close(self) -> None:
-        self._open.close()
+    def close_rest(self) -> None:
+        for each in self.descriptors.values():
+            os.close(each)
+        self.descriptors = {}
 
 
 @pytest.fixture
 def descriptors() -> Iterator[Descriptors]:
     store = Descriptors()
     yield store
-    store.close()
+    store.ready()
+    store.close_rest()
 
 
-def ports(opened: list[socket.socket]) -> list[int]:
+def ports(addresses: ListenAddresses, descriptors: Descriptors) -> list[int]:
+    """Listen as a server does; returns its ports."""
+    opened = listen(addresses, descriptors).main
     found = [each.getsockname()[1] for each in opened]
+    close_all(opened)
+    descriptors.ready()
+    return found
+
+
+def close_all(opened: list[socket.socket]) -> None:
     for each in opened:
         each.close()
-    return found
 
 
 def at(port: int, *ips: str) -> ListenAddresses:
@@ -54,35 +64,45 @@ def at(port: int, *ips: str) -> ListenAddresses:
 
 
 def test_a_chosen_port_stays_the_same(descriptors: Descriptors) -> None:
-    first = ports(listen(at(0), descriptors).main)
-    assert ports(listen(at(0), descriptors).main) == first
+    first = ports(at(0), descriptors)
+    assert ports(at(0), descriptors) == first
 
 
 def test_a_named_port_that_is_listened_at_is_inherited(descriptors: Descriptors) -> None:
-    [port] = ports(listen(at(0), descriptors).main)
-    assert ports(listen(at(port), descriptors).main) == [port]
+    [port] = ports(at(0), descriptors)
+    assert ports(at(port), descriptors) == [port]
 
 
 def test_another_address_gets_new_sockets_for_later_servers(descriptors: Descriptors) -> None:
-    first = ports(listen(at(0, "127.0.0.1", "127.0.0.2"), descriptors).main)
-    [port] = ports(listen(at(0, "127.0.0.3"), descriptors).main)
+    first = ports(at(0, "127.0.0.1", "127.0.0.2"), descriptors)
+    [port] = ports(at(0, "127.0.0.3"), descriptors)
     assert port not in first
     assert [*descriptors.descriptors] == ["main.0"]
-    assert ports(listen(at(port, "127.0.0.3"), descriptors).main) == [port]
+    assert ports(at(port, "127.0.0.3"), descriptors) == [port]
+
+
+def test_what_a_server_does_not_use_no_later_one_inherits(descriptors: Descriptors) -> None:
+    """Nobody would read it, and clients would wait there."""
+    both = ListenAddresses(at(0).main, Address("localhost", 0, ips=("127.0.0.1",)))
+    opened = listen(both, descriptors)
+    close_all([*opened.main, *opened.admin])
+    descriptors.ready()
+    assert [*descriptors.descriptors] == ["admin.0", "main.0"]
+    ports(at(0), descriptors)
+    assert [*descriptors.descriptors] == ["main.0"]
 
 
 def test_a_socket_at_a_path_is_inherited(descriptors: Descriptors, tmp_path: Path) -> None:
     addresses = ListenAddresses(Address("", 0, tmp_path / "sock"), None)
-    for each in listen(addresses, descriptors).main:
-        each.close()
+    close_all(listen(addresses, descriptors).main)
+    descriptors.ready()
     number = (tmp_path / "sock").stat().st_ino
-    for each in listen(addresses, descriptors).main:
-        each.close()
+    close_all(listen(addresses, descriptors).main)
     assert (tmp_path / "sock").stat().st_ino == number
 
 
 def test_commands_are_taken_at_a_private_socket(descriptors: Descriptors, tmp_path: Path) -> None:
     listen_for_commands(tmp_path, descriptors)
     assert (tmp_path / CONTROL_FILE).stat().st_mode & 0o777 == 0o600
-    with socket.socket(socket.AF_UNIX) as client:
+    with socket_for_commands() as client:
         client.connect(str(tmp_path / CONTROL_FILE))
