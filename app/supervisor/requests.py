@@ -6,7 +6,7 @@ from holdfast.supervisor.control import Channel, Do, Parcel
 
 
 class Request:
-    """A request, and whoever is told how it goes; a signal is told nothing."""
+    """A request, and the command that is told how it goes; a signal is told nothing."""
 
     def __init__(self, answers: Channel | None = None, timeout_s: float | None = None) -> None:
         self._answers = answers
@@ -14,7 +14,7 @@ class Request:
         self.timeout_s = timeout_s
 
     def tell(self, **fields: object) -> None:
-        """Tell how it goes; who has gone, or reads nothing, misses it."""
+        """Tell how it goes; a command that has gone, or reads nothing, misses it."""
         if self._answers is not None:
             with suppress(ConnectionError):
                 self._answers.send(**fields)
@@ -26,7 +26,7 @@ class Request:
 
 
 def request_of(parcel: Parcel) -> Request | None:
-    """Return what was asked for; who asks for anything else is told so."""
+    """Return what a command asks for; a command that is not known is told so."""
     if not parcel.descriptors:
         return None
     request = Request(Channel.of_descriptor(parcel.descriptors.pop()))
