@@ -9,6 +9,7 @@ import pytest
 import uvloop
 from redis import Redis
 
+from tests.simulation.store.served import ServedStore
 from tests.store.hall import Scene, stage
 from tests.store.places import kill_orphans_in
 from tests.store.servers import ValkeyServer
@@ -47,12 +48,28 @@ def _running_valkey() -> Iterator[ValkeyServer]:
         yield server
 
 
+@pytest.fixture(scope="session")
+def _running_fake() -> Iterator[ValkeyServer]:
+    with ServedStore() as server:
+        yield server
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run tests against the store of the simulation, too, so that it stays like the real one."""
+    is_about_valkey = metafunc.definition.get_closest_marker("valkey") is not None
+    if "shared_valkey" in metafunc.fixturenames and not is_about_valkey:
+        metafunc.parametrize("shared_valkey", ["valkey", "fake"], indirect=True)
+
+
 @pytest.fixture
-def shared_valkey(_running_valkey: ValkeyServer) -> ValkeyServer:
+def shared_valkey(request: pytest.FixtureRequest) -> ValkeyServer:
     """An empty server that tests share; they change nothing but its data."""
-    _running_valkey.ask("FLUSHALL")
-    _running_valkey.ask("SCRIPT", "FLUSH")
-    return _running_valkey
+    is_fake = getattr(request, "param", "valkey") == "fake"
+    running = request.getfixturevalue("_running_fake" if is_fake else "_running_valkey")
+    assert isinstance(running, ValkeyServer)
+    running.ask("FLUSHALL")
+    running.ask("SCRIPT", "FLUSH")
+    return running
 
 
 @pytest.fixture

@@ -9,6 +9,8 @@ from holdfast.store.reply_errors import LinkClosed, ScriptFailed, StoreRefused
 from tests.store.caller import FAIL, calling, until
 from tests.store.servers import ValkeyServer
 
+pytestmark = pytest.mark.valkey
+
 # Answers and errors
 
 

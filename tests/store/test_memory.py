@@ -16,6 +16,8 @@ from tests.store.model import Room
 from tests.store.servers import ValkeyServer
 from tests.store.store_process import BASE, KEYS, letter, message, session
 
+pytestmark = pytest.mark.valkey
+
 # What is promised, in bytes.
 MOST_WAITING = 600
 MOST_WITH_HISTORY = 700

@@ -322,6 +322,7 @@ def test_a_lowered_limit_on_keys_is_reached_in_several_steps(room: Room) -> None
     assert dropped == 1010
 
 
+@pytest.mark.valkey
 def test_a_key_takes_less_than_150_bytes(room: Room) -> None:
     def used() -> int:
         sizes: Any = [

@@ -13,6 +13,8 @@ from tests.store.caller import until
 from tests.store.fake_store import FakeServer, fake_store
 from tests.store.servers import ValkeyServer, primary_at
 
+pytestmark = pytest.mark.valkey
+
 
 @asynccontextmanager
 async def reading(store: FakeServer | ValkeyServer) -> AsyncIterator[Reader]:

@@ -457,6 +457,7 @@ async def test_publishes_are_refused_and_other_calls_wait_while_the_store_is_awa
             assert at.events == []
 
 
+@pytest.mark.valkey
 async def test_a_store_that_leaves_a_call_unanswered_is_not_prompt(
     shared_valkey: ValkeyServer,
 ) -> None:

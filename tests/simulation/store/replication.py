@@ -1,0 +1,135 @@
+"""What a primary has told its replicas and its file, and the clients that wait for that."""
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+from tests.simulation.store.connection import BLOCKED, Connection
+from tests.simulation.store.replies import Reply
+
+if TYPE_CHECKING:
+    from tests.simulation.store.node import Node
+
+# How often files are synchronised, unless at each write.
+_SYNC_S = 1.0
+
+
+@dataclass(slots=True)
+class _Wait:
+    connection: Connection
+    position: int
+    local: int
+    replicas: int
+    # Whether the file counts, too: the reply has both counts.
+    is_for_files: bool
+
+
+class Replication:
+    """The replicas of a server, its file, and its clients in WAIT."""
+
+    def __init__(self, node: "Node") -> None:
+        self._node = node
+        self.followers: list[Node] = []
+        # What is under way to replicas.
+        self._sent: set[int] = set()
+        # How much of the history is in the file for certain.
+        self.synced = 0
+        self._is_sync_due = False
+        self._waits: list[_Wait] = []
+
+    def lose(self, follower: "Node") -> None:
+        self.followers.remove(follower)
+
+    def has_good_replicas(self) -> bool:
+        good = [each for each in self.followers if not each.is_cut_off and each.is_running]
+        return len(good) >= self._node.settings.min_replicas
+
+    def wrote(self) -> None:
+        """Pass on what was written."""
+        if self._node.settings.syncs_always:
+            self.synced = self._node.history.end
+        elif self._node.settings.has_file and not self._is_sync_due:
+            self._is_sync_due = True
+            self._node.later(_SYNC_S, partial(self._sync, self._node.history))
+        for follower in self.followers:
+            self.ship(follower)
+        self._node.history.forget(
+            min([self.synced, *(each.confirmed for each in self.followers)])
+            if self._node.settings.has_file or self.followers
+            else self._node.history.end
+        )
+
+    def _sync(self, history: object) -> None:
+        self._is_sync_due = False
+        if self._node.is_running and self._node.history is history:
+            self.synced = self._node.history.end
+            self._look()
+
+    def ship(self, follower: "Node") -> None:
+        """Send a replica what it lacks, unless that is under way."""
+        end = self._node.history.end
+        if id(follower) in self._sent or follower.position >= end:
+            return
+        if self._reaches(follower):
+            self._sent.add(id(follower))
+            self._node.later(follower.lag_s, partial(self._arrive, follower, end))
+
+    def _reaches(self, follower: "Node") -> bool:
+        node = self._node
+        is_up = node.is_running and not node.is_frozen
+        is_there = follower.leader is node and follower.is_running and not follower.is_frozen
+        return is_up and is_there and not follower.is_cut_off
+
+    def _arrive(self, follower: "Node", end: int) -> None:
+        self._sent.discard(id(follower))
+        if self._reaches(follower):
+            follower.position = max(follower.position, min(end, self._node.history.end))
+            self._node.later(follower.lag_s, partial(self._confirm, follower, follower.position))
+            self.ship(follower)
+
+    def _confirm(self, follower: "Node", position: int) -> None:
+        if self._reaches(follower):
+            follower.confirmed = max(follower.confirmed, min(position, self._node.history.end))
+            self._look()
+
+    # Clients that wait
+
+    def wait(
+        self,
+        connection: Connection,
+        replicas: int,
+        timeout_ms: int,
+        *,
+        local: int = 0,
+        is_for_files: bool = False,
+    ) -> Reply:
+        """Return the reply, or let the client wait for it."""
+        wait = _Wait(connection, connection.wrote_to, local, replicas, is_for_files)
+        if self._is_enough(wait):
+            return self._reply(wait)
+        self._waits.append(wait)
+        if timeout_ms:
+            self._node.later(timeout_ms / 1000, partial(self._end, wait))
+        return BLOCKED
+
+    def _counts(self, wait: _Wait) -> tuple[int, int]:
+        there = sum(each.confirmed >= wait.position for each in self.followers)
+        return int(self._node.settings.has_file and self.synced >= wait.position), there
+
+    def _is_enough(self, wait: _Wait) -> bool:
+        local, replicas = self._counts(wait)
+        return local >= wait.local and replicas >= wait.replicas
+
+    def _reply(self, wait: _Wait) -> Reply:
+        local, replicas = self._counts(wait)
+        return [local, replicas] if wait.is_for_files else replicas
+
+    def _look(self) -> None:
+        for wait in [*self._waits]:
+            if self._is_enough(wait):
+                self._end(wait)
+
+    def _end(self, wait: _Wait) -> None:
+        if wait in self._waits:
+            self._waits.remove(wait)
+            wait.connection.answer(self._reply(wait))
