@@ -54,58 +54,55 @@ def place_of(text: str) -> Place:
     return Place(found[1], int(found[2]), int(found[3]), int(found[4]))
 
 
-class FirstFrame(NamedTuple):
-    """An opening of a shard, and the id of the first frame that it wrote."""
+class Opening(NamedTuple):
+    """An opening of a shard, and the id of a frame that it wrote."""
 
     nonce: str
     fence: int
     n: int
 
     @property
-    def before(self) -> str:
-        """The id behind which a reader finds the frame."""
-        # The number of a call is at least 1.
-        return f"{self.fence}-{self.n - 1}"
+    def id(self) -> str:
+        """The id of the frame in the stream."""
+        return f"{self.fence}-{self.n}"
+
+    def __str__(self) -> str:
+        return f"{self.nonce} {self.fence}-{self.n}"
 
 
-def openings_of(text: str) -> Sequence[FirstFrame]:
-    """Return the openings that a shard lists, oldest first. Raises `PlaceUnreadable`."""
-    listed = text.split(",") if text else []
-    found = [_OPENING.fullmatch(each) for each in listed]
+def openings_of(text: str) -> Sequence[Opening]:
+    """Return openings: those with frames in a log, oldest first, or those that a reader passed.
+
+    Raises `PlaceUnreadable`.
+    """
+    found = [_OPENING.fullmatch(each) for each in text.split(",")] if text else []
     if None in found:
         raise PlaceUnreadable(f"{text[:80]!r} is no list of openings")
-    return [FirstFrame(each[1], int(each[2]), int(each[3])) for each in found if each is not None]
+    return [Opening(each[1], int(each[2]), int(each[3])) for each in found if each is not None]
 
 
-class NextFrames(NamedTuple):
-    """Where a reader goes on whose next frame does not follow from its place."""
+def go_on(place: Place, passed: Sequence[Opening], listed: Sequence[Opening]) -> str:
+    """Return the id behind which a reader goes on in a log that has these openings.
 
-    # Read behind this id.
-    after: str
-    # Whether frames may be missing in between.
-    is_gap: bool
-
-
-def go_on(place: Place, passed: Sequence[str], openings: Sequence[FirstFrame]) -> NextFrames:
-    """Return where a reader goes on in a log that has these openings.
-
-    `passed` are the openings whose frames it took before, newest first. Frames of an opening that
-    it knows are not taken again; frames of others were never taken.
+    `passed` are the openings that it read before, newest first, each with the last frame that it
+    took. If its opening is not listed, the store of the log went back to a time before it: then it
+    goes on in the newest opening that it knows. It took nothing of the later ones.
     """
-    at = {opening.nonce: number for number, opening in enumerate(openings)}
-    if place.nonce in at:
-        following = openings[at[place.nonce] + 1 : at[place.nonce] + 2]
-        return NextFrames(following[0].before if following else place.id, False)
-    known = max((at[nonce] for nonce in passed if nonce in at), default=-1)
-    unknown = openings[known + 1 : known + 2]
-    if unknown:
-        return NextFrames(unknown[0].before, True)
-    # The log has nothing of an opening that the reader does not know.
-    return NextFrames(place.id, False)
+    nonces = {opening.nonce for opening in listed}
+    if place.nonce in nonces:
+        return place.id
+    known = [opening.id for opening in passed if opening.nonce in nonces]
+    return known[0] if known else NOWHERE.id
 
 
-def passed_with(passed: Sequence[str], nonce: str) -> Sequence[str]:
-    """Return the openings that a reader has passed after this one, newest first."""
-    if nonce in passed or nonce == NOWHERE.nonce:
+def passed_with(passed: Sequence[Opening], place: Place) -> Sequence[Opening]:
+    """Return the openings that a reader has passed once it leaves this place for another one."""
+    if place.nonce == NOWHERE.nonce:
         return passed
-    return (nonce, *passed)[:_MOST_PASSED]
+    others = [opening for opening in passed if opening.nonce != place.nonce]
+    return (Opening(place.nonce, place.fence, place.n), *others)[:_MOST_PASSED]
+
+
+def text_of(openings: Sequence[Opening]) -> str:
+    """Return the text that `openings_of` reads."""
+    return ",".join(map(str, openings))

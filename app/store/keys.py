@@ -33,7 +33,10 @@ class RedisKeys:
         # had the store last), newest and confirmed (ids of messages), stamped (above all ids
         # that were given); the journal of a node -> number of its newest frame; "digest" and the
         # journal -> digest of that frame; "trimmed" and the journal -> number of removed frames;
-        # "heard" and the journal -> when its server trimmed it last, in ms since 1970.
+        # "heard" and the journal -> when its server trimmed it last, in ms since 1970. If there are
+        # other shards: log (the place at the end of the log), openings (those with frames in the
+        # log, each with the id of its first frame); "place" and the number of a shard -> how far
+        # its log is taken; "passed" and the number -> the openings before that place, newest first.
         self.meta = tag + "meta"
         # Hash: message id -> record of the message, while any queue or history has it.
         self.bodies = prefix + "bodies"
@@ -63,6 +66,10 @@ class RedisKeys:
         # Sorted set of the ids of replay jobs; stream of the audit.
         self.replays = prefix + "replays"
         self.audit = tag + "audit"
+        # Stream: the frames that this shard writes for others; hash: the facts in them that hold,
+        # and '' -> the place of the last frame that changed one.
+        self.log = tag + "log"
+        self.facts = tag + "facts"
         # Hash: id of a lake that reads the journals -> its machine and folder.
         self.lakes = tag + "lakes"
         # Sorted sets of ids of dead letters with score 0: all, and one for each index.

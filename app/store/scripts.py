@@ -27,7 +27,7 @@ _FOLDER = files("holdfast.store") / "lua"
 _ID = "%019d"
 
 
-def _source(name: str, *preludes: str) -> str:
+def source_of(name: str, *preludes: str) -> str:
     """Return the script: its first line, then the files that it depends on, then the rest."""
     first, _, rest = (_FOLDER / f"{name}.lua").read_text().partition("\n")
     parts = [(_FOLDER / f"{prelude}.lua").read_text() for prelude in preludes]
@@ -39,14 +39,14 @@ SCRIPTS: list[Script] = []
 
 
 def _script(name: str, *preludes: str, with_note: Script | None = None) -> Script:
-    script = Script(name, _source(name, *preludes), with_note)
+    script = Script(name, source_of(name, *preludes), with_note)
     SCRIPTS.append(script)
     return script
 
 
 def _journalled(name: str, *preludes: str) -> Script:
     """Return a script that also stores its call's journal note, if there is one."""
-    with_note = Script(f"{name} with a note", _source(name, "fence", "note", *preludes))
+    with_note = Script(f"{name} with a note", source_of(name, "fence", "note", *preludes))
     SCRIPTS.append(with_note)
     return _script(name, "fence", "no_note", *preludes, with_note=with_note)
 
@@ -75,11 +75,11 @@ REPLAY_NOTE = _script("replay_note", "fence", "once")
 REPLAY_FORGET = _script("replay_forget", "fence", "once")
 
 # Read-only, for any connection.
-LETTERS_COUNT = Script("letters_count", _source("letters_count"))
-LETTERS_PAGE = Script("letters_page", _source("letters_page"))
+LETTERS_COUNT = Script("letters_count", source_of("letters_count"))
+LETTERS_PAGE = Script("letters_page", source_of("letters_page"))
 # Not for the store link.
-CONFIRM = Script("confirm", _source("confirm"))
-RAISE = Script("raise", _source("raise"))
+CONFIRM = Script("confirm", source_of("confirm"))
+RAISE = Script("raise", source_of("raise"))
 
 
 class ScriptCall(NamedTuple):
@@ -99,7 +99,7 @@ class Take(NamedTuple):
     is_durable: bool
 
 
-class _Positions:
+class Positions:
     """The Redis keys of a call, each once. Arguments refer to them by position."""
 
     def __init__(self, *fixed: str) -> None:
@@ -165,12 +165,12 @@ def keep(
     fields: RequestFields = NO_FIELDS,
 ) -> ScriptCall:
     """Store messages, each for these sessions, and change these fields of requests."""
-    positions = _Positions(keys.meta, keys.bodies, keys.requests)
+    positions = Positions(keys.meta, keys.bodies, keys.requests)
     args: list[Word] = [_newest(messages), 2 * len(fields)]
     for name, value in fields.items():
         args += (name, value)
     for message, receivers in messages:
-        args += _entering(keys, positions, message, receivers)
+        args += words_entering(keys, positions, message, receivers)
     return ScriptCall(KEEP, positions.keys, args)
 
 
@@ -183,7 +183,7 @@ def keep_keyed(
     positions = _keyed_positions(keys)
     args: list[Word] = [_newest(messages), *_key_limits(limits)]
     for message, receivers in messages:
-        entering = _entering(keys, positions, message, receivers)
+        entering = words_entering(keys, positions, message, receivers)
         key = publish_key_of(message)
         args += ("" if key is None else key.digest, len(entering), *entering)
     return ScriptCall(KEEP_KEYED, positions.keys, args)
@@ -201,8 +201,8 @@ def remember_keys(
     return ScriptCall(KEEP_KEYED, positions.keys, args)
 
 
-def _keyed_positions(keys: RedisKeys) -> _Positions:
-    return _Positions(keys.meta, keys.bodies, keys.keyed, keys.keyed_order, keys.keyed_times)
+def _keyed_positions(keys: RedisKeys) -> Positions:
+    return Positions(keys.meta, keys.bodies, keys.keyed, keys.keyed_order, keys.keyed_times)
 
 
 def _key_limits(limits: KeyLimits) -> tuple[Word, ...]:
@@ -221,8 +221,8 @@ def _newest(messages: Sequence[tuple[Message, Sequence[str]]]) -> str:
     return _ID % max(message.id for message, _ in messages)
 
 
-def _entering(
-    keys: RedisKeys, positions: _Positions, message: Message, receivers: Sequence[str]
+def words_entering(
+    keys: RedisKeys, positions: Positions, message: Message, receivers: Sequence[str]
 ) -> list[Word]:
     """Return the arguments for a message that enters queues."""
     receivers_at = positions.of(keys.receivers(message.id))
@@ -236,7 +236,7 @@ def _entering(
 
 def move(keys: RedisKeys, moves: Sequence[Move]) -> ScriptCall:
     """Move messages between queues, with the attempts that they bring."""
-    positions = _Positions(keys.meta, keys.handed)
+    positions = Positions(keys.meta, keys.handed)
     args: list[Word] = []
     trails: dict[int, bytes] = {}
     for each in moves:
@@ -262,7 +262,7 @@ def mark_batches(keys: RedisKeys, batches: Mapping[str, BatchMark]) -> ScriptCal
 
 def mark(keys: RedisKeys, marks: Mapping[str, Mapping[int, Mark]]) -> ScriptCall:
     """Replace marks of entries."""
-    positions = _Positions(keys.meta)
+    positions = Positions(keys.meta)
     args: list[Word] = []
     trails: dict[int, bytes] = {}
     for receiver, entries in marks.items():
@@ -295,7 +295,7 @@ def unmark(keys: RedisKeys, entries: Mapping[str, Collection[int]]) -> ScriptCal
 
 def dead_letter(keys: RedisKeys, letters: Sequence[tuple[DeadLetter, str | None]]) -> ScriptCall:
     """Dead-letter entries. Without a receiver there is no entry to remove."""
-    positions = _Positions(keys.meta, keys.bodies, keys.dead, keys.prints)
+    positions = Positions(keys.meta, keys.bodies, keys.dead, keys.prints)
     args: list[Word] = [max(letter.id for letter, _ in letters)]
     parts: dict[int, orjson.Fragment] = {}
     for letter, receiver in letters:
@@ -370,7 +370,7 @@ def save_given(keys: RedisKeys, fields: Mapping[str, bytes]) -> ScriptCall:
 
 def letters_remove(keys: RedisKeys, letters: Iterable[DeadLetter]) -> ScriptCall:
     """Remove dead letters permanently."""
-    positions = _Positions(keys.meta, keys.dead, keys.prints)
+    positions = Positions(keys.meta, keys.dead, keys.prints)
     args: list[Word] = []
     for letter in letters:
         args += (letter.id, letter.fingerprint)
@@ -386,7 +386,7 @@ def remark(keys: RedisKeys, fingerprint: str, record: bytes, *, at: int, most: i
 
 def replay_take(keys: RedisKeys, job: str, takes: Iterable[Take]) -> ScriptCall:
     """Turn dead letters into messages again, for a job."""
-    positions = _Positions(keys.meta, keys.bodies, keys.dead, keys.sessions, keys.replay(job))
+    positions = Positions(keys.meta, keys.bodies, keys.dead, keys.sessions, keys.replay(job))
     args: list[Word] = [job]
     for letter, receiver, is_durable in takes:
         args += (letter.id, letter.message, records.pack_generation(letter.generation + 1))

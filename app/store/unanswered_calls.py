@@ -10,7 +10,7 @@ from typing import Protocol, cast
 from holdfast.delivery.ports.journal_port import NO_JOURNAL, DeliveryJournal
 from holdfast.store.call_numbers import CallNumbers
 from holdfast.store.link import Answer, ignore_answer
-from holdfast.store.reply_errors import CallSkipped, ScriptFailed, WentBack
+from holdfast.store.reply_errors import CallSkipped, ScriptFailed, StoreRefused, WentBack
 from holdfast.store.resp import Word
 from holdfast.store.script import Script
 from holdfast.store.scripts import ScriptCall
@@ -36,10 +36,17 @@ class _Kind(Enum):
 class _Sent:
     """A call without an answer."""
 
-    __slots__ = ("call", "done", "kind", "may_be_refused", "note", "postponed")
+    __slots__ = ("call", "done", "kind", "may_be_refused", "may_be_skipped", "note", "postponed")
 
     def __init__(
-        self, call: ScriptCall, done: Answer, note: int, kind: _Kind, *, may_be_refused: bool
+        self,
+        call: ScriptCall,
+        done: Answer,
+        note: int,
+        kind: _Kind,
+        *,
+        may_be_refused: bool,
+        may_be_skipped: bool = False,
     ) -> None:
         # The number of the call comes first. Changing the list is safe, because the call owns it.
         call.args.insert(0, "")
@@ -49,6 +56,8 @@ class _Sent:
         self.note = note
         self.kind = kind
         self.may_be_refused = may_be_refused
+        # Whether it counts as refused if the store has carried out later calls instead.
+        self.may_be_skipped = may_be_skipped
         # The note itself, while the call waits to be made again.
         self.postponed: object = None
 
@@ -74,7 +83,7 @@ class UnansweredCalls:
 
     Calls that the store did not carry out, because it had lost changes, are kept, and made again
     under other numbers. A call that may be refused is made again at once if the store has carried
-    out later ones instead.
+    out later ones instead, unless it may be skipped.
 
     Args:
         on_refused: Called when the store refuses this process as a writer, or has lost calls.
@@ -125,10 +134,22 @@ class UnansweredCalls:
         note: int = 0,
         may_be_refused: bool = False,
         is_publish: bool = False,
+        may_be_skipped: bool = False,
     ) -> None:
-        """Make a call once. `note` is the number of its journal note, if it has one."""
-        kind = _Kind.PUBLISH if is_publish else _Kind.CHANGE
-        self._make(_Sent(call, done, note, kind, may_be_refused=may_be_refused))
+        """Make a call once. `note` is the number of its journal note, if it has one.
+
+        A call that may be skipped is never made behind later ones: it has failed then.
+        """
+        self._make(
+            _Sent(
+                call,
+                done,
+                note,
+                _Kind.PUBLISH if is_publish else _Kind.CHANGE,
+                may_be_refused=may_be_refused,
+                may_be_skipped=may_be_skipped,
+            )
+        )
 
     def tell(self, call: ScriptCall, may_be_refused: bool) -> None:
         """Make a call that tells the store what it lacks. No caller waits for its answer."""
@@ -172,8 +193,10 @@ class UnansweredCalls:
             self._on_refused(error)
             reply = error.reply
         if isinstance(reply, CallSkipped):
-            self._make_anew(sent)
-            return
+            if not sent.may_be_skipped:
+                self._make_anew(sent)
+                return
+            reply = StoreRefused(str(reply))
         is_refused = isinstance(reply, ScriptFailed) and reply.code in _REFUSALS
         if is_refused and self._on_refused(cast("ScriptFailed", reply)):
             self._postpone(sent)

@@ -111,3 +111,16 @@ async def test_the_note_of_a_call_that_was_skipped_counts_with_its_real_answer()
     at.skip()
     at.carry_out(4, after=2)
     assert notes.events == ["postponed", (8, True, None), (7, True, "the note")]
+
+
+async def test_a_call_that_may_be_skipped_counts_as_refused_and_is_not_made_behind_others() -> None:
+    at = Calls()
+    at.make("first", may_be_refused=True, may_be_skipped=True)
+    at.make("second")
+    at.skip()
+    at.carry_out(2, after=0)
+    [(first, refused), second] = at.answers
+    assert first == "first"
+    assert isinstance(refused, StoreRefused)
+    assert second == ("second", None)
+    assert len(at.link.calls) == 2

@@ -1,22 +1,29 @@
 """Places in logs, and where a reader goes on after an opening that it does not know."""
 
+from typing import TYPE_CHECKING
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.cluster.places import (
     NOWHERE,
-    FirstFrame,
+    Opening,
     Place,
     PlaceUnreadable,
     go_on,
     openings_of,
     passed_with,
     place_of,
+    text_of,
 )
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 numbers = st.integers(0, 10**15)
-OPENINGS = openings_of("aaaaaaaa 1-4,bbbbbbbb 2-1,cccccccc 4-7")
+TEXT = "aaaaaaaa 1-4,bbbbbbbb 2-1,cccccccc 4-7"
+OPENINGS = openings_of(TEXT)
 
 
 @given(st.text("0123456789abcdef", min_size=8, max_size=8), numbers, numbers, numbers)
@@ -38,46 +45,38 @@ def test_any_text_is_a_place_or_an_error(text: str) -> None:
 
 
 def test_openings_are_read_and_anything_else_is_an_error() -> None:
-    assert OPENINGS[1] == FirstFrame("bbbbbbbb", 2, 1)
+    assert OPENINGS[1] == Opening("bbbbbbbb", 2, 1)
+    assert text_of(OPENINGS) == TEXT
     assert openings_of("") == []
     with pytest.raises(PlaceUnreadable, match="no list of openings"):
         openings_of("aaaaaaaa 1-4,")
 
 
-def test_a_reader_at_the_end_of_an_opening_goes_on_with_the_first_frame_of_the_next() -> None:
-    assert go_on(Place("aaaaaaaa", 1, 90, 5), (), OPENINGS) == ("2-0", False)
-    # The store had lost the end of that opening, so the next one follows earlier.
-    assert go_on(Place("bbbbbbbb", 2, 3, 5), ("aaaaaaaa",), OPENINGS) == ("4-6", False)
+def test_a_reader_whose_opening_is_listed_goes_on_at_its_place() -> None:
+    assert go_on(Place("aaaaaaaa", 1, 90, 5), (), OPENINGS) == "1-90"
+    assert go_on(Place("cccccccc", 4, 9, 5), (), OPENINGS) == "4-9"
 
 
-def test_a_reader_at_the_newest_opening_goes_on_where_it_is() -> None:
-    assert go_on(Place("cccccccc", 4, 9, 5), (), OPENINGS) == ("4-9", False)
-
-
-def test_a_reader_of_a_forgotten_opening_takes_all_frames_of_openings_that_it_does_not_know() -> (
-    None
-):
+def test_a_reader_of_a_forgotten_opening_goes_on_in_the_newest_one_that_it_knows() -> None:
     forgotten = Place("xxxxxxxx", 4, 3, 5)
-    assert go_on(forgotten, ("bbbbbbbb", "aaaaaaaa"), OPENINGS) == ("4-6", True)
-    assert go_on(forgotten, ("aaaaaaaa",), OPENINGS) == ("2-0", True)
-    assert go_on(forgotten, (), OPENINGS) == ("1-3", True)
+    assert go_on(forgotten, openings_of("bbbbbbbb 2-8,aaaaaaaa 1-9"), OPENINGS) == "2-8"
+    assert go_on(forgotten, openings_of("yyyyyyyy 3-1,aaaaaaaa 1-9"), OPENINGS) == "1-9"
 
 
-def test_a_reader_of_a_forgotten_opening_waits_if_it_knows_all_others() -> None:
-    forgotten = Place("xxxxxxxx", 5, 3, 5)
-    assert go_on(forgotten, ("cccccccc",), OPENINGS) == ("5-3", False)
-    assert go_on(forgotten, (), ()) == ("5-3", False)
-
-
-def test_a_new_reader_begins_at_the_first_frame() -> None:
-    assert go_on(NOWHERE, (), OPENINGS) == ("1-3", True)
+def test_a_reader_that_knows_no_opening_begins_at_the_first_frame() -> None:
+    assert go_on(Place("xxxxxxxx", 4, 3, 5), (), OPENINGS) == "0-0"
+    assert go_on(NOWHERE, (), OPENINGS) == "0-0"
+    assert go_on(Place("xxxxxxxx", 4, 3, 5), (), ()) == "0-0"
 
 
 def test_the_openings_that_a_reader_has_passed_are_limited() -> None:
-    passed: tuple[str, ...] = ()
+    passed: Sequence[Opening] = ()
     for number in range(30):
-        passed = tuple(passed_with(passed, f"{number:08d}"))
+        passed = passed_with(passed, Place(f"{number + 1:08d}", number, 5, 0))
     assert len(passed) == 16
-    assert passed[0] == "00000029"
-    assert passed_with(passed, "00000020") == passed
-    assert passed_with((), NOWHERE.nonce) == ()
+    assert passed[0] == Opening("00000030", 29, 5)
+    # A store that went back may bring a reader into an opening again.
+    again = passed_with(passed, Place("00000020", 19, 7, 0))
+    assert again[:2] == (Opening("00000020", 19, 7), Opening("00000030", 29, 5))
+    assert len(again) == 16
+    assert passed_with((), NOWHERE) == ()

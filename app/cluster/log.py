@@ -1,0 +1,168 @@
+"""Writes the log of this shard: what it has for others, in the order of its turns.
+
+The log does no I/O: it makes frames, and its port passes them to the store. Frames with durable
+messages are appended by the script that stores these; see `durable`. Passing entries leave at the
+end of each turn, and no one waits for them.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Final, NamedTuple, Protocol
+
+from holdfast.cluster.frames import Entry, Facts, Seen, split, write
+from holdfast.cluster.places import NOWHERE, Place
+
+# How long passing entries wait for a store that is away, and how many bytes of them.
+_WAIT_S: Final = 5.0
+_MOST_WAITING: Final = 8 * 1024 * 1024
+# How often the places of this shard in other logs are told while they change.
+_TELL_S: Final = 0.05
+# The name of the part of a frame that all shards read; a part for one shard has its number.
+_FOR_ALL: Final = "all"
+_NO_FACTS: Final[Facts] = {}
+_NOTHING_SEEN: Final[Seen] = {}
+
+Parts = Mapping[str, bytes]
+
+
+class Addressed(NamedTuple):
+    """An entry, and the shard that it is for; None for all shards."""
+
+    entry: Entry
+    shard: int | None = None
+
+
+class LogPort(Protocol):
+    """Appends frames to the log in the order of the calls, each once or not at all."""
+
+    @property
+    def is_available(self) -> bool:
+        """Whether the store takes calls now."""
+        ...
+
+    def append(self, count: int, parts: Parts, done: Callable[[bool], None]) -> None:
+        """Append a frame of so many entries. `done` hears whether the log has it."""
+        ...
+
+    def append_facts(self, facts: Facts, parts: Parts) -> None:
+        """Append a frame of facts and places, and store the facts. A full store does so, too."""
+        ...
+
+
+def parts_of(
+    entries: Sequence[Addressed], facts: Facts = _NO_FACTS, seen: Seen = _NOTHING_SEEN
+) -> Parts:
+    """Return a frame with these entries: its parts by the shard that reads them."""
+    parts: dict[str, bytes] = {}
+    for_all = [entry for entry, shard in entries if shard is None]
+    if for_all or facts or seen:
+        parts[_FOR_ALL] = write(for_all, facts, seen)
+    for shard in sorted({shard for _, shard in entries if shard is not None}):
+        parts[str(shard)] = write([entry for entry, its in entries if its == shard])
+    return parts
+
+
+def frames_of(entries: Sequence[Addressed]) -> Iterator[tuple[int, Parts]]:
+    """Yield frames with these entries, each with the number of its entries."""
+    if all(shard is None for _, shard in entries):
+        for part in split(entry for entry, _ in entries):
+            yield len(part), {_FOR_ALL: write(part)}
+        return
+    at = 0
+    for part in split(entry for entry, _ in entries):
+        yield len(part), parts_of(entries[at : at + len(part)])
+        at += len(part)
+
+
+class Log:
+    """The log of this shard."""
+
+    def __init__(self, port: LogPort) -> None:
+        self._port = port
+        # Passing entries of this turn, and those that wait for the store, with their times.
+        self._turn: list[Addressed] = []
+        self._waiting: deque[tuple[float, list[Addressed]]] = deque()
+        self._bytes = 0
+        # Places of this shard in other logs that were told, and newer ones.
+        self._told: dict[int, Place] = {}
+        self._untold: dict[int, Place] = {}
+        self._tell_at = 0.0
+        # The books: passing entries in the log, and dropped ones.
+        self.appended = 0
+        self.dropped = 0
+
+    def pass_on(self, entry: Entry, shard: int | None = None) -> None:
+        """Add a passing entry to the frame of this turn, for one shard or all."""
+        self._turn.append(Addressed(entry, shard))
+
+    def flush(self, now: float) -> None:
+        """End the turn: append its entries, or keep them while the store is away."""
+        if self._turn:
+            turn, self._turn = self._turn, []
+            self._bytes += _size(turn)
+            self._waiting.append((now, turn))
+        if self._port.is_available:
+            while self._waiting:
+                self._append(self._take_oldest())
+        else:
+            self._limit(now)
+
+    def _take_oldest(self) -> list[Addressed]:
+        _, entries = self._waiting.popleft()
+        self._bytes -= _size(entries)
+        return entries
+
+    def _append(self, entries: list[Addressed]) -> None:
+        for count, parts in frames_of(entries):
+            self._port.append(count, parts, partial(self._appended, count))
+
+    def _appended(self, count: int, is_there: bool) -> None:
+        if is_there:
+            self.appended += count
+        else:
+            self.dropped += count
+
+    def _limit(self, now: float) -> None:
+        """Drop what has waited for too long, and what is too much."""
+        while self._waiting:
+            since, _ = self._waiting[0]
+            if self._bytes <= _MOST_WAITING and now - since < _WAIT_S:
+                return
+            self.dropped += len(self._take_oldest())
+
+    def see(self, shard: int, place: Place) -> None:
+        """Note how far this shard has taken another one's log. The log tells that soon.
+
+        A place is told only if there are entries or facts before it that were not there before.
+        Otherwise two shards would tell each other forever that they have heard each other.
+        """
+        told = self._told.get(shard, NOWHERE)
+        if (told.nonce, told.total) != (place.nonce, place.total):
+            self._untold[shard] = place
+
+    def tick(self, now: float) -> None:
+        """Tell places that have changed, if it is time, and drop what has waited for too long."""
+        self.flush(now)
+        if self._untold and now >= self._tell_at and self._port.is_available:
+            self._tell_at = now + _TELL_S
+            self.state(_NO_FACTS, now)
+
+    def state(self, facts: Facts, now: float) -> None:
+        """Append a frame with facts that have changed, behind everything so far.
+
+        An empty value says that the fact holds no more.
+        """
+        self.flush(now)
+        seen, self._untold = self._untold, {}
+        self._told |= seen
+        self._port.append_facts(facts, {_FOR_ALL: write((), facts, seen)})
+
+    def begin_again(self) -> None:
+        """Tell all places again: this opening's log has none of them yet."""
+        self._untold = self._told | self._untold
+        self._told = {}
+
+
+def _size(entries: Sequence[Addressed]) -> int:
+    return sum(entry.size for entry, _ in entries)

@@ -1,0 +1,330 @@
+"""Reads the log of another shard: each frame changes this shard once, and in order.
+
+The reader does no I/O. Its caller reads the stream behind `next_read` and passes on what it finds,
+and the answers to what the reader asked for by its port.
+"""
+
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Final, NamedTuple, Protocol
+
+from holdfast.cluster.frames import Entry, Facts, Frame, FrameUnreadable, Seen, read
+from holdfast.cluster.places import (
+    NOWHERE,
+    Opening,
+    Place,
+    PlaceUnreadable,
+    go_on,
+    openings_of,
+    passed_with,
+    place_of,
+    text_of,
+)
+
+# How long the place in the store may stay behind if there is nothing to store.
+_FOLLOW_S: Final = 0.05
+# How long after an empty read the reader makes sure that the log did not go back.
+_LOOK_S: Final = 0.25
+# How long it waits when the store takes nothing, or a frame is unreadable.
+_PAUSE_S: Final = 1.0
+# How many frames, and how many bytes of them, may wait for answers of the store.
+_MOST_FRAMES: Final = 64
+_MOST_BYTES: Final = 4 * 1024 * 1024
+# The names of the fields of a frame in the stream.
+_BEFORE: Final = b"before"
+_PLACE: Final = b"place"
+_FOR_ALL: Final = b"all"
+
+# By name, the parts of a frame and the places around it.
+Fields = Mapping[bytes, bytes]
+
+
+class Move(NamedTuple):
+    """How a call moves the place in the store: from one text to another."""
+
+    before: str
+    behind: str
+    # The openings passed before, or empty if they are the same as so far.
+    passed: str
+
+
+class Gap(NamedTuple):
+    """Frames that a reader will not take: they are not in the log any more."""
+
+    begin: Place
+    end: Place
+
+    @property
+    def entries(self) -> int:
+        """How many entries they had; 0 if that is unknown, because the log went back."""
+        return max(0, self.end.total - self.begin.total)
+
+
+class Sorted(NamedTuple):
+    """What becomes of the entries of a frame, in its order."""
+
+    # Those with durable receivers here, which are stored before they are shown.
+    kept: Sequence[Entry]
+    # Those with any receivers.
+    shown: Sequence[Entry]
+
+
+class NotTaken(NamedTuple):
+    """The store of this shard did not carry out a call."""
+
+    # The place that it has, if it was another one than the call said.
+    found: str | None
+
+
+class ReaderPort(Protocol):
+    """What a reader tells its shard, in the order of the log."""
+
+    def sort(self, frame: Frame) -> Sorted:
+        """Return which entries have durable receivers here, and which have any."""
+        ...
+
+    def take(
+        self, move: Move, kept: Sequence[Entry], done: Callable[[NotTaken | None], None]
+    ) -> None:
+        """Store the entries and move the place in one step, or neither.
+
+        Calls are carried out and answered in order. `done` gets None if the store did it.
+        """
+        ...
+
+    def show(self, entries: Sequence[Entry]) -> None:
+        """Deliver entries: durable ones are stored now."""
+        ...
+
+    def learn(self, facts: Facts, seen: Seen) -> None:
+        """Take note of the facts in a frame, and of the sender's places."""
+        ...
+
+    def note_gap(self, gap: Gap) -> None:
+        """Journal and count that frames are missing."""
+        ...
+
+    def complain(self, why: str) -> None:
+        """Report that the log cannot be read on from here."""
+        ...
+
+
+class _Waiting:
+    """A frame that was read and is not shown yet."""
+
+    __slots__ = ("before", "entries", "frames", "gap", "is_stored", "passed", "shown", "size")
+
+    def __init__(
+        self, before: Place, passed: Sequence[Opening], entries: int, gap: Gap | None
+    ) -> None:
+        # The place of the reader before the frame, which a gap may separate from the frame.
+        self.before = before
+        self.passed = passed
+        self.gap = gap
+        self.entries = entries
+        self.frames: Sequence[Frame] = ()
+        self.shown: Sequence[Entry] = ()
+        self.size = 0
+        self.is_stored = True
+
+
+class LogReader:
+    """Follows the log of one other shard.
+
+    Args:
+        own: The name of the parts of frames that are for this shard alone.
+        place: The place in this shard's store, as text.
+        passed: The openings passed before it, as text.
+        since: The end of the log after this shard was opened: passing entries up to there are
+            ignored, because no session here could have subscribed before.
+    """
+
+    def __init__(
+        self, port: ReaderPort, *, own: int, place: str, passed: str, since: Place = NOWHERE
+    ) -> None:
+        self._port = port
+        self._own = str(own).encode()
+        # The place behind the last frame that was read, and where the next read begins.
+        self.place = place_of(place)
+        self._after = self.place.id
+        self._passed = openings_of(passed)
+        # The place that the store has once it has answered all calls, and whether it has that
+        # reader's openings, too.
+        self._stored = place
+        self._has_passed = True
+        # What is known to be in the store.
+        self._confirmed = place
+        self._since = since
+        self._waiting: deque[_Waiting] = deque()
+        self._bytes = 0
+        self._unanswered = 0
+        # Whether the store did not carry out a call, and others may have no answer yet.
+        self._is_refused = False
+        # When the place in the store must follow; when to read again after a pause.
+        self._follow_at = 0.0
+        self._read_at = 0.0
+        # When the log last had something, or was looked at; whether to look at its openings.
+        self._heard_at = 0.0
+        self._is_looking = False
+        # The openings that the log listed when it was asked why its frames do not follow.
+        self._listed: Sequence[Opening] | None = None
+        # The books: entries taken, or passed over because no receiver is here; and missing ones.
+        self.taken = 0
+        self.missing = 0
+
+    @property
+    def confirmed(self) -> Place:
+        """The place that the store of this shard certainly has."""
+        return place_of(self._confirmed)
+
+    @property
+    def is_looking(self) -> bool:
+        """Whether the reader needs the fields `log` and `openings` of the sender's meta."""
+        return self._is_looking
+
+    def next_read(self, now: float) -> str | None:
+        """Return the id behind which to read; None if nothing should be read now."""
+        has_room = len(self._waiting) < _MOST_FRAMES and self._bytes < _MOST_BYTES
+        is_free = has_room and not self._is_looking and not self._is_refused
+        return self._after if is_free and now >= self._read_at else None
+
+    def heard(self, after: str, found: Sequence[tuple[bytes, Fields]], now: float) -> None:
+        """Handle the frames that a read behind this id has found; none is an answer, too."""
+        if self._is_looking or self._is_refused or after != self._after:
+            return
+        if found:
+            self._heard_at = now
+        elif now - self._heard_at >= _LOOK_S:
+            self._heard_at = now
+            self._is_looking = True
+        for _, fields in found:
+            try:
+                before, behind = _place_in(fields, _BEFORE), _place_in(fields, _PLACE)
+                if not (self._follows(before, behind) or self._is_beyond_gap(behind)):
+                    self._is_looking = True
+                    return
+                frames = [read(fields[name]) for name in (_FOR_ALL, self._own) if name in fields]
+            except (FrameUnreadable, PlaceUnreadable) as error:
+                self._port.complain(str(error))
+                self._read_at = now + _PAUSE_S
+                return
+            self._enter(before, behind, frames, now)
+
+    def looked(self, log: str, openings: str, now: float) -> None:
+        """Handle what the sender's meta says: the end of its log, and the openings in it."""
+        self._is_looking = False
+        try:
+            end, listed = place_of(log), openings_of(openings)
+        except PlaceUnreadable as error:
+            self._port.complain(str(error))
+            self._read_at = now + _PAUSE_S
+            return
+        self._after = go_on(self.place, self._passed, listed)
+        self._listed = listed if end != self.place else None
+
+    def _follows(self, before: Place, behind: Place) -> bool:
+        place = self.place
+        # If its store went back, the log had lost its end when the next opening went on with it.
+        has_lost_end = before.nonce == place.nonce != behind.nonce and before.n <= place.n
+        return before == place or has_lost_end
+
+    def _is_beyond_gap(self, behind: Place) -> bool:
+        """Return whether what is between the place and this frame is gone, as far as known."""
+        return any(opening.nonce == behind.nonce for opening in self._listed or ())
+
+    def _enter(self, before: Place, behind: Place, frames: Sequence[Frame], now: float) -> None:
+        """Handle a frame that is next: store what is for durable receivers, then show it."""
+        gap = None if self._follows(before, behind) else Gap(self.place, before)
+        waiting = _Waiting(self.place, self._passed, behind.total - before.total, gap)
+        if behind.nonce != self.place.nonce:
+            self._passed = passed_with(self._passed, self.place)
+            self._has_passed = False
+        self._listed = None
+        self.place, self._after = behind, behind.id
+        kept: list[Entry] = []
+        shown: list[Entry] = []
+        for frame in frames:
+            of_frame = self._port.sort(frame)
+            kept += of_frame.kept
+            shown += of_frame.shown
+        is_old = (behind.fence, behind.n) <= (self._since.fence, self._since.n)
+        waiting.frames, waiting.shown = frames, kept if is_old else shown
+        self._waiting.append(waiting)
+        if kept:
+            waiting.is_stored = False
+            waiting.size = sum(len(entry.data) for entry in kept)
+            self._bytes += waiting.size
+            self._move(kept, waiting)
+        else:
+            self._follow_at = self._follow_at or now + _FOLLOW_S
+            self._show()
+
+    def _move(self, kept: Sequence[Entry], waiting: _Waiting | None) -> None:
+        behind = str(self.place)
+        move = Move(self._stored, behind, "" if self._has_passed else text_of(self._passed))
+        self._stored, self._has_passed = behind, True
+        self._follow_at = 0.0
+        self._unanswered += 1
+        self._port.take(move, kept, partial(self._answered, behind, waiting))
+
+    def _answered(self, behind: str, waiting: _Waiting | None, answer: NotTaken | None) -> None:
+        self._unanswered -= 1
+        if answer is not None:
+            self._go_back(waiting, self._confirmed if answer.found is None else answer.found)
+            return
+        self._confirmed = behind
+        if waiting is not None:
+            waiting.is_stored = True
+            self._show()
+
+    def _show(self) -> None:
+        while self._waiting and self._waiting[0].is_stored:
+            first = self._waiting.popleft()
+            self._bytes -= first.size
+            self.taken += first.entries
+            if first.gap is not None:
+                self.missing += first.gap.entries
+                self._port.note_gap(first.gap)
+            for frame in first.frames:
+                if frame.facts or frame.seen:
+                    self._port.learn(frame.facts, frame.seen)
+            if first.shown:
+                self._port.show(first.shown)
+
+    def _go_back(self, waiting: _Waiting | None, found: str) -> None:
+        """Read again from the first frame that the store did not take, after a pause."""
+        self._stored = self._confirmed = found
+        self._has_passed = False
+        self._is_refused = True
+        if waiting is None:
+            # Only the place was to follow, and still is.
+            self._follow_at = self._follow_at or 1.0
+        elif waiting in self._waiting:
+            dropped = None
+            while dropped is not waiting:
+                dropped = self._waiting.pop()
+                self._bytes -= dropped.size
+            self.place, self._passed = waiting.before, waiting.passed
+            self._after = self.place.id
+            self._listed = None
+
+    def tick(self, now: float) -> None:
+        """Let the place in the store follow, if it is due."""
+        if self._is_refused:
+            if not self._unanswered:
+                self._is_refused = False
+                self._read_at = now + _PAUSE_S
+            return
+        if self._follow_at and now >= self._follow_at and not self._unanswered:
+            if self._stored == str(self.place):
+                self._follow_at = 0.0
+            else:
+                self._move((), None)
+
+
+def _place_in(fields: Fields, name: bytes) -> Place:
+    text = fields.get(name)
+    if text is None:
+        raise PlaceUnreadable(f"a frame has no {name.decode()}")
+    return place_of(text.decode("ascii", "replace"))

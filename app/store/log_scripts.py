@@ -1,0 +1,122 @@
+"""The scripts that write the log of a shard and take what others wrote, with their calls."""
+
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
+
+from holdfast.delivery.messages.message import Message
+from holdfast.store import scripts
+from holdfast.store.keys import RedisKeys
+from holdfast.store.resp import Word
+from holdfast.store.script import Script
+from holdfast.store.scripts import Positions, ScriptCall, source_of, words_entering
+
+# The name of the part of a frame that all shards read. A part for one shard has its number.
+FOR_ALL: Final = "all"
+# What a server with other shards loads besides `scripts.SCRIPTS`.
+LOG_SCRIPTS: list[Script] = []
+
+
+def _script(name: str, source: str, with_note: Script | None = None) -> Script:
+    script = Script(name, source, with_note)
+    LOG_SCRIPTS.append(script)
+    return script
+
+
+def _with_frame(script: Script, *preludes: str) -> Script:
+    """Return the script for calls that also append a frame, in the same step."""
+    name = script.name
+    with_note = _script(
+        f"{name} with a frame and a note", source_of(name, "fence", "note", "log", *preludes)
+    )
+    source = source_of(name, "fence", "no_note", "log", *preludes)
+    return _script(f"{name} with a frame", source, with_note)
+
+
+_WITH_FRAME: Final = {
+    scripts.KEEP: _with_frame(scripts.KEEP, "once", "arrays", "enter"),
+    scripts.KEEP_KEYED: _with_frame(scripts.KEEP_KEYED, "arrays", "enter", "clock"),
+    scripts.MOVE: _with_frame(scripts.MOVE, "once", "arrays"),
+}
+APPEND = _script("append", source_of("append", "fence", "no_note", "log", "once"))
+APPEND_FACTS = _script("append_facts", source_of("append_facts", "fence", "no_note", "log", "once"))
+_TAKING: Final = ("once", "arrays", "enter")
+TAKE = _script(
+    "take",
+    source_of("take", "fence", "no_note", *_TAKING),
+    _script("take with a note", source_of("take", "fence", "note", *_TAKING)),
+)
+# Moves places on without messages, which a store without memory accepts, too.
+FOLLOW = _script("follow", TAKE.source.replace("#!lua\n", "#!lua flags=allow-oom\n", 1))
+
+
+class Parts(NamedTuple):
+    """A frame for the store: its parts by the shard that reads them, or `FOR_ALL`."""
+
+    # How many entries and facts it has.
+    entries: int
+    parts: Mapping[str, bytes]
+
+
+class Step(NamedTuple):
+    """How far a call moves the place in the log of another shard."""
+
+    shard: int
+    # The place so far, empty at the beginning, and the place behind what is taken.
+    before: str
+    behind: str
+    # The openings that were passed before; empty if they are the same as so far.
+    passed: str = ""
+
+
+def with_frame(keys: RedisKeys, call: ScriptCall, frame: Parts) -> ScriptCall:
+    """Return the call that also appends the frame to the log.
+
+    A call that stores messages with publish keys must have a single one: a repeat appends nothing.
+    """
+    script, names, args = call
+    # Appending in place is safe, because this call owns the lists.
+    names.append(keys.log)
+    args += _words_of(frame)
+    return ScriptCall(_WITH_FRAME[script], names, args)
+
+
+def append(keys: RedisKeys, frame: Parts) -> ScriptCall:
+    """Append a frame without durable messages. A store without memory refuses it."""
+    return ScriptCall(APPEND, [keys.meta, keys.log], _words_of(frame))
+
+
+def append_facts(keys: RedisKeys, facts: Mapping[str, str], frame: Parts) -> ScriptCall:
+    """Append a frame of facts, answers or places, and store the facts."""
+    args: list[Word] = []
+    for fact in facts.items():
+        args += fact
+    args += _words_of(frame)
+    return ScriptCall(APPEND_FACTS, [keys.meta, keys.facts, keys.log], args)
+
+
+def take(
+    keys: RedisKeys,
+    steps: Sequence[Step],
+    messages: Sequence[tuple[Message, Sequence[str]]],
+    *,
+    newest: int = 0,
+) -> ScriptCall:
+    """Store messages of other shards, each for these sessions, and move places in their logs on.
+
+    `newest` is an id of this shard: ids of other shards say nothing about the next one here.
+    """
+    positions = Positions(keys.meta, keys.bodies)
+    args: list[Word] = [f"{newest:019d}", len(steps)]
+    for step in steps:
+        args += step
+    for message, receivers in messages:
+        args += words_entering(keys, positions, message, receivers)
+    return ScriptCall(TAKE if messages else FOLLOW, positions.keys, args)
+
+
+def _words_of(frame: Parts) -> list[Word]:
+    words: list[Word] = [frame.entries]
+    for part in frame.parts.items():
+        words += part
+    words.append(2 * len(frame.parts))
+    return words

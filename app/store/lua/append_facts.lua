@@ -1,0 +1,20 @@
+#!lua flags=allow-oom
+-- Appends a frame of facts, answers or places to the log of this shard, and stores the facts: frames
+-- are trimmed. Who reads the facts then reads the log from the place that stands with them.
+-- KEYS   1 meta   2 facts   3 the log
+-- ARGV   1 its number, then the name and value of each fact, '' to remove it; then the frame, as in log
+-- Reply  the last call before this one
+-- Cost   O(facts + bytes of the frame)
+-- Repeat does nothing.
+journal()
+for i = 2, last, 2 do
+    if ARGV[i + 1] == '' then
+        redis.call('HDEL', KEYS[2], ARGV[i])
+    else
+        redis.call('HSET', KEYS[2], ARGV[i], ARGV[i + 1])
+    end
+end
+if last > 1 then
+    redis.call('HSET', KEYS[2], '', redis.call('HGET', KEYS[1], 'log'))
+end
+return before

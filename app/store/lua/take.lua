@@ -1,0 +1,37 @@
+#!lua
+-- Takes what other shards' logs have for this one: messages enter queues, and the places in these
+-- logs move on, in one step.
+-- KEYS   1 meta   2 bodies, then receivers of messages and marks of sessions
+-- ARGV   1 its number   2 id of the newest message of this shard   3 number of logs; for each the
+--        number of its shard, the place so far ('' at the beginning), the place behind what is taken,
+--        and the openings passed before ('' if they are the same); then the messages, as in enter
+-- Reply  the last call before this one; with it 'PLACE', number of a shard, and its place: this is
+--        another one than the call says, so nothing is taken. (An error could not say whether the
+--        calls before this one are still there.)
+-- Cost   O(logs + entries)
+-- Repeat does nothing. A call with another place is noted as refused, so that its repeat is not taken
+--        for that of a call that was carried out.
+local at = 4
+for _ = 1, tonumber(ARGV[3]) do
+    local found = redis.call('HGET', KEYS[1], 'place ' .. ARGV[at]) or ''
+    if found ~= ARGV[at + 1] then
+        local number = string.match(ARGV[1], '^%S+ %w+%-0*(%d+)')
+        local others = redis.call('HGET', KEYS[1], 'skipped') or ''
+        redis.call('HSET', KEYS[1], 'skipped', number .. '-' .. number .. ' ' .. others)
+        return { before, 'PLACE', ARGV[at], found }
+    end
+    at = at + 4
+end
+at = 4
+for _ = 1, tonumber(ARGV[3]) do
+    redis.call('HSET', KEYS[1], 'place ' .. ARGV[at], ARGV[at + 2])
+    if ARGV[at + 3] ~= '' then
+        redis.call('HSET', KEYS[1], 'passed ' .. ARGV[at], ARGV[at + 3])
+    end
+    at = at + 4
+end
+while at <= last do
+    at = enter(at)
+end
+journal()
+return before

@@ -1,0 +1,166 @@
+"""Logs of shards, written and taken by the real scripts, whatever fails; and what breaks them."""
+
+from collections.abc import Sequence
+from unittest.mock import patch
+
+import pytest
+from redis import Redis
+
+from holdfast.cluster.frames import Entry
+from holdfast.cluster.log import Log
+from holdfast.cluster.places import Place
+from holdfast.cluster.reading import LogReader
+from holdfast.store import log_scripts
+from holdfast.store.keys import RedisKeys
+from holdfast.store.log_scripts import Step
+from holdfast.store.script import Script
+from holdfast.store.scripts import ScriptCall
+from tests.store.log_world import World, message_of
+
+SEEDS = 40
+# Each broken variant must be found by one of so many seeds.
+MOST = 200
+
+
+def check(world: World) -> None:
+    world.run_for(400)
+    world.drain()
+    world.check()
+
+
+@pytest.mark.slow
+async def test_what_shards_write_for_each_other_is_taken_once_and_in_order_whatever_fails(
+    redis: Redis,
+) -> None:
+    went_back = refused = 0
+    for seed in range(SEEDS):
+        world = World(redis, seed, shards=2 + seed % 2)
+        check(world)
+        went_back += len(world.went_back)
+        refused += world.refused
+    # What is to be survived has happened.
+    assert went_back > SEEDS / 4
+    assert refused > SEEDS / 4
+
+
+class Replaced(World):
+    """Scripts in which one text is replaced by another."""
+
+    # A script that must have the text.
+    script = "append"
+    old = new = ""
+
+    def source(self, script: Script) -> str:
+        assert self.old in script.source or self.script not in script.name
+        return script.source.replace(self.old, self.new)
+
+
+class NumbersOfTheStore(Replaced):
+    """The store numbers frames, so a call that is repeated appends its frame again."""
+
+    old = "found[2] .. '-' .. n"
+    new = "found[2] .. '-' .. redis.call('HINCRBY', KEYS[1], 'frames', 1)"
+
+    def source(self, script: Script) -> str:
+        once = "if is_repeat then\n    return before"
+        return super().source(script).replace(once, once.replace("return", "journal() return"))
+
+
+class IdsOfTheClock(Replaced):
+    """Frames have the time as their id, as with `*`. The clock of another store is behind."""
+
+    old = "local before, id = found[1] or '', found[2] .. '-' .. n\n"
+    new = """local before = found[1] or ''
+    local at = tonumber(redis.call('GET', KEYS[1] .. ':clock') or 5000)
+    local newest = tonumber(string.match(before, ' (%d+)%-') or 0)
+    local is_other = string.sub(before, 1, #nonce) ~= nonce
+    local id = math.max(at, newest + (is_other and 1 or 0)) .. '-' .. n
+"""
+
+    def go_back(self, shard: int) -> None:
+        super().go_back(shard)
+        if shard in self.went_back:
+            self.redis.set(f"{self.keys[shard].meta}:clock", 1)
+
+
+class PlaceBehindEntries(World):
+    """The place moves in a call of its own, behind that with the entries."""
+
+    def takes(self, keys: RedisKeys, step: Step, kept: Sequence[Entry]) -> list[ScriptCall]:
+        moving = log_scripts.take(keys, [step], [])
+        messages = [(message_of(each.id, step.shard), ["joe/1"]) for each in kept]
+        storing = log_scripts.take(keys, [], messages)
+        return [self.noted(keys, storing, step.shard, kept), moving] if kept else [moving]
+
+
+class PlaceBeforeEntries(PlaceBehindEntries):
+    """The place moves in a call of its own, before that with the entries."""
+
+    def takes(self, keys: RedisKeys, step: Step, kept: Sequence[Entry]) -> list[ScriptCall]:
+        return super().takes(keys, step, kept)[::-1]
+
+
+class PlaceUnchecked(Replaced):
+    """The script moves the place from wherever it is."""
+
+    script = "take"
+    old = "if found ~= ARGV[at + 1] then"
+    new = "if false then"
+
+
+class RefusalForgotten(Replaced):
+    """A call with another place is not noted as refused, so its repeat seems to have been done."""
+
+    script = "take"
+    old = "redis.call('HSET', KEYS[1], 'skipped', number .. '-' .. number .. ' ' .. others)"
+    new = ""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "broken",
+    [
+        NumbersOfTheStore,
+        IdsOfTheClock,
+        PlaceBehindEntries,
+        PlaceBeforeEntries,
+        PlaceUnchecked,
+        RefusalForgotten,
+    ],
+)
+async def test_broken_scripts_are_found(redis: Redis, broken: type[World]) -> None:
+    assert found_by(redis, broken)
+
+
+def found_by(redis: Redis, broken: type[World] = World) -> str:
+    """How the first seed that finds it does."""
+    for seed in range(MOST):
+        try:
+            check(broken(redis, seed, shards=2 + seed % 2))
+        except AssertionError as error:
+            return f"seed {seed}: {error}"
+    raise AssertionError("no seed finds it")
+
+
+@pytest.mark.slow
+async def test_a_reader_that_does_not_ask_for_openings_is_found(redis: Redis) -> None:
+    with patch.object(LogReader, "_follows", lambda *_: True):
+        assert found_by(redis)
+
+
+@pytest.mark.slow
+async def test_a_reader_that_forgets_what_it_passed_is_found(redis: Redis) -> None:
+    with patch("holdfast.cluster.reading.passed_with", lambda *_: ()):
+        assert found_by(redis)
+
+
+@pytest.mark.slow
+async def test_shards_that_tell_each_other_that_they_have_heard_each_other_are_found(
+    redis: Redis,
+) -> None:
+    def see(self: Log, shard: int, place: Place) -> None:
+        if self._told.get(shard) != place:
+            self._untold[shard] = place
+
+    with patch.object(Log, "see", see):
+        assert "does not arrive" in found_by(redis)

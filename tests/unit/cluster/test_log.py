@@ -1,0 +1,159 @@
+"""The log of a shard: what its turns leave for others, in order."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from holdfast.cluster.frames import MESSAGE, Entry, Facts, read
+from holdfast.cluster.log import Log, Parts
+from holdfast.cluster.places import Place
+
+
+@dataclass
+class Store:
+    """Remembers the frames in its log."""
+
+    is_available: bool = True
+    frames: list[Parts] = field(default_factory=list)
+    counts: list[int] = field(default_factory=list)
+    facts: list[Facts] = field(default_factory=list)
+    dones: list[Callable[[bool], None]] = field(default_factory=list)
+
+    def append(self, count: int, parts: Parts, done: Callable[[bool], None]) -> None:
+        self.frames.append(parts)
+        self.counts.append(count)
+        self.dones.append(done)
+
+    def append_facts(self, facts: Facts, parts: Parts) -> None:
+        self.frames.append(parts)
+        self.facts.append(facts)
+
+    def ids(self, name: str = "all") -> list[list[int]]:
+        parts = [frame[name] for frame in self.frames if name in frame]
+        return [[each.id for each in read(part).all_entries()] for part in parts]
+
+
+def entry(id: int, data: bytes = b"{}") -> Entry:
+    return Entry(MESSAGE, "/a", id, "ann", 0, data)
+
+
+PLACE = Place("xxxxxxxx", 1, 5, 9)
+
+
+def test_a_turn_makes_one_frame() -> None:
+    store = Store()
+    log = Log(store)
+    log.pass_on(entry(1))
+    log.pass_on(entry(2))
+    log.flush(0.0)
+    log.flush(0.0)
+    assert store.ids() == [[1, 2]]
+    assert store.counts == [2]
+
+
+def test_entries_for_one_shard_are_in_a_part_that_others_do_not_read() -> None:
+    store = Store()
+    log = Log(store)
+    log.pass_on(entry(1))
+    log.pass_on(entry(2), 3)
+    log.pass_on(entry(3), 7)
+    log.flush(0.0)
+    assert [*store.frames[0]] == ["all", "3", "7"]
+    assert (store.ids(), store.ids("3"), store.counts) == ([[1]], [[2]], [3])
+
+
+def test_a_large_turn_makes_several_frames_in_order() -> None:
+    store = Store()
+    log = Log(store)
+    for id in range(6):
+        log.pass_on(entry(id, bytes(100_000)), 3 if id == 5 else None)
+    log.flush(0.0)
+    assert store.ids() == [[0, 1], [2, 3], [4]]
+    assert store.ids("3") == [[5]]
+
+
+def test_the_books_say_what_is_in_the_log_and_what_was_dropped() -> None:
+    store = Store()
+    log = Log(store)
+    for id in range(2):
+        log.pass_on(entry(id))
+        log.flush(0.0)
+    store.dones[0](True)
+    store.dones[1](False)
+    assert (log.appended, log.dropped) == (1, 1)
+
+
+def test_entries_wait_five_seconds_for_a_store_that_is_away() -> None:
+    store = Store(is_available=False)
+    log = Log(store)
+    for now in (0.0, 3.0):
+        log.pass_on(entry(int(now)))
+        log.flush(now)
+    log.tick(4.9)
+    assert log.dropped == 0
+    log.tick(5.0)
+    assert log.dropped == 1
+    store.is_available = True
+    log.tick(7.0)
+    assert store.ids() == [[3]]
+
+
+def test_entries_that_wait_for_the_store_are_limited_in_size() -> None:
+    store = Store(is_available=False)
+    log = Log(store)
+    for id in range(100):
+        log.pass_on(entry(id, bytes(200_000)))
+        log.flush(0.0)
+    assert log.dropped == 59
+    store.is_available = True
+    log.flush(0.0)
+    assert [id for ids in store.ids() for id in ids] == [*range(59, 100)]
+
+
+def test_places_are_told_every_50_ms_while_there_is_something_new() -> None:
+    store = Store()
+    log = Log(store)
+    log.see(3, PLACE)
+    log.tick(1.0)
+    assert read(store.frames[0]["all"]).seen == {3: PLACE}
+    log.see(3, PLACE._replace(n=6, total=10))
+    log.tick(1.01)
+    log.see(3, PLACE._replace(n=7, total=11))
+    log.tick(1.06)
+    log.tick(2.0)
+    assert [read(frame["all"]).seen for frame in store.frames[1:]] == [
+        {3: PLACE._replace(n=7, total=11)}
+    ]
+
+
+def test_a_place_is_not_told_for_frames_that_only_tell_places() -> None:
+    """Two shards would never be still."""
+    store = Store()
+    log = Log(store)
+    log.see(3, PLACE)
+    log.tick(1.0)
+    log.see(3, PLACE._replace(n=6))
+    log.tick(2.0)
+    assert len(store.frames) == 1
+    log.see(3, PLACE._replace(nonce="yyyyyyyy"))
+    log.tick(3.0)
+    assert len(store.frames) == 2
+
+
+def test_facts_follow_the_messages_before_them() -> None:
+    store = Store()
+    log = Log(store)
+    log.pass_on(entry(1))
+    log.state({"fact": "1"}, 0.0)
+    assert store.ids() == [[1], []]
+    assert read(store.frames[1]["all"]).facts == {"fact": "1"}
+    assert store.facts == [{"fact": "1"}]
+
+
+def test_a_log_that_is_opened_again_tells_all_places() -> None:
+    store = Store()
+    log = Log(store)
+    log.see(3, PLACE)
+    log.tick(1.0)
+    log.begin_again()
+    log.tick(2.0)
+    assert read(store.frames[1]["all"]).seen == {3: PLACE}
