@@ -296,6 +296,7 @@ def _make_endpoint(
     right: SpeakingRight,
 ) -> Endpoint:
     intake = Intake(settings.max_unfinished_bytes)
+    scheduler = RequestScheduler(bayeux, ticker.clock, intake, ticker.turn_budget, unread, right)
     return Endpoint(
         bayeux,
         bayeux.state.notices,
@@ -305,7 +306,8 @@ def _make_endpoint(
         ticker.coalescer,
         ticker.turn_budget,
         intake,
-        RequestScheduler(bayeux, ticker.clock, intake, ticker.turn_budget, unread, right),
+        scheduler,
+        scheduler,
         right,
     )
 

@@ -22,6 +22,7 @@ from holdfast.web.origins import Origins, OriginTrust, only_value, shown_origin
 from holdfast.web.peers import Peers
 from holdfast.web.reading_gate import ReadingGate
 from holdfast.web.request_scheduler import RequestScheduler
+from holdfast.web.request_sink import RequestSink
 from holdfast.web.speaking import SpeakingRight
 from holdfast.web.turn_budget import Turn
 from holdfast.web.write_coalescer import WriteCoalescer
@@ -84,6 +85,8 @@ class Endpoint:
     turn: Turn
     intake: Intake
     scheduler: RequestScheduler
+    # What front ends pass requests to: mostly the scheduler.
+    requests: RequestSink
     right: SpeakingRight
     endings: Endings = field(default_factory=Endings)
     gate: ReadingGate = field(default_factory=ReadingGate)

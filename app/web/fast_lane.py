@@ -63,6 +63,7 @@ class FastLane(SocketReading):
         "_known_before",
         "_ordinary",
         "_paths",
+        "_requests",
         "_room",
         "_scheduler",
         "_set_aside",
@@ -77,7 +78,7 @@ class FastLane(SocketReading):
 
     def __init__(self, parts: ConnectionParts) -> None:
         super().__init__(parts.endpoint, parts.manager)
-        self._scheduler = parts.endpoint.scheduler
+        self._requests, self._scheduler = parts.endpoint.requests, parts.endpoint.scheduler
         self._heads = parts.heads
         self._paths = parts.paths
         self._room = parts.room
@@ -233,11 +234,11 @@ class FastLane(SocketReading):
             if speaker.caller.network:
                 self._endpoint.admit(speaker.caller)
                 self._endpoint.admit_body(speaker.caller, body)
-            rest = self._scheduler.receive(body, exchange)
+            rest = self._requests.receive(body, exchange)
         except RequestRefused as refused:
             self._refuse(refused)
         except BaseException:
-            self._fail(exchange, self._scheduler.fail(exchange))
+            self._fail(exchange, self._requests.fail(exchange))
         else:
             if rest is not None:
                 rest.done = partial(self._fail, exchange)
@@ -437,4 +438,4 @@ class FastLane(SocketReading):
         self._unheard = b""
         exchange, self._exchange = self._exchange, None
         if exchange is not None:
-            self._scheduler.abort(exchange)
+            self._requests.abort(exchange)

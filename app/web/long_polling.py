@@ -70,11 +70,11 @@ async def exchange_over_http(
     carrier = Waiting(request, connection_type)
     exchange = Exchange(carrier, speaker)
     try:
-        rest = endpoint.scheduler.receive(body, exchange)
+        rest = endpoint.requests.receive(body, exchange)
     except RequestRefused:
         raise
     except BaseException:
-        carrier.fail(endpoint.scheduler.fail(exchange))
+        carrier.fail(endpoint.requests.fail(exchange))
     else:
         if rest is not None:
             rest.done = carrier.fail
@@ -82,7 +82,7 @@ async def exchange_over_http(
         return exchange, await carrier.wait()
     except asyncio.CancelledError:
         # The client's connection was lost while the request was held.
-        endpoint.scheduler.abort(exchange)
+        endpoint.requests.abort(exchange)
         raise
 
 

@@ -1,11 +1,10 @@
 """One open WebSocket: it carries everything of a session in both directions."""
 
 import asyncio
-import struct
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import TYPE_CHECKING
 
-from aiohttp import web
+from aiohttp import WSCloseCode, web
 
 from holdfast.bayeux.session import Exchange
 from holdfast.bayeux.wire.caller import Speaker
@@ -14,27 +13,17 @@ from holdfast.bayeux.wire.transports import ConnectionType
 from holdfast.delivery.basics.notices import CLOSED
 from holdfast.delivery.messages.message import Event
 from holdfast.web.endpoint import Endpoint
+from holdfast.web.socket_frames import answer_frames, frames_of
 
 if TYPE_CHECKING:
     from holdfast.bayeux.session import Session
 
-_TEXT = 0x81
 # How long a client may take to close its socket after its session has ended.
 _GOODBYE_S = 1.0
 
 
 def _knows_none() -> bool:
     return False
-
-
-def frame(payload: bytes) -> bytes:
-    """Return a server's text frame: never masked, so all receivers can share the bytes."""
-    size = len(payload)
-    if size < 126:
-        return struct.pack("!BB", _TEXT, size) + payload
-    if size < 65536:
-        return struct.pack("!BBH", _TEXT, 126, size) + payload
-    return struct.pack("!BBQ", _TEXT, 127, size) + payload
 
 
 class Socket:
@@ -57,9 +46,10 @@ class Socket:
         "_loop",
         "_messages_per_frame",
         "_protocol",
-        "_scheduler",
+        "_requests",
         "_unfinished",
         "expecting",
+        "has_session_elsewhere",
         "heard",
         "session",
         "speaker",
@@ -74,11 +64,13 @@ class Socket:
         speaker: Speaker,
         *,
         flush: Callable[[], Awaitable[None]],
-        hang_up: Callable[["Socket"], Awaitable[object]],
+        hang_up: Callable[["Socket", int, str], Awaitable[object]],
     ) -> None:
         self.speaker = speaker
         self.session: Session | None = None
-        self._clock, self._scheduler = endpoint.clock, endpoint.scheduler
+        # Whether a session of another process uses it.
+        self.has_session_elsewhere = False
+        self._clock, self._requests = endpoint.clock, endpoint.requests
         # When it was opened, or last received a message of a living session.
         self.heard = self._clock()
         # Python asks the kernel for its process id whenever it looks up the running loop.
@@ -128,11 +120,11 @@ class Socket:
         exchange = Exchange(self, self.speaker, self)
         rest = failed = None
         try:
-            rest = self._scheduler.receive(body, exchange)
+            rest = self._requests.receive(body, exchange)
         except RequestRefused as refused:
             failed = refused
         except BaseException:
-            failed = self._scheduler.fail(exchange)
+            failed = self._requests.fail(exchange)
         self._note_heard()
         if rest is None and failed is None:
             return None
@@ -145,7 +137,8 @@ class Socket:
         return outcome
 
     def _note_heard(self) -> None:
-        if self.session is not None and not self.session.is_gone:
+        session = self.session
+        if self.has_session_elsewhere or (session is not None and not session.is_gone):
             self.heard = self._clock()
 
     def is_handling(self) -> bool:
@@ -166,14 +159,10 @@ class Socket:
         if exchange.is_superseded:
             # The client no longer waits for this reply: it has sent another connect since.
             return False
-        replies = frame(b"[" + b",".join(exchange.replies) + b"]")
-        if not messages:
-            return self._write(replies)
-        frames = self._frames(messages)
-        return self._write(replies + frames if exchange.replies_first else frames + replies)
+        return self.write(answer_frames(exchange, messages, self._messages_per_frame))
 
     def push(self, messages: Sequence[Event]) -> bool:
-        return self._write(self._frames(messages))
+        return self.write(frames_of(messages, self._messages_per_frame))
 
     def is_draining(self) -> bool:
         if not self._protocol.writing_paused or self._protocol.transport is None:
@@ -204,10 +193,32 @@ class Socket:
         # A cometd.js whose first connect crossed this close would keep its socket forever.
         if self.session is None:
             return
+        self._end_by(self._end(self.session))
+
+    def _end_by(self, ending: Coroutine[None, None, None]) -> None:
         if self._ending is not None:
             # An earlier session of this socket has ended, too.
             self._ending.cancel()
-        self._ending = self._loop.create_task(self._end(self.session))
+        self._ending = self._loop.create_task(ending)
+
+    # A session of another process
+
+    @property
+    def has_session(self) -> bool:
+        """Whether it has named a session, of this process or another."""
+        return self.session is not None or self.has_session_elsewhere
+
+    def end_elsewhere(self) -> None:
+        """Close the connection of a session that has ended in another process."""
+        self._end_by(self._end(None))
+
+    def restart(self) -> None:
+        """Close the connection, because the process that has its session has gone."""
+        self._end_by(self._close(WSCloseCode.SERVICE_RESTART, "the server restarts"))
+
+    async def _close(self, code: int, reason: str) -> None:
+        self._ending = None
+        await self._hang_up(self, code, reason)
 
     def close(self) -> None:
         """Stop sending."""
@@ -219,11 +230,12 @@ class Socket:
             if waiting is not None:
                 waiting.cancel()
 
-    async def _end(self, session: "Session") -> None:
+    async def _end(self, session: "Session | None") -> None:
         await asyncio.sleep(_GOODBYE_S)
-        self._ending = None
-        if self.session is session:
-            await self._hang_up(self)
+        if self.session is session and not self.has_session_elsewhere:
+            await self._close(WSCloseCode.OK, "the session is over")
+        else:
+            self._ending = None
 
     async def _drain(self) -> None:
         try:
@@ -232,27 +244,12 @@ class Socket:
             return
         finally:
             self._draining = None
-        self._scheduler.drained(self)
+        self._requests.drained(self)
 
-    def _write(self, frames: bytes) -> bool:
+    def write(self, frames: bytes) -> bool:
+        """Send frames. False means that the connection is closing and nothing was taken."""
         transport = self._protocol.transport
         if self._is_closed or transport is None or transport.is_closing():
             return False
         self._coalescer.write(transport, frames)
         return True
-
-    def _frames(self, messages: Sequence[Event]) -> bytes:
-        if self._messages_per_frame == 1:
-            if len(messages) == 1:
-                return messages[0].frame or _frame_once(messages[0])
-            return b"".join([message.frame or _frame_once(message) for message in messages])
-        step = self._messages_per_frame if self._messages_per_frame > 0 else max(1, len(messages))
-        chunks = [messages[start : start + step] for start in range(0, len(messages), step)]
-        return b"".join(
-            [frame(b"[" + b",".join([m.wire for m in chunk]) + b"]") for chunk in chunks]
-        )
-
-
-def _frame_once(message: Event) -> bytes:
-    message.frame = frame(b"[" + message.wire + b"]")
-    return message.frame

@@ -125,7 +125,7 @@ class PublishRequests:
         """End the session without waiting for the reply."""
         message = {"channel": "/meta/disconnect", "clientId": session.client_id}
         exchange = Exchange(Waiting(request, _LONG_POLLING), speaker)
-        self._endpoint.scheduler.receive(to_json(message), exchange)
+        self._endpoint.requests.receive(to_json(message), exchange)
 
     def _response(self, request: web.Request, results: list[Json]) -> web.Response:
         """Answer in the form of the request."""

@@ -111,7 +111,7 @@ class WebSocketFrontEnd:
             self._endpoint,
             speaker,
             flush=writer.drain,
-            hang_up=partial(close, response, code=WSCloseCode.OK, reason="the session is over"),
+            hang_up=partial(close, response),
         )
         response.socket = socket
         self._open[response] = socket
@@ -126,7 +126,7 @@ class WebSocketFrontEnd:
         finally:
             del self._open[response]
             socket.leave()
-            self._endpoint.scheduler.detach(socket)
+            self._endpoint.requests.detach(socket)
         return response
 
     def _welcome(self, request: web.Request, speaker: Speaker) -> str:
@@ -147,7 +147,7 @@ class WebSocketFrontEnd:
         )
 
     def _end_without_session(self, response: SocketResponse, socket: Socket) -> None:
-        if socket.session is not None or response not in self._open:
+        if socket.has_session or response not in self._open:
             return
         if socket.is_busy():
             # A message that names one may wait for this server.

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import partial
 from itertools import count
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 
@@ -37,6 +37,9 @@ from holdfast.web.write_coalescer import WriteCoalescer
 from tests.serving import ROOT
 from tests.unit.delivery.fake_keeper import FakeKeeper
 from tests.web.requests import client_ids
+
+if TYPE_CHECKING:
+    from holdfast.web.request_sink import RequestSink
 
 # Turns of the event loop that are enough for aiohttp to answer a request, with some to spare.
 TURNS = 24
@@ -277,7 +280,9 @@ class Rig:
         options: Options | None = None,
         web_options: WebOptions | None = None,
         is_turn_over: Callable[[], bool] = lambda: False,
+        requests: "Callable[[Rig], RequestSink] | None" = None,
     ) -> None:
+        """With `requests`, front ends pass requests to what it returns, not to the scheduler."""
         self._front_end = front_end
         self.keeper = FakeKeeper()
         self._now = 0.0
@@ -310,6 +315,10 @@ class Rig:
         flush = self.bayeux.state.hub.store.flush
         self.coalescer = WriteCoalescer(self._on_ready, flush, self.right)
         intake = Intake()
+        scheduler = RequestScheduler(
+            *(self.bayeux, self._clock, intake, self.turn, self.unread, self.right)
+        )
+        self.scheduler = scheduler
         self.endpoint = Endpoint(
             self.bayeux,
             self.bayeux.state.notices,
@@ -319,7 +328,8 @@ class Rig:
             self.coalescer,
             self.turn,
             intake,
-            RequestScheduler(self.bayeux, self._clock, intake, self.turn, self.unread, self.right),
+            scheduler,
+            requests(self) if requests is not None else scheduler,
             self.right,
         )
         self.room = ConnectionLimit(10_000)

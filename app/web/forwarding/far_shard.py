@@ -1,0 +1,238 @@
+"""A shard of another process: the exchanges that this door has forwarded to it."""
+
+import json
+from collections.abc import Callable
+from functools import partial
+from itertools import groupby
+from operator import itemgetter
+from typing import Final, cast
+
+from holdfast.bayeux.session import Exchange
+from holdfast.bayeux.wire.errors import ErrorReply, RequestRefused
+from holdfast.web.forwarding.frames import (
+    Frame,
+    FrameUnreadable,
+    Kind,
+    Reply,
+    Request,
+    Write,
+    pack,
+    pack_numbers,
+)
+from holdfast.web.forwarding.parking import Parking, refuse
+from holdfast.web.forwarding.request_home import TRANSPORTS
+from holdfast.web.forwarding.request_owner import is_lone_connect
+from holdfast.web.forwarding.shard_link import Link
+from holdfast.web.forwarding.speakers import ToldSpeakers
+from holdfast.web.open_socket import Socket
+from holdfast.web.request_scheduler import UnfinishedRequest
+
+_TRANSPORTS: Final = {kind: place for place, kind in enumerate(TRANSPORTS)}
+
+
+class FarShard:
+    """Forwards exchanges over a link, which may be absent for a while.
+
+    Exchanges then wait, so a home that restarts is not noticed. What was forwarded when the link
+    broke is refused, because it is unknown what became of it; a lone connect is sent again.
+    """
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._link: Link | None = None
+        self._told = ToldSpeakers()
+        self._last = 0
+        # At the home, by number; and the numbers.
+        self._exchanges: dict[int, UnfinishedRequest] = {}
+        self._numbers: dict[Exchange, int] = {}
+        self._sockets: dict[int, Socket] = {}
+        self._socket_numbers: dict[Socket, int] = {}
+        self._full: set[Socket] = set()
+        self._parking = Parking(clock)
+        # What transports took or not, in order, for the end of the turn.
+        self._outcomes: list[tuple[Kind, int]] = []
+        self._handlers: dict[Kind, Callable[[int, bytes], None]] = {
+            Kind.ANSWER: self._answer,
+            Kind.REFUSED: self._refuse,
+            Kind.DONE: self._finish,
+            Kind.WRITE: self._write,
+            Kind.BOUND: partial(self._bind, True),
+            Kind.UNBOUND: partial(self._bind, False),
+            Kind.HANG_UP: self._hang_up,
+        }
+
+    # The link
+
+    def link(self) -> Link:
+        """Return the end of a new link to the home, for a connection that is being made."""
+        link = Link(self._hear, lambda: self._lost(link), self._send_parked)
+        return link
+
+    def open(self, link: Link) -> None:
+        """Use this link, which is connected, from now on."""
+        self._link = link
+        link.collect(self._take_outcomes)
+        self._told = ToldSpeakers()
+        self._send_parked()
+
+    def _lost(self, link: Link) -> None:
+        if link is not self._link:
+            return
+        self._link = None
+        exchanges, self._exchanges = self._exchanges, {}
+        self._numbers.clear()
+        self._outcomes.clear()
+        self._full.clear()
+        sockets, self._sockets = self._sockets, {}
+        self._socket_numbers.clear()
+        for socket in sockets.values():
+            socket.restart()
+        for forwarded in exchanges.values():
+            if forwarded.exchange.pipe is None and is_lone_connect(forwarded.body):
+                self._parking.park(forwarded)
+            else:
+                refuse(forwarded, "unknown")
+
+    # From front ends
+
+    def forward(self, body: bytes, exchange: Exchange) -> UnfinishedRequest:
+        """Forward an exchange. It is answered, or `done` is called with a refusal."""
+        forwarded = UnfinishedRequest(exchange, 0, body)
+        if not self._parking and self._may_send():
+            self._send(forwarded)
+        else:
+            self._parking.park(forwarded)
+        return forwarded
+
+    def _may_send(self) -> bool:
+        return self._link is not None and self._link.is_open and not self._link.is_full
+
+    def _send_parked(self) -> None:
+        while self._parking and self._may_send():
+            forwarded = self._parking.take()
+            if not forwarded.exchange.is_aborted:
+                self._send(forwarded)
+
+    def _send(self, forwarded: UnfinishedRequest) -> None:
+        link = cast("Link", self._link)
+        exchange, body = forwarded.exchange, forwarded.body
+        number = self._last = self._last + 1
+        place, telling = self._told.place_of(exchange.speaker)
+        transport = _TRANSPORTS[exchange.carrier.connection_type]
+        socket = 0
+        if isinstance(exchange.pipe, Socket):
+            socket = self._socket_number(exchange.pipe)
+        self._exchanges[number] = forwarded
+        self._numbers[exchange] = number
+        if not is_lone_connect(body):
+            forwarded.body = b""
+        link.send(telling + Request(place, transport, socket, body).pack(number))
+
+    def _socket_number(self, socket: Socket) -> int:
+        number = self._socket_numbers.get(socket)
+        if number is None:
+            number = self._last = self._last + 1
+            self._socket_numbers[socket] = number
+            self._sockets[number] = socket
+        return number
+
+    def abort(self, exchange: Exchange) -> None:
+        """The connection of an exchange is lost."""
+        number = self._numbers.pop(exchange, None)
+        if number is not None and self._link is not None:
+            del self._exchanges[number]
+            self._link.send(pack(Kind.ENDED, number))
+
+    def detach(self, socket: Socket) -> None:
+        """A socket is closed."""
+        number = self._socket_numbers.pop(socket, None)
+        if number is not None and self._link is not None:
+            del self._sockets[number]
+            self._full.discard(socket)
+            self._link.send(pack(Kind.CLOSED, number))
+
+    def drained(self, socket: Socket) -> None:
+        """A socket takes bytes again."""
+        number = self._socket_numbers.get(socket)
+        if socket in self._full and number is not None and self._link is not None:
+            self._full.discard(socket)
+            self._link.send(pack(Kind.DRAINED, number))
+
+    # From the home
+
+    def _hear(self, frame: Frame) -> None:
+        handle = self._handlers.get(frame.kind)
+        if handle is None:
+            raise FrameUnreadable(f"{frame.kind.name} from a home")
+        handle(frame.number, frame.data)
+
+    def _pop(self, number: int) -> UnfinishedRequest | None:
+        forwarded = self._exchanges.pop(number, None)
+        if forwarded is not None:
+            del self._numbers[forwarded.exchange]
+        return forwarded
+
+    def _answer(self, number: int, data: bytes) -> None:
+        reply = Reply.unpack(data)
+        forwarded = self._pop(number)
+        is_taken = False
+        if forwarded is not None:
+            exchange = forwarded.exchange
+            exchange.is_superseded = reply.is_superseded
+            exchange.new_browser = reply.browser or None
+            exchange.replies = [reply.elements] if reply.elements else []
+            is_taken = bool(exchange.carrier.answer(exchange, ()))
+            forwarded.done(None)
+        if reply.wants_receipt:
+            self._note(Kind.TAKEN if is_taken else Kind.NOT_TAKEN, number)
+
+    def _refuse(self, number: int, data: bytes) -> None:
+        try:
+            name, args, wait_s = json.loads(data)
+            refused = RequestRefused(ErrorReply[name], args, wait_s=wait_s)
+        except (ValueError, KeyError) as error:
+            raise FrameUnreadable(f"a refusal: {error}") from error
+        forwarded = self._pop(number)
+        if forwarded is not None:
+            forwarded.done(refused)
+
+    def _finish(self, number: int, _: bytes) -> None:
+        forwarded = self._pop(number)
+        if forwarded is not None:
+            forwarded.done(None)
+
+    def _write(self, _: int, data: bytes) -> None:
+        write = Write.unpack(data)
+        for number in write.sockets:
+            socket = self._sockets.get(number)
+            is_taken = socket is not None and socket.write(write.frames)
+            self._note(Kind.WRITTEN if is_taken else Kind.NOT_WRITTEN, number)
+            if socket is not None and socket not in self._full and socket.is_draining():
+                self._full.add(socket)
+                self._note(Kind.FULL, number)
+
+    def _note(self, kind: Kind, number: int) -> None:
+        if self._link is not None:
+            if kind is Kind.FULL:
+                self._link.send(pack(kind, number))
+            else:
+                self._outcomes.append((kind, number))
+                self._link.flush_at_end()
+
+    def _take_outcomes(self) -> bytes:
+        outcomes, self._outcomes = self._outcomes, []
+        return b"".join(
+            [
+                pack(kind, 0, pack_numbers([number for _, number in each]))
+                for kind, each in groupby(outcomes, key=itemgetter(0))
+            ]
+        )
+
+    def _bind(self, is_bound: bool, number: int, _: bytes) -> None:
+        socket = self._sockets.get(number)
+        if socket is not None:
+            socket.has_session_elsewhere = is_bound
+
+    def _hang_up(self, number: int, _: bytes) -> None:
+        socket = self._sockets.get(number)
+        if socket is not None:
+            socket.end_elsewhere()

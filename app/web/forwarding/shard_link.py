@@ -1,0 +1,99 @@
+"""A link: the connection between a door and a home."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import cast
+
+from holdfast.web.forwarding.frames import Frame, FrameReader, FrameUnreadable
+
+log = logging.getLogger(__name__)
+
+Hear = Callable[[Frame], None]
+
+
+class Link(asyncio.Protocol):
+    """Sends and reads frames in order; all frames of a turn leave in one write.
+
+    Args:
+        hear: Called with each frame.
+        lost: Called once when the connection has ended.
+        resumed: Called when the peer reads again.
+    """
+
+    def __init__(
+        self, hear: Hear, lost: Callable[[], None], resumed: Callable[[], None] = lambda: None
+    ) -> None:
+        self._hear, self._lost, self._resumed = hear, lost, resumed
+        self._reader = FrameReader()
+        self._loop = asyncio.get_running_loop()
+        self._transport: asyncio.Transport | None = None
+        self._unsent: list[bytes] = []
+        self._is_due = False
+        # Returns frames that are collected, in which later ones are merged.
+        self._collected: Callable[[], bytes] = bytes
+        # Whether the peer does not read as fast as this side writes.
+        self.is_full = False
+
+    @property
+    def is_open(self) -> bool:
+        return self._transport is not None and not self._transport.is_closing()
+
+    def collect(self, collected: Callable[[], bytes]) -> None:
+        """Ask for frames that are collected, whenever others are about to leave."""
+        self._collected = collected
+
+    def send(self, frame: bytes) -> None:
+        """Send a frame at the end of the turn, after what is collected."""
+        self.send_collected()
+        self._unsent.append(frame)
+
+    def send_collected(self) -> None:
+        """Let nothing that follows overtake what is collected so far."""
+        self.flush_at_end()
+        self._unsent.append(self._collected())
+
+    def flush_at_end(self) -> None:
+        """Send everything, and what is collected until then, at the end of the turn."""
+        if not self._is_due:
+            self._is_due = True
+            self._loop.call_soon(self._flush)
+
+    def close(self) -> None:
+        """Send what is left, and close the connection."""
+        self._flush()
+        if self._transport is not None:
+            self._transport.close()
+
+    def _flush(self) -> None:
+        self._is_due = False
+        unsent, self._unsent = self._unsent, []
+        unsent.append(self._collected())
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.write(b"".join(unsent))
+
+    # What the event loop calls
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)
+
+    def data_received(self, data: bytes) -> None:
+        try:
+            for frame in self._reader.read(data):
+                self._hear(frame)
+        except FrameUnreadable as error:
+            log.error("a link between two processes is closed: it brought %s", error)
+            if self._transport is not None:
+                self._transport.abort()
+
+    def pause_writing(self) -> None:
+        self.is_full = True
+
+    def resume_writing(self) -> None:
+        self.is_full = False
+        self._resumed()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._transport = None
+        self._unsent = []
+        self._lost()

@@ -1,0 +1,93 @@
+"""Who speaks, told once per link: most requests of a connection have the same speaker."""
+
+import json
+from collections import OrderedDict
+from typing import Any, Final
+
+from multidict import CIMultiDict, CIMultiDictProxy
+
+from holdfast.bayeux.wire.caller import NO_SPEAKER, Caller, Speaker
+from holdfast.bayeux.wire.transports import SpeakerKind
+from holdfast.web.forwarding.frames import FrameUnreadable, Kind, pack
+
+# How many speakers a link remembers.
+PLACES: Final = 4096
+
+
+class ToldSpeakers:
+    """The speakers that the home of a link knows, by place."""
+
+    def __init__(self, places: int = PLACES) -> None:
+        # The least recently used one first. By identity: equal speakers are told twice.
+        self._told: OrderedDict[int, tuple[Speaker, int]] = OrderedDict()
+        self._places = places
+
+    def place_of(self, speaker: Speaker) -> tuple[int, bytes]:
+        """Return the speaker's place, and the frame that must come first if it is a new one."""
+        found = self._told.get(id(speaker))
+        if found is not None:
+            self._told.move_to_end(id(speaker))
+            return found[1], b""
+        place = len(self._told)
+        if place == self._places:
+            _, (_, place) = self._told.popitem(last=False)
+        self._told[id(speaker)] = speaker, place
+        return place, pack(Kind.SPEAKER, place, write(speaker))
+
+
+class KnownSpeakers:
+    """The speakers of a link, as its home knows them."""
+
+    def __init__(self, places: int = PLACES) -> None:
+        self._known = [NO_SPEAKER] * places
+
+    def learn(self, place: int, data: bytes) -> None:
+        """Remember who has this place from now on. Raises `FrameUnreadable`."""
+        if place >= len(self._known):
+            raise FrameUnreadable(f"a speaker at place {place}")
+        self._known[place] = read(data)
+
+    def at(self, place: int) -> Speaker:
+        """Return who has this place. Raises `FrameUnreadable`."""
+        if place >= len(self._known):
+            raise FrameUnreadable(f"a speaker at place {place}")
+        return self._known[place]
+
+
+def write(speaker: Speaker) -> bytes:
+    """Return a speaker as JSON. Headers may have characters that only Python's own allows."""
+    caller = speaker.caller
+    fields: dict[str, Any] = {
+        "address": caller.address,
+        "network": caller.network,
+        "headers": [*caller.headers.items()],
+        "proxied": caller.is_proxied,
+        "secure": caller.is_secure,
+        "subject": caller.tls_subject,
+        "browsers": speaker.browsers,
+        "cookieless": speaker.is_cookieless,
+        "kind": speaker.kind.name,
+    }
+    return json.dumps(fields).encode()
+
+
+def read(data: bytes) -> Speaker:
+    """Return the speaker. Raises `FrameUnreadable`."""
+    try:
+        fields = json.loads(data)
+        caller = Caller(
+            fields["address"],
+            fields["network"],
+            CIMultiDictProxy(CIMultiDict(fields["headers"])),
+            is_proxied=fields["proxied"],
+            is_secure=fields["secure"],
+            tls_subject=tuple((key, value) for key, value in fields["subject"]),
+        )
+        return Speaker(
+            caller,
+            tuple(fields["browsers"]),
+            is_cookieless=fields["cookieless"],
+            kind=SpeakerKind[fields["kind"]],
+        )
+    except (ValueError, KeyError, TypeError) as error:
+        raise FrameUnreadable(f"a speaker: {error}") from error
