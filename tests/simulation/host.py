@@ -20,8 +20,13 @@ class Connection(Protocol):
         ...
 
 
-# Makes a connection, which sends by the function it is given.
-Connect = Callable[[Callable[[bytes], None]], Connection]
+class Connect(Protocol):
+    """Makes a connection, which sends by the first function, and ends itself by the second.
+
+    Raises `ConnectionRefusedError`.
+    """
+
+    def __call__(self, send: Callable[[bytes], None], closed: Callable[[], None]) -> Connection: ...
 
 
 class HostWorld(Clockwork, Protocol):
@@ -31,94 +36,73 @@ class HostWorld(Clockwork, Protocol):
 
 
 class Host:
-    """Connects an object to an address. It can be frozen, ended, and started again."""
+    """Connects an object to an address."""
 
     def __init__(self, world: HostWorld, place: Place, connect: Connect) -> None:
         self._world = world
         self.place = place
         self._connect = connect
         self._listening: Listening | None = None
-        self._open: dict[_Visitor, None] = {}
-        self.is_frozen = False
 
     def start(self) -> None:
         """Accept connections."""
-        self._world.note(self.place[0], "started")
-        self._listening = self._world.network.listen(*self.place)
-        self._listening.on_waiting = self._accept
+        if self._listening is None:
+            self._world.note(self.place[0], "started")
+            self._listening = self._world.network.listen(*self.place)
+            self._listening.on_waiting = self._accept
 
-    def freeze(self) -> None:
-        """Do nothing until `thaw`."""
-        self._world.note(self.place[0], "frozen")
-        self.is_frozen = True
-
-    def thaw(self) -> None:
-        """Do what was left, connection by connection."""
-        self._world.note(self.place[0], "thawed")
-        self.is_frozen = False
-        self._accept()
-        visitors = [*self._open]
-        self._world.random.shuffle(visitors)
-        for each in visitors:
-            each.readable()
-
-    def kill(self) -> None:
-        """End at once. All connections break."""
-        self._world.note(self.place[0], "killed")
+    def stop(self) -> None:
+        """Accept no more connections: nothing listens there. Open ones are the object's affair."""
         if self._listening is not None:
+            self._world.note(self.place[0], "stopped")
             self._listening.close()
             self._listening = None
-        for each in [*self._open]:
-            each.end.reset()
-            self._leave(each)
 
     def _accept(self) -> None:
-        while self._listening is not None and self._listening.waiting and not self.is_frozen:
-            end = self._listening.waiting.popleft()
-            visitor = _Visitor(self, end, self._leave)
-            self._open[visitor] = None
-            visitor.begin(self._connect)
-
-    def _leave(self, visitor: "_Visitor") -> None:
-        if visitor in self._open:
-            del self._open[visitor]
-            visitor.end.reader = None
-            visitor.connection.close()
+        while self._listening is not None and self._listening.waiting:
+            _Visitor(self._listening.waiting.popleft()).begin(self._connect)
 
 
 class _Visitor:
     """One connection to the object."""
 
-    def __init__(self, host: Host, end: End, leave: Callable[["_Visitor"], None]) -> None:
-        self._host = host
-        self.end = end
-        self._leave = leave
+    def __init__(self, end: End) -> None:
+        self._end = end
         self._buffer = bytearray()
-        self.connection: Connection
+        self._connection: Connection
 
     def begin(self, connect: Connect) -> None:
-        self.connection = connect(self._send)
-        self.end.reader = self
+        try:
+            self._connection = connect(self._send, self._cut)
+        except ConnectionRefusedError:
+            self._end.reset()
+            return
+        self._end.reader = self
         self.readable()
 
     def _send(self, data: bytes) -> None:
         self._buffer += data
         self.writable()
 
+    def _cut(self) -> None:
+        self._end.reader = None
+        self._end.reset()
+
     def writable(self) -> None:
         if self._buffer:
-            sent = self.end.send(bytes(self._buffer))
+            sent = self._end.send(bytes(self._buffer))
             del self._buffer[:sent]
 
     def readable(self) -> None:
-        end = self.end
-        while end.is_readable and not self._host.is_frozen and end.reader is self:
+        end = self._end
+        while end.is_readable and end.reader is self:
             try:
                 data = end.read(_AT_ONCE)
             except OSError:
                 data = b""
             if not data:
                 end.close()
-                self._leave(self)
+                end.reader = None
+                self._connection.close()
                 return
-            self.connection.receive(data)
+            self._connection.receive(data)

@@ -55,6 +55,9 @@ class ListeningSocket:
     def close(self) -> None:
         self._listening.close()
 
+    async def wait_closed(self) -> None:
+        pass
+
 
 class AcceptedSocket:
     """A connection that has no transport yet."""
@@ -99,6 +102,8 @@ class SimLoop(asyncio.BaseEventLoop):
         self._arrived: dict[Callable[[], None], None] = {}
         self._watched: dict[ListeningSocket, Callable[[], None]] = {}
         self._transports: list[SimTransport] = []
+        # Called with everything that this process writes to a connection.
+        self.on_write: Callable[[End, bytes], None] = _unobserved
         self._thread_id = 1
 
     def time(self) -> float:
@@ -215,10 +220,16 @@ class SimLoop(asyncio.BaseEventLoop):
         return transport, protocol
 
     async def create_server(  # type: ignore[override] # only what tests use
-        self, protocol_factory: Callable[[], asyncio.BaseProtocol], host: str, port: int
+        self,
+        protocol_factory: Callable[[], asyncio.BaseProtocol],
+        host: str = "",
+        port: int = 0,
+        *,
+        sock: ListeningSocket | None = None,
+        **_: object,
     ) -> ListeningSocket:
         """Accept connections, without a limit."""
-        server = ListeningSocket(self._network.listen(host, port))
+        server = ListeningSocket(self._network.listen(host, port)) if sock is None else sock
 
         def accept() -> None:
             while True:
@@ -302,6 +313,10 @@ def _end(coroutine: Any) -> None:
         except BaseException:
             continue
         return
+
+
+def _unobserved(_: End, __: bytes) -> None:
+    """Nobody looks at what is written."""
 
 
 def _ignore(_: asyncio.AbstractEventLoop, __: dict[str, Any]) -> None:

@@ -59,6 +59,8 @@ class Process:
         # How much longer than usual each callback takes, in seconds.
         self.slowness_s = 0.0
         self.main: asyncio.Task[None]
+        # Called when it has ended, in whichever way.
+        self.on_ended: Callable[[], None] = _nothing
 
     def begin(self, main: Main) -> None:
         """Run this."""
@@ -135,8 +137,10 @@ class Process:
                 leave()
 
     def _drop(self) -> None:
-        self.life = Life.ENDED
-        self.loop.drop()
+        if self.life is not Life.ENDED:
+            self.life = Life.ENDED
+            self.loop.drop()
+            self.on_ended()
 
     # What its code asks
 
@@ -161,6 +165,10 @@ class Process:
     def signal(self, number: int) -> None:
         if number == signal.SIGTERM:
             self.is_asked_to_end.set()
+
+
+def _nothing() -> None:
+    """Nobody waits for its end."""
 
 
 def _label(handle: asyncio.Handle) -> str:

@@ -1,35 +1,62 @@
 """The real server in a simulated process."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
 from holdfast.compose import running
+from holdfast.compose.cannot_start import CannotStart
 from holdfast.compose.data_directory import DataDirectory
-from holdfast.compose.running_server import RunningServer
 from holdfast.compose.succession import NoSuccession
 from holdfast.settings import Settings
+from holdfast.store.connection import StoreUnavailable
 from holdfast.web import ticker
+from tests.simulation.oracle import Oracle
 from tests.simulation.process import Main, Process
+from tests.simulation.world import World
 
 PORT = 8080
 
 
-def serving(
-    settings: Settings, on_running: Callable[[Process, RunningServer], None] | None = None
-) -> Main:
+def serving(settings: Settings) -> Main:
     """Return the server's main program; it stops in order when it is asked to end."""
 
     async def serve(process: Process) -> None:
-        async with running(settings, NoSuccession()) as server:
-            process.world.note(process.name, "serves")
-            if on_running is not None:
-                on_running(process, server)
-            await process.is_asked_to_end.wait()
+        try:
+            async with running(settings, NoSuccession()):
+                process.world.note(process.name, "serves")
+                await process.is_asked_to_end.wait()
+        except (CannotStart, StoreUnavailable) as error:
+            # As the command does, which ends with an error.
+            process.world.note(process.name, f"cannot start: {error}")
 
     return serve
+
+
+class Post:
+    """Where a server belongs: an operator starts another one whenever it has ended."""
+
+    def __init__(self, world: World, settings: Settings, oracle: Oracle) -> None:
+        self._world = world
+        self._settings = settings
+        self._oracle = oracle
+        self.name = settings.host
+        self.process: Process
+        # How long the operator takes, in seconds.
+        self.pause_s = 1.0
+
+    def start(self) -> None:
+        """Start a server now."""
+        process = self._world.start(self.name, serving(self._settings))
+        process.loop.on_write = partial(self._oracle.spoke, process)
+        process.on_ended = self._start_again
+        self.process = process
+
+    def _start_again(self) -> None:
+        self._world.later(self.pause_s, self.start)
 
 
 def settings_of(name: str, home: Path, store: str, **given: Any) -> Settings:

@@ -95,6 +95,7 @@ class SimTransport(_FlowControlMixin, asyncio.Transport):
         if not data or self._is_over or (self._is_closing and not self._buffer):
             return
         whole = bytes(data)
+        self._sim_loop.on_write(self._end, whole)
         sent = 0 if self._buffer else self._end.send(whole)
         if sent < len(whole):
             self._buffer += whole[sent:]

@@ -2,8 +2,10 @@
 
 import gc
 import heapq
+import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from random import Random
 from types import TracebackType
 from typing import Any, Self
@@ -58,10 +60,9 @@ class World:
         traceback: TracebackType | None,
     ) -> None:
         for process in self.processes:
+            process.on_ended = lambda: None
             process.kill()
-        with warnings.catch_warnings():
-            # What was killed leaves much undone.
-            warnings.simplefilter("ignore")
+        with _unheard():
             for process in [*self._ended, *self.processes]:
                 process.loop.forget()
             self._ended.clear()
@@ -144,3 +145,16 @@ class World:
         """Record what nobody caught."""
         self.note(process.name, f"failed: {context['message']}")
         self.failures.append((self.now, process.name, context))
+
+
+@contextmanager
+def _unheard() -> Iterator[None]:
+    """Let nobody hear the last words of code that was killed, which leaves much undone."""
+    hook = sys.unraisablehook
+    sys.unraisablehook = lambda _: None
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        sys.unraisablehook = hook

@@ -1,0 +1,193 @@
+"""Clients: publishers that repeat, named receivers that acknowledge, and plain ones."""
+
+import asyncio
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.simulation.oracle import Oracle
+from tests.simulation.talker import Denied, Lost, Message, Talker, reply_to
+
+HANDSHAKE, CONNECT, SUBSCRIBE = "/meta/handshake", "/meta/connect", "/meta/subscribe"
+_ANSWER_S = 5.0
+_PAUSE_S = 0.2
+# How much longer than the server a client holds a connect.
+_PATIENCE_S = 4.0
+
+
+@dataclass(slots=True)
+class Plan:
+    """What clients do, and for how long; times are by their own clock."""
+
+    doors: Sequence[tuple[str, int]]
+    channels: Sequence[str]
+    timeout_s: float
+    pause_s: float
+    is_over: bool = False
+
+
+@dataclass(slots=True)
+class _Session:
+    """What a client knows of its session."""
+
+    client_id: str = ""
+    ack: int = 0
+    # What came with the reply that the next connect acknowledges.
+    ids: list[str] = field(default_factory=list)
+    subscribed: set[str] = field(default_factory=set)
+
+
+class Publisher:
+    """Publishes one message after the other, each with a key, until it is accepted."""
+
+    def __init__(self, name: str, plan: Plan, oracle: Oracle) -> None:
+        self.name = name
+        self._plan = plan
+        self._oracle = oracle
+        self._talker = Talker(plan.doors)
+        self._client_id = ""
+        self._serial = 0
+        # Whether everything it published is accepted.
+        self.is_done = False
+
+    async def run(self) -> None:
+        """Publish until the plan is over."""
+        while not self._plan.is_over:
+            self._serial += 1
+            key = f"{self.name}-{self._serial}"
+            channel = random.choice(self._plan.channels)
+            self._oracle.publishes(key, self.name, self._serial, channel)
+            self._oracle.accepted(key, await self._insist(key, channel))
+            await asyncio.sleep(self._plan.pause_s * 2 * random.random())
+        self.is_done = True
+
+    async def _insist(self, key: str, channel: str) -> str:
+        while True:
+            told = await self._publish(key, channel)
+            if told is not None:
+                return told
+            await asyncio.sleep(_PAUSE_S * random.random())
+
+    async def _publish(self, key: str, channel: str) -> str | None:
+        """Publish once. Returns the message's id; None if it must be tried again."""
+        try:
+            if not self._client_id:
+                delivery = {"session": f"{self.name}/1"}
+                self._client_id = (await shake_hands(self._talker, delivery))["clientId"]
+            message = {
+                "channel": channel,
+                "clientId": self._client_id,
+                "data": {"key": key},
+                "ext": {"delivery": {"key": key, "persistent": True}},
+            }
+            reply = reply_to(channel, await self._talker.ask([message], limit_s=_ANSWER_S))
+        except Lost:
+            return None
+        except Denied as denied:
+            if denied.advice.get("reconnect") == "handshake" or str(denied).startswith("402"):
+                self._client_id = ""
+            return None
+        return str(reply["ext"]["delivery"]["id"])
+
+
+class Receiver:
+    """Connects again and again; a named one keeps its session, and acknowledges."""
+
+    def __init__(self, name: str, plan: Plan, oracle: Oracle, *, is_named: bool) -> None:
+        self.name = name
+        self._plan = plan
+        self._oracle = oracle
+        self._is_named = is_named
+        self._talker = Talker(plan.doors)
+        self._session = _Session()
+        # How many sessions this receiver has had, and when its last connect was answered.
+        self._sessions = 0
+
+    async def run(self) -> None:
+        """Receive for ever."""
+        while True:
+            try:
+                if not self._session.client_id:
+                    await self._begin()
+                await self._connect()
+            except Lost:
+                await asyncio.sleep(_PAUSE_S * random.random())
+            except Denied as denied:
+                if denied.advice.get("reconnect") != "retry":
+                    self._session.client_id = ""
+                await asyncio.sleep(_PAUSE_S * random.random())
+
+    async def _begin(self) -> None:
+        session = self._session
+        delivery = {"session": f"{self.name}/1"} if self._is_named else None
+        reply = await shake_hands(self._talker, delivery)
+        told = (reply.get("ext") or {}).get("delivery") or {}
+        if not told.get("resumed"):
+            self._sessions += 1
+            session.subscribed.clear()
+        session.subscribed.difference_update(told.get("session", {}).get("lostSubscriptions", ()))
+        session.ack, session.client_id = 0, reply["clientId"]
+        session.ids.clear()
+        for channel in self._plan.channels:
+            if channel not in session.subscribed:
+                await self._subscribe(channel)
+
+    async def _subscribe(self, channel: str) -> None:
+        message = {
+            "channel": SUBSCRIBE,
+            "clientId": self._session.client_id,
+            "subscription": channel,
+        }
+        try:
+            reply_to(SUBSCRIBE, await self._talker.ask([message], limit_s=_ANSWER_S))
+        except (Denied, Lost):
+            # Without all its subscriptions it is no session of this receiver.
+            self._session.client_id = ""
+            raise
+        self._session.subscribed.add(channel)
+        if self._is_named:
+            self._oracle.subscribed(self.name, channel)
+
+    async def _connect(self) -> None:
+        session = self._session
+        message: Message = {
+            "channel": CONNECT,
+            "clientId": session.client_id,
+            "connectionType": "long-polling",
+        }
+        if self._is_named:
+            message["ext"] = {"ack": session.ack}
+        limit_s = self._plan.timeout_s * 1.25 + _PATIENCE_S
+        found = await self._talker.ask([message], limit_s=limit_s)
+        # A reply that refuses the connect may still come with events.
+        ids = [self._take(event) for event in found if "successful" not in event]
+        reply = reply_to(CONNECT, found)
+        batch = (reply.get("ext") or {}).get("ack")
+        if batch is not None:
+            self._oracle.settled(self.name, session.ids)
+            session.ack, session.ids = batch, ids
+        self._oracle.hears(self.name)
+
+    def _take(self, event: Message) -> str:
+        who = self.name if self._is_named else f"{self.name}#{self._sessions}"
+        id = _id_of(event)
+        self._oracle.received(who, event["data"]["key"], id, is_named=self._is_named)
+        return id
+
+
+def _id_of(event: Message) -> str:
+    delivery: dict[str, Any] = (event.get("ext") or {}).get("delivery") or {}
+    return str(event.get("id") or delivery.get("id") or "")
+
+
+async def shake_hands(talker: Talker, delivery: dict[str, Any] | None) -> Message:
+    """Begin or resume a session; returns the reply."""
+    ext = {} if delivery is None else {"ack": True, "delivery": delivery}
+    message = {
+        "channel": HANDSHAKE,
+        "version": "1.0",
+        "supportedConnectionTypes": ["long-polling"],
+        "ext": ext,
+    }
+    return reply_to(HANDSHAKE, await talker.ask([message], limit_s=_ANSWER_S))

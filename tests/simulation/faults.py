@@ -1,0 +1,190 @@
+"""What goes wrong in a simulated deployment, each for a limited time."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from random import Random
+
+from tests.simulation.host import Host
+from tests.simulation.network import End, Weather
+from tests.simulation.oracle import CLIENTS
+from tests.simulation.server import Post
+from tests.simulation.store.node import Node
+from tests.simulation.world import World
+
+# The longest time that most faults last, in seconds; short ones are as frequent.
+_LONGEST_S = 7.0
+_SHORTEST_S = 0.02
+# The longest that a step takes on a busy machine, and bytes in a bad network, in seconds.
+_SLOW_STEP_S, _SLOW_NETWORK_S = 0.03, 0.4
+_JUMP_S = 3_600.0
+# How many bytes a connection carries at most before it breaks.
+_LAST_BYTES = 3_000
+
+
+@dataclass(slots=True)
+class Stage:
+    """Everything that can fail."""
+
+    world: World
+    posts: Sequence[Post]
+    node: Node
+    store: Host
+
+    @property
+    def random(self) -> Random:
+        return self.world.random
+
+    def duration_s(self) -> float:
+        """Return how long a fault lasts: as often short as long."""
+        ratio = _LONGEST_S / _SHORTEST_S
+        return float(_SHORTEST_S * ratio ** self.random.random())
+
+    def machine(self) -> Post:
+        return self.random.choice(self.posts)
+
+    def pair(self) -> tuple[str, str]:
+        """Return two machines that talk to each other."""
+        return self.machine().name, self.random.choice((CLIENTS, self.store.place[0]))
+
+    def connection(self) -> End | None:
+        """Return one end of a connection."""
+        one, other = self.pair()
+        ends = self.world.network.open_connections(one, other)
+        end = self.random.choice(ends) if ends else None
+        return end if end is None or self.random.random() < 0.5 else end.peer
+
+
+Fault = Callable[[Stage, float], None]
+
+
+def freeze_server(stage: Stage, duration_s: float) -> None:
+    process = stage.machine().process
+    process.freeze()
+    stage.world.later(duration_s, process.thaw)
+
+
+def suspend_server(stage: Stage, duration_s: float) -> None:
+    process = stage.machine().process
+    process.freeze(suspends=True)
+    stage.world.later(duration_s, process.thaw)
+
+
+def kill_server(stage: Stage, duration_s: float) -> None:
+    post = stage.machine()
+    post.pause_s = duration_s
+    post.process.kill()
+
+
+def terminate_server(stage: Stage, duration_s: float) -> None:
+    post = stage.machine()
+    post.pause_s = duration_s
+    post.process.terminate()
+
+
+def slow_server(stage: Stage, duration_s: float) -> None:
+    process = stage.machine().process
+    process.slowness_s = stage.random.random() * _SLOW_STEP_S
+    stage.world.later(min(duration_s, 1.0), partial(setattr, process, "slowness_s", 0.0))
+
+
+def set_clock(stage: Stage, duration_s: float) -> None:
+    clocks = stage.machine().process.clocks
+    jump_s = stage.random.uniform(-_JUMP_S, _JUMP_S)
+    clocks.jump(jump_s)
+    stage.world.later(duration_s, partial(clocks.jump, -jump_s))
+
+
+def freeze_store(stage: Stage, duration_s: float) -> None:
+    if stage.node.is_running:
+        stage.node.freeze()
+        stage.world.later(duration_s, partial(_thaw, stage.node))
+
+
+def _thaw(node: Node) -> None:
+    if node.is_running and node.is_frozen:
+        node.thaw()
+
+
+def end_store(stage: Stage, duration_s: float) -> None:
+    """End the store, which keeps what it has."""
+    if stage.node.is_running:
+        stage.node.crash()
+        stage.store.stop()
+        stage.world.later(duration_s, partial(_start_store, stage))
+
+
+def crash_store_soon(stage: Stage, duration_s: float) -> None:
+    """End the store between carrying out a command and answering it."""
+    stage.node.crashes_in = stage.random.randint(1, 10)
+    stage.world.later(duration_s, partial(_start_store, stage))
+
+
+def _start_store(stage: Stage) -> None:
+    stage.node.crashes_in = None
+    if not stage.node.is_running:
+        stage.node.start(stage.node.history.end)
+    stage.store.start()
+
+
+def cut_connection(stage: Stage, _: float) -> None:
+    if (end := stage.connection()) is not None:
+        end.breaks_after = stage.random.randrange(_LAST_BYTES)
+
+
+def lose_connection(stage: Stage, _: float) -> None:
+    """Leave a connection half open."""
+    if (end := stage.connection()) is not None:
+        end.lose()
+        end.peer.lose()
+
+
+def hold_connection(stage: Stage, duration_s: float) -> None:
+    """Hold back what one end sends."""
+    if (end := stage.connection()) is not None:
+        end.hold()
+        stage.world.later(duration_s, end.let_go)
+
+
+def part_machines(stage: Stage, duration_s: float) -> None:
+    """Let nothing pass between two machines."""
+    one, other = stage.pair()
+    network = stage.world.network
+    pair = frozenset((one, other))
+    network.parted.add(pair)
+    ends = [each for end in network.open_connections(one, other) for each in (end, end.peer)]
+    for end in ends:
+        end.hold()
+
+    def join() -> None:
+        network.parted.discard(pair)
+        for end in ends:
+            end.let_go()
+
+    stage.world.later(duration_s, join)
+
+
+def slow_network(stage: Stage, duration_s: float) -> None:
+    weather = stage.world.network.weather(*stage.pair())
+    weather.longest_s = stage.random.random() * _SLOW_NETWORK_S
+    stage.world.later(duration_s, partial(setattr, weather, "longest_s", Weather().longest_s))
+
+
+# Those that leave the way to the store open, while the server runs.
+SUDDEN = frozenset((kill_server, terminate_server, set_clock))
+FAULTS: tuple[Fault, ...] = (
+    freeze_server,
+    suspend_server,
+    kill_server,
+    terminate_server,
+    slow_server,
+    set_clock,
+    freeze_store,
+    end_store,
+    crash_store_soon,
+    cut_connection,
+    lose_connection,
+    hold_connection,
+    part_machines,
+    slow_network,
+)

@@ -1,0 +1,177 @@
+"""Decides, outside the code, whether what clients saw keeps the promises."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from math import inf
+
+from tests.simulation.network import End
+from tests.simulation.process import Process
+
+# The machine of all clients.
+CLIENTS = "clients"
+_MOST_TOLD = 10
+# How long after it was settled a message may come again: if its server was killed meanwhile.
+_SETTLED_S = 3.0
+
+
+@dataclass(slots=True)
+class Publish:
+    """A message as its publisher knows it."""
+
+    publisher: str
+    serial: int
+    channel: str
+    begun_at: float
+    # What the server said, if it accepted the message.
+    id: str = ""
+
+
+@dataclass(slots=True)
+class Heard:
+    """What one receiver got: keys with the ids under which they came, in the order of arrival."""
+
+    is_named: bool
+    ids: dict[str, list[str]] = field(default_factory=dict)
+    # What came again although no repeat was due.
+    repeated: list[str] = field(default_factory=list)
+    # When ids were settled: the receiver was answered behind its acknowledgement.
+    settled: dict[str, float] = field(default_factory=dict)
+
+
+class Oracle:
+    """Collects what clients did and saw, in true time.
+
+    Args:
+        now: Returns the true time.
+        receivers: Who must hear something.
+    """
+
+    def __init__(self, now: Callable[[], float], receivers: Sequence[str]) -> None:
+        self._now = now
+        self.published: dict[str, Publish] = {}
+        self._heard: dict[str, Heard] = {}
+        # Since when receivers have their subscriptions.
+        self._subscribed: dict[tuple[str, str], float] = {}
+        # When each receiver's last connect was answered, if it ever was.
+        self._heard_at = dict.fromkeys(receivers, -inf)
+        # Whether what was settled must not come again. Only the store knows that, so a server that
+        # ends while it cannot reach the store may forget it.
+        self.judges_repeats = False
+        # The processes that spoke, in the order in which they began, and faults of theirs.
+        self._speakers: list[Process] = []
+        self._interruptions: list[str] = []
+
+    # What happens
+
+    def publishes(self, key: str, publisher: str, serial: int, channel: str) -> None:
+        """Note that a message is about to be published for the first time."""
+        self.published[key] = Publish(publisher, serial, channel, self._now())
+
+    def accepted(self, key: str, id: str) -> None:
+        """Note that the server has accepted a message."""
+        self.published[key].id = id
+
+    def subscribed(self, receiver: str, channel: str) -> None:
+        """Note that the server has accepted a subscription."""
+        self._subscribed.setdefault((receiver, channel), self._now())
+
+    def received(self, receiver: str, key: str, id: str, *, is_named: bool) -> None:
+        """Note that a message has arrived."""
+        heard = self._heard.setdefault(receiver, Heard(is_named))
+        ids = heard.ids.setdefault(key, [])
+        if not is_named:
+            # Without acknowledgements nothing is sent twice.
+            if ids:
+                heard.repeated.append(key)
+            ids.append("")
+            return
+        if id not in ids:
+            ids.append(id)
+        if self.judges_repeats and self._now() - heard.settled.get(id, inf) > _SETTLED_S:
+            heard.repeated.append(key)
+
+    def settled(self, receiver: str, ids: Sequence[str]) -> None:
+        """Note that the server knows that the receiver has these messages."""
+        if ids:
+            settled = self._heard[receiver].settled
+            for id in ids:
+                settled.setdefault(id, self._now())
+
+    def hears(self, receiver: str) -> None:
+        """Note that a connect was answered."""
+        self._heard_at[receiver] = self._now()
+
+    def spoke(self, process: Process, end: End, data: bytes) -> None:
+        """Note what a server wrote to a client: nobody speaks once another one has spoken."""
+        is_to_client = end.peer.name[0] == CLIENTS
+        if not is_to_client or (b'"successful":true' not in data and b'"data":' not in data):
+            return
+        speakers = self._speakers
+        if process not in speakers:
+            speakers.append(process)
+        elif speakers[-1] is not process and len(self._interruptions) < _MOST_TOLD:
+            self._interruptions.append(
+                f"S2: process {process.pid} speaks at {self._now():.3f} on {end.label}, although "
+                f"process {speakers[-1].pid} has begun to"
+            )
+
+    # What it means
+
+    def is_drained(self, since: float) -> bool:
+        """Return whether everything has arrived everywhere, and connects are answered again."""
+        return not self._lacking() and not self._unheard(since)
+
+    def violations(self, since: float) -> list[str]:
+        """Return all broken promises.
+
+        Args:
+            since: When the last fault ended.
+        """
+        return [
+            *self._interruptions,
+            *self._lacking(),
+            *self._unheard(since),
+            *self._doubled(),
+            *self._disordered(),
+        ][:_MOST_TOLD]
+
+    def _unheard(self, since: float) -> list[str]:
+        late = [receiver for receiver, at in self._heard_at.items() if at < since]
+        return [f"liveness: {receiver} hears nothing" for receiver in late]
+
+    def _lacking(self) -> list[str]:
+        found = []
+        for key, publish in self.published.items():
+            if not publish.id:
+                found.append(f"liveness: {key} is not accepted")
+                continue
+            for (receiver, channel), since in self._subscribed.items():
+                if channel != publish.channel or since > publish.begun_at:
+                    continue
+                heard = self._heard.get(receiver)
+                if heard is None or key not in heard.ids:
+                    found.append(f"S3: {receiver} lacks {key}, accepted as {publish.id}")
+        return found
+
+    def _doubled(self) -> list[str]:
+        found = []
+        for key, publish in self.published.items():
+            ids = {id for heard in self._heard.values() for id in heard.ids.get(key, ())}
+            ids = (ids | {publish.id}) - {""}
+            if len(ids) > 1:
+                found.append(f"S4: {key} is several messages: {', '.join(sorted(ids))}")
+        for receiver, heard in self._heard.items():
+            found += [f"S4: {receiver} got {key} again" for key in heard.repeated]
+        return found
+
+    def _disordered(self) -> list[str]:
+        found = []
+        for receiver, heard in self._heard.items():
+            last: dict[tuple[str, str], int] = {}
+            for key in heard.ids:
+                publish = self.published[key]
+                line = publish.publisher, publish.channel
+                if publish.serial < last.get(line, 0):
+                    found.append(f"S5: {receiver} got {key} behind a later one")
+                last[line] = publish.serial
+        return found

@@ -1,0 +1,164 @@
+"""Plays a seed: a deployment with clients, what goes wrong in it, and what came of it."""
+
+import asyncio
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.simulation.actors import Plan, Publisher, Receiver
+from tests.simulation.faults import FAULTS, SUDDEN, Fault, Stage
+from tests.simulation.host import Host
+from tests.simulation.oracle import CLIENTS, Oracle
+from tests.simulation.process import Main, Process
+from tests.simulation.server import PORT, Post, adapted, settings_of
+from tests.simulation.store.node import Node
+from tests.simulation.world import World
+
+STORE = "store"
+_STORE_PORT = 6379
+_STORE_EPOCH_S = 1_800_000_000.0
+_SERVERS = ("10.0.0.1", "10.0.0.2")
+_CHANNELS = ("/a", "/b")
+# When the first fault may happen, and until when, in true time.
+_CALM_S, _SHORTEST_S, _LONGEST_S = 2.0, 5.0, 40.0
+_MOST_FAULTS = 12
+# How long everything may take to drain after the last fault has ended.
+_DRAIN_S = 30.0
+_POLL_S = (2.0, 5.0, 10.0)
+_PAUSE_S = (0.05, 0.2, 0.5)
+
+
+@dataclass(slots=True)
+class Result:
+    """What came of a seed."""
+
+    seed: int
+    digest: str
+    violations: list[str]
+    steps: int = 0
+    true_s: float = 0.0
+    cpu_s: float = 0.0
+    published: int = 0
+    faults: list[str] = field(default_factory=list)
+    trace: list[str] = field(default_factory=list)
+
+
+class Play:
+    """A deployment in a world of its own."""
+
+    def __init__(self, world: World, home: Path) -> None:
+        random = world.random
+        self._world = world
+        named = [f"rec{n}" for n in range(random.randint(1, 3))]
+        plain = [f"plain{n}" for n in range(random.randint(0, 2))]
+        self.oracle = Oracle(lambda: world.now, [*named, *plain])
+        node = Node(self._wall, world.later, host=STORE)
+        store = Host(world, (STORE, _STORE_PORT), node.connect)
+        store.start()
+        poll_s = random.choice(_POLL_S)
+        servers = _SERVERS[: random.choice((1, 2))]
+        posts = [
+            Post(
+                world,
+                settings_of(
+                    *(name, home, STORE),
+                    timeout=round(poll_s * 1000),
+                    standby=len(servers) > 1,
+                    journal=random.random() < 0.5,
+                ),
+                self.oracle,
+            )
+            for name in servers
+        ]
+        self.stage = Stage(world, posts, node, store)
+        doors = [(name, PORT) for name in servers]
+        self.plan = Plan(doors, _CHANNELS, poll_s, random.choice(_PAUSE_S))
+        self._publishers = [
+            Publisher(f"pub{n}", self.plan, self.oracle) for n in range(random.randint(1, 3))
+        ]
+        self._receivers = [
+            Receiver(name, self.plan, self.oracle, is_named=name in named)
+            for name in (*named, *plain)
+        ]
+        # When the last fault ended.
+        self._over_at = 0.0
+        self.faults: list[str] = []
+
+    def _wall(self) -> float:
+        return _STORE_EPOCH_S + self._world.now
+
+    def run(self) -> None:
+        """Run until everything has drained, or should have."""
+        world = self._world
+        for post in self.stage.posts:
+            post.start()
+        world.start(CLIENTS, _running([*self._publishers, *self._receivers]))
+        self._over_at = self._plan_faults()
+        world.run_for(self._over_at - world.now)
+        self.plan.is_over = True
+        world.run_until(self._is_drained, _DRAIN_S)
+
+    def _plan_faults(self) -> float:
+        """Decide what goes wrong, and when; returns when it is over."""
+        world, random = self._world, self._world.random
+        last = ends_at = _CALM_S + random.uniform(_SHORTEST_S, _LONGEST_S)
+        # A few kinds at a time: what all together would hide shows.
+        kinds = random.sample(FAULTS, random.randint(1, len(FAULTS)))
+        self.oracle.judges_repeats = SUDDEN.issuperset(kinds)
+        for _ in range(random.randint(0, _MOST_FAULTS)):
+            fault = random.choice(kinds)
+            at, duration_s = random.uniform(_CALM_S, last), self.stage.duration_s()
+            ends_at = max(ends_at, at + duration_s)
+            self.faults.append(f"{at:.3f} {fault.__name__} {duration_s:.3f}")
+
+            def begin(fault: Fault = fault, duration_s: float = duration_s) -> None:
+                world.note("fault", fault.__name__)
+                fault(self.stage, duration_s)
+
+            world.later(at, begin)
+        self.faults.sort(key=lambda line: float(line.split()[0]))
+        return ends_at
+
+    def _is_drained(self) -> bool:
+        return all(each.is_done for each in self._publishers) and self.oracle.is_drained(
+            self._over_at
+        )
+
+    def violations(self) -> list[str]:
+        """Return all broken promises."""
+        return self.oracle.violations(self._over_at)
+
+
+def _running(actors: Sequence[Publisher | Receiver]) -> Main:
+    async def run(_: Process) -> None:
+        async with asyncio.TaskGroup() as group:
+            for each in actors:
+                group.create_task(each.run())
+
+    return run
+
+
+def play(seed: int, *, keeps_trace: bool = False) -> Result:
+    """Play a seed."""
+    began_s = time.process_time()
+    with (
+        tempfile.TemporaryDirectory() as home,
+        adapted(),
+        World(seed, keeps_trace=keeps_trace) as world,
+    ):
+        played = Play(world, Path(home))
+        played.run()
+        failed = [f"{at:.3f} {who} failed: {what}" for at, who, what in world.failures]
+        return Result(
+            seed,
+            world.trace.digest,
+            [*played.violations(), *failed],
+            world.trace.steps,
+            world.now,
+            time.process_time() - began_s,
+            len(played.oracle.published),
+            played.faults,
+            world.trace.lines,
+        )

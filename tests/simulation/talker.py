@@ -1,0 +1,97 @@
+"""Speaks Bayeux by long-polling over simulated connections."""
+
+import asyncio
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import orjson
+
+Message = dict[str, Any]
+_HEAD = (
+    b"POST /cometd HTTP/1.1\r\nHost: %s:%d\r\nContent-Type: application/json\r\n"
+    b"%sContent-Length: %d\r\n\r\n"
+)
+_COOKIE = re.compile(rb"Set-Cookie: (BAYEUX_BROWSER=[^;]*)")
+_CONNECT_S = 2.0
+_OK = 200
+
+
+class Lost(Exception):
+    """No answer arrived, or one that says nothing about the messages: they may be in force."""
+
+
+class Denied(Exception):
+    """The server refused the message."""
+
+    def __init__(self, reply: Message) -> None:
+        super().__init__(str(reply.get("error", "")))
+        self.advice: Message = reply.get("advice") or {}
+
+    @property
+    def is_unknown(self) -> bool:
+        """Whether the message may be in force all the same."""
+        return "unknown" in str(self)
+
+
+class Talker:
+    """One connection to one of several doors; after a failure, the next one is tried."""
+
+    def __init__(self, doors: Sequence[tuple[str, int]]) -> None:
+        self._doors = doors
+        self._tries = 0
+        self._cookie = b""
+        self._reader: asyncio.StreamReader | None = None
+        self._writer: asyncio.StreamWriter | None = None
+
+    async def ask(self, messages: Sequence[Message], *, limit_s: float) -> list[Message]:
+        """Send a request; returns the messages of the answer. Raises `Lost`."""
+        try:
+            async with asyncio.timeout(limit_s):
+                status, body = await self._ask(orjson.dumps(messages))
+        except (OSError, TimeoutError, asyncio.IncompleteReadError) as error:
+            self.hang_up()
+            raise Lost(type(error).__name__) from error
+        if status != _OK:
+            self.hang_up()
+            raise Lost(f"status {status}")
+        found: list[Message] = orjson.loads(body)
+        return found
+
+    async def _ask(self, body: bytes) -> tuple[int, bytes]:
+        place = self._doors[self._tries % len(self._doors)]
+        if self._writer is None:
+            async with asyncio.timeout(_CONNECT_S):
+                self._reader, self._writer = await asyncio.open_connection(*place)
+        assert self._reader is not None
+        place_name = place[0].encode()
+        self._writer.write(_HEAD % (place_name, place[1], self._cookie, len(body)) + body)
+        raw = await self._reader.readuntil(b"\r\n\r\n")
+        if (cookie := _COOKIE.search(raw)) is not None:
+            self._cookie = b"Cookie: %s\r\n" % cookie[1]
+        head = raw.lower()
+        length = int(head.partition(b"content-length:")[2].partition(b"\r\n")[0])
+        answer = await self._reader.readexactly(length)
+        if b"connection: close" in head:
+            self._close()
+        return int(head.split(b" ", 2)[1]), answer
+
+    def hang_up(self) -> None:
+        """Close the connection; the next request goes to the next door."""
+        self._tries += 1
+        self._close()
+
+    def _close(self) -> None:
+        if self._writer is not None:
+            self._writer.close()
+            self._reader = self._writer = None
+
+
+def reply_to(channel: str, messages: Sequence[Message]) -> Message:
+    """Return the reply to the message on this channel. Raises `Denied`, or `Lost` without one."""
+    for each in messages:
+        if each["channel"] == channel and "successful" in each:
+            if not each["successful"]:
+                raise Denied(each)
+            return each
+    raise Lost("no reply")
