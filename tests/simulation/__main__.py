@@ -16,21 +16,29 @@ def main() -> int:
     parser.add_argument("--seed", type=int, help="one seed")
     parser.add_argument("--trace", action="store_true", help="print everything that happens")
     parser.add_argument("--log", action="store_true", help="print what the servers log")
+    parser.add_argument("--broken", help="break the servers in this way, and stop when it shows")
     given = parser.parse_args()
     if not given.log:
         logging.disable(logging.CRITICAL)
     else:
         logging.basicConfig(level=logging.INFO, format="%(created).3f %(name)s %(message)s")
     first, _, last = (str(given.seed) if given.seed is not None else given.seeds).partition("-")
-    return _play_all(range(int(first), int(last or first) + 1), traces=given.trace)
+    seeds = range(int(first), int(last or first) + 1)
+    if given.broken is None:
+        return _play_all(seeds, traces=given.trace)
+    # Imported late, as below.
+    from tests.simulation.broken import damaged
+
+    with damaged(given.broken):
+        return _play_all(seeds, traces=given.trace, stops=True)
 
 
-def _play_all(seeds: range, *, traces: bool) -> int:
+def _play_all(seeds: range, *, traces: bool, stops: bool = False) -> int:
     # Imported late: the order of sets must be decided before anything is made.
     from tests.simulation.play import play
 
     broken: list[int] = []
-    cpu_s, true_s, steps = 0.0, 0.0, 0
+    cpu_s, true_s, steps, played = 0.0, 0.0, 0, 0
     began = time.perf_counter()
     for seed in seeds:
         result = play(seed, keeps_trace=traces)
@@ -43,9 +51,12 @@ def _play_all(seeds: range, *, traces: bool) -> int:
             print(f"seed {seed}: {result.digest}, {result.published} publishes", *result.faults)
             print(*(f"  {line}" for line in result.violations), sep="\n")
         broken += [seed] * bool(result.violations)
+        played += 1
+        if stops and broken:
+            break
     print(
-        f"{len(seeds)} seeds, {true_s:.0f} simulated s, {steps} steps in {cpu_s:.1f} s of CPU, "
-        f"{time.perf_counter() - began:.1f} s: {60 * len(seeds) / cpu_s:.0f} seeds a minute and "
+        f"{played} seeds, {true_s:.0f} simulated s, {steps} steps in {cpu_s:.1f} s of CPU, "
+        f"{time.perf_counter() - began:.1f} s: {60 * played / cpu_s:.0f} seeds a minute and "
         f"core; broken: {broken or 'none'}"
     )
     return min(1, len(broken))

@@ -11,6 +11,8 @@ from tests.simulation.talker import Denied, Lost, Message, Talker, reply_to
 
 HANDSHAKE, CONNECT, SUBSCRIBE = "/meta/handshake", "/meta/connect", "/meta/subscribe"
 _ANSWER_S = 5.0
+# How many of the messages are durable.
+_DURABLE = 0.7
 _PAUSE_S = 0.2
 # How much longer than the server a client holds a connect.
 _PATIENCE_S = 4.0
@@ -55,31 +57,34 @@ class Publisher:
         """Publish until the plan is over."""
         while not self._plan.is_over:
             self._serial += 1
-            key = f"{self.name}-{self._serial}"
-            channel = random.choice(self._plan.channels)
-            self._oracle.publishes(key, self.name, self._serial, channel)
-            self._oracle.accepted(key, await self._insist(key, channel))
+            await self._publish_next(random.choice(self._plan.channels))
             await asyncio.sleep(self._plan.pause_s * 2 * random.random())
         self.is_done = True
 
-    async def _insist(self, key: str, channel: str) -> str:
+    async def _publish_next(self, channel: str) -> None:
+        """Publish a durable message until it is accepted; or a passing one, once."""
+        key, is_durable = f"{self.name}-{self._serial}", random.random() < _DURABLE
+        self._oracle.publishes(key, self.name, self._serial, channel, is_durable=is_durable)
+        delivery = {"key": key, "persistent": True} if is_durable else {"persistent": False}
         while True:
-            told = await self._publish(key, channel)
+            told = await self._publish(channel, {"key": key}, delivery)
             if told is not None:
-                return told
+                self._oracle.accepted(key, told)
+            if told is not None or not is_durable:
+                return
             await asyncio.sleep(_PAUSE_S * random.random())
 
-    async def _publish(self, key: str, channel: str) -> str | None:
-        """Publish once. Returns the message's id; None if it must be tried again."""
+    async def _publish(self, channel: str, data: Message, delivery: Message) -> str | None:
+        """Publish once. Returns the message's id; None if it is not accepted."""
         try:
             if not self._client_id:
-                delivery = {"session": f"{self.name}/1"}
-                self._client_id = (await shake_hands(self._talker, delivery))["clientId"]
+                session = {"session": f"{self.name}/1"}
+                self._client_id = (await shake_hands(self._talker, session))["clientId"]
             message = {
                 "channel": channel,
                 "clientId": self._client_id,
-                "data": {"key": key},
-                "ext": {"delivery": {"key": key, "persistent": True}},
+                "data": data,
+                "ext": {"delivery": delivery},
             }
             reply = reply_to(channel, await self._talker.ask([message], limit_s=_ANSWER_S))
         except Lost:

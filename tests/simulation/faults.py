@@ -7,14 +7,15 @@ from random import Random
 
 from tests.simulation.host import Host
 from tests.simulation.network import End, Weather
-from tests.simulation.oracle import CLIENTS
+from tests.simulation.oracle import CLIENTS, Oracle
 from tests.simulation.server import Post
 from tests.simulation.store.node import Node
 from tests.simulation.world import World
 
-# The longest time that most faults last, in seconds; short ones are as frequent.
-_LONGEST_S = 7.0
-_SHORTEST_S = 0.02
+# How long faults last, in seconds. Half are short; the others outlast a lease.
+_SHORTEST_S, _SHORT_S, _LONGEST_S = 0.02, 2.0, 7.0
+# How often a fault concerns the server that speaks, if there are several.
+_AT_SPEAKER = 0.75
 # The longest that a step takes on a busy machine, and bytes in a bad network, in seconds.
 _SLOW_STEP_S, _SLOW_NETWORK_S = 0.03, 0.4
 _JUMP_S = 3_600.0
@@ -27,6 +28,7 @@ class Stage:
     """Everything that can fail."""
 
     world: World
+    oracle: Oracle
     posts: Sequence[Post]
     node: Node
     store: Host
@@ -36,12 +38,20 @@ class Stage:
         return self.world.random
 
     def duration_s(self) -> float:
-        """Return how long a fault lasts: as often short as long."""
-        ratio = _LONGEST_S / _SHORTEST_S
-        return float(_SHORTEST_S * ratio ** self.random.random())
+        """Return how long a fault lasts."""
+        random = self.random
+        if random.random() < 0.5:
+            return random.uniform(_SHORT_S, _LONGEST_S)
+        return float(_SHORTEST_S * (_SHORT_S / _SHORTEST_S) ** random.random())
 
     def machine(self) -> Post:
-        return self.random.choice(self.posts)
+        """Return the place of a server, mostly of the one that speaks to clients."""
+        random, speaker = self.random, self.oracle.speaker
+        if random.random() < _AT_SPEAKER:
+            for post in self.posts:
+                if post.process is speaker:
+                    return post
+        return random.choice(self.posts)
 
     def pair(self) -> tuple[str, str]:
         """Return two machines that talk to each other."""

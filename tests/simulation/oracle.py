@@ -22,6 +22,7 @@ class Publish:
     serial: int
     channel: str
     begun_at: float
+    is_durable: bool = True
     # What the server said, if it accepted the message.
     id: str = ""
 
@@ -61,11 +62,18 @@ class Oracle:
         self._speakers: list[Process] = []
         self._interruptions: list[str] = []
 
+    @property
+    def speaker(self) -> Process | None:
+        """The server that speaks to clients."""
+        return self._speakers[-1] if self._speakers else None
+
     # What happens
 
-    def publishes(self, key: str, publisher: str, serial: int, channel: str) -> None:
+    def publishes(
+        self, key: str, publisher: str, serial: int, channel: str, *, is_durable: bool
+    ) -> None:
         """Note that a message is about to be published for the first time."""
-        self.published[key] = Publish(publisher, serial, channel, self._now())
+        self.published[key] = Publish(publisher, serial, channel, self._now(), is_durable)
 
     def accepted(self, key: str, id: str) -> None:
         """Note that the server has accepted a message."""
@@ -142,6 +150,8 @@ class Oracle:
     def _lacking(self) -> list[str]:
         found = []
         for key, publish in self.published.items():
+            if not publish.is_durable:
+                continue
             if not publish.id:
                 found.append(f"liveness: {key} is not accepted")
                 continue

@@ -58,7 +58,7 @@ class Play:
         store = Host(world, (STORE, _STORE_PORT), node.connect)
         store.start()
         poll_s = random.choice(_POLL_S)
-        servers = _SERVERS[: random.choice((1, 2))]
+        servers = _SERVERS[: random.choice((1, 2, 2))]
         posts = [
             Post(
                 world,
@@ -72,7 +72,7 @@ class Play:
             )
             for name in servers
         ]
-        self.stage = Stage(world, posts, node, store)
+        self.stage = Stage(world, self.oracle, posts, node, store)
         doors = [(name, PORT) for name in servers]
         self.plan = Plan(doors, _CHANNELS, poll_s, random.choice(_PAUSE_S))
         self._publishers = [
