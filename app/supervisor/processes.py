@@ -26,7 +26,7 @@ class Process:
     why = ""
     # Seconds since it last said that it is alive, in which the supervisor ran; none before.
     silent_s: float | None = None
-    # Whether clients wait for what it was told to do.
+    # Whether clients wait for it: it opens, leaves, or is about to end.
     is_awaited = False
 
     def __init__(self, channel: Channel, pid: int = 0, importer: "Process | None" = None) -> None:
@@ -44,6 +44,10 @@ class Process:
         """Tell it, if it listens; otherwise its end, or its silence, says the rest."""
         with suppress(ConnectionError):
             self.channel.send(descriptors, **fields)
+
+    def hurry(self) -> None:
+        """Have it killed soon if it is silent, because clients wait for it."""
+        self.is_awaited, self.silent_s = True, self.silent_s or 0.0
 
     def signal(self, number: int) -> None:
         if self.pid and self.code is None:

@@ -120,11 +120,12 @@ def _hand_over(
     request.tell(step="starting")
     _await(supervisor, Say.PREPARED, new, old, until=until)
     request.tell(step=Say.PREPARED)
-    old.told, old.is_awaited = {}, True
+    old.told = {}
+    old.hurry()
     old.tell([door.fileno()], do=Do.LEAVE)
     _await(supervisor, Say.LEFT, old, new, until=min(until, time.monotonic() + _LEAVING_S))
     request.tell(step=Say.LEFT)
-    new.is_awaited = True
+    new.hurry()
     new.tell(do=Do.OPEN)
     # The old one may die now: the new one needs nothing of it.
     _await(supervisor, Say.READY, new, until=until)

@@ -58,7 +58,8 @@ def resume(supervisor: Supervisor, text: str) -> None:
     importer = supervisor.importer = supervisor.add(Process(*handles[0]))
     for handle in handles[1:]:
         server = supervisor.add(Process(*handle, importer))
-        server.title, server.is_awaited, server.silent_s = "a former server", True, 0.0
+        server.title = "a former server"
+        server.hurry()
     server = supervisor.server = supervisor.processes[1]
     server.title, server.is_awaited = "the server", False
     server.told = {"say": Say.READY}

@@ -5,6 +5,7 @@ them completely.
 """
 
 import asyncio
+import signal
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -45,6 +46,9 @@ BOTH = {
     "listening": LOST,
     "ready": LOST,
 }
+# Clients wait meanwhile, so a server that freezes is killed. Some steps: each takes 5 s.
+LEAVING = ("told to leave", "given half written", "given complete", "valkey let go")
+OPENING = [each for each in BOTH if each != "ready"]
 ENDED = "the server has ended (signal 9): see the log"
 NEW_ENDED = "the new server has ended (signal 9): see the log"
 # Blows, why the restart failed (None: that depends on what is faster), and what ended.
@@ -55,15 +59,24 @@ def _row(*blows: Blow, failed: str | None, lost: frozenset[str]) -> Row:
     return blows, failed, lost
 
 
+def _frozen(step: str) -> Blow:
+    return Blow(step, number=signal.SIGSTOP)
+
+
 UNDISTURBED = _row(failed="", lost=KEPT)
 OF_FORMERS = [
     *(_row(Blow(step), failed=ENDED, lost=lost) for step, lost in FORMER.items()),
     *(_row(Blow(step), failed="", lost=KEPT) for step in LEFT),
 ]
+FROZEN_FORMERS = [
+    *(_row(_frozen(step), failed=ENDED, lost=FORMER[step]) for step in LEAVING),
+    *(_row(_frozen(step), failed="", lost=KEPT) for step in ("left", "half handed over")),
+]
 OF_SUCCESSORS = [
     _row(Blow(step), failed="" if step == "ready" else NEW_ENDED, lost=lost)
     for step, lost in SUCCESSOR.items()
 ]
+FROZEN_SUCCESSORS = [_row(_frozen(step), failed=NEW_ENDED, lost=KEPT) for step in OPENING]
 OF_BOTH = [
     _row(Blow("left"), Blow(step), failed="" if step == "ready" else NEW_ENDED, lost=lost)
     for step, lost in BOTH.items()
@@ -82,6 +95,8 @@ OF_STORES = [_row(Blow(step, Whom.STORE), failed=None, lost=KEPT) for step in ST
 TABLE: Mapping[str, Sequence[Row]] = {
     "the former server": [UNDISTURBED, *OF_FORMERS],
     "the successor": [UNDISTURBED, *OF_SUCCESSORS],
+    "the former server, frozen": FROZEN_FORMERS,
+    "the successor, frozen": FROZEN_SUCCESSORS,
     "both servers": OF_BOTH,
     "the supervisor": OF_SUPERVISORS,
     "the store": OF_STORES,
@@ -95,6 +110,7 @@ SOME = [
     _row(Blow("listening"), failed=NEW_ENDED, lost=KEPT),
     _row(Blow("left"), Blow("loaded"), failed=NEW_ENDED, lost=KEPT),
     _row(Blow("given complete", Whom.STORE), failed="", lost=KEPT),
+    _row(_frozen("loaded"), failed=NEW_ENDED, lost=KEPT),
 ]
 
 

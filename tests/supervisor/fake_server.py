@@ -1,8 +1,8 @@
 """A server that says to the supervisor what a plan wants, and to clients which process it is.
 
 It runs as `holdfast serve` where the package `holdfast` consists of this and the real supervisor.
-`plan.json` says by step what happens there: "say" as usual, "fail", "die" as by kill -9, "exit"
-with 3, "hang". The steps are start, prepared, leave, back, ready and go.
+`plan.json` says by step what happens there: "say" as usual, "fail", "die" as by kill -9, "freeze"
+as by a debugger, "exit" with 3, "hang". The steps are start, prepared, leave, back, ready and go.
 """
 
 import json
@@ -90,6 +90,8 @@ class FakeServer:
                 self._step("back", say=Say.BACK)
             case Do.GO:
                 note("went")
+                if "go" in self._plan:
+                    self._step("go")
                 time.sleep(self._plan.get("going_s", 0.0))
                 os._exit(0)
             case other:
@@ -149,6 +151,8 @@ class FakeServer:
                 os._exit(2)
             case "die":
                 os.kill(os.getpid(), signal.SIGKILL)
+            case "freeze":
+                os.kill(os.getpid(), signal.SIGSTOP)
             case "exit":
                 sys.stderr.write("holdfast cannot start: the test wants it\n")
                 os._exit(self._plan.get("with", 3))

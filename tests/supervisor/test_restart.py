@@ -152,6 +152,49 @@ def test_an_old_server_that_cannot_leave_goes_on_by_itself(stage: Stage) -> None
     assert stage.stop() == 0
 
 
+SOON_KILLED = {"AWAITED_S": 0.5, "TICK_S": 0.1}
+
+
+def test_a_new_server_that_freezes_while_clients_wait_is_killed(stage: Stage) -> None:
+    stage.constants(running=SOON_KILLED)
+    stage.start_and_wait()
+    first = stage.who()
+    stage.plan(code="broken", ready="freeze")
+    assert stage.restart()[-1] == {
+        "failed": "the new server has ended (signal 9): see the log",
+        "serving": True,
+    }
+    assert "the new server has said nothing for 0 s: it is killed" in stage.log()
+    assert stage.who() == first
+    assert stage.stop() == 0
+
+
+@pytest.mark.parametrize(("leave", "back"), [("freeze", "say"), ("say", "freeze")])
+def test_an_old_server_that_freezes_while_clients_wait_is_followed_by_another_of_its_code(
+    stage: Stage, leave: str, back: str
+) -> None:
+    stage.constants(running=SOON_KILLED)
+    stage.plan(code="old", leave=leave, back=back)
+    stage.start_and_wait()
+    first = stage.who()["pid"]
+    stage.plan(code="broken", ready="exit")
+    assert "failed" in stage.restart()[-1]
+    stage.plan()
+    until(lambda: first not in stage.family())
+    assert "the server has said nothing for 0 s: it is killed" in stage.log()
+    assert stage.who()["code"] == "old"
+    assert stage.stop() == 0
+
+
+def test_a_new_server_may_freeze_for_long_while_no_client_waits(stage: Stage) -> None:
+    stage.constants(running=SOON_KILLED)
+    stage.start_and_wait()
+    stage.plan(prepared="freeze")
+    assert "in time" in stage.restart(timeout=1.5)[-1]["failed"]
+    assert "has said nothing" not in stage.log()
+    assert stage.stop() == 0
+
+
 @pytest.mark.parametrize(
     "plan", [{"leave": "die"}, {"ready": "say", "back": "die"}, {"back": "hang"}]
 )
@@ -269,9 +312,9 @@ def test_a_stop_during_a_restart_stops_the_old_server_in_order(stage: Stage) -> 
     assert stage.family() == []
 
 
-def test_an_old_server_that_does_not_end_is_killed(stage: Stage) -> None:
-    stage.plan(going_s=60)
-    stage.constants(running={"AWAITED_S": 0.5, "TICK_S": 0.1})
+def test_a_former_server_that_freezes_is_killed(stage: Stage) -> None:
+    stage.plan(go="freeze")
+    stage.constants(running=SOON_KILLED)
     stage.start_and_wait()
     first = stage.who()["pid"]
     stage.plan()
