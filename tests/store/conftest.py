@@ -49,7 +49,7 @@ def _running_valkey() -> Iterator[ValkeyServer]:
 
 
 @pytest.fixture(scope="session")
-def _running_fake() -> Iterator[ValkeyServer]:
+def _running_fake() -> Iterator[ServedStore]:
     with ServedStore() as server:
         yield server
 
@@ -62,14 +62,18 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 @pytest.fixture
-def shared_valkey(request: pytest.FixtureRequest) -> ValkeyServer:
+def shared_valkey(request: pytest.FixtureRequest) -> Iterator[ValkeyServer]:
     """An empty server that tests share; they change nothing but its data."""
-    is_fake = getattr(request, "param", "valkey") == "fake"
-    running = request.getfixturevalue("_running_fake" if is_fake else "_running_valkey")
-    assert isinstance(running, ValkeyServer)
-    running.ask("FLUSHALL")
-    running.ask("SCRIPT", "FLUSH")
-    return running
+    if getattr(request, "param", "valkey") == "valkey":
+        running: ValkeyServer = request.getfixturevalue("_running_valkey")
+        running.ask("FLUSHALL")
+        running.ask("SCRIPT", "FLUSH")
+        yield running
+    else:
+        fake: ServedStore = request.getfixturevalue("_running_fake")
+        fake.reset()
+        yield fake
+        fake.check()
 
 
 @pytest.fixture

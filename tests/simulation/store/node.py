@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from enum import Enum
+from typing import TYPE_CHECKING
 
 from tests.simulation.store import (  # noqa: F401 - they enter their commands into the table
     on_hashes,
@@ -9,15 +10,18 @@ from tests.simulation.store import (  # noqa: F401 - they enter their commands i
     on_sorted_sets,
     on_streams,
 )
-from tests.simulation.store.command import Command, UnknownCommand, Words, command_named
+from tests.simulation.store.command import Command, UnknownCommand, Words, command_named, known
 from tests.simulation.store.connection import Connection
 from tests.simulation.store.history import History
-from tests.simulation.store.keyspace import Keyspace, Value
+from tests.simulation.store.keyspace import Keyspace
 from tests.simulation.store.replication import Replication
 from tests.simulation.store.replies import Refused, Reply, Status
 from tests.simulation.store.scripting import Compiled, scripting
 from tests.simulation.store.server_commands import SERVER_COMMANDS, ServerCommand
 from tests.simulation.store.settings import Settings
+
+if TYPE_CHECKING:
+    from tests.simulation.store.cluster_view import ClusterView
 
 Later = Callable[[float, Callable[[], None]], object]
 
@@ -26,6 +30,8 @@ READ_ONLY = "READONLY You can't write against a read only replica."
 TOO_FEW_REPLICAS = "NOREPLICAS Not enough good replicas to write."
 CANNOT_WRITE = "MISCONF Errors writing to the AOF file: No space left on device"
 LOADING = "LOADING Valkey is loading the dataset in memory"
+# No position of any history.
+_NOWHERE = -1
 _QUEUED = Status(b"QUEUED")
 
 
@@ -73,10 +79,12 @@ class Node:
         self._script: Compiled | None = None
         self._effects: list[Words] = []
         self._is_short = False
+        # Called when it can be reached again.
+        self.on_back: Callable[[], None] = lambda: None
+        # What it knows of its cluster, if it is in one.
+        self.view: ClusterView | None = None
         # How many scripts were run.
         self.scripts_run = 0
-        # Values that tests have copied.
-        self.dumped: dict[bytes, Value] = {}
 
     def connect(
         self, send: Callable[[bytes], None], closed: Callable[[], None] = lambda: None
@@ -125,11 +133,19 @@ class Node:
                 raise UnknownCommand(words)
             return self._do_for_server(connection, server_command, words)
         command.check(words)
+        if self.view is not None:
+            self.check_place(connection, command.keys(words))
         self._check(command)
         if connection.queued is not None:
             connection.queued.append(words)
             return _QUEUED
         return self.run(connection, command, words)
+
+    def check_place(self, connection: Connection, keys: Words) -> None:
+        """Refuse keys that are elsewhere, if it is in a cluster."""
+        is_asking, connection.is_asking = connection.is_asking, False
+        if self.view is not None and keys:
+            self.view.check(keys, is_asking=is_asking)
 
     def _do_for_server(self, connection: Connection, command: ServerCommand, words: Words) -> Reply:
         if self.is_loading and not command.is_for_loading:
@@ -227,6 +243,7 @@ class Node:
         """End at once. Answers that have not left are lost."""
         self.is_running = self.is_frozen = self.is_loading = False
         self.crashes_in = None
+        self.replication.forget_clients()
         for connection in [*self.connections]:
             connection.cut()
 
@@ -240,11 +257,20 @@ class Node:
         assert not self.is_running
         self.is_running = True
         self.scripts.clear()
-        if self.is_primary:
+        if self.is_primary and position is None and not self.settings.has_file:
+            self._wipe()
+        elif self.is_primary:
             self.go_back(self.replication.synced if position is None else position)
         if loading_s:
             self.is_loading = True
             self.later(loading_s, self._loaded)
+        self.on_back()
+
+    def _wipe(self) -> None:
+        """Begin without data. Replicas lose theirs, too."""
+        self._keyspace = Keyspace(self.clock)
+        self.history = History(Keyspace(self.clock), self.history.end)
+        self.replication.go_back(self.history.end)
 
     def _loaded(self) -> None:
         self.is_loading = False
@@ -253,36 +279,18 @@ class Node:
         """Lose everything behind the position. Its replicas lose it, too."""
         self._keyspace = self.history.at(position)
         self.history.cut(position)
-        for follower in self.replication.followers:
-            follower.position = min(follower.position, position)
-            follower.confirmed = min(follower.confirmed, position)
-            follower.forget_values()
+        self.replication.go_back(position)
 
-    def forget_values(self) -> None:
-        """Read what a replica has anew."""
-        self._is_at = -1
+    def empty(self) -> None:
+        """Lose all data, as by an operator's command."""
+        self.do(b"FLUSHALL")
 
-    def lead(self, position: int) -> None:
-        """Become a primary with this much of the history of the former one."""
-        assert self.leader is not None
-        self.leader.replication.lose(self)
-        self.position = position
-        self.forget_values()
-        self._keyspace = self.keyspace
-        self.leader, self.role = None, Role.PRIMARY
-        self.history = History(self._keyspace.copy(), position)
-
-    def follow(self, leader: "Node", *, ends_connections: bool = True) -> None:
-        """Become a replica, and forget whatever the leader does not have."""
-        if self.leader is not None:
-            self.leader.replication.lose(self)
-        self.leader, self.role = leader, Role.REPLICA
-        self.position = self.confirmed = leader.history.end
-        self.forget_values()
-        leader.replication.followers.append(self)
-        if ends_connections:
-            for connection in [*self.connections]:
-                connection.cut()
+    def do(self, *words: bytes) -> Reply:
+        """Carry out a command on keys, without a client."""
+        reply = known(words[0]).run(self.keyspace, words)
+        self.history.add([words], self.clock())
+        self.replication.wrote()
+        return reply
 
     def freeze(self) -> None:
         """Accept connections and bytes from now on, but do nothing."""
@@ -291,5 +299,57 @@ class Node:
     def thaw(self) -> None:
         """Go on, and first carry out what has come meanwhile."""
         self.is_frozen = False
+        self.replication.go_on()
         for connection in [*self.connections]:
             connection.thaw()
+        self.on_back()
+
+    def cut_off(self) -> None:
+        """Reach no other server from now on. Clients still reach this one."""
+        self.is_cut_off = True
+
+    def rejoin(self) -> None:
+        """Reach the other servers again."""
+        self.is_cut_off = False
+        self.on_back()
+
+    # Replicas
+
+    @property
+    def is_reachable(self) -> bool:
+        """Whether other servers reach it."""
+        return self.is_running and not self.is_frozen and not self.is_cut_off
+
+    def lead(self, position: int) -> None:
+        """Become a primary with this much of the history of the former one."""
+        former = self.leader
+        assert former is not None, "a primary cannot be promoted"
+        assert position >= self.confirmed, "a replica has what it has confirmed"
+        self.position = position
+        self._is_at = _NOWHERE
+        self._keyspace = self.keyspace
+        self.leader, self.role = None, Role.PRIMARY
+        self.history = History(self._keyspace.copy(), position)
+        self.replication.synced = position
+        if former.is_reachable:
+            former.replication.lose(self)
+
+    def follow(self, leader: "Node", *, ends_connections: bool = True) -> None:
+        """Become a replica, and forget whatever the leader does not have."""
+        if self.leader is not None:
+            self.leader.replication.lose(self)
+        self.replication.followers.clear()
+        self.leader, self.role = leader, Role.REPLICA
+        self.position = self.confirmed = leader.history.end
+        self._is_at = _NOWHERE
+        leader.replication.followers.append(self)
+        self.replication.unblock_clients()
+        if ends_connections:
+            for connection in [*self.connections]:
+                connection.cut()
+
+    def forget_values(self, position: int) -> None:
+        """Have no more than this, because the leader has no more."""
+        self.position = min(self.position, position)
+        self.confirmed = min(self.confirmed, position)
+        self._is_at = _NOWHERE

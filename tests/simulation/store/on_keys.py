@@ -1,6 +1,8 @@
 """Commands on keys of any kind."""
 
+from copy import deepcopy
 from fnmatch import fnmatchcase
+from hashlib import sha1
 
 from tests.simulation.store.command import Words, command, whole
 from tests.simulation.store.keyspace import (
@@ -11,6 +13,7 @@ from tests.simulation.store.keyspace import (
     SortedSet,
     Stream,
     Value,
+    shown,
 )
 from tests.simulation.store.replies import OK, SYNTAX, Refused, Reply, Status
 
@@ -86,6 +89,33 @@ def flushall(at: Keyspace, _: Words) -> Reply:
 @command("FLUSHDB", -1, writes=True, first_key=0)
 def flushdb(at: Keyspace, words: Words) -> Reply:
     return flushall(at, words)
+
+
+# What stands for values that were copied or moved.
+_DUMPED: dict[bytes, Value] = {}
+
+
+@command("DUMP", 2)
+def dump(at: Keyspace, words: Words) -> Reply:
+    """Return what stands for the value, the same for equal ones."""
+    value = at.data.get(words[1])
+    if value is None:
+        return None
+    described = repr((type(value), shown(value))).encode()
+    name = sha1(described, usedforsecurity=False).hexdigest().encode()
+    _DUMPED.setdefault(name, deepcopy(value))
+    return name
+
+
+@command("RESTORE", 4, grows=True)
+def restore(at: Keyspace, words: Words) -> Reply:
+    if words[1] in at.data:
+        raise Refused("BUSYKEY Target key name already exists.")
+    if words[2] != b"0":
+        raise Refused(SYNTAX)
+    at.data[words[1]] = deepcopy(_DUMPED[words[3]])
+    at.dirty += 1
+    return OK
 
 
 @command("MEMORY", -2, first_key=2)

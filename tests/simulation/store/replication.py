@@ -5,16 +5,23 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from tests.simulation.store.connection import BLOCKED, Connection
-from tests.simulation.store.replies import Reply
+from tests.simulation.store.replies import Failure, Reply
 
 if TYPE_CHECKING:
     from tests.simulation.store.node import Node
 
 # How often files are synchronised, unless at each write.
 _SYNC_S = 1.0
+# How long a silent replica counts as a good one.
+_LONGEST_LAG_S = 10.0
 
 
-@dataclass(slots=True)
+UNBLOCKED = Failure(
+    b"UNBLOCKED force unblock from blocking operation, instance state changed (master -> replica?)"
+)
+
+
+@dataclass(slots=True, eq=False)
 class _Wait:
     connection: Connection
     position: int
@@ -36,12 +43,34 @@ class Replication:
         self.synced = 0
         self._is_sync_due = False
         self._waits: list[_Wait] = []
+        # Those whose time was over while the server was frozen.
+        self._overdue: list[_Wait] = []
+        # Since when replicas are known to be silent.
+        self._silent_since: dict[int, float] = {}
 
     def lose(self, follower: "Node") -> None:
-        self.followers.remove(follower)
+        """Forget a replica that has left, unless that is known already."""
+        if follower in self.followers:
+            self.followers.remove(follower)
+
+    @property
+    def connected(self) -> list["Node"]:
+        """The replicas as this server sees them: also those that it does not hear any more."""
+        return [each for each in self.followers if each.is_running]
 
     def has_good_replicas(self) -> bool:
-        good = [each for each in self.followers if not each.is_cut_off and each.is_running]
+        """Return whether enough replicas were heard lately."""
+        now = self._node.clock()
+        for each in self.followers:
+            if self._reaches(each):
+                self._silent_since.pop(id(each), None)
+            else:
+                self._silent_since.setdefault(id(each), now)
+        good = [
+            each
+            for each in self.connected
+            if now - self._silent_since.get(id(each), now) <= _LONGEST_LAG_S
+        ]
         return len(good) >= self._node.settings.min_replicas
 
     def wrote(self) -> None:
@@ -54,10 +83,28 @@ class Replication:
         for follower in self.followers:
             self.ship(follower)
         self._node.history.forget(
-            min([self.synced, *(each.confirmed for each in self.followers)])
+            min([self.synced, *(each.confirmed for each in self._true_followers())])
             if self._node.settings.has_file or self.followers
             else self._node.history.end
         )
+
+    def _true_followers(self) -> list["Node"]:
+        """Return those that still follow, whatever is known here."""
+        return [each for each in self.followers if each.leader is self._node]
+
+    def go_back(self, position: int) -> None:
+        """Lose everything behind the position, which replicas then lose."""
+        self.synced = min(self.synced, position)
+        for follower in self._true_followers():
+            follower.forget_values(position)
+
+    def go_on(self) -> None:
+        """Do what was due while the server was frozen or cut off."""
+        for follower in self.followers:
+            self.ship(follower)
+        overdue, self._overdue = self._overdue, []
+        for wait in overdue:
+            self._end(wait)
 
     def _sync(self, history: object) -> None:
         self._is_sync_due = False
@@ -75,10 +122,8 @@ class Replication:
             self._node.later(follower.lag_s, partial(self._arrive, follower, end))
 
     def _reaches(self, follower: "Node") -> bool:
-        node = self._node
-        is_up = node.is_running and not node.is_frozen
-        is_there = follower.leader is node and follower.is_running and not follower.is_frozen
-        return is_up and is_there and not follower.is_cut_off
+        is_there = follower.leader is self._node and follower.is_reachable
+        return is_there and self._node.is_reachable
 
     def _arrive(self, follower: "Node", end: int) -> None:
         self._sent.discard(id(follower))
@@ -129,7 +174,18 @@ class Replication:
             if self._is_enough(wait):
                 self._end(wait)
 
+    def forget_clients(self) -> None:
+        self._waits.clear()
+
+    def unblock_clients(self) -> None:
+        """Tell those that wait that this is no primary any more."""
+        waits, self._waits = self._waits, []
+        for wait in waits:
+            wait.connection.answer(UNBLOCKED)
+
     def _end(self, wait: _Wait) -> None:
-        if wait in self._waits:
+        if self._node.is_frozen:
+            self._overdue.append(wait)
+        elif wait in self._waits:
             self._waits.remove(wait)
             wait.connection.answer(self._reply(wait))

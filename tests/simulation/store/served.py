@@ -6,6 +6,8 @@ from collections.abc import Callable
 from threading import Thread
 from typing import TYPE_CHECKING, TypeVar, cast
 
+from tests.simulation.store.history import History
+from tests.simulation.store.keyspace import Keyspace
 from tests.simulation.store.node import Node
 from tests.store.servers import ValkeyServer
 
@@ -65,7 +67,24 @@ class ServedStore(ValkeyServer):
             self.node.settings.set(name, value)
         if not self.node.is_running:
             # What a process has written stays with the system when it is killed.
-            self.node.start(self.node.history.end if self.node.settings.has_file else 0)
+            self.node.start(self.node.history.end if self.node.settings.has_file else None)
+
+    def reset(self) -> None:
+        """Begin a new history, with no data."""
+        self._do(self._forget)
+
+    def _forget(self) -> None:
+        self.node.empty()
+        self.node.scripts.clear()
+        self.node.history = History(Keyspace(time.time))
+
+    def check(self) -> None:
+        """Refuse a history that would give a replica other data."""
+        self._do(self._check)
+
+    def _check(self) -> None:
+        history = self.node.history
+        assert history.at(history.end).shown() == self.node.keyspace.shown()
 
     def start(self, **config: str) -> None:
         self.launch(**config)

@@ -1,18 +1,17 @@
 """Commands that concern the connection or the server."""
 
 from collections.abc import Callable
-from copy import deepcopy
 from dataclasses import dataclass
-from hashlib import sha1
 from typing import TYPE_CHECKING
 
 from tests.simulation.store.command import UnknownCommand, Words, command_named, whole
-from tests.simulation.store.keyspace import shown
-from tests.simulation.store.replies import OK, SYNTAX, Failure, Refused, Reply, Status, Verbatim
+from tests.simulation.store.replies import OK, Refused, Reply, Status, Verbatim
 from tests.simulation.store.scripting import Compiled, scripting
 
 if TYPE_CHECKING:
+    from tests.simulation.store.cluster_view import ClusterView
     from tests.simulation.store.connection import Connection
+    from tests.simulation.store.node import Node
 
 VERSION = b"9.1.2"
 Run = Callable[["Connection", Words], Reply]
@@ -45,6 +44,11 @@ def _server_command(
 
 @_server_command("HELLO", is_for_loading=True)
 def _hello(at: "Connection", words: Words) -> Reply:
+    return greeting(at, words)
+
+
+def greeting(at: "Connection", words: Words) -> dict[Reply, Reply]:
+    """Say what the server is."""
     protocol, rest = at.protocol, [*words[1:]]
     if rest:
         if rest[0] not in (b"2", b"3"):
@@ -64,7 +68,7 @@ def _hello(at: "Connection", words: Words) -> Reply:
         b"version": VERSION,
         b"proto": protocol,
         b"id": at.id,
-        b"mode": b"standalone",
+        b"mode": b"standalone" if at.node.view is None else b"cluster",
         b"role": b"master" if at.node.is_primary else b"replica",
         b"modules": [],
     }
@@ -188,6 +192,8 @@ def _known(at: "Connection", source: bytes) -> Compiled:
 
 @_server_command("EVALSHA")
 def _evalsha(at: "Connection", words: Words) -> Reply:
+    if at.node.view is not None:
+        at.node.check_place(at, words[3 : 3 + _count_of_keys(words)])
     script = at.node.scripts.get(words[1]) or at.node.scripts.get(words[1].lower())
     if script is None:
         raise Refused("NOSCRIPT No matching script.")
@@ -196,16 +202,23 @@ def _evalsha(at: "Connection", words: Words) -> Reply:
 
 @_server_command("EVAL")
 def _eval(at: "Connection", words: Words) -> Reply:
+    if at.node.view is not None:
+        at.node.check_place(at, words[3 : 3 + _count_of_keys(words)])
     return _run(at, _known(at, words[1]), words)
 
 
 def _run(at: "Connection", script: Compiled, words: Words) -> Reply:
+    count = _count_of_keys(words)
+    return at.node.run_script(at, script, words[3 : 3 + count], words[3 + count :])
+
+
+def _count_of_keys(words: Words) -> int:
     count = whole(words[2])
     if count > len(words) - 3:
         raise Refused("ERR Number of keys can't be greater than number of args")
     if count < 0:
         raise Refused("ERR Number of keys can't be negative")
-    return at.node.run_script(at, script, words[3 : 3 + count], words[3 + count :])
+    return count
 
 
 # The server
@@ -221,7 +234,7 @@ def _info(at: "Connection", words: Words) -> Reply:
         "maxmemory": memory["maxmemory"],
         "maxmemory_policy": memory["maxmemory-policy"],
         "role": "master" if node.is_primary else "slave",
-        "connected_slaves": len(node.replication.followers),
+        "connected_slaves": len(node.replication.connected),
         "master_repl_offset": node.history.end,
         "aof_rewrite_in_progress": 0,
         "aof_rewrite_scheduled": 0,
@@ -254,8 +267,7 @@ def _role(at: "Connection", _: Words) -> Reply:
         return [b"slave", leader.host.encode(), leader.port, b"connected", node.position]
     replicas = [
         [each.host.encode(), b"%d" % each.port, b"%d" % each.confirmed]
-        for each in node.replication.followers
-        if not each.is_cut_off
+        for each in node.replication.connected
     ]
     return [b"master", node.history.end, replicas]
 
@@ -284,26 +296,32 @@ def _must_lead(at: "Connection", name: str) -> None:
         )
 
 
-# Copies of values, for tests
+# The cluster
 
 
-@_server_command("DUMP")
-def _dump(at: "Connection", words: Words) -> Reply:
-    """Return what stands for the value, the same for equal ones."""
-    value = at.node.keyspace.data.get(words[1])
-    if value is None:
-        return None
-    name = sha1(repr((type(value), shown(value))).encode()).hexdigest().encode()
-    at.node.dumped.setdefault(name, deepcopy(value))
-    return name
-
-
-@_server_command("RESTORE")
-def _restore(at: "Connection", words: Words) -> Reply:
-    """Put a value into the keys. Replicas do not get it."""
-    if words[1] in at.node.keyspace.data:
-        return Failure(b"BUSYKEY Target key name already exists.")
-    if words[2] != b"0" or len(words) != 4:
-        raise Refused(SYNTAX)
-    at.node.keyspace.data[words[1]] = deepcopy(at.node.dumped[words[3]])
+@_server_command("ASKING", is_for_loading=True)
+def _asking(at: "Connection", _: Words) -> Reply:
+    _must_be_in_cluster(at)
+    at.is_asking = True
     return OK
+
+
+@_server_command("CLUSTER", is_for_loading=True)
+def _cluster(at: "Connection", words: Words) -> Reply:
+    view = _must_be_in_cluster(at)
+    if words[1].upper() != b"SLOTS":
+        raise UnknownCommand(words)
+    return [
+        [first, last, *map(_place_of, [owner, *owner.replication.connected])]
+        for first, last, owner in view.ranges
+    ]
+
+
+def _place_of(node: "Node") -> Reply:
+    return [node.host.encode(), node.port, f"{node.host}:{node.port}".encode(), {}]
+
+
+def _must_be_in_cluster(at: "Connection") -> "ClusterView":
+    if at.node.view is None:
+        raise Refused("ERR This instance has cluster support disabled")
+    return at.node.view
