@@ -1,7 +1,7 @@
 """One connection to the store: requests and replies in order."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from ssl import SSLError
 from time import perf_counter
 from typing import cast
@@ -9,7 +9,7 @@ from typing import cast
 from hiredis import HiredisError, PushNotification, Reader, ReplyError, pack_command
 
 from holdfast.store.address import Address
-from holdfast.store.reply_errors import StoreBusy, StoreElsewhere, error_of
+from holdfast.store.reply_errors import StoreBusy, StoreElsewhere, StoreRefused, error_of
 
 Word = bytes | str | int | float
 # The oldest major version whose scripts are atomic.
@@ -110,8 +110,7 @@ class RespConnection(asyncio.Protocol):
             wire._check(role)
             if wire.is_in_cluster and key:
                 await wire._check_place(key)
-            # Unlike the greeting, this is refused while the store loads its data.
-            await wire.ask([*(("SCRIPT", "LOAD", source) for source in sources), ("PING",)])
+            await wire._load(sources)
         except BaseException:
             wire.abort("never used")
             raise
@@ -164,12 +163,18 @@ class RespConnection(asyncio.Protocol):
             if error.error.code != "ASK":
                 raise
 
+    async def _load(self, sources: Sequence[str]) -> None:
+        """Load the scripts. Unlike the greeting, this is refused while the store loads its data."""
+        commands = [*(("SCRIPT", "LOAD", source) for source in sources), ("PING",)]
+        *loaded, pong = await self.replies(b"".join(map(pack, commands)), len(commands))
+        # A store that cannot write to its disk refuses even a PING, but can be read.
+        can_be_read = isinstance(pong, ReplyError) and isinstance(error_of(pong), StoreRefused)
+        _check_all(loaded if can_be_read else [*loaded, pong])
+
     async def ask(self, commands: Sequence[Sequence[Word]]) -> list[object]:
         """Run commands before there is a listener. None may fail."""
         replies = await self.replies(b"".join(map(pack, commands)), len(commands))
-        for reply in replies:
-            if isinstance(reply, ReplyError):
-                raise _unusable(reply)
+        _check_all(replies)
         return replies
 
     async def replies(self, data: bytes, count: int) -> list[object]:
@@ -244,6 +249,12 @@ class RespConnection(asyncio.Protocol):
         self._listener = self._transport = None
         if not self.lost.done():
             self.lost.set_result(f"closed the connection{': ' if exc else ''}{exc or ''}")
+
+
+def _check_all(replies: Iterable[object]) -> None:
+    for reply in replies:
+        if isinstance(reply, ReplyError):
+            raise _unusable(reply)
 
 
 def _unusable(reply: ReplyError) -> Unusable:

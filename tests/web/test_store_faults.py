@@ -14,6 +14,7 @@ from bench.processes import reserved_port
 from holdfast.compose import serving
 from holdfast.settings import Settings
 from holdfast.store.keys import RedisKeys
+from holdfast.store.lease import SPEAK_S
 from tests.chaos.talker import Denied, Talker
 from tests.store.servers import ValkeyServer
 
@@ -181,6 +182,41 @@ async def test_a_server_with_a_full_store_is_not_ready_until_there_is_room_again
     await scene.recovers()
     assert available((await scene.get("/metrics"))[1]) == 1
     assert "the store accepts messages again; it had refused 5 more" in caplog.messages
+
+
+async def save(valkey: ValkeyServer) -> str:
+    """Have it write its file; return whether it could: "ok" or "err"."""
+    valkey.ask("BGSAVE")
+    async with asyncio.timeout(TIMEOUT_S):
+        while valkey.ask("INFO", "persistence")["rdb_bgsave_in_progress"]:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+    return str(valkey.ask("INFO", "persistence")["rdb_last_bgsave_status"])
+
+
+@pytest.mark.slow
+async def test_a_store_that_cannot_write_its_file_refuses_only_durable_messages(
+    scene: Scene, valkey: ValkeyServer
+) -> None:
+    assert await scene.publish("/kept", "before") == "kept"
+    # Where its file should be is something else, so it refuses all writes after the next attempt.
+    valkey.set(save="3600 1", stop_writes_on_bgsave_error="yes")
+    obstacle = valkey.directory / "dump.rdb"
+    obstacle.mkdir()
+    assert await save(valkey) == "err"
+    assert await scene.publish("/kept", "refused") == AWAY
+    await scene.becomes(ready=False)
+    assert (await scene.get("/readyz"))[1].startswith("the store accepts no messages: MISCONF")
+    # Its lease cannot be raised either, but nobody can take the store from it.
+    await asyncio.sleep(SPEAK_S + 0.5)
+    assert await scene.publish("/passing", "aloud") == "kept"
+    assert await scene.overheard() == ["aloud"]
+    assert await scene.publish("/kept", "refused") == AWAY
+    obstacle.rmdir()
+    assert await save(valkey) == "ok"
+    await scene.becomes(ready=True)
+    await scene.hears("before")
+    await settled(valkey)
+    await scene.recovers()
 
 
 async def test_a_store_that_became_a_replica_is_waited_for(
