@@ -45,8 +45,13 @@ class LogPort(Protocol):
         """Append a frame of so many entries. `done` hears whether the log has it."""
         ...
 
-    def append_facts(self, facts: Facts, parts: Parts) -> None:
-        """Append a frame of facts and places, and store the facts. A full store does so, too."""
+    def append_facts(
+        self, facts: Facts, parts: Parts, done: Callable[[Place | None], None]
+    ) -> None:
+        """Append a frame of facts and places, and store the facts. A full store does so, too.
+
+        `done` gets the place behind the frame, or a later one; None if the log does not have it.
+        """
         ...
 
 
@@ -146,22 +151,26 @@ class Log:
         self.flush(now)
         if self._untold and now >= self._tell_at and self._port.is_available:
             self._tell_at = now + _TELL_S
-            self.state(_NO_FACTS, now)
+            self.state(_NO_FACTS, now, _ignore)
 
-    def state(self, facts: Facts, now: float) -> None:
+    def state(self, facts: Facts, now: float, done: Callable[[Place | None], None]) -> None:
         """Append a frame with facts that have changed, behind everything so far.
 
-        An empty value says that the fact holds no more.
+        An empty value says that the fact holds no more. `done` gets a place behind the frame.
         """
         self.flush(now)
         seen, self._untold = self._untold, {}
         self._told |= seen
-        self._port.append_facts(facts, {_FOR_ALL: write((), facts, seen)})
+        self._port.append_facts(facts, {_FOR_ALL: write((), facts, seen)}, done)
 
     def begin_again(self) -> None:
         """Tell all places again: this opening's log has none of them yet."""
         self._untold = self._told | self._untold
         self._told = {}
+
+
+def _ignore(_: Place | None) -> None:
+    """Ignore where places were told."""
 
 
 def _size(entries: Sequence[Addressed]) -> int:

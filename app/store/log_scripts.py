@@ -38,7 +38,7 @@ _WITH_FRAME: Final = {
     scripts.MOVE: _with_frame(scripts.MOVE, "once", "arrays"),
 }
 APPEND = _script("append", source_of("append", "fence", "no_note", "log", "once"))
-APPEND_FACTS = _script("append_facts", source_of("append_facts", "fence", "no_note", "log", "once"))
+APPEND_FACTS = _script("append_facts", source_of("append_facts", "fence", "no_note", "log"))
 _TAKING: Final = ("once", "arrays", "enter")
 TAKE = _script(
     "take",
@@ -86,7 +86,10 @@ def append(keys: RedisKeys, frame: Parts) -> ScriptCall:
 
 
 def append_facts(keys: RedisKeys, facts: Mapping[str, str], frame: Parts) -> ScriptCall:
-    """Append a frame of facts, answers or places, and store the facts."""
+    """Append a frame of facts, answers or places, and store the facts.
+
+    The reply is the place behind it, or a later one.
+    """
     args: list[Word] = []
     for fact in facts.items():
         args += fact

@@ -217,7 +217,9 @@ class Shard:
             may_be_skipped=True,
         )
 
-    def append_facts(self, facts: Facts, parts: Parts) -> None:
+    def append_facts(
+        self, facts: Facts, parts: Parts, done: Callable[[Place | None], None]
+    ) -> None:
         call = log_scripts.append_facts(self.keys, facts, log_scripts.Parts(len(facts), parts))
         self.calls.make(call, lambda _: None)
 

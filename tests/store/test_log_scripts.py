@@ -140,8 +140,11 @@ def test_each_frame_stands_between_the_places_before_and_behind_it(room: Room) -
     assert [fields["place"] for _, fields in found] == places
     assert room.hash(KEYS.meta)["log"] == places[1]
     assert room.hash(KEYS.facts) == {"": places[1], "a": "1", "b": "2"}
-    room.call(log_scripts.append_facts(KEYS, {"a": ""}, frame()))
+    removing = log_scripts.append_facts(KEYS, {"a": ""}, frame())
+    assert room.call(removing) == [f"{NONCE} 1-4 8".encode()]
     assert room.hash(KEYS.facts) == {"": f"{NONCE} 1-4 8", "b": "2"}
+    room.call(log_scripts.append(KEYS, frame()))
+    assert room.call(removing) == [f"{NONCE} 1-5 9".encode()]
 
 
 def test_the_openings_with_frames_are_listed(room: Room) -> None:

@@ -7,6 +7,8 @@ from holdfast.cluster.frames import MESSAGE, Entry, Facts, read
 from holdfast.cluster.log import Log, Parts
 from holdfast.cluster.places import Place
 
+PLACE = Place("xxxxxxxx", 1, 5, 9)
+
 
 @dataclass
 class Store:
@@ -23,8 +25,11 @@ class Store:
         self.counts.append(count)
         self.dones.append(done)
 
-    def append_facts(self, facts: Facts, parts: Parts) -> None:
+    def append_facts(
+        self, facts: Facts, parts: Parts, done: Callable[[Place | None], None]
+    ) -> None:
         self.frames.append(parts)
+        done(PLACE)
         self.facts.append(facts)
 
     def ids(self, name: str = "all") -> list[list[int]]:
@@ -34,9 +39,6 @@ class Store:
 
 def entry(id: int, data: bytes = b"{}") -> Entry:
     return Entry(MESSAGE, "/a", id, "ann", 0, data)
-
-
-PLACE = Place("xxxxxxxx", 1, 5, 9)
 
 
 def test_a_turn_makes_one_frame() -> None:
@@ -143,7 +145,9 @@ def test_facts_follow_the_messages_before_them() -> None:
     store = Store()
     log = Log(store)
     log.pass_on(entry(1))
-    log.state({"fact": "1"}, 0.0)
+    places: list[Place | None] = []
+    log.state({"fact": "1"}, 0.0, places.append)
+    assert places == [PLACE]
     assert store.ids() == [[1], []]
     assert read(store.frames[1]["all"]).facts == {"fact": "1"}
     assert store.facts == [{"fact": "1"}]

@@ -129,7 +129,7 @@ def test_a_pattern_has_a_home_if_all_of_its_channels_have_the_same(
 
 def test_a_table_of_homes_is_read_as_it_was_written() -> None:
     assert homes_of(HOMES.to_json()) == HOMES
-    turned = Homes(dict(reversed(HOMES.segments.items())))
+    turned = Homes(dict(reversed([*HOMES.segments.items()])))
     assert turned.to_json() == HOMES.to_json()
     for record in (b"", b"[]", b'{"v":1,"segments":{"/a":"1"}}', b'{"v":2,"segments":{}}'):
         with pytest.raises(MapUnreadable):

@@ -1,0 +1,111 @@
+"""Facts that shards tell each other: which patterns have durable subscriptions where.
+
+A shard that accepts a publish must know whether any durable receiver gets it, here or elsewhere:
+then the publish is kept before it is answered. So the first durable subscription to a pattern in a
+shard is answered when all shards know of it; see `agreement.py`.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from holdfast.cluster.frames import Facts
+from holdfast.delivery.basics.channels import lookups
+
+# The names of these facts; behind it, the pattern.
+_DURABLE: Final = "durable "
+_HOLDS: Final = "1"
+# How many channels are remembered with their shards.
+_MOST_CACHED: Final = 20_000
+
+
+class OwnInterest:
+    """The patterns that have durable subscriptions in this shard."""
+
+    def __init__(self) -> None:
+        self._counts: dict[str, int] = {}
+
+    def add(self, pattern: str) -> Facts:
+        """Count a subscription. Returns the fact that it changes, if it is the first."""
+        count = self._counts[pattern] = self._counts.get(pattern, 0) + 1
+        return {_DURABLE + pattern: _HOLDS} if count == 1 else {}
+
+    def remove(self, pattern: str) -> Facts:
+        """Count a subscription no more. Returns the fact that it changes, if it was the last."""
+        count = self._counts[pattern] - 1
+        if count:
+            self._counts[pattern] = count
+            return {}
+        del self._counts[pattern]
+        return {_DURABLE + pattern: ""}
+
+    def facts(self) -> Facts:
+        """Return all facts that hold: for a store that has lost some, and at the beginning."""
+        return {_DURABLE + pattern: _HOLDS for pattern in self._counts}
+
+    def corrections(self, stored: Iterable[str]) -> Facts:
+        """Return what makes the facts with these names in the store the ones that hold."""
+        own = self.facts()
+        gone = {name: "" for name in stored if name.startswith(_DURABLE) and name not in own}
+        return {**gone, **own}
+
+
+class OthersInterest:
+    """The patterns that have durable subscriptions in other shards, as far as this one knows.
+
+    Args:
+        others: The numbers of the other shards. Nothing is known about them at first.
+    """
+
+    def __init__(self, others: Iterable[int]) -> None:
+        self._shards: dict[str, set[int]] = {}
+        # Shards whose facts could not be read.
+        self.unknown = {*others}
+        self._cache: dict[str, tuple[int, ...]] = {}
+
+    def begin(self, shard: int, stored: Iterable[str]) -> None:
+        """Take over all facts of a shard as its store has them, by their names."""
+        for pattern in [each for each, shards in self._shards.items() if shard in shards]:
+            self._remove(shard, pattern)
+        self.unknown.discard(shard)
+        self.learn(shard, dict.fromkeys(stored, _HOLDS))
+
+    def lose(self, shard: int) -> None:
+        """Treat all publishes as if they had durable receivers there, until its facts are read."""
+        self.unknown.add(shard)
+        self._cache.clear()
+
+    def learn(self, shard: int, facts: Facts) -> None:
+        """Take note of facts that a shard has told."""
+        for name, value in facts.items():
+            if not name.startswith(_DURABLE):
+                continue
+            pattern = name[len(_DURABLE) :]
+            if value:
+                self._shards.setdefault(pattern, set()).add(shard)
+            else:
+                self._remove(shard, pattern)
+        self._cache.clear()
+
+    def _remove(self, shard: int, pattern: str) -> None:
+        shards = self._shards.get(pattern)
+        if shards is not None:
+            shards.discard(shard)
+            if not shards:
+                del self._shards[pattern]
+        self._cache.clear()
+
+    def shards(self, channel: str) -> tuple[int, ...]:
+        """Return the shards that may have durable receivers of a channel."""
+        if not (self._shards or self.unknown):
+            return ()
+        found = self._cache.get(channel)
+        if found is None:
+            if len(self._cache) >= _MOST_CACHED:
+                self._cache.clear()
+            found = self._cache[channel] = tuple(sorted({*self._matching(channel)}))
+        return found
+
+    def _matching(self, channel: str) -> Iterator[int]:
+        yield from self.unknown
+        for pattern in lookups(channel):
+            yield from self._shards.get(pattern, ())

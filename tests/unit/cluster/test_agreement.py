@@ -1,0 +1,225 @@
+"""When all shards know a fact; and the interest that they tell each other."""
+
+from collections.abc import Callable
+
+import pytest
+
+from holdfast.cluster.agreement import Agreements, Stated
+from holdfast.cluster.facts import OthersInterest, OwnInterest
+from holdfast.cluster.frames import Facts
+from holdfast.cluster.places import Place
+from tests.unit.cluster.interest_world import Process, World
+
+FACT = {"durable /a": "1"}
+
+
+def place(n: int, nonce: str = "xxxxxxxx") -> Place:
+    return Place(nonce, 1, n, n)
+
+
+class Shard:
+    """A shard with others, 1 and 2; its log is answered by the test."""
+
+    def __init__(self) -> None:
+        self.stated: list[tuple[Facts, Stated]] = []
+        self.answers: list[bool] = []
+        self.agreements = Agreements([1, 2], lambda facts, done: self.stated.append((facts, done)))
+
+    def agree(self, now: float = 0.0) -> None:
+        self.agreements.agree(FACT, now, self.answers.append)
+
+    def confirm(self, n: int, nonce: str = "xxxxxxxx") -> None:
+        self.stated.pop(0)[1](place(n, nonce))
+
+    def look(self, lease: str | None, now: float) -> None:
+        """Look at the holder of shard 2, if it is time."""
+        if 2 in self.agreements.holders_to_read(now):
+            self.agreements.read(2, lease, now)
+
+
+def test_a_fact_is_agreed_when_all_shards_have_read_its_frame() -> None:
+    at = Shard()
+    at.agree()
+    assert at.stated[0][0] == FACT
+    at.agreements.saw(1, place(9))
+    at.confirm(5)
+    at.agreements.saw(2, place(4))
+    assert at.answers == []
+    at.agreements.saw(2, place(5))
+    assert at.answers == [True]
+    assert len(at.agreements) == 0
+
+
+def test_places_in_an_earlier_opening_say_nothing_about_a_later_one() -> None:
+    at = Shard()
+    at.agree()
+    at.confirm(5)
+    at.agreements.saw(1, place(5))
+    at.agreements.begin_again()
+    at.agreements.saw(2, place(5))
+    at.confirm(1, "yyyyyyyy")
+    assert at.answers == []
+    for shard in (1, 2):
+        at.agreements.saw(shard, place(1, "yyyyyyyy"))
+    assert at.answers == [True]
+
+
+def test_a_fact_that_some_shard_does_not_know_is_refused_after_five_seconds() -> None:
+    at = Shard()
+    at.agree(now=1.0)
+    at.confirm(5)
+    at.agreements.saw(1, place(5))
+    at.agreements.tick(5.9)
+    assert at.answers == []
+    at.agreements.tick(6.0)
+    assert at.answers == [False]
+
+
+def test_a_shard_whose_store_names_no_holder_is_left_out() -> None:
+    at = Shard()
+    at.agree()
+    at.confirm(5)
+    at.agreements.saw(1, place(5))
+    at.look("", 0.1)
+    assert at.answers == []
+    at.look("", 0.3)
+    assert at.answers == [True]
+
+
+@pytest.mark.parametrize(
+    ("looks", "answers"),
+    [
+        # The lease stands for three seconds.
+        ([(0.3 + n / 4, "7 1") for n in range(14)], [True]),
+        # It is raised once.
+        ([(0.3 + n / 4, "7 1" if n < 5 else "7 2") for n in range(14)], []),
+        # It cannot be read once.
+        ([(0.3 + n / 4, None if n == 5 else "7 1") for n in range(14)], []),
+        # It is not looked at for a while.
+        ([(0.3 + n / 4, "7 1") for n in range(14) if not 4 < n < 9], []),
+    ],
+)
+def test_a_shard_is_left_out_only_if_its_lease_stood_for_three_seconds(
+    looks: list[tuple[float, str | None]], answers: list[bool]
+) -> None:
+    at = Shard()
+    at.agree()
+    at.confirm(5)
+    at.agreements.saw(1, place(5))
+    for now, lease in looks:
+        at.look(lease, now)
+    assert at.answers == answers
+
+
+def test_a_shard_is_not_looked_at_before_the_fact_is_in_the_log() -> None:
+    at = Shard()
+    at.agree()
+    at.look("", 2.0)
+    at.confirm(5)
+    at.agreements.saw(1, place(5))
+    assert at.answers == []
+
+
+# Interest
+
+
+def test_only_the_first_and_the_last_subscription_to_a_pattern_are_facts() -> None:
+    own = OwnInterest()
+    assert own.add("/a") == {"durable /a": "1"}
+    assert own.add("/a") == {}
+    assert own.facts() == {"durable /a": "1"}
+    assert own.remove("/a") == {}
+    assert own.remove("/a") == {"durable /a": ""}
+    assert own.facts() == {}
+
+
+def test_facts_that_hold_no_more_are_corrected_at_the_beginning() -> None:
+    own = OwnInterest()
+    own.add("/a")
+    stored = ["", "durable /a", "durable /b", "another fact"]
+    assert own.corrections(stored) == {"durable /b": "", "durable /a": "1"}
+
+
+def test_a_channel_has_the_shards_with_matching_patterns() -> None:
+    others = OthersInterest([])
+    others.learn(3, {"durable /a/*": "1", "durable /b": "1", "another": "1"})
+    others.learn(4, {"durable /**": "1"})
+    assert others.shards("/a/x") == (3, 4)
+    assert others.shards("/c") == (4,)
+    others.learn(4, {"durable /**": ""})
+    assert others.shards("/a/x") == (3,)
+    assert others.shards("/c") == ()
+
+
+def test_every_channel_has_the_shards_whose_facts_are_unknown() -> None:
+    others = OthersInterest([3])
+    assert others.shards("/a") == (3,)
+    others.begin(3, ["", "durable /b"])
+    assert (others.shards("/a"), others.shards("/b")) == ((), (3,))
+    others.lose(3)
+    assert others.shards("/a") == (3,)
+    others.begin(3, ["durable /c"])
+    assert (others.shards("/b"), others.shards("/c")) == ((), (3,))
+
+
+# Shards that fail
+
+SEEDS = 60
+
+
+@pytest.mark.slow
+def test_no_publish_misses_a_durable_subscription_that_was_answered_whatever_fails() -> None:
+    agreed = refused = 0
+    for seed in range(SEEDS):
+        world = World(seed)
+        world.run()
+        agreed += world.agreed
+        refused += world.refused
+    assert agreed > SEEDS
+    assert refused > 0
+
+
+class AnsweredAtOnce(World):
+    """A subscribe is answered when the fact is in the log."""
+
+    def agree(self, agreements: Agreements, facts: Facts, done: Callable[[bool], None]) -> None:
+        super().agree(agreements, facts, lambda _: None)
+        done(True)
+
+
+class FactsBeforeOpening(World):
+    """A process reads facts before it opens its store."""
+
+    def opening_steps(self, process: Process) -> list[Callable[[], None]]:
+        opening, *reading = super().opening_steps(process)
+        return [*reading, opening] if self.openings >= len(self.stores) else [opening, *reading]
+
+
+def check_found(broken: type[World]) -> None:
+    """Some seed must find it."""
+    with pytest.raises(AssertionError, match="unknown subscription"):
+        run_all(broken, 400)
+
+
+def run_all(world: type[World], seeds: int) -> None:
+    for seed in range(seeds):
+        world(seed).run()
+
+
+class SpeaksAtOnce(World):
+    """A process that was silent speaks as soon as its lease is raised again."""
+
+    def after_silence(self, process: Process) -> list[Callable[[], None]]:
+        return []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("broken", [AnsweredAtOnce, FactsBeforeOpening, SpeaksAtOnce])
+def test_broken_orders_are_found(broken: type[World]) -> None:
+    check_found(broken)
+
+
+@pytest.mark.slow
+def test_leaving_out_a_shard_too_early_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("holdfast.cluster.agreement.SILENT_S", 0.2)
+    check_found(World)
