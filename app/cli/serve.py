@@ -22,6 +22,7 @@ from holdfast.cli.flags import ConfigFile, GivenSettings
 from holdfast.cli.output import complain
 from holdfast.cli.program import InSections, Program
 from holdfast.compose import CannotStart, running
+from holdfast.compose.standing_in import standing_in
 from holdfast.compose.succession import NoSuccession
 from holdfast.compose.supervised import Supervised, do_as_asked
 from holdfast.settings import ChannelSettings, Settings
@@ -151,6 +152,11 @@ async def _serve_supervised(found: Settings, channel: Channel) -> None:
     stopped = _stop_event([signal.SIGTERM, signal.SIGINT])
     supervisor = Supervised(channel)
     await supervisor.begin()
+    if supervisor.is_stand_in:
+        async with standing_in(found, supervisor):
+            ends = [asyncio.create_task(each) for each in (supervisor.ended(), stopped.wait())]
+            await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+        return
     token = (found.data / OPERATOR_FILE).absolute()
     is_first_start = not token.exists()
     async with running(found, supervisor) as server:

@@ -210,10 +210,11 @@ async def _open_storage(
                 )
             from holdfast.web.standby import StandbyDoor
 
-            door = StandbyDoor(addresses.main)
+            reason = "standby: another server has the store"
+            door = StandbyDoor(addresses.main, is_healthy=True, reason=reason)
             meanwhile.push_async_callback(door.close)
             with naming(addresses.main, "port"):
-                await door.open()
+                await door.open(addresses.main.listen())
         return await open_storage(
             *(settings, directory, stack, _stop_at_once), is_successor=succession.is_successor
         )

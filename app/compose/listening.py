@@ -18,7 +18,6 @@ from holdfast.web.addresses import Address
 
 log = logging.getLogger(__name__)
 
-_BACKLOG = 4096
 # The names of the listeners.
 MAIN, ADMIN = "main", "admin"
 
@@ -44,9 +43,9 @@ def listen(addresses: ListenAddresses, succession: Succession) -> ListeningSocke
 def listen_for_commands(data: Path, succession: Succession) -> None:
     """Open the socket on which the supervisor takes commands, unless it has one."""
     path = data / CONTROL_FILE
-    inherited = succession.descriptors.get(CONTROL)
-    if inherited is not None and path.is_socket():
-        succession.keep(CONTROL, inherited)
+    found = succession.descriptors.get(CONTROL)
+    if found is not None and path.is_socket():
+        succession.keep(CONTROL, found)
         return
     if not succession.is_supervised:
         return
@@ -84,17 +83,18 @@ def naming(address: Address, setting: str) -> Iterator[None]:
 
 
 def _sockets_of(address: Address, name: str, succession: Succession) -> list[socket.socket]:
-    found = _inherited(name, succession)
+    found = inherited(name, succession)
     if not address.is_of(found):
         for each in found:
             each.close()
-        found = address.listen(_BACKLOG)
+        found = address.listen()
     for place, each in enumerate(found):
         succession.keep(f"{name}.{place}", each.fileno())
     return found
 
 
-def _inherited(name: str, succession: Succession) -> list[socket.socket]:
+def inherited(name: str, succession: Succession) -> list[socket.socket]:
+    """Return copies of the inherited sockets of a listener."""
     found: list[socket.socket] = []
     while (descriptor := succession.descriptors.get(f"{name}.{len(found)}")) is not None:
         found.append(socket.socket(fileno=os.dup(descriptor)))

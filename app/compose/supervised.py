@@ -45,6 +45,8 @@ class Supervised:
         # None stands for the end of the supervisor.
         self._heard: asyncio.Queue[Parcel | None] = asyncio.Queue()
         self.is_successor = False
+        # Whether this process only refuses requests, because servers end again and again.
+        self.is_stand_in = False
         # Whether no server of this supervisor has served before.
         self.is_first = True
         self.descriptors: Mapping[str, int] = {}
@@ -65,6 +67,7 @@ class Supervised:
         self.door = inherited.pop("door", None)
         self.descriptors = inherited
         self.is_successor, self.is_first = given.fields["successor"], given.fields["first"]
+        self.is_stand_in = given.fields["stand_in"]
         self._say_alive()
 
     def end(self) -> None:
@@ -80,6 +83,12 @@ class Supervised:
             self._heard.put_nowait(None)
             raise PeerGone("the supervisor has ended")
         return parcel
+
+    async def ended(self) -> None:
+        """Wait for the end of the supervisor."""
+        with suppress(PeerGone):
+            while True:
+                await self.next()
 
     def say(self, what: Say, *descriptors: int, **fields: object) -> None:
         """Tell the supervisor. If it has ended, `next` says so."""

@@ -51,6 +51,8 @@ class Supervisor:
     # The one that serves or is about to, and the one that forks; None before the first.
     server: Process | None = None
     importer: Process | None = None
+    # The one that refuses all requests until the next server is ready; None before the first.
+    stand_in: Process | None = None
     # What somebody has asked for, until it is dealt with.
     request: Request | None = None
     is_stopping = False
@@ -92,7 +94,9 @@ class Supervisor:
         """Start an importer of the code that is on the disk now; raises `OSError`."""
         return self.add(started_importer(self.words))
 
-    def begin_server(self, importer: Process, door: Channel | None = None) -> Process:
+    def begin_server(
+        self, importer: Process, door: Channel | None = None, *, is_stand_in: bool = False
+    ) -> Process:
         """Have a server forked, with all kept descriptors; with a door, it succeeds another."""
         ours, theirs = channel_pair()
         server = self.add(Process(ours, importer=importer))
@@ -105,6 +109,7 @@ class Supervisor:
             names=[*given],
             successor=door is not None,
             first=not self.has_served,
+            stand_in=is_stand_in,
         )
         return server
 
@@ -125,6 +130,11 @@ class Supervisor:
             self.begin()
 
     def _pause(self, pause_s: float) -> None:
+        """Wait before the next server. Meanwhile clients and probes are told to try again."""
+        is_refusing = self.stand_in is not None and self.stand_in.code is None
+        if not is_refusing and self.importer is not None and self.importer.code is None:
+            self.stand_in = self.begin_server(self.importer, is_stand_in=True)
+            self.stand_in.title = "the stand-in"
         until = time.monotonic() + pause_s
         while (left_s := until - time.monotonic()) > 0 and not (self.is_stopping or self.request):
             self.turn(left_s)
@@ -134,6 +144,8 @@ class Supervisor:
     def adopt(self, server: Process) -> None:
         """Have a server that is ready be the one that serves, and keep what it keeps."""
         self.server, self.importer, self.has_served = server, server.importer, True
+        if self.stand_in is not None:
+            self.stand_in.signal(signal.SIGTERM)
         server.title, server.is_awaited = "the server", False
         self.restart_timeout_s = server.told.get("restart_timeout", self.restart_timeout_s)
         former, self.kept, server.kept = self.kept, server.kept, {}

@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+# Connections that wait until they are accepted, at each listening socket.
+BACKLOG = 4096
 # Attempts to find a port that is free at all addresses of a name.
 _TRIES = 10
 
@@ -37,11 +39,11 @@ class Address:
         """The host as it is written in URLs."""
         return f"[{self.host}]" if ":" in self.host else self.host
 
-    def listen(self, backlog: int) -> list[socket.socket]:
+    def listen(self) -> list[socket.socket]:
         """Open the listening sockets; raises `OSError`."""
         if self.unix is not None:
-            return [_listen_at_path(self.unix, backlog)]
-        return listen_at(self.ips or [self.host], self.port, backlog)
+            return [_listen_at_path(self.unix, BACKLOG)]
+        return listen_at(self.ips or [self.host], self.port, BACKLOG)
 
     def is_of(self, listening: Sequence[socket.socket]) -> bool:
         """Return whether these listening sockets are all that the address needs."""

@@ -1,48 +1,62 @@
-"""What a hot standby serves while another server has the store: probes, and `try again`."""
+"""What clients and probes get while there is no server: `try again`."""
+
+import socket
+from collections.abc import Sequence
 
 from aiohttp import web
 
 from holdfast.bayeux.wire.errors import ErrorReply, RequestRefused
-from holdfast.web.addresses import Address
+from holdfast.web.addresses import BACKLOG, Address
 from holdfast.web.endpoint import JSON_TYPE, error_body, retry_headers
 
-# When a client should try again: the other server may end at any time.
+# When a client should try again: a server may be there at any time.
 _RETRY_S = 1.0
 
 
 class StandbyDoor:
     """Listens where the server will, until that can."""
 
-    def __init__(self, address: Address) -> None:
+    def __init__(self, address: Address, *, is_healthy: bool, reason: str) -> None:
         self._address = address
+        self._is_healthy = is_healthy
+        self._reason = reason
         application = web.Application()
-        application.router.add_get("/healthz", _healthz)
-        application.router.add_get("/readyz", _readyz)
+        application.router.add_get("/healthz", self._healthz)
+        application.router.add_get("/readyz", self._readyz)
         application.router.add_route("*", "/{path:.*}", _refuse)
         self._runner = web.AppRunner(application, access_log=None)
 
-    async def open(self) -> None:
-        """Listen; raises `OSError`."""
+    async def open(self, listening: Sequence[socket.socket]) -> None:
+        """Answer at these sockets."""
         await self._runner.setup()
-        for each in self._address.listen(128):
-            await web.SockSite(self._runner, each, ssl_context=self._address.tls).start()
+        for each in listening:
+            tls = self._address.tls
+            await web.SockSite(self._runner, each, ssl_context=tls, backlog=BACKLOG).start()
 
     async def close(self) -> None:
         """Make room for the server."""
         await self._runner.cleanup()
 
+    async def _healthz(self, _: web.Request) -> web.Response:
+        if self._is_healthy:
+            return _last(web.Response(text="ok\n"))
+        return self._unready()
 
-async def _healthz(_: web.Request) -> web.Response:
-    return web.Response(text="ok\n")
+    async def _readyz(self, _: web.Request) -> web.Response:
+        return self._unready()
 
-
-async def _readyz(_: web.Request) -> web.Response:
-    return web.Response(status=503, text="standby: another server has the store\n")
+    def _unready(self) -> web.Response:
+        return _last(web.Response(status=503, text=self._reason + "\n"))
 
 
 async def _refuse(_: web.Request) -> web.Response:
-    return web.Response(
-        status=503,
-        body=error_body(RequestRefused(ErrorReply.SERVER_BUSY)),
-        headers={"Content-Type": JSON_TYPE, **retry_headers(_RETRY_S)},
-    )
+    refused = error_body(RequestRefused(ErrorReply.SERVER_BUSY))
+    return _last(web.Response(status=503, body=refused, headers={"Content-Type": JSON_TYPE}))
+
+
+def _last(response: web.Response) -> web.Response:
+    """Close the connection with this response: the next request is for the server."""
+    if response.status != 200:
+        response.headers.update(retry_headers(_RETRY_S))
+    response.force_close()
+    return response

@@ -110,6 +110,11 @@ class FakeServer:
         if "orphan" in self._plan:
             self._make_orphan()
         given = dict(zip(asked["names"], descriptors, strict=True))
+        if asked["stand_in"]:
+            note(f"stands in with {sorted(given)}")
+            if "stand_in" in self._plan:
+                self._step("stand_in")
+            return
         is_successor = asked["successor"]
         note(f"started {sorted(given)}" + (" as successor" if is_successor else ""))
         for name in ("main.0", CONTROL):

@@ -109,15 +109,55 @@ def test_a_server_that_ends_five_times_in_a_row_waits_before_the_next(stage: Sta
     stage.constants(running={"_LONGEST_PAUSE_S": 0.3})
     began = time.monotonic()
     stage.start()
-    until(lambda: len(stage.notes()) == 5)
+    until(lambda: stage.notes().count("started []") == 5)
     before_s = time.monotonic() - began
-    until(lambda: len(stage.notes()) == 7)
+    until(lambda: stage.notes().count("started []") == 7)
     assert time.monotonic() - began > before_s + 2 * 0.3
     # The next one lives.
     stage.plan()
     assert stage.process.stdout is not None
     assert stage.process.stdout.readline() == "holdfast is ready: http://fake\n"
     assert stage.stop() == 0
+
+
+def test_while_there_is_no_server_another_process_stands_in_until_the_next_one_is_ready(
+    stage: Stage,
+) -> None:
+    stage.constants(running={"_SHORT_LIVES": 1, "_LONGEST_PAUSE_S": 0.3})
+    stage.start_and_wait()
+    stage.plan(ready="die")
+    os.kill(stage.who()["pid"], signal.SIGKILL)
+    until(lambda: stage.log().count("another is started") == 3)
+    stands_in = "stands in with ['control', 'main.0']"
+    assert stage.notes().count(stands_in) == 1
+    assert "stopped" not in stage.notes()
+    stage.plan()
+    stage.who()
+    until(lambda: "stopped" in stage.notes())
+    assert stage.stop() == 0
+    assert stage.notes().count(stands_in) == 1
+    assert stage.family() == []
+
+
+def test_a_stand_in_that_ends_is_followed_by_another_in_the_next_pause(stage: Stage) -> None:
+    stage.constants(running={"_SHORT_LIVES": 1, "_LONGEST_PAUSE_S": 0.3})
+    stage.plan(stand_in="exit")
+    stage.start_and_wait()
+    stage.plan(ready="die", stand_in="exit")
+    os.kill(stage.who()["pid"], signal.SIGKILL)
+    until(lambda: "\n".join(stage.notes()).count("stands in") == 2)
+    assert stage.stop() == 0
+
+
+def test_a_stop_in_a_pause_ends_the_stand_in(stage: Stage) -> None:
+    stage.constants(running={"_SHORT_LIVES": 1, "_LONGEST_PAUSE_S": 60})
+    stage.start_and_wait()
+    stage.plan(ready="exit")
+    os.kill(stage.who()["pid"], signal.SIGKILL)
+    until(lambda: any("stands in" in each for each in stage.notes()))
+    assert stage.stop() == 0
+    assert stage.notes()[-1] == "stopped"
+    assert stage.family() == []
 
 
 def test_a_restart_ends_the_pause_before_the_next_server(stage: Stage) -> None:

@@ -146,6 +146,7 @@ class PlayedSupervisor:
         theirs.close()
         given = self._kept if door is None else {**self._kept, "door": door}
         about = {"names": [*given], "successor": door is not None, "first": True}
+        about["stand_in"] = False
         ours.send([*given.values()], do=Do.START, **about)
         self._servers.append(server := PlayedServer(process, ours))
         return server

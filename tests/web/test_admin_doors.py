@@ -138,7 +138,7 @@ async def listening(address: Address, operations: FakeOperations) -> AsyncIterat
     application = application_of(operations, Clock())
     listener = Listener(application, address, ConnectionLimit(100), shutdown_timeout_s=0.0)
     try:
-        yield await listener.open(address.listen(16), Rig().endpoint, Heads())
+        yield await listener.open(address.listen(), Rig().endpoint, Heads())
     finally:
         await listener.close()
 

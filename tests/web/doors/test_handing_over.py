@@ -397,7 +397,7 @@ async def test_the_file_of_a_unix_socket_stays_for_the_successor(tmp_path: Path)
     path = tmp_path / "s"
     async with stage() as house:
         address = Address("", 0, path)
-        with address.listen(16)[0] as listening:
+        with address.listen()[0] as listening:
             for each in (house.old, house.new):
                 each.listening = listening
                 each.listener._address = address
