@@ -85,6 +85,13 @@ def telling_failures(channel: Channel | None = None) -> Iterator[None]:
         for line in lines:
             complain(line, "holdfast cannot start:")
         sys.exit(2)
+    except Exception as error:
+        if channel is not None:
+            notes = getattr(error, "__notes__", ())
+            why = "; ".join([f"{type(error).__name__}: {error}", *notes])
+            with suppress(ConnectionError):
+                channel.send(say=Say.FAILED, why=why)
+        raise
 
 
 def keep_freed_memory() -> None:

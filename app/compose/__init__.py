@@ -79,8 +79,11 @@ async def running(settings: Settings, succession: Succession) -> AsyncIterator[R
     """Run a server, and stop it in order at the end."""
     async with AsyncExitStack() as stack:
         parts = await _assemble(settings, succession, stack)
-        sockets = await _succeed(parts, succession) if succession.is_successor else None
-        server = await _begin(parts, sockets, succession, stack)
+        if succession.is_successor:
+            server = await _succeed(parts, succession, stack)
+        else:
+            server = await _begin(parts, None, succession, stack)
+        parts.storage.serve()
         try:
             yield server
         finally:
@@ -133,17 +136,20 @@ async def _assemble(settings: Settings, succession: Succession, stack: AsyncExit
     )
 
 
-async def _succeed(parts: _Parts, succession: Succession) -> ListeningSockets:
+async def _succeed(parts: _Parts, succession: Succession, stack: AsyncExitStack) -> RunningServer:
     """Try what may fail while the other server still serves; then take its place."""
+    storage = parts.storage
     sockets = listen(parts.addresses, succession)
-    await parts.storage.check()
+    await storage.check()
     await succession.prepared()
-    await parts.storage.open()
-    state = parts.endpoint.bayeux.state
-    state.histories.start_at(state.node.stamp())
-    storage, now = parts.storage, parts.ticker.clock()
-    await begin_run(parts.writer, storage.store, now, goes_on=storage.goes_on)
-    return sockets
+    # From here on, the clients of both servers wait.
+    async with storage.monitor.depended_on():
+        await storage.open()
+        state = parts.endpoint.bayeux.state
+        state.histories.start_at(state.node.stamp())
+        now = parts.ticker.clock()
+        await begin_run(parts.writer, storage.store, now, goes_on=storage.goes_on)
+        return await _begin(parts, sockets, succession, stack)
 
 
 async def _begin(

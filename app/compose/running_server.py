@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from holdfast.bayeux.leaving.session_state import READING_S
 from holdfast.bayeux.leaving.settling import settle, take_back, unsettled
 from holdfast.bayeux.server import Bayeux
+from holdfast.compose.cannot_leave import CannotLeave
 from holdfast.compose.journal import RunBooks
 from holdfast.compose.storage import Storage
 from holdfast.compose.tls_files import reload_tls
@@ -38,10 +39,6 @@ _GOING_S = READING_S
 _LOOK_S = 0.002
 
 
-class CannotLeave(Exception):
-    """This process cannot be succeeded now. The text says why."""
-
-
 @dataclass(slots=True)
 class RunningServer:
     """The parts that matter to the end of a server."""
@@ -67,6 +64,9 @@ class RunningServer:
 
     async def leave(self) -> None:
         """Come to rest, and give everything to the next process. If this fails, go on."""
+        if not self.storage.store.is_available:
+            # Clients need not wait to learn that.
+            raise CannotLeave("the store cannot be reached")
         try:
             async with asyncio.timeout(_LEAVING_S):
                 await self._leave()

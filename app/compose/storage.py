@@ -20,6 +20,7 @@ from holdfast.bayeux.state.requests_in_records import record_requests, stop_reco
 from holdfast.compose.cannot_start import CannotStart
 from holdfast.compose.data_directory import DataDirectory
 from holdfast.compose.directory_watch import DirectoryWatch
+from holdfast.compose.store_monitor import StoreMonitor
 from holdfast.delivery.basics.node import TimestampSource
 from holdfast.delivery.messages.given import Given, GivenKind
 from holdfast.delivery.messages.letter_quota import LetterLimits, LetterQuota
@@ -71,7 +72,10 @@ class Storage:
         embedded: EmbeddedValkey | None,
         *,
         is_successor: bool,
+        monitor: StoreMonitor,
     ) -> None:
+        self.monitor = monitor
+        monitor.on_back = self.is_back
         self.primary = primary
         self.link = link
         self._on_fenced = on_fenced
@@ -123,6 +127,12 @@ class Storage:
         self._watching: asyncio.Task[None] | None = None
         self._bayeux: Bayeux | None = None
         self._is_loaded = False
+        # Whether this process must stop its Valkey: not before it is sure to go on.
+        self._serves = not is_successor
+
+    def serve(self) -> None:
+        """Go on for good: nothing that could fail is left."""
+        self._serves = True
 
     async def look(self) -> None:
         """Learn what the store is, while another process has it. Nothing is written."""
@@ -162,7 +172,11 @@ class Storage:
     async def close(self) -> None:
         """End the connection to the store, after everything is written."""
         await self._leave_lease()
-        await self.store.close(_CLOSING_S)
+        is_worth_waiting = self._is_loaded or self.link.is_up
+        await self.store.close(_CLOSING_S if is_worth_waiting else 0.0)
+        if self._embedded is not None and not self._serves:
+            # The process before this one takes it back.
+            await self._embedded.let_go()
 
     async def give(self) -> None:
         """Let a successor open the store. This process must be silent."""
@@ -226,11 +240,11 @@ class Storage:
         loading = self.store.loading()
         async for keys, are_readable in loading.session_keys():
             if keys > are_readable:
-                raise CannotStart(f"session {min(keys - are_readable)} in the store is unreadable")
+                raise CannotStart(_unreadable(f"session {min(keys - are_readable)}"))
         async for page in loading.entries():
             for id, (is_readable, _) in page.items():
                 if not is_readable:
-                    raise CannotStart(f"message {id} in the store is unreadable")
+                    raise CannotStart(_unreadable(f"message {id}"))
 
     async def write_given(self, bayeux: Bayeux, now: float) -> None:
         """Write everything in memory that the store lacks, for the next process.
@@ -335,6 +349,13 @@ class Storage:
         )
 
 
+def _unreadable(name: str) -> str:
+    return (
+        f"{name} in the store is unreadable. To go on without it, stop the server and start it "
+        "again: it stays in the store"
+    )
+
+
 def _known_queue(receiver: Session) -> KnownQueue:
     queue = receiver.queue
     durable = [message for message in queue.messages() if message.is_durable]
@@ -360,12 +381,12 @@ async def open_storage(
         embedded = EmbeddedValkey(settings.data, Durability(settings.durability))
         stack.push_async_exit(embedded)
         url = embedded.join() if is_successor else await embedded.open()
-    watch = _StoreMonitor()
+    monitor = StoreMonitor()
     try:
         primary = Primary(StoreUrl.of(url), RedisKeys(settings.namespace).meta)
     except (ValueError, OSError) as error:
         raise CannotStart(f"redis: {error}") from error
-    link = StoreLink(primary, scripts=SCRIPTS, on_state=watch.on_state, random=random.random)
+    link = StoreLink(primary, scripts=SCRIPTS, on_state=monitor.on_state, random=random.random)
     stack.push_async_callback(link.close)
     try:
         await link.open()
@@ -377,9 +398,10 @@ async def open_storage(
     replicas = None
     if settings.redis is not None:
         replicas = await _compare(settings, keys, primary, link, stack)
-    storage = watch.storage = Storage(
+    storage = Storage(
         *(primary, link, keys, settings, directory, on_fenced, replicas, embedded),
         is_successor=is_successor,
+        monitor=monitor,
     )
     stack.push_async_callback(storage.close)
     if is_successor:
@@ -411,17 +433,3 @@ async def _compare(
     stack.push_async_callback(replicas.close)
     await replicas.open()
     return replicas
-
-
-class _StoreMonitor:
-    """Informs the parts that depend on the store when it becomes unavailable or available."""
-
-    def __init__(self) -> None:
-        self.storage: Storage | None = None
-
-    def on_state(self, is_up: bool, why: str) -> None:
-        if not is_up:
-            log.error("the store is unavailable: %s", why)
-        elif self.storage is not None:
-            log.warning("the store is available again")
-            self.storage.is_back()

@@ -6,6 +6,7 @@ import os
 from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol
 
+from holdfast.compose.cannot_leave import CannotLeave
 from holdfast.compose.cannot_start import CannotStart
 from holdfast.supervisor.control import LOCK, Channel, Do, Parcel, PeerBehind, PeerGone, Say
 
@@ -166,8 +167,12 @@ async def do_as_asked(supervisor: Supervised, server: HandingOver) -> bool:
                 await server.hand_over(door)
                 return True
         except Exception as error:
-            log.exception("the supervisor asked to %s", what)
             if what == Do.LEAVE:
                 os.close(door)
                 door = -1
-            supervisor.say(Say.FAILED, why=f"{type(error).__name__}: {error}")
+            if isinstance(error, CannotLeave):
+                why = str(error)
+            else:
+                log.exception("the supervisor asked to %s", what)
+                why = f"{type(error).__name__}: {error}"
+            supervisor.say(Say.FAILED, why=why)

@@ -11,7 +11,14 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from holdfast.cli.main import program
-from holdfast.supervisor.control import CONTROL_FILE, Channel, socket_for_commands
+from holdfast.cli.serve import telling_failures
+from holdfast.supervisor.control import (
+    CONTROL_FILE,
+    Channel,
+    Say,
+    channel_pair,
+    socket_for_commands,
+)
 
 Answer = list[dict[str, object]]
 
@@ -114,3 +121,19 @@ def test_the_data_directory_is_that_of_a_server_started_here(
     monkeypatch.setenv("HOLDFAST_DATA", str(tmp_path))
     with supervisor(tmp_path, DONE):
         assert CliRunner().invoke(program, ["restart"]).exit_code == 0
+
+
+def test_the_supervisor_learns_why_a_server_failed() -> None:
+    ours, theirs = channel_pair()
+    error = RuntimeError("not today")
+    error.add_note("an extension said so")
+    with pytest.raises(RuntimeError), telling_failures(theirs):
+        raise error
+    said = ours.receive()
+    assert said is not None
+    assert said.fields == {
+        "say": Say.FAILED,
+        "why": "RuntimeError: not today; an extension said so",
+    }
+    ours.close()
+    theirs.close()

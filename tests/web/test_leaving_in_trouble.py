@@ -10,6 +10,7 @@ import pytest
 
 from holdfast.supervisor.control import Say
 from tests.abuse.attacker import BUSY, HANDSHAKE, Person, Wire, request
+from tests.store.servers import ValkeyServer
 from tests.web.played_supervisor import LIMIT_S, PlayedSupervisor
 
 # Far more than any client may delay a leave.
@@ -52,6 +53,41 @@ def test_a_server_goes_on_if_its_store_is_frozen_when_it_leaves(tmp_path: Path) 
             os.kill(int(file.read_text()), signal.SIGCONT)
         played.restart()
         assert person.publish("/news", 2).messages()[-1]["successful"]
+
+
+def test_a_store_without_memory_takes_what_a_leave_writes(tmp_path: Path) -> None:
+    with (
+        ValkeyServer() as valkey,
+        PlayedSupervisor(tmp_path, {"redis": valkey.url}) as played,
+        Person(played.url) as person,
+        Person(played.url) as other,
+    ):
+        person.subscribe("/news")
+        other.publish("/news", "passing")
+        valkey.set(maxmemory="1", maxmemory_policy="noeviction")
+        played.restart()
+        [event, reply] = person.connect().messages()
+        assert (event["data"], reply["successful"]) == ("passing", True)
+
+
+def test_a_successor_gives_up_if_the_store_refuses_it(tmp_path: Path) -> None:
+    with (
+        ValkeyServer() as valkey,
+        PlayedSupervisor(tmp_path, {"redis": valkey.url}) as played,
+        Person(played.url) as person,
+    ):
+        person.subscribe("/news")
+        successor, _ = played.prepare()
+        played.leave()
+        valkey.set(min_replicas_to_write="1")
+        begun_at = time.monotonic()
+        said = played.open(successor)
+        assert said["why"].startswith("the store is unavailable: NOREPLICAS")
+        assert time.monotonic() - begun_at < SLOW_S
+        successor.kill()
+        valkey.set(min_replicas_to_write="0")
+        assert played.take_back()["say"] == Say.BACK
+        assert person.publish("/news", 1).messages()[-1]["successful"]
 
 
 def test_a_server_that_is_stopped_while_it_leaves_stops_in_order(tmp_path: Path) -> None:

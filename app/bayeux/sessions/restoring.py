@@ -96,7 +96,11 @@ def begin_again(
     _withhold(life, session, withheld)
     _subscribe(life, session, record)
     for extension in state.installed.all:
-        agreed = extension.resume(session, now)
+        try:
+            agreed = extension.resume(session, now)
+        except Exception as error:
+            error.add_note(f"{type(extension).__module__} cannot resume session {record.key}")
+            raise
         if agreed is not None:
             session.extensions += (agreed,)
     return session

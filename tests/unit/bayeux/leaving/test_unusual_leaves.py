@@ -110,6 +110,22 @@ def test_a_session_without_the_extension_that_checked_its_messages_does_not_go_o
     assert server.balances()
 
 
+class Raising(Forgetful):
+    def resume(self, session: Session, now: float) -> SessionExtension | None:
+        raise RuntimeError("not today")
+
+
+def test_an_extension_that_cannot_resume_a_session_is_named() -> None:
+    def extension(_: ServerApi) -> ServerExtension:
+        return Raising()
+
+    server = LeavingServer(extension)
+    key = subscribed(server).session.key
+    with pytest.raises(RuntimeError, match="not today") as caught:
+        server.succeeded()
+    assert caught.value.__notes__ == [f"{__name__} cannot resume session {key}"]
+
+
 def test_attributes_that_json_has_are_there_before_an_extension_resumes() -> None:
     def extension(_: ServerApi) -> ServerExtension:
         return Resuming()
