@@ -8,11 +8,13 @@ from holdfast.delivery.basics.error_codes import ErrorCode
 from holdfast.delivery.basics.feature_records import record_of, with_record
 from holdfast.delivery.basics.notices import FULL, Notices
 from holdfast.delivery.basics.steps import Reason
+from holdfast.delivery.messages.crossing import Crossing, crossing_of
 from holdfast.delivery.messages.entries import Entry
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.publish_key import publish_key_of
 from holdfast.delivery.messages.storing import NO_FIELDS, PersistOutcome, RequestFields
 from holdfast.delivery.ports.ledger import Ledger
+from holdfast.delivery.ports.others_port import OthersPort
 from holdfast.delivery.ports.store_port import StorePort
 from holdfast.delivery.queues.features import QueueRecord
 from holdfast.delivery.queues.receivers import Receiver
@@ -112,6 +114,8 @@ class Hub(Generic[R]):
         # Messages with lower ids were accepted before rights changed. The receivers of each are
         # checked again.
         self.recheck_before = 0
+        # The other shards of the deployment, if there are any.
+        self.others: OthersPort | None = None
         self._publish_order: PublishOrder[R] = PublishOrder(self._show)
         # Receivers that may have news, until `take_ready` takes them.
         self.ready: list[R] = []
@@ -126,6 +130,7 @@ class Hub(Generic[R]):
             or bool(self._publish_order.waiting)
             or self.keeps_history
             or self.has_work_queues
+            or self.others is not None
         )
 
     @property
@@ -165,27 +170,16 @@ class Hub(Generic[R]):
         message with a publish key, because only the store recognises a repeat.
         """
         message = publish.message
-        receivers: Sequence[R] = ()
-        if publish.is_subscribable:
-            receivers = (
-                self.routes.receivers(publish.channel)
-                if publish.candidate is None
-                else self.routes.selecting_receivers(publish.channel, publish.candidate)
-            )
-        else:
-            message.keeping = None
-        if publish.addressed:
-            receivers = tuple(dict.fromkeys((*publish.addressed, *receivers)))
-            if publish.leave_out in publish.addressed:
-                publish.leave_out = None
-        publish.receivers = receivers
+        publish.receivers = receivers = self._receivers_of(publish)
         if self.watch is not None:
             self.watch.published(publish.channel.name)
         is_keyed = publish_key_of(message) is not None
         # Whether its history is stored regardless of receivers.
         is_to_keep = message.keeping is not None and publish.persistent is True
+        if self.others is not None and publish.is_subscribable:
+            is_to_keep |= self._crosses(publish, self.others)
         if not (self.durables or self._publish_order.waiting or is_keyed or is_to_keep):
-            self._show_published(message, receivers, publish.leave_out, 0)
+            self._show(publish)
             return PersistOutcome.KEPT
         keys: Sequence[str] = ()
         if self.durables and publish.persistent is not False:
@@ -196,6 +190,8 @@ class Hub(Generic[R]):
         if not self.store.is_available:
             return PersistOutcome.REFUSED
         message.is_durable = bool(keys) or is_to_keep
+        if message.records is not None and (crossing := crossing_of(message)) is not None:
+            crossing.is_stored = True
         publish.kept = len(keys)
         answered = self._publish_order.keep(publish)
         if message.keeping is not None and message.is_durable:
@@ -204,12 +200,41 @@ class Hub(Generic[R]):
         self.store.keep(message, keys, answered, _fields(publish))
         return None
 
+    def _receivers_of(self, publish: Publish[R]) -> Sequence[R]:
+        receivers: Sequence[R] = ()
+        if publish.is_subscribable:
+            receivers = (
+                self.routes.receivers(publish.channel)
+                if publish.candidate is None
+                else self.routes.selecting_receivers(publish.channel, publish.candidate)
+            )
+        else:
+            publish.message.keeping = None
+        if publish.addressed:
+            receivers = tuple(dict.fromkeys((*publish.addressed, *receivers)))
+            if publish.leave_out in publish.addressed:
+                publish.leave_out = None
+        return receivers
+
+    def _crosses(self, publish: Publish[R], others: OthersPort) -> bool:
+        """Let the message cross to other shards. Returns whether it must be stored for them."""
+        Crossing.add_to(publish.message)
+        return publish.persistent is not False and others.has_durable(publish.channel.name)
+
     def _show(self, publish: Publish[R]) -> None:
         message = publish.message
         if publish.latecomers:
             # These are copies, as from a history: the publish itself is in the journal already.
             self.store.keep(message.initial(), publish.latecomers, _ignore)
         self._show_published(message, publish.receivers, publish.leave_out, publish.kept)
+        if self.others is not None:
+            crossing = crossing_of(message)
+            if crossing is not None and not crossing.is_stored:
+                self.others.pass_on(message)
+
+    def show_arrived(self, message: Message, receivers: Sequence[R], kept: int) -> None:
+        """Deliver a message that another shard accepted. For `kept` receivers, it is stored."""
+        self._show_published(message, receivers, None, kept)
 
     def _show_published(
         self, message: Message, receivers: Sequence[R], leave_out: R | None, kept: int

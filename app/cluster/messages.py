@@ -1,0 +1,58 @@
+"""Messages as entries of a log, and back."""
+
+from struct import Struct
+from struct import error as error_of_struct
+from typing import Any, Final
+
+import orjson
+
+from holdfast.cluster.frames import DURABLE, MESSAGE, Entry, FrameUnreadable
+from holdfast.delivery.messages.message import ORDINARY_PRIORITY, Message
+
+# A flag: the data begin with the size of a JSON object, and the object.
+HAS_EXTRA: Final = 2
+_SIZE: Final = Struct("<I")
+_MOST_PRIORITY: Final = 9
+
+
+def entry_of(message: Message) -> Entry:
+    """Return the entry of a message: what its receivers elsewhere need to know of it."""
+    flags, data = DURABLE if message.is_durable else 0, message.wire
+    if extra := _extra(message):
+        head = orjson.dumps(extra)
+        flags, data = flags | HAS_EXTRA, _SIZE.pack(len(head)) + head + data
+    return Entry(MESSAGE, message.channel, message.id, message.sender, flags, data)
+
+
+def _extra(message: Message) -> dict[str, Any]:
+    extra: dict[str, Any] = {}
+    if message.priority != ORDINARY_PRIORITY:
+        extra["priority"] = message.priority
+    if message.life_ms is not None:
+        extra["life"] = message.life_ms
+        extra["expires"] = message.expires_ms
+    if message.properties is not None:
+        extra["properties"] = message.properties
+    if message.addressed:
+        extra["addressed"] = [*message.addressed]
+    return extra
+
+
+def message_of(entry: Entry) -> Message:
+    """Undo `entry_of`. Raises `FrameUnreadable`."""
+    if not entry.flags & HAS_EXTRA:
+        return Message(entry.data, id=entry.id, channel=entry.channel, sender=entry.publisher)
+    try:
+        (size,) = _SIZE.unpack_from(entry.data)
+        begin = _SIZE.size + size
+        extra = orjson.loads(entry.data[_SIZE.size : begin])
+        message = Message(
+            entry.data[begin:], id=entry.id, channel=entry.channel, sender=entry.publisher
+        )
+        message.priority = min(int(extra.get("priority", ORDINARY_PRIORITY)), _MOST_PRIORITY)
+        message.life_ms, message.expires_ms = extra.get("life"), extra.get("expires", 0)
+        message.properties = extra.get("properties")
+        message.addressed = tuple(extra.get("addressed", ()))
+    except (error_of_struct, ValueError, TypeError, AttributeError, LookupError) as error:
+        raise FrameUnreadable(f"entry {entry.id} is unreadable: {error!r}") from error
+    return message
