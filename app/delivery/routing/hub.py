@@ -14,7 +14,7 @@ from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.publish_key import publish_key_of
 from holdfast.delivery.messages.storing import NO_FIELDS, PersistOutcome, RequestFields
 from holdfast.delivery.ports.ledger import Ledger
-from holdfast.delivery.ports.others_port import OthersPort
+from holdfast.delivery.ports.other_shards import OthersPort
 from holdfast.delivery.ports.store_port import StorePort
 from holdfast.delivery.queues.features import QueueRecord
 from holdfast.delivery.queues.receivers import Receiver

@@ -2,16 +2,18 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import count
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from holdfast.bayeux.publish.from_others import Arrived, FromOthers
-from holdfast.cluster.frames import Entry
 from holdfast.cluster.messages import entry_of, message_of
 from holdfast.delivery.messages.crossing import crossing_of
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.storing import NO_FIELDS, PersistOutcome, RequestFields
 from tests.unit.bayeux.harness import Client, Server, server_of
 from tests.unit.delivery.fake_keeper import FakeKeeper
+
+if TYPE_CHECKING:
+    from holdfast.cluster.frames import Entry
 
 
 class LoggingKeeper(FakeKeeper):

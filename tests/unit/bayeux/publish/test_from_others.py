@@ -1,6 +1,7 @@
-"""What one shard accepts reaches receivers at all others, once and in the order of each publisher."""
+"""What one shard accepts reaches receivers at all others, once and in each publisher's order."""
 
 from collections import defaultdict
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -156,45 +157,58 @@ class Person:
             self.ack = reply.get("ext", {}).get("ack", self.ack)
 
 
+class Play:
+    """Plays steps at three shards with five people."""
+
+    def __init__(self) -> None:
+        self.world = World(3)
+        self.people = [Person(self.world, number) for number in range(5)]
+        self.published = 0
+
+    def subscribe(self, number: int, pattern: str) -> None:
+        self.people[number].client.subscribe(pattern)
+        self.people[number].patterns.add(pattern)
+
+    def publish(self, publisher: int, channel: str, is_kept: bool) -> None:
+        self.published += 1
+        fields = {} if is_kept else {"ext": {"delivery": {"persistent": False}}}
+        client = self.people[publisher].client
+        asked = client.publish(channel, [publisher, channel, self.published], **fields)
+        client.server.turn()
+        # Events travel with any reply.
+        self.people[publisher].hear(asked)
+        for person in self.people:
+            if person.matches(channel):
+                person.due[publisher, channel].append(self.published)
+
+    def read(self, reader: int, writer: int, most: int) -> None:
+        if reader != writer:
+            self.world.shards[reader].read(writer, most)
+
+    def connect(self, number: int) -> None:
+        self.people[number].listen()
+
+    def end(self) -> None:
+        self.world.read_all()
+        for person in self.people:
+            for _ in range(3):
+                person.listen()
+            for key in {*person.due, *person.heard}:
+                due, got = person.due[key], person.heard[key]
+                # It may also hear what was on its way when it subscribed.
+                assert got == sorted(set(got))
+                assert got[len(got) - len(due) :] == due
+        assert all(shard.server.balances() for shard in self.world.shards)
+
+
 @pytest.mark.slow
 @given(st.lists(STEPS, max_size=40))
 @settings(max_examples=150)
 def test_everybody_hears_everything_once_and_in_order(steps: list[Any]) -> None:
-    world = World(3)
-    people = [Person(world, number) for number in range(5)]
-    published = 0
+    play = Play()
     for kind, *args in steps:
-        if kind == "subscribe":
-            person = people[args[0]]
-            person.client.subscribe(args[1])
-            person.patterns.add(args[1])
-        elif kind == "publish":
-            publisher, channel, is_kept = args
-            published += 1
-            fields = {} if is_kept else {"ext": {"delivery": {"persistent": False}}}
-            client = people[publisher].client
-            asked = client.publish(channel, [publisher, channel, published], **fields)
-            client.server.turn()
-            # Events travel with any reply.
-            people[publisher].hear(asked)
-            for person in people:
-                if person.matches(channel):
-                    person.due[publisher, channel].append(published)
-        elif kind == "read" and args[0] != args[1]:
-            world.shards[args[0]].read(args[1], args[2])
-        elif kind == "connect":
-            people[args[0]].listen()
-    world.read_all()
-    for person in people:
-        for _ in range(3):
-            person.listen()
-        for key in {*person.due, *person.heard}:
-            due, got = person.due[key], person.heard[key]
-            # It may also hear what was on its way when it subscribed.
-            assert got == sorted(set(got))
-            assert got[len(got) - len(due) :] == due
-    for shard in world.shards:
-        assert shard.server.balances()
+        getattr(play, kind)(*args)
+    play.end()
 
 
 MESSAGES = st.builds(
@@ -228,7 +242,5 @@ def test_a_message_is_the_same_behind_the_log(message: Message) -> None:
 @given(st.binary(max_size=60))
 def test_an_unreadable_entry_is_refused(data: bytes) -> None:
     entry = Entry(MESSAGE, "/a", 1, "", HAS_EXTRA, data)
-    try:
-        message_of(entry)
-    except FrameUnreadable as error:
-        assert "entry 1 is unreadable" in str(error)
+    with suppress(FrameUnreadable):
+        assert message_of(entry).id == 1
