@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import orjson
 
-from holdfast.delivery.messages.given import Given, GivenEntry, GivenKind
+from holdfast.delivery.messages.given import MOST_SHARED, Given, GivenEntry, GivenKind
 from holdfast.delivery.messages.keeping import HistoryDepth, Keeping
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.session_record import RecordUnreadable
@@ -47,6 +47,8 @@ class _Packing:
         # By identity, with its number. Copies of one message differ.
         self._known: dict[int, tuple[int, Message]] = {}
         self._trails: dict[int, bytes] = {}
+        # By identity, new entries as they are written. Queues share them.
+        self._new: dict[int, tuple[GivenEntry, object]] = {}
 
     def records(self, given: Iterable[Given]) -> Iterator[bytes]:
         for each in given:
@@ -55,8 +57,12 @@ class _Packing:
             for begin in range(0, len(entries) or 1, _MOST_ENTRIES):
                 packed: list[object] = []
                 for entry in entries[begin : begin + _MOST_ENTRIES]:
-                    yield from self._new_message(entry.message)
-                    packed.append(self._entry(entry))
+                    known = self._new.get(id(entry))
+                    if known is None:
+                        yield from self._new_message(entry.message)
+                        known = entry, self._entry(entry)
+                        self._share(known)
+                    packed.append(known[1])
                 head = {"what": each.kind.value, "key": each.key, "is": fields, "has": packed}
                 yield _record(orjson.dumps(head))
                 fields = {}
@@ -66,6 +72,12 @@ class _Packing:
             number = len(self._known)
             self._known[id(message)] = number, message
             yield _record(orjson.dumps(_head(number, message)), records.pack_message(message))
+
+    def _share(self, known: tuple[GivenEntry, object]) -> None:
+        if not known[0].mark.position:
+            if len(self._new) >= MOST_SHARED:
+                self._new.clear()
+            self._new[id(known[0])] = known
 
     def _entry(self, entry: GivenEntry) -> object:
         """Return the number of the message or, negative, the id of a stored one; then the rest."""
@@ -107,6 +119,8 @@ class Unpacking:
         # By number, and by kind and key.
         self._messages: dict[int, Message] = {}
         self._given: dict[tuple[str, str], Given] = {}
+        # By what stands for them: new entries, which queues share.
+        self._new: dict[int, GivenEntry] = {}
 
     def given(self) -> Sequence[Given]:
         """Return everything that was read."""
@@ -136,13 +150,27 @@ class Unpacking:
             self._unreadable(name, error)
 
     def _take_given(self, head: dict[str, Any]) -> None:
-        entries = list(map(self._entry, head["has"]))
+        entries = self._entries(head["has"])
         known = self._given.get((head["what"], head["key"]))
         if known is None:
             kind = GivenKind(head["what"])
             known = Given(kind, head["key"], head["is"], [])
             self._given[head["what"], head["key"]] = known
         known.entries = [*known.entries, *entries]
+
+    def _entries(self, packed: Any) -> list[GivenEntry]:  # noqa: ANN401 - whatever the record has
+        new, found = self._new, []
+        for each in packed:
+            if not isinstance(each, int):
+                found.append(self._entry(each))
+                continue
+            entry = new.get(each)
+            if entry is None:
+                if len(new) >= MOST_SHARED:
+                    new.clear()
+                entry = new[each] = self._entry(each)
+            found.append(entry)
+        return found
 
     def _entry(self, packed: Any) -> GivenEntry:  # noqa: ANN401 - whatever the record has
         named, text, *more = packed if isinstance(packed, list) else (packed, "")

@@ -1,6 +1,6 @@
 """Yields everything in memory that the store lacks, for the next server."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any, Final
 
@@ -12,7 +12,7 @@ from holdfast.bayeux.state.changed_session import stored_form
 from holdfast.bayeux.state.phase import Phase
 from holdfast.delivery.messages.entries import Entry
 from holdfast.delivery.messages.former_attempts import former_of
-from holdfast.delivery.messages.given import Given, GivenEntry, GivenKind
+from holdfast.delivery.messages.given import MOST_SHARED, Given, GivenEntry, GivenKind
 from holdfast.delivery.messages.marks import Mark
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.shared_queues.work import refusals_of
@@ -30,8 +30,9 @@ def given(bayeux: Bayeux, now: float) -> Iterator[Given]:
     state.phase = Phase.LEFT
     yield _server(bayeux, now)
     yield from _replaced(bayeux)
+    new = _NewEntries()
     for session in _in_order(life):
-        yield _session(life, session, now)
+        yield _session(life, session, new, now)
     for receiver in state.waiting_places.queues():
         yield Given(GivenKind.QUEUE, receiver.key, {}, _of_shared_queue(receiver))
     for kept in state.histories.channels():
@@ -74,27 +75,49 @@ def _in_order(life: SessionLife) -> Iterator[Session]:
     yield from life.unconnected.absent
 
 
-def _session(life: SessionLife, session: Session, now: float) -> Given:
+def _session(life: SessionLife, session: Session, new: "_NewEntries", now: float) -> Given:
     fields: dict[str, Any] = {"left": state_of(life, session, now)}
     if not session.is_durable:
         fields["record"] = stored_form(session, life.state.node.now_ms()).to_json()
     # A session may have become durable later; then the store lacks the earlier messages.
     has_all = session.is_durable and life.is_to_be_durable(session) and not is_unstored(session)
-    return Given(GivenKind.SESSION, session.key, fields, _entries(session, now, has_all=has_all))
+    entries = _tried(session, now, has_all=has_all) if session.queue.count else []
+    entries += new.of(session.queue.new, has_all=has_all)
+    return Given(GivenKind.SESSION, session.key, fields, entries)
 
 
-def _entries(session: Session, now: float, *, has_all: bool) -> Sequence[GivenEntry]:
-    """Return the entries of a session, in order. `has_all`: the store has all durable ones."""
-    queue = session.queue
-    if not queue.count:
-        return ()
+def _tried(session: Session, now: float, *, has_all: bool) -> list[GivenEntry]:
+    """Return the entries that were handed over. `has_all`: the store has all durable ones."""
     entries = []
-    for entry in queue.tried():
+    for entry in session.queue.tried():
         message = entry.message
         is_there = has_all and _is_stored(message)
         more = _more(message, is_there=is_there) | _progress(entry, now)
         entries.append(GivenEntry(entry.mark(), None if is_there else message, more))
-    return entries + [_new(each, is_there=has_all and _is_stored(each)) for each in queue.new]
+    return entries
+
+
+class _NewEntries:
+    """Makes the entries of new messages, mostly once for all queues that have the message."""
+
+    def __init__(self) -> None:
+        # By the identity of the message, which is in a queue all the while.
+        self._known: dict[int, GivenEntry] = {}
+        self._known_if_stored: dict[int, GivenEntry] = {}
+
+    def of(self, messages: Iterable[Message], *, has_all: bool) -> list[GivenEntry]:
+        """Return the entries of these messages. `has_all`: the store has all durable ones."""
+        known = self._known_if_stored if has_all else self._known
+        found = []
+        for message in messages:
+            entry = known.get(id(message))
+            if entry is None:
+                if len(known) >= MOST_SHARED:
+                    known.clear()
+                entry = _new(message, is_there=has_all and _is_stored(message))
+                known[id(message)] = entry
+            found.append(entry)
+        return found
 
 
 def _is_stored(message: Message) -> bool:

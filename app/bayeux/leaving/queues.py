@@ -34,31 +34,54 @@ def fill(
     kept = {mark.id: message for mark, message in stored}
     missing: list[int] = []
     withheld: list[Message] = []
+    new: list[Message] = []
+    # Most messages of a queue are of few channels.
+    may: dict[str, bool] = {}
     for entry in given:
-        message = kept.pop(entry.mark.id, entry.message)
+        mark, message, more = entry
+        if kept:
+            message = kept.pop(mark.id, message)
         if message is None:
-            missing.append(entry.mark.id)
-        elif may_have(session, message.channel):
+            missing.append(mark.id)
+            continue
+        is_allowed = may.get(message.channel)
+        if is_allowed is None:
+            is_allowed = may[message.channel] = may_have(session, message.channel)
+        if not is_allowed:
+            withheld.append(message)
+        elif mark.position:
             _put_back(session, message, entry, now)
         else:
-            withheld.append(message)
-    for mark, message in stored:
-        if mark.id in kept:
-            # It came too late for its publisher, who does not know whether it came at all.
-            if may_have(session, message.channel):
-                queue.insert(mark.with_former(message))
-            else:
-                withheld.append(message)
+            if more is not None:
+                _restore(message, more)
+            new.append(mark.with_former(message))
+    queue.restore_new(new)
+    if kept:
+        withheld += _insert_late(
+            session, [(mark, each) for mark, each in stored if mark.id in kept]
+        )
     life.state.counters.restored += queue.count
     return missing, withheld
 
 
+def _insert_late(session: Session, late: Iterable[tuple[Mark, Message]]) -> list[Message]:
+    """Add messages that came too late for their publishers, who do not know whether they came.
+
+    Returns those that the session may not have.
+    """
+    withheld = []
+    for mark, message in late:
+        if may_have(session, message.channel):
+            session.queue.insert(mark.with_former(message))
+        else:
+            withheld.append(message)
+    return withheld
+
+
 def _put_back(session: Session, message: Message, given: GivenEntry, now: float) -> None:
+    """Restore an entry that was handed over."""
     mark, more = given.mark, given.more or _NOTHING
     _restore(message, more)
-    if not mark.position:
-        session.queue.restore_new(mark.with_former(message))
-        return
     entry = Entry(message, abs(mark.seq), batch=more.get("batch", mark.batch))
     entry.place = mark.position
     entry.until = more.get("until", 0)

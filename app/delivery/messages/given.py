@@ -6,10 +6,13 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from holdfast.delivery.messages.marks import Mark
 from holdfast.delivery.messages.message import Message
+
+# How many entries of messages are remembered because other queues may have them, too.
+MOST_SHARED: Final = 10_000
 
 
 class GivenKind(Enum):

@@ -159,14 +159,16 @@ class CallbackQueue(InFlight):
         self.batch, self.seq, self._last_seq, self._heard, self._former_seq = numbers[:5]
         self._repeats, self.window = numbers[5:]
 
-    def restore_new(self, message: Message) -> None:
-        """Add a new message of an earlier process behind the others: that was its place."""
-        self._count_in(message)
-        self.new.append(message)
-        if message.expires_ms:
-            self.track_lifetime(message)
-        if former_of(message) is not None:
-            self.has_former = True
+    def restore_new(self, messages: Sequence[Message]) -> None:
+        """Add new messages of an earlier process behind the others: that was their place."""
+        self.count += len(messages)
+        self.new += messages
+        for message in messages:
+            self.size += len(message.wire)
+            if message.expires_ms:
+                self.track_lifetime(message)
+            if message.records and former_of(message) is not None:
+                self.has_former = True
 
     def restore_entry(self, entry: Entry) -> None:
         """Add an entry of an earlier process, in flight or returned, behind the others."""
