@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Protocol
 
 from holdfast.compose.cannot_leave import CannotLeave
 from holdfast.compose.cannot_start import CannotStart
-from holdfast.supervisor.control import LOCK, Channel, Do, Parcel, PeerBehind, PeerGone, Say
+from holdfast.supervisor.control import (
+    LOCK,
+    MOST_DESCRIPTORS,
+    Channel,
+    Do,
+    Parcel,
+    PeerBehind,
+    PeerGone,
+    Say,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -101,9 +110,18 @@ class Supervised:
             self._heard.put_nowait(None)
 
     def ready(self, *, url: str, restart_timeout_s: float) -> None:
-        """Tell the supervisor that this server serves, and what it keeps for later ones."""
+        """Tell the supervisor that this server serves, and what it keeps for later ones.
+
+        Raises `CannotStart`.
+        """
+        if len(self._kept) >= MOST_DESCRIPTORS:
+            # A successor gets one more.
+            raise CannotStart(f"host: {len(self._kept)} sockets are more than can be handed over")
         about = {"url": url, "restart_timeout": restart_timeout_s, "names": [*self._kept]}
         self.say(Say.READY, *self._kept.values(), **about)
+        self.close_kept()
+
+    def close_kept(self) -> None:
         while self._kept:
             os.close(self._kept.popitem()[1])
 

@@ -9,7 +9,7 @@ import time
 
 from holdfast.supervisor.control import Channel, Do, Say, channel_pair
 from holdfast.supervisor.log import log
-from holdfast.supervisor.processes import Process
+from holdfast.supervisor.processes import Process, close_all
 from holdfast.supervisor.requests import Request
 from holdfast.supervisor.running import Supervisor
 from holdfast.supervisor.state import become_new, resume
@@ -153,6 +153,7 @@ def _return(supervisor: Supervisor, *, old: Process, new: Process, importer: Pro
     while new.code is None or importer.code is None:
         new.signal(signal.SIGKILL)
         supervisor.turn()
+    close_all(new.kept)
     if new.said == Say.READY:
         # Too late, but it may have served meanwhile: the old one does not know what.
         old.signal(signal.SIGKILL)

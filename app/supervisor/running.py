@@ -205,7 +205,7 @@ class Supervisor:
                     self._note(process, parcel)
                 finally:
                     parcel.close()
-        except (ParcelRefused, LookupError) as error:
+        except (ValueError, LookupError, TypeError) as error:
             log("error", f"process {process.pid} sent something unknown: {error!r}")
         except PeerGone:
             self.forget(process.channel)
@@ -264,7 +264,6 @@ class Supervisor:
         self.processes.remove(process)
         self.forget(process.channel)
         process.code = code
-        close_all(process.kept)
         for each in [each for each in self.processes if each.importer is process and not each.pid]:
             self._is_over(each, code)
 

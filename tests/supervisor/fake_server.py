@@ -144,6 +144,8 @@ class FakeServer:
         kept = [each.fileno() for each in self._listening.values()]
         about = {"url": "http://fake", "names": [*self._listening], **self._plan.get("told", {})}
         self._step("ready", *kept, say=Say.READY, **about)
+        if "dies_when_ready" in self._plan:
+            os.kill(os.getpid(), signal.SIGKILL)
         if is_first:
             print("holdfast is ready: http://fake", flush=True)  # noqa: T201 - as a server does
 

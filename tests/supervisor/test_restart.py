@@ -231,6 +231,18 @@ def test_the_death_of_the_old_server_while_the_new_one_loads_ends_the_restart(
     assert stage.stop() == 0
 
 
+def test_a_new_server_that_dies_as_soon_as_it_is_ready_leaves_its_sockets_to_another(
+    stage: Stage,
+) -> None:
+    stage.start_and_wait()
+    stage.plan(code="new", dies_when_ready=True)
+    assert stage.restart()[:4] == STEPS
+    stage.plan(code="new")
+    assert stage.who()["code"] == "new"
+    assert "started ['control', 'main.0']" in stage.notes()
+    assert stage.stop() == 0
+
+
 def test_the_death_of_the_old_server_after_it_left_changes_nothing(stage: Stage) -> None:
     stage.start_and_wait()
     first = stage.who()["pid"]

@@ -3,14 +3,22 @@
 import os
 import socket
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from holdfast.compose.cannot_start import CannotStart
 from holdfast.compose.listen_addresses import ListenAddresses
 from holdfast.compose.listening import listen, listen_for_commands
 from holdfast.compose.succession import NoSuccession
-from holdfast.supervisor.control import CONTROL_FILE, socket_for_commands
+from holdfast.compose.supervised import Supervised
+from holdfast.supervisor.control import (
+    CONTROL_FILE,
+    MOST_DESCRIPTORS,
+    channel_pair,
+    socket_for_commands,
+)
 from holdfast.web.addresses import Address
 
 
@@ -106,3 +114,21 @@ def test_commands_are_taken_at_a_private_socket(descriptors: Descriptors, tmp_pa
     assert (tmp_path / CONTROL_FILE).stat().st_mode & 0o777 == 0o600
     with socket_for_commands() as client:
         client.connect(str(tmp_path / CONTROL_FILE))
+
+
+async def test_a_server_keeps_no_more_sockets_than_a_successor_can_get() -> None:
+    ours, theirs = channel_pair()
+    with closing(ours), closing(theirs):
+        server = Supervised(theirs)
+        for place in range(MOST_DESCRIPTORS - 1):
+            server.keep(f"main.{place}", 0)
+        server.ready(url="http://here", restart_timeout_s=60.0)
+        parcel = ours.receive()
+        assert parcel is not None
+        assert len(parcel.descriptors) == MOST_DESCRIPTORS - 1
+        parcel.close()
+        for place in range(MOST_DESCRIPTORS):
+            server.keep(f"main.{place}", 0)
+        with pytest.raises(CannotStart, match="more than can be handed over"):
+            server.ready(url="http://here", restart_timeout_s=60.0)
+        server.close_kept()
