@@ -234,10 +234,17 @@ def test_the_death_of_the_old_server_while_the_new_one_loads_ends_the_restart(
 def test_a_new_server_that_dies_as_soon_as_it_is_ready_leaves_its_sockets_to_another(
     stage: Stage,
 ) -> None:
-    stage.start_and_wait()
-    stage.plan(code="new", dies_when_ready=True)
-    assert stage.restart()[:4] == STEPS
+    pid = stage.start_and_wait()
+    stage.plan(code="new", ready=0.5, dies_when_ready=True)
+    answers = stage.asking(do="restart")
+    assert [next(answers) for _ in range(3)] == STEPS[:3]
+    before = len(stage.family())
+    # So it hears of both at once.
+    os.kill(pid, signal.SIGSTOP)
+    until(lambda: len(stage.family()) < before)
     stage.plan(code="new")
+    os.kill(pid, signal.SIGCONT)
+    assert [*answers] == [STEPS[3], {"done": True}]
     assert stage.who()["code"] == "new"
     assert "started ['control', 'main.0']" in stage.notes()
     assert stage.stop() == 0
