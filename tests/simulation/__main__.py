@@ -49,7 +49,7 @@ def _play_all(seeds: range, *, traces: bool, stops: bool = False) -> int:
             print(line)
         if result.violations or len(seeds) == 1:
             print(f"seed {seed}: {result.digest}, {result.published} publishes", *result.faults)
-            print(*(f"  {line}" for line in result.violations), sep="\n")
+            print(*(f"  {line}" for line in result.violations), sep="\n", flush=True)
         broken += [seed] * bool(result.violations)
         played += 1
         if stops and broken:

@@ -90,6 +90,8 @@ class Publisher:
         except Lost:
             return None
         except Denied as denied:
+            if denied.is_elsewhere:
+                self._talker.hang_up()
             if denied.advice.get("reconnect") == "handshake" or str(denied).startswith("402"):
                 self._client_id = ""
             return None
@@ -119,6 +121,8 @@ class Receiver:
             except Lost:
                 await asyncio.sleep(_PAUSE_S * random.random())
             except Denied as denied:
+                if denied.is_elsewhere:
+                    self._talker.hang_up()
                 if denied.advice.get("reconnect") != "retry":
                     self._session.client_id = ""
                 await asyncio.sleep(_PAUSE_S * random.random())

@@ -156,9 +156,16 @@ def hold_connection(stage: Stage, duration_s: float) -> None:
         stage.world.later(duration_s, end.let_go)
 
 
-def part_machines(stage: Stage, duration_s: float) -> None:
+def part_from_clients(stage: Stage, duration_s: float) -> None:
+    _part(stage, stage.machine().name, CLIENTS, duration_s)
+
+
+def part_from_store(stage: Stage, duration_s: float) -> None:
+    _part(stage, stage.machine().name, stage.store.place[0], duration_s)
+
+
+def _part(stage: Stage, one: str, other: str, duration_s: float) -> None:
     """Let nothing pass between two machines."""
-    one, other = stage.pair()
     network = stage.world.network
     pair = frozenset((one, other))
     network.parted.add(pair)
@@ -195,6 +202,7 @@ FAULTS: tuple[Fault, ...] = (
     cut_connection,
     lose_connection,
     hold_connection,
-    part_machines,
+    part_from_clients,
+    part_from_store,
     slow_network,
 )

@@ -26,8 +26,9 @@ _CALM_S, _SHORTEST_S, _LONGEST_S = 2.0, 5.0, 40.0
 _MOST_FAULTS = 12
 # How long everything may take to drain after the last fault has ended.
 _DRAIN_S = 30.0
+_LOOK_S = 0.25
 _POLL_S = (2.0, 5.0, 10.0)
-_PAUSE_S = (0.05, 0.2, 0.5)
+_PAUSE_S = (0.1, 0.3, 1.0)
 
 
 @dataclass(slots=True)
@@ -98,7 +99,8 @@ class Play:
         self._over_at = self._plan_faults()
         world.run_for(self._over_at - world.now)
         self.plan.is_over = True
-        world.run_until(self._is_drained, _DRAIN_S)
+        while not self._is_drained() and world.now < self._over_at + _DRAIN_S:
+            world.run_for(_LOOK_S)
 
     def _plan_faults(self) -> float:
         """Decide what goes wrong, and when; returns when it is over."""

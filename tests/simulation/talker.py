@@ -1,6 +1,7 @@
 """Speaks Bayeux by long-polling over simulated connections."""
 
 import asyncio
+import random
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -29,9 +30,9 @@ class Denied(Exception):
         self.advice: Message = reply.get("advice") or {}
 
     @property
-    def is_unknown(self) -> bool:
-        """Whether the message may be in force all the same."""
-        return "unknown" in str(self)
+    def is_elsewhere(self) -> bool:
+        """Whether another server may be able to do it."""
+        return str(self).startswith("503")
 
 
 class Talker:
@@ -39,7 +40,7 @@ class Talker:
 
     def __init__(self, doors: Sequence[tuple[str, int]]) -> None:
         self._doors = doors
-        self._tries = 0
+        self._tries = random.randrange(len(doors))
         self._cookie = b""
         self._reader: asyncio.StreamReader | None = None
         self._writer: asyncio.StreamWriter | None = None
