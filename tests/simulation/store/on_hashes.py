@@ -2,9 +2,9 @@
 
 from binascii import crc32
 
-from tests.simulation.store.command import Words, command, whole
+from tests.simulation.store.command import UnknownCommand, Words, command, whole
 from tests.simulation.store.keyspace import Hash, Keyspace, List, Set
-from tests.simulation.store.replies import OK, SYNTAX, Members, Refused, Reply
+from tests.simulation.store.replies import OK, Members, Refused, Reply
 
 _HASH_NOT_INTEGER = "ERR hash value is not an integer"
 
@@ -98,7 +98,7 @@ def hscan(at: Keyspace, words: Words) -> Reply:
     found = at.find(Hash, words[1]) or Hash()
     cursor, rest = whole(words[2], "ERR invalid cursor"), words[3:]
     if len(rest) not in (0, 2) or (rest and rest[0].upper() != b"COUNT"):
-        raise Refused(SYNTAX)
+        raise UnknownCommand(words)
     count = whole(rest[1]) if rest else 10
     left = sorted((crc32(name), name) for name in found if crc32(name) >= cursor)
     taken, behind = left[:count], left[count:]
@@ -162,7 +162,7 @@ def rpush(at: Keyspace, words: Words) -> Reply:
 @command("LPOP", -2, writes=True)
 def lpop(at: Keyspace, words: Words) -> Reply:
     if len(words) > 2:
-        raise Refused(SYNTAX)
+        raise UnknownCommand(words)
     found = at.find(List, words[1])
     if found is None:
         return None
@@ -175,8 +175,10 @@ def lpop(at: Keyspace, words: Words) -> Reply:
 
 @command("LINDEX", 3)
 def lindex(at: Keyspace, words: Words) -> Reply:
+    found = at.find(List, words[1])
+    if found is None:
+        return None
     position = whole(words[2])
-    found = at.find(List, words[1]) or List()
     return found[position] if -len(found) <= position < len(found) else None
 
 
@@ -207,8 +209,10 @@ def get(at: Keyspace, words: Words) -> Reply:
     return at.text(words[1])
 
 
-@command("SET", 3, grows=True)
+@command("SET", -3, grows=True)
 def set_(at: Keyspace, words: Words) -> Reply:
+    if len(words) > 3:
+        raise UnknownCommand(words)
     at.data[words[1]] = words[2]
     at.dirty += 1
     return OK
@@ -216,7 +220,8 @@ def set_(at: Keyspace, words: Words) -> Reply:
 
 @command("INCR", 2, grows=True)
 def incr(at: Keyspace, words: Words) -> Reply:
-    number = whole(at.text(words[1]) or b"0") + 1
+    before = at.text(words[1])
+    number = 1 if before is None else whole(before) + 1
     at.data[words[1]] = b"%d" % number
     at.dirty += 1
     return number

@@ -4,7 +4,7 @@ from copy import deepcopy
 from fnmatch import fnmatchcase
 from hashlib import sha1
 
-from tests.simulation.store.command import Words, command, whole
+from tests.simulation.store.command import UnknownCommand, Words, command, whole
 from tests.simulation.store.keyspace import (
     Hash,
     Keyspace,
@@ -15,7 +15,7 @@ from tests.simulation.store.keyspace import (
     Value,
     shown,
 )
-from tests.simulation.store.replies import OK, SYNTAX, Refused, Reply, Status
+from tests.simulation.store.replies import OK, Refused, Reply, Status
 
 _KINDS: dict[type, bytes] = {
     bytes: b"string",
@@ -69,7 +69,7 @@ def scan(at: Keyspace, words: Words) -> Reply:
     """Return all keys at once, which a store may do."""
     rest = dict(zip(map(bytes.upper, words[2::2]), words[3::2], strict=True))
     if not rest.keys() <= {b"MATCH", b"COUNT"}:
-        raise Refused(SYNTAX)
+        raise UnknownCommand(words)
     whole(words[1], "ERR invalid cursor")
     return [b"0", keys(at, [b"KEYS", rest.get(b"MATCH", b"*")])]
 
@@ -112,7 +112,7 @@ def restore(at: Keyspace, words: Words) -> Reply:
     if words[1] in at.data:
         raise Refused("BUSYKEY Target key name already exists.")
     if words[2] != b"0":
-        raise Refused(SYNTAX)
+        raise UnknownCommand(words)
     at.data[words[1]] = deepcopy(_DUMPED[words[3]])
     at.dirty += 1
     return OK
@@ -121,7 +121,7 @@ def restore(at: Keyspace, words: Words) -> Reply:
 @command("MEMORY", -2, first_key=2)
 def memory(at: Keyspace, words: Words) -> Reply:
     if words[1].upper() != b"USAGE" or len(words) != 3:
-        raise Refused(SYNTAX)
+        raise UnknownCommand(words)
     value = at.data.get(words[2])
     return None if value is None else _OF_A_VALUE + size_of(value)
 

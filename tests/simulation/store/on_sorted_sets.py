@@ -1,12 +1,12 @@
 """Commands on sorted sets."""
 
 from bisect import bisect_left, bisect_right
-from math import inf, isnan
+from math import isnan
 
-from tests.simulation.store.command import Words, command, whole
+from tests.simulation.store.command import UnknownCommand, Words, command, whole
 from tests.simulation.store.keyspace import Keyspace, SortedSet
 from tests.simulation.store.on_hashes import between
-from tests.simulation.store.replies import SYNTAX, Pairs, Refused, Reply
+from tests.simulation.store.replies import Pairs, Refused, Reply
 
 _NOT_A_RANGE = "ERR min or max not valid string range item"
 
@@ -14,7 +14,7 @@ _NOT_A_RANGE = "ERR min or max not valid string range item"
 @command("ZADD", -4, grows=True)
 def zadd(at: Keyspace, words: Words) -> Reply:
     if len(words) % 2:
-        raise Refused(SYNTAX)
+        raise UnknownCommand(words)
     scores = [_score(word) for word in words[2::2]]
     found = at.make(SortedSet, words[1])
     added = 0
@@ -59,8 +59,10 @@ def zscore(at: Keyspace, words: Words) -> Reply:
     return None if found is None else found.scores.get(words[2])
 
 
-@command("ZPOPMIN", 2, writes=True)
+@command("ZPOPMIN", -2, writes=True)
 def zpopmin(at: Keyspace, words: Words) -> Reply:
+    if len(words) > 2:
+        raise UnknownCommand(words)
     found = at.find(SortedSet, words[1])
     if found is None:
         return []
@@ -79,7 +81,7 @@ def zrange(at: Keyspace, words: Words) -> Reply:
         if option == b"LIMIT" and len(rest) >= 2:
             skipped, most = whole(rest.pop(0)), whole(rest.pop(0))
         elif option not in (b"BYLEX", b"REV", b"WITHSCORES"):
-            raise Refused(SYNTAX)
+            raise UnknownCommand(words)
         options.add(option)
     is_backward = b"REV" in options
     if b"BYLEX" in options:
@@ -102,7 +104,7 @@ def zrange(at: Keyspace, words: Words) -> Reply:
 def zrevrange(at: Keyspace, words: Words) -> Reply:
     options = [*map(bytes.upper, words[4:])]
     if options not in ([], [b"WITHSCORES"]):
-        raise Refused(SYNTAX)
+        raise UnknownCommand(words)
     return _members(_by_place(at, words, is_backward=True), has_scores=bool(options))
 
 
@@ -139,7 +141,9 @@ def _by_text(at: Keyspace, key: bytes, low: bytes, high: bytes) -> list[tuple[fl
         first = (bisect_left if kind == "[" else bisect_right)(found.order, (score, text))
     if last_kind != "+":
         last = (bisect_right if last_kind == "[" else bisect_left)(found.order, (score, last_text))
-    assert found.order[-1][0] == score < inf
+    if found.order[-1][0] != score:
+        # The order of the real one is as it falls.
+        raise UnknownCommand([key, low, high])
     return found.order[first:last]
 
 

@@ -2,9 +2,9 @@
 
 from bisect import bisect_left, bisect_right
 
-from tests.simulation.store.command import Words, command, whole
+from tests.simulation.store.command import UnknownCommand, Words, command, whole
 from tests.simulation.store.keyspace import Keyspace, Stream, StreamId
-from tests.simulation.store.replies import NO_LIST, SYNTAX, ByKey, Refused, Reply
+from tests.simulation.store.replies import NO_LIST, ByKey, Refused, Reply
 
 _INVALID = "ERR Invalid stream ID specified as stream command argument"
 _NOT_ABOVE = "ERR The ID specified in XADD is equal or smaller than the target stream top item"
@@ -30,13 +30,17 @@ def xadd(at: Keyspace, words: Words) -> Reply:
     is_made = rest[0].upper() != b"NOMKSTREAM"
     if not is_made:
         del rest[0]
-    limit = _limit(rest)
+    limit = _limit(rest, words)
     word, fields = rest[0], rest[1:]
+    if word.upper() in (b"LIMIT", b"KEEPREF"):
+        raise UnknownCommand(words)
+    is_zero = word != b"*" and _id(word.removesuffix(b"-*"), 0) == (0, 0) and b"*" not in word
     if not fields or len(fields) % 2:
         raise Refused("ERR wrong number of arguments for 'xadd' command")
+    if is_zero:
+        raise Refused("ERR The ID specified in XADD must be greater than 0-0")
     found = at.find(Stream, words[1])
     if found is None and not is_made:
-        _id(word, 0)
         return None
     id = _next_id(at, word, found.last if found is not None else (0, 0))
     stream = at.make(Stream, words[1])
@@ -60,8 +64,6 @@ def _next_id(at: Keyspace, word: bytes, last: StreamId) -> StreamId:
         id = (ms, last[1] + 1 if ms == last[0] else 0)
     else:
         id = _id(word, 0)
-    if id == (0, 0):
-        raise Refused("ERR The ID specified in XADD must be greater than 0-0")
     if id <= last:
         raise Refused(_NOT_ABOVE)
     return id
@@ -70,7 +72,7 @@ def _next_id(at: Keyspace, word: bytes, last: StreamId) -> StreamId:
 Limit = tuple[bytes, bytes]
 
 
-def _limit(rest: list[bytes]) -> Limit | None:
+def _limit(rest: list[bytes], words: Words) -> Limit | None:
     """Take the words that limit the stream. Those for about the limit do nothing here."""
     kind = rest[0].upper()
     if kind not in (b"MAXLEN", b"MINID"):
@@ -80,7 +82,7 @@ def _limit(rest: list[bytes]) -> Limit | None:
     if is_about or rest[:1] == [b"="]:
         del rest[0]
     if not rest:
-        raise Refused(SYNTAX)
+        raise UnknownCommand(words)
     limit = (kind, rest.pop(0))
     _check_limit(limit)
     return None if is_about else limit
@@ -105,10 +107,10 @@ def _trim(stream: Stream, limit: Limit) -> int:
 def xtrim(at: Keyspace, words: Words) -> Reply:
     rest = [*words[2:]]
     if rest[0].upper() not in (b"MAXLEN", b"MINID"):
-        raise Refused(SYNTAX)
-    limit = _limit(rest)
+        raise UnknownCommand(words)
+    limit = _limit(rest, words)
     if rest:
-        raise Refused(SYNTAX)
+        raise UnknownCommand(words)
     found = at.find(Stream, words[1])
     if found is None or limit is None:
         return 0
@@ -119,11 +121,12 @@ def xtrim(at: Keyspace, words: Words) -> Reply:
 
 @command("XDEL", -3, writes=True)
 def xdel(at: Keyspace, words: Words) -> Reply:
-    ids = [_id(word, 0) for word in words[2:]]
     found = at.find(Stream, words[1])
+    if found is None:
+        return 0
     removed = 0
-    for id in ids:
-        if found is not None and found.entries.pop(id, None) is not None:
+    for id in [_id(word, 0) for word in words[2:]]:
+        if found.entries.pop(id, None) is not None:
             found.ids.remove(id)
             removed += 1
     at.dirty += removed
@@ -169,7 +172,7 @@ def _count(words: Words) -> int | None:
     if not words:
         return None
     if len(words) != 2 or words[0].upper() != b"COUNT":
-        raise Refused(SYNTAX)
+        raise UnknownCommand(words)
     return max(whole(words[1]), 0)
 
 
@@ -181,7 +184,7 @@ def _entries(stream: Stream, ids: list[StreamId]) -> list[Reply]:
 def xread(at: Keyspace, words: Words) -> Reply:
     upper = [word.upper() for word in words]
     if b"STREAMS" not in upper:
-        raise Refused(SYNTAX)
+        raise UnknownCommand(words)
     begin = upper.index(b"STREAMS") + 1
     most = _count(words[1 : begin - 1])
     names = words[begin:]
@@ -193,8 +196,10 @@ def xread(at: Keyspace, words: Words) -> Reply:
     half = len(names) // 2
     found = ByKey()
     for key, word in zip(names[:half], names[half:], strict=True):
-        after = _id(word, 0)
+        if word in (b"$", b"+", b">"):
+            raise UnknownCommand(words)
         stream = at.find(Stream, key)
+        after = _id(word, 0)
         if stream is not None:
             ids = stream.ids[bisect_right(stream.ids, after) :]
             if ids:

@@ -55,7 +55,6 @@ class Verbatim(bytes):
 OK = Status(b"OK")
 WRONG_TYPE = "WRONGTYPE Operation against a key holding the wrong kind of value"
 NOT_AN_INTEGER = "ERR value is not an integer or out of range"
-SYNTAX = "ERR syntax error"
 
 
 def number_text(number: float) -> bytes:
