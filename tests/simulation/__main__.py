@@ -14,6 +14,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.simulation", description=__doc__)
     parser.add_argument("--seeds", default="1-50", help="the first and the last seed: 1-50")
     parser.add_argument("--seed", type=int, help="one seed")
+    parser.add_argument("--store", default="single", help="single, pair, or cluster")
     parser.add_argument("--trace", action="store_true", help="print everything that happens")
     parser.add_argument("--log", action="store_true", help="print what the servers log")
     parser.add_argument("--broken", help="break the servers in this way, and stop when it shows")
@@ -25,23 +26,24 @@ def main() -> int:
     first, _, last = (str(given.seed) if given.seed is not None else given.seeds).partition("-")
     seeds = range(int(first), int(last or first) + 1)
     if given.broken is None:
-        return _play_all(seeds, traces=given.trace)
+        return _play_all(seeds, given.store, traces=given.trace)
     # Imported late, as below.
     from tests.simulation.broken import damaged
 
     with damaged(given.broken):
-        return _play_all(seeds, traces=given.trace, stops=True)
+        return _play_all(seeds, given.store, traces=given.trace, stops=True)
 
 
-def _play_all(seeds: range, *, traces: bool, stops: bool = False) -> int:
+def _play_all(seeds: range, store: str, *, traces: bool, stops: bool = False) -> int:
     # Imported late: the order of sets must be decided before anything is made.
     from tests.simulation.play import play
+    from tests.simulation.store_site import Kind
 
     broken: list[int] = []
     cpu_s, true_s, steps, played = 0.0, 0.0, 0, 0
     began = time.perf_counter()
     for seed in seeds:
-        result = play(seed, keeps_trace=traces)
+        result = play(seed, kind=Kind(store), keeps_trace=traces)
         cpu_s += result.cpu_s
         true_s += result.true_s
         steps += result.steps

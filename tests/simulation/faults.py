@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from functools import partial
 from random import Random
 
-from tests.simulation.host import Host
 from tests.simulation.network import End, Weather
 from tests.simulation.oracle import CLIENTS, Oracle
 from tests.simulation.server import Post
 from tests.simulation.store.node import Node
+from tests.simulation.store_site import StoreSite
 from tests.simulation.world import World
 
 # How long faults last, in seconds. Half are short; the others outlast a lease.
@@ -30,8 +30,7 @@ class Stage:
     world: World
     oracle: Oracle
     posts: Sequence[Post]
-    node: Node
-    store: Host
+    site: StoreSite
 
     @property
     def random(self) -> Random:
@@ -55,7 +54,7 @@ class Stage:
 
     def pair(self) -> tuple[str, str]:
         """Return two machines that talk to each other."""
-        return self.machine().name, self.random.choice((CLIENTS, self.store.place[0]))
+        return self.machine().name, self.random.choice((CLIENTS, self.site.primary.host))
 
     def connection(self) -> End | None:
         """Return one end of a connection."""
@@ -106,9 +105,10 @@ def set_clock(stage: Stage, duration_s: float) -> None:
 
 
 def freeze_store(stage: Stage, duration_s: float) -> None:
-    if stage.node.is_running:
-        stage.node.freeze()
-        stage.world.later(duration_s, partial(_thaw, stage.node))
+    primary = stage.site.primary
+    if primary.is_running:
+        primary.freeze()
+        stage.world.later(duration_s, partial(_thaw, primary))
 
 
 def _thaw(node: Node) -> None:
@@ -118,23 +118,17 @@ def _thaw(node: Node) -> None:
 
 def end_store(stage: Stage, duration_s: float) -> None:
     """End the store, which keeps what it has."""
-    if stage.node.is_running:
-        stage.node.crash()
-        stage.store.stop()
-        stage.world.later(duration_s, partial(_start_store, stage))
+    site, primary = stage.site, stage.site.primary
+    if primary.is_running:
+        site.end(primary)
+        stage.world.later(duration_s, partial(site.start, primary))
 
 
 def crash_store_soon(stage: Stage, duration_s: float) -> None:
     """End the store between carrying out a command and answering it."""
-    stage.node.crashes_in = stage.random.randint(1, 10)
-    stage.world.later(duration_s, partial(_start_store, stage))
-
-
-def _start_store(stage: Stage) -> None:
-    stage.node.crashes_in = None
-    if not stage.node.is_running:
-        stage.node.start(stage.node.history.end)
-    stage.store.start()
+    primary = stage.site.primary
+    primary.crashes_in = stage.random.randint(1, 10)
+    stage.world.later(duration_s, partial(stage.site.start, primary))
 
 
 def cut_connection(stage: Stage, _: float) -> None:
@@ -161,7 +155,7 @@ def part_from_clients(stage: Stage, duration_s: float) -> None:
 
 
 def part_from_store(stage: Stage, duration_s: float) -> None:
-    _part(stage, stage.machine().name, stage.store.place[0], duration_s)
+    _part(stage, stage.machine().name, stage.site.primary.host, duration_s)
 
 
 def _part(stage: Stage, one: str, other: str, duration_s: float) -> None:

@@ -23,8 +23,9 @@ class Publish:
     channel: str
     begun_at: float
     is_durable: bool = True
-    # What the server said, if it accepted the message.
+    # What the server said, if it accepted the message, and when.
     id: str = ""
+    accepted_at: float = inf
 
 
 @dataclass(slots=True)
@@ -58,6 +59,9 @@ class Oracle:
         # Whether what was settled must not come again. Only the store knows that, so a server that
         # ends while it cannot reach the store may forget it.
         self.judges_repeats = False
+        # When the store wrote what a failover lost. Publish keys may be lost with that, but only of
+        # messages that were not accepted yet.
+        self.lost_tails: Callable[[], Sequence[tuple[float, float]]] = tuple
         # The processes that spoke, in the order in which they began, and faults of theirs.
         self._speakers: list[Process] = []
         self._interruptions: list[str] = []
@@ -77,7 +81,8 @@ class Oracle:
 
     def accepted(self, key: str, id: str) -> None:
         """Note that the server has accepted a message."""
-        self.published[key].id = id
+        publish = self.published[key]
+        publish.id, publish.accepted_at = id, min(publish.accepted_at, self._now())
 
     def subscribed(self, receiver: str, channel: str) -> None:
         """Note that the server has accepted a subscription."""
@@ -168,11 +173,18 @@ class Oracle:
         for key, publish in self.published.items():
             ids = {id for heard in self._heard.values() for id in heard.ids.get(key, ())}
             ids = (ids | {publish.id}) - {""}
-            if len(ids) > 1:
+            if len(ids) > 1 and not self._is_in_doubt(publish):
                 found.append(f"S4: {key} is several messages: {', '.join(sorted(ids))}")
         for receiver, heard in self._heard.items():
             found += [f"S4: {receiver} got {key} again" for key in heard.repeated]
         return found
+
+    def _is_in_doubt(self, publish: Publish) -> bool:
+        """Return whether a failover may have lost the key before the publisher had an answer."""
+        return any(
+            publish.begun_at <= end and begin <= publish.accepted_at
+            for begin, end in self.lost_tails()
+        )
 
     def _disordered(self) -> list[str]:
         found = []

@@ -9,16 +9,20 @@ from pathlib import Path
 
 from tests.simulation.actors import Plan, Publisher, Receiver
 from tests.simulation.faults import FAULTS, SUDDEN, Fault, Stage
-from tests.simulation.host import Host
 from tests.simulation.oracle import CLIENTS, Oracle
 from tests.simulation.process import Main, Process
 from tests.simulation.server import PORT, Post, adapted, settings_of
-from tests.simulation.store.node import Node
+from tests.simulation.store_faults import FAULTS_OF_CLUSTERS, FAULTS_OF_PAIRS
+from tests.simulation.store_site import Kind, StoreSite
 from tests.simulation.world import World
 
-STORE = "store"
-_STORE_PORT = 6379
 _STORE_EPOCH_S = 1_800_000_000.0
+# What may go wrong besides what may with any store.
+_FURTHER: dict[Kind, tuple[Fault, ...]] = {
+    Kind.SINGLE: (),
+    Kind.PAIR: FAULTS_OF_PAIRS,
+    Kind.CLUSTER: FAULTS_OF_CLUSTERS,
+}
 _SERVERS = ("10.0.0.1", "10.0.0.2")
 _CHANNELS = ("/a", "/b")
 # When the first fault may happen, and until when, in true time.
@@ -49,22 +53,22 @@ class Result:
 class Play:
     """A deployment in a world of its own."""
 
-    def __init__(self, world: World, home: Path) -> None:
+    def __init__(self, world: World, home: Path, kind: Kind) -> None:
         random = world.random
         self._world = world
         named = [f"rec{n}" for n in range(random.randint(1, 3))]
         plain = [f"plain{n}" for n in range(random.randint(0, 2))]
         self.oracle = Oracle(lambda: world.now, [*named, *plain])
-        node = Node(self._wall, world.later, host=STORE)
-        store = Host(world, (STORE, _STORE_PORT), node.connect)
-        store.start()
+        site = StoreSite(world, kind, self._wall)
+        self.oracle.lost_tails = site.lost_tails
         poll_s = random.choice(_POLL_S)
         servers = _SERVERS[: random.choice((1, 2, 2))]
         posts = [
             Post(
                 world,
                 settings_of(
-                    *(name, home, STORE),
+                    *(name, home, site.url),
+                    durability=site.durability,
                     timeout=round(poll_s * 1000),
                     standby=len(servers) > 1,
                     journal=random.random() < 0.5,
@@ -73,7 +77,7 @@ class Play:
             )
             for name in servers
         ]
-        self.stage = Stage(world, self.oracle, posts, node, store)
+        self.stage = Stage(world, self.oracle, posts, site)
         doors = [(name, PORT) for name in servers]
         self.plan = Plan(doors, _CHANNELS, poll_s, random.choice(_PAUSE_S))
         self._publishers = [
@@ -107,7 +111,8 @@ class Play:
         world, random = self._world, self._world.random
         last = ends_at = _CALM_S + random.uniform(_SHORTEST_S, _LONGEST_S)
         # A few kinds at a time: what all together would hide shows.
-        kinds = random.sample(FAULTS, random.randint(1, len(FAULTS)))
+        faults = (*FAULTS, *_FURTHER[self.stage.site.kind])
+        kinds = random.sample(faults, random.randint(1, len(faults)))
         self.oracle.judges_repeats = SUDDEN.issuperset(kinds)
         for _ in range(random.randint(0, _MOST_FAULTS)):
             fault = random.choice(kinds)
@@ -142,7 +147,7 @@ def _running(actors: Sequence[Publisher | Receiver]) -> Main:
     return run
 
 
-def play(seed: int, *, keeps_trace: bool = False) -> Result:
+def play(seed: int, *, kind: Kind = Kind.SINGLE, keeps_trace: bool = False) -> Result:
     """Play a seed."""
     began_s = time.process_time()
     with (
@@ -150,7 +155,7 @@ def play(seed: int, *, keeps_trace: bool = False) -> Result:
         adapted(),
         World(seed, keeps_trace=keeps_trace) as world,
     ):
-        played = Play(world, Path(home))
+        played = Play(world, Path(home), kind)
         played.run()
         failed = [f"{at:.3f} {who} failed: {what}" for at, who, what in world.failures]
         return Result(

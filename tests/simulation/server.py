@@ -59,11 +59,9 @@ class Post:
         self._world.later(self.pause_s, self.start)
 
 
-def settings_of(name: str, home: Path, store: str, **given: Any) -> Settings:
+def settings_of(name: str, home: Path, redis: str, **given: Any) -> Settings:
     """Return the settings of a server with this address, whose data are in a folder of its own."""
-    return Settings(
-        host=name, port=PORT, open=True, data=home / name, redis=f"redis://{store}:6379", **given
-    )
+    return Settings(host=name, port=PORT, open=True, data=home / name, redis=redis, **given)
 
 
 class _NoCollector:

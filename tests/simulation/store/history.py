@@ -1,6 +1,7 @@
 """What a store has written, step by step: replicas and files have a beginning of it."""
 
 from collections.abc import Sequence
+from math import inf
 
 from tests.simulation.store.command import Words, known
 from tests.simulation.store.keyspace import Keyspace
@@ -35,12 +36,10 @@ class History:
         self._carry_out(found, position)
         return found
 
-    def before(self, time: float) -> int:
-        """Return the position of all that was carried out before this time."""
-        position = self.end
-        while position > self._begins_at and self._steps[position - self._begins_at - 1][0] >= time:
-            position -= 1
-        return position
+    def time_behind(self, position: int) -> float:
+        """Return when the first step behind the position was carried out, if there is one."""
+        steps = self._steps[position - self._begins_at :]
+        return steps[0][0] if steps else inf
 
     def forget(self, needed: int) -> None:
         """Keep few of the steps before the position, which nobody needs one by one."""

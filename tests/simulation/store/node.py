@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from enum import Enum
+from math import inf
 from typing import TYPE_CHECKING
 
 from tests.simulation.store import (  # noqa: F401 - they enter their commands into the table
@@ -58,6 +59,8 @@ class Node:
         # much of this it has told it.
         self.leader: Node | None = None
         self.position = self.confirmed = 0
+        # When it began to follow its leader.
+        self.followed_at = inf
         # How long its leader's changes take to come here, and whether they do not come.
         self.lag_s = 0.001
         self.is_cut_off = False
@@ -329,6 +332,7 @@ class Node:
         self._is_at = _NOWHERE
         self._keyspace = self.keyspace
         self.leader, self.role = None, Role.PRIMARY
+        self.followed_at = inf
         self.history = History(self._keyspace.copy(), position)
         self.replication.synced = position
         if former.is_reachable:
@@ -340,6 +344,7 @@ class Node:
             self.leader.replication.lose(self)
         self.replication.followers.clear()
         self.leader, self.role = leader, Role.REPLICA
+        self.followed_at = self.clock()
         self.position = self.confirmed = leader.history.end
         self._is_at = _NOWHERE
         leader.replication.followers.append(self)

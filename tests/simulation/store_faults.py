@@ -1,0 +1,79 @@
+"""What goes wrong with a store that has replicas, each for a limited time."""
+
+from functools import partial
+
+from tests.simulation.faults import Fault, Stage, kill_server
+
+# How much of the time of a fault passes before a replica takes the primary's place.
+_NOTICED = 0.3
+
+
+def fail_over(stage: Stage, _: float) -> None:
+    """Let an operator replace the primary, which goes on for a moment."""
+    stage.site.fail_over(stage.random)
+
+
+def freeze_and_replace_primary(stage: Stage, duration_s: float) -> None:
+    """Freeze the primary. When it thaws, it answers what waited, and then forgets it."""
+    primary = stage.site.primary
+    if primary.is_running:
+        primary.freeze()
+        _replace(stage, duration_s)
+        stage.world.later(duration_s, lambda: primary.thaw() if primary.is_running else None)
+
+
+def cut_off_and_replace_primary(stage: Stage, duration_s: float) -> None:
+    """Let the primary reach its clients only. It goes on until it learns that it is replaced."""
+    primary = stage.site.primary
+    primary.cut_off()
+    _replace(stage, duration_s)
+    stage.world.later(duration_s, primary.rejoin)
+
+
+def end_and_replace_primary(stage: Stage, duration_s: float) -> None:
+    """End the primary, perhaps between a command and its answer."""
+    site, primary = stage.site, stage.site.primary
+    if primary.is_running:
+        site.end(primary)
+        _replace(stage, duration_s)
+        stage.world.later(duration_s, partial(site.start, primary))
+
+
+def cut_off_primary_and_kill_server(stage: Stage, duration_s: float) -> None:
+    """Lose whatever only the primary has: the server cannot tell it again."""
+    cut_off_and_replace_primary(stage, duration_s)
+    stage.world.later(_NOTICED * duration_s, partial(kill_server, stage, duration_s))
+
+
+def _replace(stage: Stage, duration_s: float) -> None:
+    stage.world.later(_NOTICED * duration_s, partial(stage.site.fail_over, stage.random))
+
+
+def slow_replica(stage: Stage, duration_s: float) -> None:
+    """Let changes take longer to the replica than anybody waits for them."""
+    for replica in stage.site.group.replicas:
+        before = replica.lag_s
+        replica.lag_s = duration_s * stage.random.random()
+        stage.world.later(duration_s, partial(setattr, replica, "lag_s", before))
+
+
+def cut_off_replica(stage: Stage, duration_s: float) -> None:
+    for replica in stage.site.group.replicas:
+        replica.cut_off()
+        stage.world.later(duration_s, replica.rejoin)
+
+
+def move_slot(stage: Stage, duration_s: float) -> None:
+    stage.site.move_slot(stage.random, duration_s)
+
+
+FAULTS_OF_PAIRS: tuple[Fault, ...] = (
+    fail_over,
+    freeze_and_replace_primary,
+    cut_off_and_replace_primary,
+    end_and_replace_primary,
+    cut_off_primary_and_kill_server,
+    slow_replica,
+    cut_off_replica,
+)
+FAULTS_OF_CLUSTERS: tuple[Fault, ...] = (*FAULTS_OF_PAIRS, move_slot)

@@ -1,0 +1,156 @@
+"""The machines of the store in a simulated world."""
+
+from collections.abc import Callable
+from enum import Enum
+from functools import partial
+from random import Random
+
+from holdfast.store.keys import RedisKeys
+from tests.simulation.host import Host
+from tests.simulation.store.groups import Cluster, Group, Sentinel
+from tests.simulation.store.node import Node
+from tests.simulation.world import World
+
+_PORT, _SENTINEL_PORT = 6379, 26379
+_SERVICE = "shop"
+# When to go on moving a slot if a server is not there.
+_RETRY_S = 0.1
+_META = RedisKeys("holdfast").meta.encode()
+
+
+class Kind(Enum):
+    """How many servers the store has, and who manages them."""
+
+    SINGLE = "single"
+    # A primary and a replica, behind three Sentinels.
+    PAIR = "pair"
+    # Three primaries, each with a replica.
+    CLUSTER = "cluster"
+
+
+class StoreSite:
+    """The servers of the store, each on a machine of its own.
+
+    Args:
+        clock: The wall clock of all of them.
+    """
+
+    def __init__(self, world: World, kind: Kind, clock: Callable[[], float]) -> None:
+        self._world = world
+        self.kind = kind
+        self.cluster: Cluster | None = None
+        self._clock = clock
+        self._hosts: dict[Node, Host] = {}
+        # Since when former primaries wrote what no other server has.
+        self._tails: list[tuple[float, Node]] = []
+        if kind is Kind.CLUSTER:
+            self.cluster = Cluster(
+                clock, world.later, [[(f"store{n}{m}", _PORT) for m in "ab"] for n in range(3)]
+            )
+            self._group = self.cluster.group_of(_META)
+            self.url = f"redis+cluster://{','.join(node.host for node in self.cluster.nodes)}"
+            self._place(*self.cluster.nodes)
+        else:
+            names = ["store"] if kind is Kind.SINGLE else ["store", "store2"]
+            self._group = Group(clock, world.later, [(name, _PORT) for name in names])
+            self.url = f"redis://store:{_PORT}"
+            self._place(*self._group.nodes)
+        if kind is Kind.PAIR:
+            names = [f"sentinel{n}" for n in range(3)]
+            for name in names:
+                self._place(
+                    Sentinel(
+                        *(clock, world.later, self._group, _SERVICE), host=name, port=_SENTINEL_PORT
+                    )
+                )
+            self.url = f"redis+sentinel://{','.join(names)}/{_SERVICE}"
+
+    def _place(self, *nodes: Node) -> None:
+        for node in nodes:
+            host = self._hosts[node] = Host(self._world, (node.host, node.port), node.connect)
+            host.start()
+            if self.kind is not Kind.SINGLE:
+                node.settings.set("appendonly", "yes")
+                node.settings.set("appendfsync", "always")
+
+    @property
+    def durability(self) -> str:
+        """The one with which no failover loses a message that was accepted."""
+        return "everysec" if self.kind is Kind.SINGLE else "replicas:1"
+
+    @property
+    def group(self) -> Group:
+        """The servers that have the data of the deployment."""
+        return self._group if self.cluster is None else self.cluster.group_of(_META)
+
+    @property
+    def primary(self) -> Node:
+        return self.group.primary
+
+    def lost_tails(self) -> list[tuple[float, float]]:
+        """Return when servers wrote what a failover lost, in true time."""
+        true_s = self._world.now - self._clock()
+        return [(begin + true_s, former.followed_at + true_s) for begin, former in self._tails]
+
+    def host_of(self, node: Node) -> Host:
+        return self._hosts[node]
+
+    # What happens to them
+
+    def end(self, node: Node) -> None:
+        """End a server; nothing listens at its address."""
+        node.crash()
+        self.host_of(node).stop()
+
+    def start(self, node: Node) -> None:
+        """Start a server that has ended; it has all that it had."""
+        node.crashes_in = None
+        if not node.is_running:
+            node.start(node.history.end)
+        self.host_of(node).start()
+
+    def fail_over(self, random: Random) -> None:
+        """Let a replica take the primary's place, with any part of what it was sent."""
+        group = self.group
+        # What operators do about a slot that moves away from a server that ends is left out.
+        if not group.replicas or self._is_moving:
+            return
+        replica = group.replicas[0]
+        former = group.primary
+        position = random.randint(replica.confirmed, former.history.end)
+        began_at = min(former.history.time_behind(position), self._clock())
+        self._tails.append((began_at, former))
+        if self.cluster is None:
+            group.fail_over(position)
+        else:
+            self.cluster.fail_over(group, position)
+        self._world.note(group.primary.host, "is the primary")
+
+    @property
+    def _is_moving(self) -> bool:
+        return self.primary.view is not None and bool(self.primary.view.going)
+
+    def move_slot(self, random: Random, duration_s: float) -> None:
+        """Move the slot to other servers of the cluster, key by key, in this time."""
+        cluster = self.cluster
+        if cluster is None or self._is_moving or not self.primary.is_running:
+            return
+        there = random.choice([each for each in cluster.groups if each is not self.group])
+        cluster.begin_moving(_META, there)
+        keys = [*self.primary.keyspace.data]
+        random.shuffle(keys)
+        moved = keys[: random.randint(0, len(keys))]
+        for n, key in enumerate(moved):
+            at_s = duration_s * (n + 1) / (len(moved) + 1)
+            self._world.later(at_s, partial(self._move, cluster, key))
+        self._world.later(duration_s, partial(self._end_moving, cluster))
+
+    def _move(self, cluster: Cluster, key: bytes) -> None:
+        if self.primary.is_reachable and key in self.primary.keyspace.data:
+            cluster.move_key(key)
+
+    def _end_moving(self, cluster: Cluster) -> None:
+        if self.primary.is_reachable:
+            cluster.end_moving(_META)
+        else:
+            self._world.later(_RETRY_S, partial(self._end_moving, cluster))
