@@ -48,7 +48,7 @@ class Group:
     @property
     def replicas(self) -> list[Node]:
         """Those that can take the place of the primary."""
-        return [each for each in self.nodes if each is not self.primary and each.is_reachable]
+        return [each for each in self.nodes if each.leader is self.primary and each.is_reachable]
 
     def fail_over(self, position: int | None = None, *, to: Node | None = None) -> Node:
         """Let a replica take the place of the primary. Returns the former one.

@@ -59,6 +59,8 @@ class Node:
         # much of this it has told it.
         self.leader: Node | None = None
         self.position = self.confirmed = 0
+        # How much of it is in this one's file, and how much of that its leader knows.
+        self.filed = self.confirmed_filed = 0
         # When it began to follow its leader.
         self.followed_at = inf
         # How long its leader's changes take to come here, and whether they do not come.
@@ -346,6 +348,7 @@ class Node:
         self.leader, self.role = leader, Role.REPLICA
         self.followed_at = self.clock()
         self.position = self.confirmed = leader.history.end
+        self.filed = self.confirmed_filed = self.position if self.settings.has_file else 0
         self._is_at = _NOWHERE
         leader.replication.followers.append(self)
         self.replication.unblock_clients()
@@ -357,4 +360,6 @@ class Node:
         """Have no more than this, because the leader has no more."""
         self.position = min(self.position, position)
         self.confirmed = min(self.confirmed, position)
+        self.filed = min(self.filed, position)
+        self.confirmed_filed = min(self.confirmed_filed, position)
         self._is_at = _NOWHERE

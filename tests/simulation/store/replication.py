@@ -129,12 +129,28 @@ class Replication:
         self._sent.discard(id(follower))
         if self._reaches(follower):
             follower.position = max(follower.position, min(end, self._node.history.end))
-            self._node.later(follower.lag_s, partial(self._confirm, follower, follower.position))
+            if follower.settings.syncs_always:
+                follower.filed = follower.position
+            elif follower.settings.has_file:
+                self._node.later(_SYNC_S, partial(self._file, follower, follower.position))
+            self._report(follower)
             self.ship(follower)
 
-    def _confirm(self, follower: "Node", position: int) -> None:
+    def _file(self, follower: "Node", position: int) -> None:
+        """A replica has synchronised its file."""
+        if follower.is_running and follower.leader is self._node:
+            follower.filed = max(follower.filed, min(position, follower.position))
+            self._report(follower)
+
+    def _report(self, follower: "Node") -> None:
+        tell = partial(self._confirm, follower, follower.position, follower.filed)
+        self._node.later(follower.lag_s, tell)
+
+    def _confirm(self, follower: "Node", position: int, filed: int) -> None:
         if self._reaches(follower):
-            follower.confirmed = max(follower.confirmed, min(position, self._node.history.end))
+            end = self._node.history.end
+            follower.confirmed = max(follower.confirmed, min(position, end))
+            follower.confirmed_filed = max(follower.confirmed_filed, min(filed, end))
             self._look()
 
     # Clients that wait
@@ -158,7 +174,10 @@ class Replication:
         return BLOCKED
 
     def _counts(self, wait: _Wait) -> tuple[int, int]:
-        there = sum(each.confirmed >= wait.position for each in self.followers)
+        there = sum(
+            (each.confirmed_filed if wait.is_for_files else each.confirmed) >= wait.position
+            for each in self.followers
+        )
         return int(self._node.settings.has_file and self.synced >= wait.position), there
 
     def _is_enough(self, wait: _Wait) -> bool:

@@ -212,6 +212,18 @@ def test_a_primary_that_was_cut_off_forgets_what_nobody_else_has(clock: Clock) -
     assert [Client(node).kept() for node in pair.nodes] == [[1, 20]] * 3
 
 
+def test_a_former_primary_can_be_one_again_only_as_a_replica(clock: Clock) -> None:
+    pair = group(clock)
+    pair.primary.freeze()
+    former = pair.fail_over()
+    former.thaw()
+    assert pair.replicas == []
+    clock.pass_time(0.05)
+    assert pair.replicas == [former]
+    pair.fail_over()
+    assert pair.primary is former
+
+
 def test_clients_in_wait_are_told_that_their_server_is_no_primary_any_more(clock: Clock) -> None:
     pair = group(clock)
     client = Client(pair.primary)
@@ -275,6 +287,28 @@ def test_a_client_can_wait_for_files(clock: Clock) -> None:
     assert len(client.replies) == 1
     clock.pass_time(0.6)
     assert client.replies[1] == [1, 0]
+
+
+@pytest.mark.parametrize(("sync", "wait_s"), [("always", 0.1), ("everysec", 1.1)])
+def test_a_client_can_wait_for_the_files_of_replicas(
+    clock: Clock, sync: str, wait_s: float
+) -> None:
+    client = Client(group(clock, 2, appendonly="yes", appendfsync=sync).primary)
+    client.keep(1)
+    client.send("WAITAOF", 1, 1, 5000)
+    clock.pass_time(wait_s - 0.1)
+    assert len(client.replies) == 1
+    clock.pass_time(0.1)
+    assert client.replies[1] == [1, 1]
+
+
+def test_a_replica_without_a_file_confirms_nothing_about_it(clock: Clock) -> None:
+    pair = group(clock)
+    client = Client(pair.primary)
+    client.keep(1)
+    client.send("WAITAOF", 0, 1, 500)
+    clock.pass_time(1)
+    assert client.replies[1] == [0, 0]
 
 
 def test_a_server_can_end_between_a_command_and_its_answer(clock: Clock) -> None:

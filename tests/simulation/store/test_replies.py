@@ -1,5 +1,6 @@
 """The replies of the fake store are those of a real one, byte by byte."""
 
+import re
 import socket
 from collections.abc import Iterator, Sequence
 from contextlib import closing
@@ -8,7 +9,8 @@ import pytest
 from hiredis import Reader
 
 from holdfast.store.resp import Word, pack
-from tests.simulation.store.command import UnknownCommand
+from tests.container import ROOT
+from tests.simulation.store.command import COMMANDS, UnknownCommand
 from tests.simulation.store.node import Node
 from tests.simulation.store.served import ServedStore
 from tests.store.servers import ValkeyServer
@@ -369,6 +371,12 @@ def test_the_fake_store_replies_as_valkey_does(
         with closing(Client(server, protocol)) as client:
             heard.append([(words, client.ask(*words)) for words in CONVERSATIONS[name]])
     assert heard[1] == heard[0]
+
+
+def test_the_fake_store_knows_the_commands_of_all_scripts() -> None:
+    sources = "".join(path.read_text() for path in (ROOT / "app/store/lua").glob("*.lua"))
+    called = {*re.findall(r"call\('([A-Z]+)'", sources)}
+    assert {"HSET", "SREM", "XADD"} <= called <= {name.decode() for name in COMMANDS}
 
 
 def node() -> tuple[Node, list[bytes]]:
