@@ -263,7 +263,7 @@ def _silent_server() -> Bayeux:
         store=Mock(spec=StorePort, letter_quota=LetterQuota()),
         epoch="",
         journal=JournalWriter("docs", Mock(), now=0.0, now_ns=int),
-        client_ids=ClientIds(b"", str),
+        client_ids=ClientIds(b"", bytes),
         random=float,
         on_ready=lambda: None,
         run_later=lambda work, done: None,

@@ -10,7 +10,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -285,7 +285,7 @@ def _make_bayeux(
         store=storage.store,
         epoch=storage.store.seed,
         journal=writer or NO_JOURNAL,
-        client_ids=ClientIds(storage.store.deployment.key, _random_bits().__next__),
+        client_ids=ClientIds(storage.store.deployment.key, secrets.token_bytes),
         random=random.random,
         on_ready=ticker.end_turn_soon,
         run_later=tasks,
@@ -326,13 +326,6 @@ def _role_of(tokens: Tokens, warrant: str) -> str:
 
 def _books(state: ServerState) -> Books:
     return Books(state.counters, state.sessions, state.waiting_places)
-
-
-def _random_bits() -> Iterator[str]:
-    """Yield 128 random bits at a time, read from the system by the dozen."""
-    while True:
-        digits = secrets.token_hex(64 * 16)
-        yield from (digits[start : start + 32] for start in range(0, len(digits), 32))
 
 
 def _install_extensions(server: ServerApi, settings: Settings) -> None:

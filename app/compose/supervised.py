@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 # How often the supervisor hears that this process lives.
-_BEAT_S = 0.5
+_BEAT_S = 2.0
 
 
 class HandingOver(Protocol):

@@ -2,6 +2,7 @@
 
 from asyncio import BaseTransport
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import lru_cache
 from ipaddress import (
     IPv4Address,
@@ -40,8 +41,10 @@ class _Peer(NamedTuple):
     address: str
     # The key of its limits.
     network: str
-    is_loopback: bool
     is_trusted: bool
+    # The sender of its requests that show nothing but the address: one for all of them, because
+    # making a caller takes long, and every client has a new head at least once.
+    plain: Caller
 
 
 class Peers:
@@ -64,7 +67,7 @@ class Peers:
         self._networks = [ip_network(each) for each in trusted if each != UNIX]
         self._header = header
         # A connection without an address.
-        self._local = _Peer("", "", is_loopback=True, is_trusted=UNIX in trusted)
+        self._local = _Peer("", "", is_trusted=UNIX in trusted, plain=UNKNOWN)
         self._find = lru_cache(_REMEMBERED)(self._look_up)
 
     def caller(self, headers: Headers, transport: BaseTransport | None) -> Caller:
@@ -75,9 +78,10 @@ class Peers:
         is_secure = transport is not None and transport.get_extra_info("sslcontext") is not None
         if peer.is_trusted:
             return self._forwarded(headers, peer, is_secure)
-        return Caller(
-            address=peer.address,
-            network="" if peer.is_loopback else peer.network,
+        if not (is_secure or self._shows_headers):
+            return peer.plain
+        return replace(
+            peer.plain,
             headers=headers if self._shows_headers else UNKNOWN.headers,
             is_secure=is_secure,
             tls_subject=subject_of(transport) if is_secure else (),
@@ -108,7 +112,9 @@ class Peers:
         if address is None:
             return None
         is_trusted = any(address in each for each in self._networks)
-        return _Peer(str(address), network(address), address.is_loopback, is_trusted)
+        limited = network(address)
+        plain = Caller(str(address), "" if address.is_loopback else limited)
+        return _Peer(str(address), limited, is_trusted, plain)
 
     def _hops(self, headers: Headers) -> Iterator[_ForwardedHop]:
         """Return the proxies' reports, the nearest first."""

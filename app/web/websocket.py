@@ -3,7 +3,6 @@
 import asyncio
 import logging
 from collections.abc import Collection, Coroutine, Mapping
-from dataclasses import replace
 from functools import partial
 
 from aiohttp import HttpVersion11, WSCloseCode, WSMsgType, web
@@ -63,7 +62,7 @@ class WebSocketFrontEnd:
             return refusal(request, refused, self._endpoint)
         if not is_known:
             browser = self._welcome(request, speaker)
-            speaker = replace(speaker, browsers=(browser,))
+            speaker = speaker.with_browsers((browser,))
             response.headers["Set-Cookie"] = options.cookie.header(browser)
         socket = await self._open_socket(request, response, speaker)
         return await self._converse(response, socket)
@@ -79,7 +78,7 @@ class WebSocketFrontEnd:
             return refusal(request, refused, endpoint)
         caller = endpoint.options.peers.caller(request.headers, request.transport)
         speaker = endpoint.speaker(request.headers, caller, speaker_kind_of(trust))
-        speaker = replace(speaker, browsers=former.browsers)
+        speaker = speaker.with_browsers(former.browsers)
         response = SocketResponse(endpoint, is_open=True)
         kind = RelayedSocket if is_relayed else Socket
         socket = await self._open_socket(request, response, speaker, kind)

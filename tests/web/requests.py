@@ -3,17 +3,18 @@
 import gzip
 import zlib
 from collections.abc import Mapping, Sequence
+from functools import partial
 from itertools import count
 
 import orjson
 
 from holdfast.bayeux.wire.client_ids import ClientIds
+from tests.unit.bayeux.numbered_bytes import numbered_bytes
 
 
 def client_ids(first: int = 1) -> ClientIds:
     """Ids as a rig makes them, whose random bits are numbers from this one on."""
-    numbers = count(first)
-    return ClientIds(bytes(32), lambda: f"{next(numbers):032x}", at_once=1)
+    return ClientIds(bytes(32), partial(numbered_bytes, count(first)), at_once=1)
 
 
 def ids_of_session(number: int) -> tuple[str, str]:

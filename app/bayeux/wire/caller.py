@@ -58,17 +58,30 @@ def credentials_in(authorization: str, scheme: str) -> str | None:
 UNKNOWN: Final = Caller()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class Speaker:
     """The client and the browser identified by the headers of an HTTP request."""
 
-    caller: Caller = UNKNOWN
-    # The browser's identities, from its cookies or given to its socket. Other hosts of the domain
-    # can set such cookies too: the one that matches the session applies.
-    browsers: tuple[str, ...] = ()
-    # Whether it is a program, not a browser, and sends no cookie at all.
-    is_cookieless: bool = False
-    kind: SpeakerKind = SpeakerKind.PROGRAM
+    # Each new cookie makes one. The constructor of a data class would be interpreted.
+    __slots__ = ("browsers", "caller", "is_cookieless", "kind")
+
+    def __init__(
+        self,
+        caller: Caller = UNKNOWN,
+        browsers: tuple[str, ...] = (),
+        is_cookieless: bool = False,
+        kind: SpeakerKind = SpeakerKind.PROGRAM,
+    ) -> None:
+        self.caller: Final = caller
+        # The browser's identities, from its cookies or given to its socket. Other hosts of the
+        # domain can set such cookies too: the one that matches the session applies.
+        self.browsers: Final = browsers
+        # Whether it is a program, not a browser, and sends no cookie at all.
+        self.is_cookieless: Final = is_cookieless
+        self.kind: Final = kind
+
+    def with_browsers(self, browsers: tuple[str, ...]) -> "Speaker":
+        """Return the same speaker with these identities."""
+        return Speaker(self.caller, browsers, self.is_cookieless, self.kind)
 
 
 # The speaker of requests that did not arrive over HTTP.

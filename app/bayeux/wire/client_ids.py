@@ -1,13 +1,14 @@
 """Ids of clients: unguessable, and recognised without a look-up.
 
 Client ids, the identities of browsers and the names of reply channels have one form: the bucket of
-their session in three digits, 128 random bits, and 4 characters that only the key of the deployment
-can produce. An invented id is therefore refused by whatever server gets it.
+their session in three digits, 22 random characters, which are more than 128 bits, and 4 characters
+that only the key of the deployment can produce. An invented id is therefore refused by whatever
+server gets it.
 """
 
 import re
-from binascii import a2b_hex, b2a_base64
-from collections.abc import Callable
+from binascii import b2a_base64
+from collections.abc import Callable, Sequence
 from hashlib import blake2b
 from hmac import compare_digest
 from typing import Final
@@ -15,7 +16,12 @@ from typing import Final
 # Sessions are divided into this many parts. It never changes, because ids outlive releases.
 BUCKETS: Final = 1000
 _FORM: Final = re.compile(r"([0-9]{3}[A-Za-z0-9_-]{22})([A-Za-z0-9_-]{4})")
+# So many random bytes make a text whose first characters go into an id.
+_RANDOM_BYTES: Final = 18
+_RANDOM_TEXT: Final = 24
+_USED_OF_IT: Final = 22
 _SEAL_BYTES: Final = 3
+_SEAL_TEXT: Final = 4
 _BUCKET_BYTES: Final = 8
 _URL_SAFE: Final = bytes.maketrans(b"+/", b"-_")
 # Formatting a number takes as long as sealing an id.
@@ -30,40 +36,42 @@ class ClientIds:
 
     Args:
         key: The secret of the deployment.
-        random_bits: Returns 128 random bits as 32 hexadecimal digits.
+        random_bytes: Returns so many random bytes.
         at_once: How many pairs are made when there is none.
     """
 
-    def __init__(self, key: bytes, random_bits: Callable[[], str], at_once: int = _AT_ONCE) -> None:
+    def __init__(
+        self, key: bytes, random_bytes: Callable[[int], bytes], at_once: int = _AT_ONCE
+    ) -> None:
         self._key = key
-        self._random_bits, self._at_once = random_bits, at_once
+        self._random_bytes, self._at_once = random_bytes, at_once
         # A copy hashes one id.
         self._sealing = blake2b(digest_size=_SEAL_BYTES, key=key, person=b"id")
-        # Pairs that were not given to clients yet.
-        self._pairs: list[tuple[str, str]] = []
+        # Ids that were not given to clients yet: of a session, of its browser, and so on.
+        self._pairs: list[str] = []
         # Identities of browsers of restored sessions that an earlier release made.
         self._former: set[str] = set()
 
     def new(self, bucket: int | None = None) -> str:
         """Return a new id in this bucket, or in any."""
-        bits = a2b_hex(self._random_bits())
-        if bucket is None:
-            bucket = int.from_bytes(bits) % BUCKETS
-        body = _DIGITS[bucket] + _text_of(bits)[:22]
-        return body + self._seal(body)
+        random = self._random_bytes(_RANDOM_BYTES)
+        return self._make(random, [_bucket_from(random) if bucket is None else bucket])[0]
 
     def new_pair(self) -> tuple[str, str]:
         """Return new ids of a session and of its browser, both in the same bucket."""
         if not self._pairs:
-            for _ in range(self._at_once):
-                id = self.new()
-                self._pairs.append((id, self.new(int(id[:3]))))
-        return self._pairs.pop()
+            random = self._random_bytes(2 * self._at_once * _RANDOM_BYTES)
+            buckets = []
+            for start in range(0, len(random), 2 * _RANDOM_BYTES):
+                buckets += [_bucket_from(random[start : start + _RANDOM_BYTES])] * 2
+            self._pairs = self._make(random, buckets)
+        browser = self._pairs.pop()
+        return self._pairs.pop(), browser
 
     def fits(self, id: object) -> bool:
         """Return whether this deployment made the id, which may be any JSON value."""
         found = _FORM.fullmatch(id) if type(id) is str else None
-        return found is not None and compare_digest(found[2], self._seal(found[1]))
+        return found is not None and compare_digest(found[2], _text_of(self._digest(found[1])))
 
     def keep(self, browser: str) -> None:
         """Remember the identity of the browser of a restored session, whatever its form."""
@@ -82,14 +90,31 @@ class ClientIds:
         """Return the bucket of an id; ids of earlier releases have one, too."""
         return int(id[:3]) if _FORM.fullmatch(id) is not None else self._hash_of(id.encode())
 
-    def _seal(self, body: str) -> str:
+    def _make(self, random: bytes, buckets: Sequence[int]) -> list[str]:
+        """Return an id in each of these buckets. Text is made of the bytes of all at once."""
+        texts = _text_of(random)
+        bodies = []
+        for place, bucket in enumerate(buckets):
+            start = place * _RANDOM_TEXT
+            bodies.append(_DIGITS[bucket] + texts[start : start + _USED_OF_IT])
+        seals = _text_of(b"".join([self._digest(body) for body in bodies]))
+        return [
+            body + seals[place * _SEAL_TEXT : (place + 1) * _SEAL_TEXT]
+            for place, body in enumerate(bodies)
+        ]
+
+    def _digest(self, body: str) -> bytes:
         sealing = self._sealing.copy()
         sealing.update(body.encode())
-        return _text_of(sealing.digest())
+        return sealing.digest()
 
     def _hash_of(self, name: bytes) -> int:
         digest = blake2b(name, digest_size=_BUCKET_BYTES, key=self._key, person=b"bucket")
         return int.from_bytes(digest.digest()) % BUCKETS
+
+
+def _bucket_from(random: bytes) -> int:
+    return int.from_bytes(random) % BUCKETS
 
 
 def _text_of(data: bytes) -> str:

@@ -32,6 +32,7 @@ from holdfast.delivery.ports.store_port import StorePort
 from holdfast.delivery.topics.counting import topic_of
 from holdfast.extensions.ack import Ack
 from holdfast.extensions.delivery_wire import DeliveryWire
+from tests.unit.bayeux.numbered_bytes import numbered_bytes
 from tests.unit.delivery.fake_keeper import FakeKeeper
 
 Json = dict[str, Any]
@@ -202,7 +203,7 @@ class Server:
             store=self.keeper,
             epoch="",
             journal=journal,
-            client_ids=ClientIds(bytes(32), lambda: f"{next(self._ids):032x}", at_once=1),
+            client_ids=ClientIds(bytes(32), partial(numbered_bytes, self._ids), at_once=1),
             random=lambda: self.chance,
             on_ready=self._on_ready,
             run_later=self._run_later,

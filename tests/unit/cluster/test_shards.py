@@ -23,7 +23,7 @@ from holdfast.cluster.shards import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-IDS = ClientIds(bytes(32), lambda: "0" * 32)
+IDS = ClientIds(bytes(32), bytes)
 counts = st.integers(1, 60)
 
 

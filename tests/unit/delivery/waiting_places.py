@@ -18,7 +18,7 @@ from tests.unit.delivery.lone_hub import quiet_hub
 def empty_places(keeper: FakeKeeper, node: Node) -> WaitingPlaces[Any]:
     """Places that stay empty."""
     hub = quiet_hub(keeper)
-    owner = SharedQueueSessions(hub, Sessions(ClientIds(b"", lambda: "00" * 16), first=1), node)
+    owner = SharedQueueSessions(hub, Sessions(ClientIds(b"", bytes), first=1), node)
     limits, senders = SharedQueueLimits(), SenderQuota(0, 0)
     channels = Channels(ChannelLimits())
     return WaitingPlaces(

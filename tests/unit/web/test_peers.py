@@ -38,6 +38,25 @@ def test_the_peer_is_the_caller_without_proxies() -> None:
     assert not caller.is_proxied
 
 
+def test_clients_that_show_nothing_but_their_address_are_one_caller() -> None:
+    peers = Peers(shows_headers=False)
+    caller = asked(peers, STRANGER, ("Cookie", "a=b"))
+    assert asked(peers, STRANGER) is caller
+    assert asked(peers, PROXY).address == PROXY
+    assert (caller.address, caller.network, dict(caller.headers)) == (STRANGER, STRANGER, {})
+    secure = asked(peers, STRANGER, sslcontext=True, peercert=CERTIFICATE)
+    assert secure.is_secure
+    assert ("commonName", "ada") in secure.tls_subject
+    assert not asked(peers, STRANGER).is_secure
+
+
+def test_clients_are_told_apart_where_extensions_see_their_headers() -> None:
+    peers = Peers()
+    caller = asked(peers, STRANGER, ("Cookie", "a=b"))
+    assert asked(peers, STRANGER) is not caller
+    assert caller.cookies("a") == ["b"]
+
+
 @pytest.mark.parametrize("header", ["X-Forwarded-For", "Forwarded"])
 def test_the_forwarding_headers_of_an_untrusted_peer_are_ignored(header: str) -> None:
     lies = [("X-Forwarded-For", "1.2.3.4"), ("Forwarded", "for=1.2.3.4;proto=https")]

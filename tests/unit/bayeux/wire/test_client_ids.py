@@ -2,6 +2,7 @@
 
 import secrets
 from collections import Counter
+from functools import partial
 from itertools import count
 
 import pytest
@@ -9,12 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.bayeux.wire.client_ids import BUCKETS, ClientIds
+from tests.unit.bayeux.numbered_bytes import numbered_bytes
 
 KEY = bytes(range(32))
 
 
 def ids_of(key: bytes = KEY) -> ClientIds:
-    return ClientIds(key, lambda: secrets.token_hex(16))
+    return ClientIds(key, secrets.token_bytes)
 
 
 buckets = st.integers(0, BUCKETS - 1)
@@ -61,8 +63,7 @@ def test_the_bucket_of_a_subject_depends_on_the_key_alone() -> None:
 
 
 def test_subjects_and_new_ids_are_spread_over_all_buckets() -> None:
-    ids, numbers = ids_of(), count()
-    ids._random_bits = lambda: f"{next(numbers):032x}"
+    ids = ClientIds(KEY, partial(numbered_bytes, count()))
     for found in (
         Counter(ids.bucket_of(f"user-{number}") for number in range(50_000)),
         Counter(ids.bucket_in(ids.new()) for _ in range(50_000)),
