@@ -54,6 +54,8 @@ class Gap(NamedTuple):
 
     begin: Place
     end: Place
+    # Whether this shard needs nothing of them.
+    is_needless: bool = False
 
     @property
     def entries(self) -> int:
@@ -167,10 +169,15 @@ class LogReader:
         # When the log last had something, or was looked at; whether to look at its openings.
         self._heard_at = 0.0
         self._is_looking = False
+        self._looks_at = ""
         # The openings that the log listed when it was asked why its frames do not follow.
         self._listed: Sequence[Opening] | None = None
-        # The books: entries taken, or passed over because no receiver is here; and missing ones.
+        # The place from which that frame is to be read, if frames before it were removed.
+        self._link: Place | None = None
+        # The books: entries taken, or passed over because no receiver is here; those that were
+        # removed because this shard is behind and does not need them; and missing ones.
         self.taken = 0
+        self.skipped = 0
         self.missing = 0
 
     @property
@@ -180,8 +187,13 @@ class LogReader:
 
     @property
     def is_looking(self) -> bool:
-        """Whether the reader needs the fields `log` and `openings` of the sender's meta."""
+        """Whether the reader needs the field `openings` of the sender's meta."""
         return self._is_looking
+
+    @property
+    def looks_at(self) -> str:
+        """The id of the frame that does not follow, whose link the reader needs, too."""
+        return self._looks_at
 
     def next_read(self, now: float) -> str | None:
         """Return the id behind which to read; None if nothing should be read now."""
@@ -197,12 +209,13 @@ class LogReader:
             self._heard_at = now
         elif now - self._heard_at >= _LOOK_S:
             self._heard_at = now
-            self._is_looking = True
+            self._is_looking, self._looks_at = True, ""
         for _, fields in found:
             try:
                 before, behind = _place_in(fields, _BEFORE), _place_in(fields, _PLACE)
                 if not (self._follows(before, behind) or self._is_beyond_gap(behind)):
-                    self._is_looking = True
+                    self._is_looking, self._looks_at = True, behind.id
+                    self._listed = None
                     return
                 frames = [read(fields[name]) for name in (_FOR_ALL, self._own) if name in fields]
             except (FrameUnreadable, PlaceUnreadable) as error:
@@ -211,17 +224,21 @@ class LogReader:
                 return
             self._enter(before, behind, frames, now)
 
-    def looked(self, log: str, openings: str, now: float) -> None:
-        """Handle what the sender's meta says: the end of its log, and the openings in it."""
+    def looked(self, openings: str, now: float, link: str = "") -> None:
+        """Handle which openings the sender's meta lists.
+
+        `link` is the place with which the frame `looks_at` is linked, if there is one.
+        """
         self._is_looking = False
         try:
-            end, listed = place_of(log), openings_of(openings)
+            listed = openings_of(openings)
+            self._link = place_of(link) if link else None
         except PlaceUnreadable as error:
             self._port.complain(str(error))
             self._read_at = now + _PAUSE_S
             return
         self._after = go_on(self.place, self._passed, listed)
-        self._listed = listed if end != self.place else None
+        self._listed = listed
 
     def _follows(self, before: Place, behind: Place) -> bool:
         place = self.place
@@ -230,17 +247,32 @@ class LogReader:
         return before == place or has_lost_end
 
     def _is_beyond_gap(self, behind: Place) -> bool:
-        """Return whether what is between the place and this frame is gone, as far as known."""
-        return any(opening.nonce == behind.nonce for opening in self._listed or ())
+        """Return whether what is between the place and this frame is gone.
+
+        That is known if the openings were read after the frame was found not to follow.
+        """
+        is_asked = behind.id == self._looks_at and self._listed is not None
+        return is_asked and any(each.nonce == behind.nonce for each in self._listed or ())
+
+    def _is_linked(self) -> bool:
+        """Return whether this shard needs nothing of what was removed behind its place."""
+        link, place = self._link, self.place
+        if link is None:
+            return False
+        # An opening whose frames were all removed is listed no more.
+        known = [link.nonce, *[opening.nonce for opening in self._listed or ()]]
+        return place.nonce in known and link.total <= place.total
 
     def _enter(self, before: Place, behind: Place, frames: Sequence[Frame], now: float) -> None:
         """Handle a frame that is next: store what is for durable receivers, then show it."""
-        gap = None if self._follows(before, behind) else Gap(self.place, before)
+        gap = None
+        if not self._follows(before, behind):
+            gap = Gap(self.place, before, is_needless=self._is_linked())
         waiting = _Waiting(self.place, self._passed, behind.total - before.total, gap)
         if behind.nonce != self.place.nonce:
             self._passed = passed_with(self._passed, self.place)
             self._has_passed = False
-        self._listed = None
+        self._listed, self._link, self._looks_at = None, None, ""
         self.place, self._after = behind, behind.id
         kept: list[Entry] = []
         shown: list[Entry] = []
@@ -284,8 +316,11 @@ class LogReader:
             self._bytes -= first.size
             self.taken += first.entries
             if first.gap is not None:
-                self.missing += first.gap.entries
-                self._port.note_gap(first.gap)
+                if first.gap.is_needless:
+                    self.skipped += first.gap.entries
+                else:
+                    self.missing += first.gap.entries
+                    self._port.note_gap(first.gap)
             for frame in first.frames:
                 if frame.facts or frame.seen:
                     self._port.learn(frame.facts, frame.seen)
@@ -307,7 +342,7 @@ class LogReader:
                 self._bytes -= dropped.size
             self.place, self._passed = waiting.before, waiting.passed
             self._after = self.place.id
-            self._listed = None
+            self._listed, self._looks_at = None, ""
 
     def tick(self, now: float) -> None:
         """Let the place in the store follow, if it is due."""

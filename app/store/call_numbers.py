@@ -32,6 +32,11 @@ class CallNumbers:
         self._needed = 0
         self._name = self._name_of(0)
 
+    @property
+    def answered(self) -> int:
+        """The number of the last call that was answered."""
+        return self._answered
+
     def next(self, *, may_be_refused: bool) -> str:
         """Return the first argument of the next call."""
         self._made = number = self._made + 1

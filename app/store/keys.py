@@ -70,6 +70,8 @@ class RedisKeys:
         # and '' -> the place of the last frame that changed one.
         self.log = tag + "log"
         self.facts = tag + "facts"
+        # Hash: id of a frame behind removed ones -> the place from which readers go on with it.
+        self.links = tag + "log:links"
         # Hash: id of a lake that reads the journals -> its machine and folder.
         self.lakes = tag + "lakes"
         # Sorted sets of ids of dead letters with score 0: all, and one for each index.

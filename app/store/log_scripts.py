@@ -39,6 +39,7 @@ _WITH_FRAME: Final = {
 }
 APPEND = _script("append", source_of("append", "fence", "no_note", "log", "once"))
 APPEND_FACTS = _script("append_facts", source_of("append_facts", "fence", "no_note", "log"))
+TRIM_LOG = _script("trim_log", source_of("trim_log", "fence", "once", "arrays"))
 _TAKING: Final = ("once", "arrays", "enter")
 TAKE = _script(
     "take",
@@ -95,6 +96,16 @@ def append_facts(keys: RedisKeys, facts: Mapping[str, str], frame: Parts) -> Scr
         args += fact
     args += _words_of(frame)
     return ScriptCall(APPEND_FACTS, [keys.meta, keys.facts, keys.log], args)
+
+
+def trim_log(
+    keys: RedisKeys, first: str, removed: Sequence[str], links: Mapping[str, str]
+) -> ScriptCall:
+    """Remove frames before the first one that stays, and further ones; set or remove links."""
+    args: list[Word] = [first, len(removed), *removed]
+    for link in links.items():
+        args += link
+    return ScriptCall(TRIM_LOG, [keys.meta, keys.log, keys.links], args)
 
 
 def take(

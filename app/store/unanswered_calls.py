@@ -119,6 +119,11 @@ class UnansweredCalls:
     def __len__(self) -> int:
         return len(self._sent)
 
+    @property
+    def answered(self) -> int:
+        """The number of the call whose answer came last, as its callback sees it."""
+        return self._numbers.answered
+
     def begin(self, epoch: str) -> None:
         """Number the calls from 1 in a new epoch. All earlier calls must have been answered."""
         self._numbers.begin(epoch.rpartition(".")[2])

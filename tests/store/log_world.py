@@ -6,7 +6,7 @@ are killed or get rivals, stores go back. So a seed that fails does so again.
 
 import random
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, cast
 
@@ -18,6 +18,7 @@ from holdfast.cluster.frames import DURABLE, MESSAGE, Entry, Facts, Frame, Seen
 from holdfast.cluster.log import Addressed, Log, Parts, parts_of
 from holdfast.cluster.places import Place, place_of
 from holdfast.cluster.reading import Gap, LogReader, Move, NotTaken, Sorted
+from holdfast.cluster.trimming import Trim, Trimming
 from holdfast.delivery.messages.message import Message
 from holdfast.store import log_scripts, scripts
 from holdfast.store.keys import RedisKeys
@@ -105,8 +106,10 @@ class Shard:
         self.former: list[str] = []
         self.epoch = ""
         self.log = Log(self)
-        self._open(instead_of=())
+        others = [other for other in world.keys if other != number]
+        self.trimming = Trimming(others, keep_s=world.keep_s, beat_s=0.2)
         self.readers: dict[int, LogReader] = {}
+        self._open(instead_of=())
         self.reading: dict[int, tuple[str, Any]] = {}
         self.gaps: dict[int, int] = defaultdict(int)
         self.passing: dict[int, list[int]] = defaultdict(list)
@@ -149,6 +152,15 @@ class Shard:
         self.epoch = found[0].decode()
         self.calls.begin(self.epoch)
         self.is_lost = False
+        nonce, fence = self.epoch.rpartition(".")[2], int(self.epoch.split("-")[1].split(".")[0])
+        stream: Any = self.world.redis.xrange(self.keys.log)
+        frames = [
+            (place_of(fields[b"before"].decode()), place_of(fields[b"place"].decode()), 100)
+            for _, fields in stream
+        ]
+        links = self.world.hash(self.keys.links)
+        end = place_of(self.world.hash(self.keys.meta).get("log", ""))
+        self.trimming.begin(nonce, fence, end, frames, links, self.world.now)
 
     def _lose(self, why: ScriptFailed | WentBack) -> bool:
         if isinstance(why, ScriptFailed) and why.code == "EPOCH":
@@ -185,7 +197,9 @@ class Shard:
         if self.is_lost or self.is_dead:
             return
         ids = [self.world.new_id(self.number) for _ in range(self.world.random.randint(1, 3))]
-        messages = [message_of(id, self.number) for id in ids]
+        target = self.world.random.choice(["all", *map(str, self.readers)])
+        self.world.targets |= dict.fromkeys(ids, target)
+        messages = [message_of(id, self.number, target) for id in ids]
         entries = [Addressed(entry_of(message, DURABLE)) for message in messages]
         call = scripts.keep(self.keys, [(message, ["me/1"]) for message in messages])
         frame = log_scripts.Parts(len(entries), parts_of(entries))
@@ -196,9 +210,14 @@ class Shard:
             self.world.unanswered[self.number] -= {*ids}
             if not isinstance(reply, Exception):
                 self.world.accepted[self.number] += ids
+                needing = self.readers if target == "all" else [int(target)]
+                self._appended(len(ids), needing)
 
         appending = self.world.with_frame(self.keys, call, frame)
         self.calls.make(appending, done, may_be_refused=True, is_publish=True, may_be_skipped=True)
+
+    def _appended(self, count: int, needing: Iterable[int]) -> None:
+        self.trimming.appended(self.calls.answered, count, 100, needing, self.world.now)
 
     def pass_on(self) -> None:
         message = message_of(self.world.new_id(self.number), self.number)
@@ -210,18 +229,24 @@ class Shard:
 
     def append(self, count: int, parts: Parts, done: Callable[[bool], None]) -> None:
         call = log_scripts.append(self.keys, log_scripts.Parts(count, parts))
-        self.calls.make(
-            call,
-            lambda reply: done(not isinstance(reply, Exception)),
-            may_be_refused=True,
-            may_be_skipped=True,
-        )
+
+        def answered(reply: object) -> None:
+            is_there = not isinstance(reply, Exception)
+            if is_there:
+                self._appended(count, ())
+            done(is_there)
+
+        self.calls.make(call, answered, may_be_refused=True, may_be_skipped=True)
 
     def append_facts(
         self, facts: Facts, parts: Parts, done: Callable[[Place | None], None]
     ) -> None:
         call = log_scripts.append_facts(self.keys, facts, log_scripts.Parts(len(facts), parts))
-        self.calls.make(call, lambda _: None)
+
+        def answered(_: object) -> None:
+            self._appended(len(facts), self.readers if facts else ())
+
+        self.calls.make(call, answered)
 
     # Reading
 
@@ -229,7 +254,8 @@ class Shard:
         reader = self.readers[other]
         if reader.is_looking:
             meta = self.world.hash(self.world.keys[other].meta)
-            reader.looked(meta.get("log", ""), meta.get("openings", ""), self.world.now)
+            link = self.world.hash(self.world.keys[other].links).get(reader.looks_at, "")
+            reader.looked(meta.get("openings", ""), self.world.now, link)
         elif other in self.reading:
             after, found = self.reading.pop(other)
             reader.heard(after, found, self.world.now)
@@ -244,6 +270,11 @@ class Shard:
                 reader.tick(self.world.now)
             self.log.see(other, reader.confirmed)
         self.log.tick(self.world.now)
+        trim = None if self.is_lost else self.trimming.tick(self.world.now)
+        if trim is not None:
+            trim = self.world.trims(trim, self.number)
+            self.world.removed += len(trim.removed)
+            self.calls.make(log_scripts.trim_log(self.keys, *trim), lambda _: None)
 
 
 class Port:
@@ -254,7 +285,9 @@ class Port:
 
     def sort(self, frame: Frame) -> Sorted:
         entries = frame.all_entries()
-        return Sorted([each for each in entries if each.flags & DURABLE], entries)
+        ours = ("/all", f"/{self.shard.number}")
+        durable = [each for each in entries if each.flags & DURABLE]
+        return Sorted([each for each in durable if each.channel.endswith(ours)], entries)
 
     def take(
         self, move: Move, kept: Sequence[Entry], done: Callable[[NotTaken | None], None]
@@ -281,7 +314,8 @@ class Port:
         self.shard.passing[self.other] += [e.id for e in entries if not e.flags & DURABLE]
 
     def learn(self, facts: Facts, seen: Seen) -> None:
-        pass
+        if self.shard.number in seen:
+            self.shard.trimming.saw(self.other, seen[self.shard.number])
 
     def note_gap(self, gap: Gap) -> None:
         self.shard.gaps[self.other] += 1
@@ -292,6 +326,10 @@ class Port:
 
 class World:
     """All shards and their stores; broken variants override single parts."""
+
+    faults: Sequence[str] = ("lose", "lose", "kill", "rival", "copy", "back", "full", "room")
+    # How long frames stay after all have taken them.
+    keep_s = 1000.0
 
     def __init__(self, redis: Redis, seed: int, shards: int) -> None:
         redis.flushall()
@@ -309,6 +347,9 @@ class World:
         self.full: set[str] = set()
         # How many calls had another place than the store.
         self.refused = 0
+        # For which shard a message is, or for all; how many frames were removed from within logs.
+        self.targets: dict[int, str] = {}
+        self.removed = 0
         self._ids = 0
         self._all: set[int] = set()
         self._notes = 0
@@ -367,6 +408,10 @@ class World:
         assert call.script.with_note is not None
         names = [*call.keys, keys.notes(_NOTES)]
         return ScriptCall(call.script.with_note, names, [*call.args, self._notes, note])
+
+    def trims(self, trim: Trim, shard: int) -> Trim:
+        """What a shard removes from its log."""
+        return trim
 
     def taken(self, shard: int, of: int) -> list[int]:
         """What a shard took from the log of another one, in order."""
@@ -432,8 +477,7 @@ class World:
 
     def _fail(self, shard: Shard) -> None:
         number = shard.number
-        faults = ["lose", "lose", "kill", "rival", "copy", "back", "full", "room"]
-        fault = self.random.choice(faults)
+        fault = self.random.choice(self.faults)
         if fault == "lose":
             shard.link.lose()
         elif fault == "kill":
@@ -495,12 +539,13 @@ class World:
         for number in self.keys:
             for shard in self.shards:
                 if shard.number != number:
-                    self._check(self.taken(shard.number, number), number)
+                    self._check(self.taken(shard.number, number), number, shard.number)
                     self._check_books(shard, number)
 
-    def _check(self, taken: list[int], of: int) -> None:
-        assert {*taken} <= {*self.made[of]}
-        missing = {*self.accepted[of]} - {*taken} - self.lost
+    def _check(self, taken: list[int], of: int, shard: int) -> None:
+        wanted = {id for id, target in self.targets.items() if target in ("all", str(shard))}
+        assert {*taken} <= {*self.made[of]} & wanted
+        missing = {*self.accepted[of]} & wanted - {*taken} - self.lost
         assert not missing, f"{len(missing)} lost"
         counted = {id: taken.count(id) for id in taken}
         doubled = {id for id, count in counted.items() if count > 1} - self.doubled
@@ -514,14 +559,15 @@ class World:
         reader = shard.readers[of]
         assert shard.gaps[of] == 0
         assert reader.missing == 0
-        assert shard.begun[of].total + reader.taken == reader.place.total
+        passed = reader.taken + reader.skipped
+        assert shard.begun[of].total + passed == reader.place.total
         assert reader.place == place_of(self.hash(self.keys[of].meta).get("log", ""))
         passing = shard.passing[of]
         assert passing == sorted({*passing}), "passing entries doubled or out of order"
 
 
-def message_of(id: int, shard: int) -> Message:
-    message = Message(b"{}", id=id, channel=f"/of/{shard}")
+def message_of(id: int, shard: int, target: str = "all") -> Message:
+    message = Message(b"{}", id=id, channel=f"/of/{shard}/{target}")
     message.is_durable = True
     return message
 

@@ -53,6 +53,7 @@ def everything() -> list[ScriptCall]:
         log_scripts.append(KEYS, frame()),
         log_scripts.append_facts(KEYS, {"fact": "true"}, frame()),
         log_scripts.take(KEYS, [Step(3, "", "place")], []),
+        log_scripts.trim_log(KEYS, "1-1", ["1-2"], {"1-3": "place"}),
     ]
     return [*framed(), *map(noted, framed()), *plain, taking, noted(taking)]
 
@@ -192,6 +193,26 @@ def test_the_repeat_of_a_call_with_another_place_does_not_seem_to_have_been_done
     room.call(call)
     with pytest.raises(ResponseError, match="REFUSED"):
         room.call(call)
+
+
+def test_frames_are_removed_and_linked_and_openings_without_frames_are_listed_no_more(
+    room: Room,
+) -> None:
+    for nonce in ("nonce001", "nonce002"):
+        for _ in range(3):
+            room.call(log_scripts.append(KEYS, frame()))
+        room.call(opening(nonce))
+        room.numbering = Numbering(nonce)
+    room.call(log_scripts.trim_log(KEYS, "1-2", ["1-3"], {"2-1": "place"}))
+    assert [id for id, _ in entries(room)] == ["1-2", "2-1", "2-2", "2-3"]
+    assert room.hash(KEYS.links) == {"2-1": "place"}
+    assert room.hash(KEYS.meta)["openings"] == f"{NONCE} 1-1,nonce001 2-1"
+    room.call(log_scripts.trim_log(KEYS, "2-3", [], {"2-1": ""}))
+    assert room.hash(KEYS.meta)["openings"] == "nonce001 2-1"
+    room.call(log_scripts.trim_log(KEYS, "2-4", [], {}))
+    assert entries(room) == []
+    assert room.hash(KEYS.meta)["openings"] == "nonce001 2-1"
+    assert room.hash(KEYS.links) == {}
 
 
 @pytest.mark.slow

@@ -10,6 +10,7 @@ from holdfast.cluster.frames import Entry
 from holdfast.cluster.log import Log
 from holdfast.cluster.places import Place
 from holdfast.cluster.reading import LogReader
+from holdfast.cluster.trimming import Trim
 from holdfast.store import log_scripts
 from holdfast.store.keys import RedisKeys
 from holdfast.store.log_scripts import Step
@@ -17,7 +18,7 @@ from holdfast.store.script import Script
 from holdfast.store.scripts import ScriptCall
 from tests.store.log_world import World, message_of
 
-SEEDS = 40
+SEEDS = 25
 # Each broken variant must be found by one of so many seeds.
 MOST = 200
 
@@ -67,20 +68,13 @@ class NumbersOfTheStore(Replaced):
 
 
 class IdsOfTheClock(Replaced):
-    """Frames have the time as their id, as with `*`. The clock of another store is behind."""
+    """Frames have the time as their id, as with `*`. The clock goes back with the store."""
 
+    faults = ("copy", "back", "lose", "kill")
     old = "local before, id = found[1] or '', found[2] .. '-' .. n\n"
     new = """local before = found[1] or ''
-    local at = tonumber(redis.call('GET', KEYS[1] .. ':clock') or 5000)
-    local newest = tonumber(string.match(before, ' (%d+)%-') or 0)
-    local is_other = string.sub(before, 1, #nonce) ~= nonce
-    local id = math.max(at, newest + (is_other and 1 or 0)) .. '-' .. n
+    local id = redis.call('INCR', KEYS[1] .. ':clock') .. '-' .. n
 """
-
-    def go_back(self, shard: int) -> None:
-        super().go_back(shard)
-        if shard in self.went_back:
-            self.redis.set(f"{self.keys[shard].meta}:clock", 1)
 
 
 class PlaceBehindEntries(World):
@@ -111,6 +105,7 @@ class PlaceUnchecked(Replaced):
 class RefusalForgotten(Replaced):
     """A call with another place is not noted as refused, so its repeat seems to have been done."""
 
+    faults = ("lose", "full", "room", "copy", "back")
     script = "take"
     old = "redis.call('HSET', KEYS[1], 'skipped', number .. '-' .. number .. ' ' .. others)"
     new = ""
@@ -142,8 +137,42 @@ def found_by(redis: Redis, broken: type[World] = World) -> str:
     raise AssertionError("no seed finds it")
 
 
+class Trimmed(World):
+    """Frames are removed soon after all have taken them. No store goes back."""
+
+    faults = ("lose", "lose", "kill", "rival", "full", "room")
+    keep_s = 0.5
+
+
 @pytest.mark.slow
-async def test_a_reader_that_does_not_ask_for_openings_is_found(redis: Redis) -> None:
+async def test_nothing_that_a_shard_needs_is_removed_before_it_is_taken(redis: Redis) -> None:
+    removed = left = made = 0
+    for seed in range(SEEDS):
+        world = Trimmed(redis, seed, shards=2 + seed % 3)
+        check(world)
+        removed += world.removed
+        for keys in world.keys.values():
+            left += redis.xlen(keys.log)
+        made += sum(map(len, world.made.values()))
+    assert removed > 5 * SEEDS
+    assert left < made / 4
+
+
+class RemovedWhenTold(Trimmed):
+    """Frames are removed when a single shard has taken them."""
+
+    def trims(self, trim: Trim, shard: int) -> Trim:
+        ends = [each.readers[shard].place for each in self.shards if each.number != shard]
+        return trim._replace(first=max(ends, key=lambda place: (place.fence, place.n)).id)
+
+
+@pytest.mark.slow
+async def test_frames_that_are_removed_too_early_are_found(redis: Redis) -> None:
+    assert found_by(redis, RemovedWhenTold)
+
+
+@pytest.mark.slow
+async def test_a_reader_that_does_not__ask_for_openings_is_found(redis: Redis) -> None:
     with patch.object(LogReader, "_follows", lambda *_: True):
         assert found_by(redis)
 

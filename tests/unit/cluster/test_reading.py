@@ -195,7 +195,7 @@ def test_frames_that_are_missing_are_a_gap_that_is_counted_once_the_openings_are
     at.hear(fifth)
     assert at.reader.is_looking
     assert at.reader.next_read(0.0) is None
-    at.reader.looked(f"{X} 1-5 9", f"{X} 1-1", 0.0)
+    at.reader.looked(f"{X} 1-1", 0.0)
     assert at.reader.next_read(0.0) == "1-1"
     at.hear(fifth)
     assert at.shard.gaps == []
@@ -216,9 +216,13 @@ def test_a_reader_of_a_forgotten_opening_takes_all_frames_of_the_one_in_its_plac
     at = Reading(place=f"{Y} 2-7 12", passed=f"{X} 1-5")
     at.hear(now=9.0)
     assert at.reader.is_looking
-    at.reader.looked("zzzzzzzz 2-3 8", f"{X} 1-1,zzzzzzzz 2-1", 9.0)
+    openings = f"{X} 1-1,zzzzzzzz 2-1"
+    at.reader.looked(openings, 9.0)
     assert at.reader.next_read(9.0) == "1-5"
-    at.hear(stored("zzzzzzzz 2-1 6", f"{X} 1-5 5", entry(6)), now=9.0)
+    first = stored("zzzzzzzz 2-1 6", f"{X} 1-5 5", entry(6))
+    at.hear(first, now=9.0)
+    at.reader.looked(openings, 9.0)
+    at.hear(first, now=9.0)
     at.shard.answer()
     assert at.shard.shown == [6]
     assert at.shard.gaps == [Gap(Place(Y, 2, 7, 12), Place(X, 1, 5, 5))]
