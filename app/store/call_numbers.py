@@ -79,7 +79,6 @@ class CallNumbers:
     def _failed(self, number: int, reply: Exception) -> Exception:
         if not isinstance(reply, ScriptFailed) or reply.code in ("EPOCH", "BACK"):
             return reply
-        if reply.code == "REFUSED":
-            return CallSkipped(str(reply))
+        # Whether the store has noted the number of a refused call is unknown, too: `take.lua` does.
         self._done = number
-        return reply
+        return CallSkipped(str(reply)) if reply.code == "REFUSED" else reply

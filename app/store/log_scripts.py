@@ -12,6 +12,7 @@ from holdfast.store.scripts import Positions, ScriptCall, source_of, words_enter
 
 # The name of the part of a frame that all shards read. A part for one shard has its number.
 FOR_ALL: Final = "all"
+NO_LETTERS: Final[Mapping[str, bytes]] = {}
 # What a server with other shards loads besides `scripts.SCRIPTS`.
 LOG_SCRIPTS: list[Script] = []
 
@@ -56,6 +57,8 @@ class Parts(NamedTuple):
     # How many entries and facts it has.
     entries: int
     parts: Mapping[str, bytes]
+    # The letters that it answers, by their names in the inbox.
+    letters: Sequence[str] = ()
 
 
 class Step(NamedTuple):
@@ -76,14 +79,14 @@ def with_frame(keys: RedisKeys, call: ScriptCall, frame: Parts) -> ScriptCall:
     """
     script, names, args = call
     # Appending in place is safe, because this call owns the lists.
-    names.append(keys.log)
+    names += (keys.log, keys.inbox)
     args += _words_of(frame)
     return ScriptCall(_WITH_FRAME[script], names, args)
 
 
 def append(keys: RedisKeys, frame: Parts) -> ScriptCall:
     """Append a frame without durable messages. A store without memory refuses it."""
-    return ScriptCall(APPEND, [keys.meta, keys.log], _words_of(frame))
+    return ScriptCall(APPEND, [keys.meta, keys.log, keys.inbox], _words_of(frame))
 
 
 def append_facts(keys: RedisKeys, facts: Mapping[str, str], frame: Parts) -> ScriptCall:
@@ -95,7 +98,7 @@ def append_facts(keys: RedisKeys, facts: Mapping[str, str], frame: Parts) -> Scr
     for fact in facts.items():
         args += fact
     args += _words_of(frame)
-    return ScriptCall(APPEND_FACTS, [keys.meta, keys.facts, keys.log], args)
+    return ScriptCall(APPEND_FACTS, [keys.meta, keys.facts, keys.log, keys.inbox], args)
 
 
 def trim_log(
@@ -113,9 +116,12 @@ def take(
     steps: Sequence[Step],
     messages: Sequence[tuple[Message, Sequence[str]]],
     *,
+    letters: Mapping[str, bytes] = NO_LETTERS,
     newest: int = 0,
 ) -> ScriptCall:
     """Store messages of other shards, each for these sessions, and move places in their logs on.
+
+    Letters enter the inbox, by name.
 
     `newest` is an id of this shard: ids of other shards say nothing about the next one here.
     """
@@ -123,14 +129,19 @@ def take(
     args: list[Word] = [f"{newest:019d}", len(steps)]
     for step in steps:
         args += step
+    args.append(len(letters))
+    if letters:
+        args.append(positions.of(keys.inbox))
+        for letter in letters.items():
+            args += letter
     for message, receivers in messages:
         args += words_entering(keys, positions, message, receivers)
-    return ScriptCall(TAKE if messages else FOLLOW, positions.keys, args)
+    return ScriptCall(TAKE if messages or letters else FOLLOW, positions.keys, args)
 
 
 def _words_of(frame: Parts) -> list[Word]:
     words: list[Word] = [frame.entries]
     for part in frame.parts.items():
         words += part
-    words.append(2 * len(frame.parts))
+    words += (*frame.letters, 2 * len(frame.parts), len(frame.letters))
     return words

@@ -14,7 +14,27 @@ import orjson
 from redis import Redis
 from redis.exceptions import ResponseError
 
-from holdfast.cluster.frames import DURABLE, MESSAGE, Entry, Facts, Frame, Seen
+from holdfast.cluster.frames import (
+    ANSWER,
+    DURABLE,
+    LETTER,
+    MESSAGE,
+    Entry,
+    Facts,
+    Frame,
+    Seen,
+    read,
+    write,
+)
+from holdfast.cluster.letters import (
+    Done,
+    Inbox,
+    LetterResult,
+    Outcome,
+    Received,
+    SentLetters,
+    letter,
+)
 from holdfast.cluster.log import Addressed, Log, Parts, parts_of
 from holdfast.cluster.places import Place, place_of
 from holdfast.cluster.reading import Gap, LogReader, Move, NotTaken, Sorted
@@ -106,6 +126,10 @@ class Shard:
         self.former: list[str] = []
         self.epoch = ""
         self.log = Log(self)
+        self.letters = SentLetters(self.log.pass_on)
+        self.inbox = Inbox(self._do, self._answer)
+        # Letters that a full store did not let this process do.
+        self.undone: list[Received] = []
         others = [other for other in world.keys if other != number]
         self.trimming = Trimming(others, keep_s=world.keep_s, beat_s=0.2)
         self.readers: dict[int, LogReader] = {}
@@ -130,6 +154,47 @@ class Shard:
                     passed=meta.get(f"passed {other}", ""),
                     since=end,
                 )
+
+        inbox: Any = world.redis.hgetall(self.keys.inbox)
+        for name, stored in inbox.items():
+            [each] = read(stored).all_entries()
+            self.inbox.take(int(name.split()[0]), each, 0)
+
+    # Letters
+
+    def send_letter(self) -> None:
+        id = self.world.new_id(self.number)
+        asking = letter("keep", id, b"", is_for_good=True)
+        other = self.world.random.choice([*self.readers])
+        self.world.asked.add(id)
+        self.letters.send(asking, other, self.world.now, partial(self._heard, id))
+
+    def _heard(self, id: int, result: LetterResult) -> None:
+        if result.outcome is Outcome.ANSWERED:
+            self.world.answered.add(id)
+
+    def _do(self, received: Received) -> None:
+        """Keep a message with the id of the letter, and answer."""
+        if self.is_lost or self.is_dead:
+            self.undone.append(received)
+            return
+        answer = Entry(ANSWER, "", received.entry.id, "", 0, b".")
+        done = Done(received.name, answer, received.sender)
+
+        def answered(reply: object) -> None:
+            if isinstance(reply, Exception):
+                self.undone.append(received)
+            else:
+                self.inbox.done(received, b".")
+                self._appended(1, [done.shard])
+
+        first, *others = self.world.doing(self.keys, done)
+        self.calls.make(first, answered, may_be_refused=True, may_be_skipped=True)
+        for call in others:
+            self.calls.make(call, ignore_answer)
+
+    def _answer(self, done: Done) -> None:
+        raise AssertionError("all letters are for good")
 
     # The right to write
 
@@ -163,6 +228,8 @@ class Shard:
         self.trimming.begin(nonce, fence, end, frames, links, self.world.now)
 
     def _lose(self, why: ScriptFailed | WentBack) -> bool:
+        is_back = isinstance(why, WentBack) or why.code == "BACK"
+        assert not is_back or self.number in self.world.went_back, "it did not go back"
         if isinstance(why, ScriptFailed) and why.code == "EPOCH":
             found = str(why).partition(" ")[2]
             self.is_dead = self.is_dead or (found != "gone" and found not in self.former)
@@ -270,6 +337,10 @@ class Shard:
                 reader.tick(self.world.now)
             self.log.see(other, reader.confirmed)
         self.log.tick(self.world.now)
+        self.letters.tick(self.world.now)
+        undone, self.undone = self.undone, []
+        for received in undone:
+            self._do(received)
         trim = None if self.is_lost else self.trimming.tick(self.world.now)
         if trim is not None:
             trim = self.world.trims(trim, self.number)
@@ -285,6 +356,8 @@ class Port:
 
     def sort(self, frame: Frame) -> Sorted:
         entries = frame.all_entries()
+        if any(each.kind != MESSAGE for each in entries):
+            return Sorted([each for each in entries if each.kind == LETTER], entries)
         ours = ("/all", f"/{self.shard.number}")
         durable = [each for each in entries if each.flags & DURABLE]
         return Sorted([each for each in durable if each.channel.endswith(ours)], entries)
@@ -301,7 +374,8 @@ class Port:
             elif isinstance(reply, Exception):
                 done(NotTaken(None))
             else:
-                shard.took[self.other] += [entry.id for entry in kept]
+                messages = [entry.id for entry in kept if entry.kind == MESSAGE]
+                shard.took[self.other] += messages
                 done(None)
 
         answer: Answer = answered
@@ -311,7 +385,13 @@ class Port:
             answer = ignore_answer
 
     def show(self, entries: Sequence[Entry]) -> None:
-        self.shard.passing[self.other] += [e.id for e in entries if not e.flags & DURABLE]
+        for entry in entries:
+            if entry.kind == LETTER:
+                self.shard.inbox.take(self.other, entry, 0)
+            elif entry.kind == ANSWER:
+                self.shard.letters.answered(entry)
+            elif not entry.flags & DURABLE:
+                self.shard.passing[self.other].append(entry.id)
 
     def learn(self, facts: Facts, seen: Seen) -> None:
         if self.shard.number in seen:
@@ -330,6 +410,7 @@ class World:
     faults: Sequence[str] = ("lose", "lose", "kill", "rival", "copy", "back", "full", "room")
     # How long frames stay after all have taken them.
     keep_s = 1000.0
+    has_letters = False
 
     def __init__(self, redis: Redis, seed: int, shards: int) -> None:
         redis.flushall()
@@ -350,6 +431,9 @@ class World:
         # For which shard a message is, or for all; how many frames were removed from within logs.
         self.targets: dict[int, str] = {}
         self.removed = 0
+        # Letters that were sent, and those that were answered.
+        self.asked: set[int] = set()
+        self.answered: set[int] = set()
         self._ids = 0
         self._all: set[int] = set()
         self._notes = 0
@@ -390,9 +474,19 @@ class World:
 
     def takes(self, keys: RedisKeys, step: Step, kept: Sequence[Entry]) -> list[ScriptCall]:
         """The calls that take a frame: one."""
+        letters = {f"{step.shard} {e.id}": write([e]) for e in kept if e.kind == LETTER}
+        kept = [each for each in kept if each.kind == MESSAGE]
         messages = [(message_of(each.id, step.shard), ["joe/1"]) for each in kept]
-        call = log_scripts.take(keys, [step], messages)
+        call = log_scripts.take(keys, [step], messages, letters=letters)
         return [self.noted(keys, call, step.shard, kept) if kept else call]
+
+    def doing(self, keys: RedisKeys, done: Done) -> list[ScriptCall]:
+        """The calls that do a letter: one."""
+        parts = {str(done.shard): write([done.answer])}
+        message = message_of(done.answer.id, done.shard)
+        call = scripts.keep(keys, [(message, ["letters/1"])])
+        frame = log_scripts.Parts(1, parts, [done.name])
+        return [self.noted(keys, log_scripts.with_frame(keys, call, frame), -1, [done.answer])]
 
     def told(self, keys: RedisKeys, shard: int, entries: Sequence[Entry]) -> ScriptCall:
         """The call that stores messages which were taken before."""
@@ -470,6 +564,8 @@ class World:
             lambda: shard.link.answer(self.random.randint(1, 5)),
             *[partial(shard.read, other) for other in shard.readers] * 3,
         ]
+        if self.has_letters:
+            ordinary.append(shard.send_letter)
         if faults and self.random.random() < 0.12:
             self._fail(shard)
         else:
@@ -524,8 +620,7 @@ class World:
     def _is_drained(self) -> bool:
         ends = {number: self.hash(keys.meta).get("log", "") for number, keys in self.keys.items()}
         return all(
-            not shard.calls
-            and not shard.is_lost
+            not (shard.calls or shard.is_lost or shard.undone)
             and all(
                 not self.redis.xread({self.keys[other].log: reader.place.id}, count=1)
                 and reader.place.nonce == place_of(ends[other]).nonce
@@ -536,6 +631,10 @@ class World:
 
     def check(self) -> None:
         """Nothing is lost, nothing is doubled, and each log was taken in its order."""
+        done = [id for number in self.keys for id in self.taken(number, -1)]
+        assert len(done) == len({*done}), "a letter was done twice"
+        assert self.answered <= {*done} <= self.asked, "a letter was answered but not done"
+        assert not any(shard.inbox for shard in self.shards), "letters are not done"
         for number in self.keys:
             for shard in self.shards:
                 if shard.number != number:

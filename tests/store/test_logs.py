@@ -7,11 +7,12 @@ import pytest
 from redis import Redis
 
 from holdfast.cluster.frames import Entry
+from holdfast.cluster.letters import Done
 from holdfast.cluster.log import Log
 from holdfast.cluster.places import Place
 from holdfast.cluster.reading import LogReader
 from holdfast.cluster.trimming import Trim
-from holdfast.store import log_scripts
+from holdfast.store import log_scripts, scripts
 from holdfast.store.keys import RedisKeys
 from holdfast.store.log_scripts import Step
 from holdfast.store.script import Script
@@ -156,6 +157,37 @@ async def test_nothing_that_a_shard_needs_is_removed_before_it_is_taken(redis: R
         made += sum(map(len, world.made.values()))
     assert removed > 5 * SEEDS
     assert left < made / 4
+
+
+class WithLetters(Trimmed):
+    """Shards also write letters to each other."""
+
+    has_letters = True
+
+
+@pytest.mark.slow
+async def test_letters_are_done_once_and_answered_or_unknown(redis: Redis) -> None:
+    asked = answered = 0
+    for seed in range(SEEDS):
+        world = WithLetters(redis, seed, shards=2 + seed % 2)
+        check(world)
+        asked += len(world.asked)
+        answered += len(world.answered)
+    assert asked > 10 * SEEDS
+    assert answered > SEEDS
+
+
+class RemovedApart(WithLetters):
+    """Letters are done in one call, and leave the inbox in the next."""
+
+    def doing(self, keys: RedisKeys, done: Done) -> list[ScriptCall]:
+        doing = super().doing(keys, done._replace(name="no letter"))
+        return [*doing, ScriptCall(scripts.PUT, [keys.meta, keys.inbox], [done.name, b""])]
+
+
+@pytest.mark.slow
+async def test_letters_that_leave_the_inbox_apart_are_found(redis: Redis) -> None:
+    assert "twice" in found_by(redis, RemovedApart)
 
 
 class RemovedWhenTold(Trimmed):

@@ -3,13 +3,14 @@
 -- With each frame stand the places before and behind it: by these, readers recognise that they
 -- lack none. A place is the opening's random text, the frame's id, and how many entries the log has
 -- had.
--- KEYS   last, before that of the note: the log
+-- The frame may have answers to letters of other shards, which leave the inbox then.
+-- KEYS   last, before that of the note: the log, the inbox
 -- ARGV   last, before those of the note: number of the frame's entries, parts of the frame by name (of
---        the reader, or 'all'), number of these words
-local words = tonumber(ARGV[last])
+--        the reader, or 'all'), names of letters that are done, numbers of both
+local words, letters = tonumber(ARGV[last - 1]), tonumber(ARGV[last])
 -- The function for the note goes on using the former ones.
-local last, last_key = last - words - 2, last_key - 1
-local frame_at, log = last + 2, KEYS[last_key + 1]
+local last, last_key = last - words - letters - 3, last_key - 2
+local frame_at, log, inbox = last + 2, KEYS[last_key + 1], KEYS[last_key + 2]
 local leave_note = journal
 
 local function journal()
@@ -28,4 +29,7 @@ local function journal()
     redis.call('XADD', log, id, 'before', before, 'place', place,
         unpack(ARGV, frame_at, frame_at + words - 1))
     redis.call('HSET', KEYS[1], 'log', place)
+    if letters > 0 then
+        redis.call('HDEL', inbox, unpack(ARGV, frame_at + words, frame_at + words + letters - 1))
+    end
 end

@@ -1,10 +1,12 @@
 #!lua
--- Takes what other shards' logs have for this one: messages enter queues, and the places in these
--- logs move on, in one step.
+-- Takes what other shards' logs have for this one: messages enter queues, letters the inbox, and the
+-- places in these logs move on, in one step.
 -- KEYS   1 meta   2 bodies, then receivers of messages and marks of sessions
 -- ARGV   1 its number   2 id of the newest message of this shard   3 number of logs; for each the
 --        number of its shard, the place so far ('' at the beginning), the place behind what is taken,
---        and the openings passed before ('' if they are the same); then the messages, as in enter
+--        and the openings passed before ('' if they are the same); then the number of letters, and if
+--        there are any, the position of the inbox in KEYS, and the name of each with the letter; then
+--        the messages, as in enter
 -- Reply  the last call before this one; with it 'PLACE', number of a shard, and its place: this is
 --        another one than the call says, so nothing is taken. (An error could not say whether the
 --        calls before this one are still there.)
@@ -29,6 +31,12 @@ for _ = 1, tonumber(ARGV[3]) do
         redis.call('HSET', KEYS[1], 'passed ' .. ARGV[at], ARGV[at + 3])
     end
     at = at + 4
+end
+local letters, inbox = tonumber(ARGV[at]), KEYS[tonumber(ARGV[at + 1])]
+at = at + 1
+if letters > 0 then
+    call('HSET', inbox, at + 1, at + 2 * letters)
+    at = at + 1 + 2 * letters
 end
 while at <= last do
     at = enter(at)

@@ -1,0 +1,177 @@
+"""Letters: what one shard asks another one to do, and its answers.
+
+A letter is an entry for one shard. That shard's store moves it into the inbox in the step that
+moves the place; the script that does what the letter asks also removes it and appends the answer,
+an entry for the sender with the same id. So a letter is done once, whichever process is killed.
+Letters do not wait for each other.
+"""
+
+from collections.abc import Callable, Iterator
+from enum import Enum
+from typing import Final, NamedTuple
+
+from holdfast.cluster.frames import ANSWER, LETTER, Entry
+
+# How long a sender waits for an answer, and how many may wait.
+PATIENCE_S: Final = 5.0
+MOST_WAITING: Final = 100_000
+# A flag: the letter is done however late. Others are refused after their time.
+FOR_GOOD: Final = 2
+_NO_ANSWER: Final = b""
+
+
+class Outcome(Enum):
+    """What became of a letter, as far as its sender knows."""
+
+    ANSWERED = "answered"
+    # The shard refused it, because it came too late. It was not done.
+    EXPIRED = "expired"
+    # No answer came in time: it may be done, or be done later.
+    UNKNOWN = "unknown"
+
+
+class LetterResult(NamedTuple):
+    """The outcome of a letter, and the answer if there is one."""
+
+    outcome: Outcome
+    answer: bytes = b""
+
+
+class _Sent(NamedTuple):
+    shard: int
+    until: float
+    done: Callable[[LetterResult], None]
+
+
+class SentLetters:
+    """Letters of this shard that wait for answers.
+
+    Args:
+        pass_on: Adds an entry for a shard to the log.
+    """
+
+    def __init__(self, pass_on: Callable[[Entry, int], None]) -> None:
+        self._pass_on = pass_on
+        self._sent: dict[int, _Sent] = {}
+        # Answers that came too late, or to an earlier process.
+        self.late = 0
+
+    def __len__(self) -> int:
+        return len(self._sent)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether no more letters may be sent now."""
+        return len(self._sent) >= MOST_WAITING
+
+    def send(
+        self,
+        letter: Entry,
+        shard: int,
+        now: float,
+        done: Callable[[LetterResult], None],
+    ) -> None:
+        """Send a letter, whose id no other has. `done` hears the result within some seconds."""
+        self._sent[letter.id] = _Sent(shard, now + PATIENCE_S, done)
+        self._pass_on(letter, shard)
+
+    def answered(self, entry: Entry) -> None:
+        """Take an answer from a log."""
+        sent = self._sent.pop(entry.id, None)
+        if sent is None:
+            self.late += 1
+            return
+        is_refused = entry.data == _NO_ANSWER
+        outcome = Outcome.EXPIRED if is_refused else Outcome.ANSWERED
+        sent.done(LetterResult(outcome, entry.data))
+
+    def tick(self, now: float) -> None:
+        """End the wait for answers that did not come in time."""
+        # Letters wait equally long, so the first ones are due first.
+        late = []
+        for id, sent in self._sent.items():
+            if now < sent.until:
+                break
+            late.append(id)
+        self._end(late)
+
+    def give_up(self) -> None:
+        """End all waits: the log of this shard may have lost letters."""
+        self._end([*self._sent])
+
+    def _end(self, ids: list[int]) -> None:
+        for sent in [self._sent.pop(id) for id in ids]:
+            sent.done(LetterResult(Outcome.UNKNOWN))
+
+
+class Received(NamedTuple):
+    """A letter in the inbox."""
+
+    # The shard that sent it.
+    sender: int
+    entry: Entry
+
+    @property
+    def name(self) -> str:
+        """Its name in the inbox."""
+        return f"{self.sender} {self.entry.id}"
+
+
+class Done(NamedTuple):
+    """What the script that does a letter does besides: remove it, and append the answer."""
+
+    name: str
+    answer: Entry
+    shard: int
+
+
+class Inbox:
+    """Letters that this shard has not done yet.
+
+    Args:
+        do: Begins to do a letter, and calls `done` later.
+        refuse: Removes a letter that came too late, and appends the answer.
+    """
+
+    def __init__(self, do: Callable[[Received], None], refuse: Callable[[Done], None]) -> None:
+        self._do = do
+        self._refuse = refuse
+        self._letters: dict[str, Received] = {}
+
+    def __len__(self) -> int:
+        return len(self._letters)
+
+    def letters(self) -> Iterator[Received]:
+        """Yield the letters that are not done."""
+        yield from self._letters.values()
+
+    def take(self, sender: int, letter: Entry, now_ms: int) -> None:
+        """Do a letter that the store has in its inbox, or refuse it.
+
+        The publisher of the entry is the time until which it may be done, in ms since 1970.
+        """
+        received = Received(sender, letter)
+        if received.name in self._letters:
+            # The store went back, and this process has told it the letter again.
+            return
+        self._letters[received.name] = received
+        if letter.flags & FOR_GOOD or now_ms <= int(letter.publisher or 0):
+            self._do(received)
+        else:
+            self._refuse(self.done(received, _NO_ANSWER))
+
+    def done(self, received: Received, answer: bytes) -> Done:
+        """Return what the script does that does the letter. It may be called once for each."""
+        del self._letters[received.name]
+        id = received.entry.id
+        return Done(received.name, Entry(ANSWER, "", id, "", 0, answer), received.sender)
+
+
+def letter(
+    what: str, id: int, data: bytes, *, until_ms: int = 0, is_for_good: bool = False
+) -> Entry:
+    """Return a letter that asks for something, by its name.
+
+    Unless it is for good, it is refused after a time, in ms since 1970.
+    """
+    return Entry(LETTER, what, id, str(until_ms), FOR_GOOD if is_for_good else 0, data)
