@@ -15,8 +15,8 @@ from holdfast.cluster.frames import ANSWER, LETTER, Entry
 # How long a sender waits for an answer, and how many may wait.
 PATIENCE_S: Final = 5.0
 MOST_WAITING: Final = 100_000
-# A flag: the letter is done however late. Others are refused after their time.
-FOR_GOOD: Final = 2
+# A flag beside those of messages: the letter is done however late. Others are refused after a time.
+FOR_GOOD: Final = 4
 _NO_ANSWER: Final = b""
 
 
