@@ -33,6 +33,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--restarts", type=int, default=RESTARTS, help="how often a server is restarted unnoticed"
     )
+    parser.addoption(
+        "--every-step", action="store_true", help="kill at every step of a hand-over, not at some"
+    )
     parser.addoption("--fuzz-seed", type=int, default=None, help="the seed of earlier nonsense")
 
 

@@ -145,14 +145,19 @@ class HistoryWriter:
         return at_ns
 
 
-def read(path: Path) -> list[Operation]:
-    """The operations of a history, in the order of their beginnings."""
-    return paired(lines(path))
+def read(path: Path, *, behind: int = 0) -> list[Operation]:
+    """The operations of a history, in the order of their beginnings.
+
+    Those that begin before the position `behind`, and end after it, seem to begin at their end.
+    """
+    return paired(lines(path, behind=behind))
 
 
-def lines(path: Path) -> Iterator[dict[str, Any]]:
-    """The lines of a history, without an incomplete last one."""
-    *whole, rest = path.read_bytes().split(b"\n")
+def lines(path: Path, *, behind: int = 0) -> Iterator[dict[str, Any]]:
+    """The lines of a history from a position on, without an incomplete last one."""
+    with path.open("rb") as file:
+        file.seek(behind)
+        *whole, rest = file.read().split(b"\n")
     for number, line in enumerate(whole, 1):
         try:
             yield orjson.loads(line)

@@ -31,6 +31,8 @@ class Receiver:
         self.name = name
         self.is_held = False
         self.accepted = 0
+        # When it began the newest of those connects that were answered.
+        self.asked_ns = 0
         self.is_subscribed = asyncio.Event()
         self._over = asyncio.Event()
         self._talker = talker
@@ -198,6 +200,7 @@ class Receiver:
             each.ok()
         batch = (reply.get("ext") or {}).get("ack")
         begun.ok(batch=batch)
+        self.asked_ns = begun.at_ns
         self._go_on(batch)
         if self._cursor is not None:
             self._cursor = reply["ext"]["replay"]["cursor"]

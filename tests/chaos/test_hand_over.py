@@ -101,17 +101,20 @@ TABLE: Mapping[str, Sequence[Row]] = {
     "the supervisor": OF_SUPERVISORS,
     "the store": OF_STORES,
 }
-# Some of each, for a short run.
-SOME = [
-    UNDISTURBED,
-    _row(Blow("paused"), failed=ENDED, lost=LOST),
-    _row(Blow("valkey let go"), failed=ENDED, lost=KEPT),
-    _row(Blow("half loaded"), failed=NEW_ENDED, lost=KEPT),
-    _row(Blow("listening"), failed=NEW_ENDED, lost=KEPT),
-    _row(Blow("left"), Blow("loaded"), failed=NEW_ENDED, lost=KEPT),
-    _row(Blow("given complete", Whom.STORE), failed="", lost=KEPT),
-    _row(_frozen("loaded"), failed=NEW_ENDED, lost=KEPT),
-]
+# For a short run.
+SOME = {
+    "some of each": [
+        UNDISTURBED,
+        _row(Blow("paused"), failed=ENDED, lost=LOST),
+        _row(Blow("valkey let go"), failed=ENDED, lost=KEPT),
+        _row(Blow("half loaded"), failed=NEW_ENDED, lost=KEPT),
+        _row(Blow("listening"), failed=NEW_ENDED, lost=KEPT),
+        _row(Blow("left"), Blow("loaded"), failed=NEW_ENDED, lost=KEPT),
+        _row(Blow("given complete", Whom.STORE), failed="", lost=KEPT),
+        _row(Blow("prepared", Whom.SUPERVISOR), failed=None, lost=KEPT),
+        _row(_frozen("loaded"), failed=NEW_ENDED, lost=KEPT),
+    ]
+}
 
 
 async def play(home: Path, rows: Sequence[Row]) -> tuple[list[Outcome], Result]:
@@ -123,8 +126,23 @@ async def play(home: Path, rows: Sequence[Row]) -> tuple[list[Outcome], Result]:
         return outcomes, await ring.result()
 
 
-def check(home: Path, rows: Sequence[Row]) -> None:
-    outcomes, result = asyncio.run(play(home, rows))
+def test_every_step_is_in_the_table() -> None:
+    assert {*FORMER, *LEFT} == {*OF_FORMER}
+    assert {*SUCCESSOR} == {*OF_SUCCESSOR}
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "rows" in metafunc.fixturenames:
+        rows = TABLE if metafunc.config.getoption("--every-step") else SOME
+        metafunc.parametrize("rows", rows.values(), ids=[*rows])
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_a_kill_at_a_step_of_a_hand_over_loses_what_the_table_says(
+    rows: Sequence[Row], tmp_path: Path
+) -> None:
+    outcomes, result = asyncio.run(play(tmp_path, rows))
     found = [
         (blows, None if failed is None else each.failed, each.lost)
         for (blows, failed, _), each in zip(rows, outcomes, strict=True)
@@ -132,22 +150,3 @@ def check(home: Path, rows: Sequence[Row]) -> None:
     assert found == [*rows]
     assert result.is_valid, result.report()
     assert result.pending == 0, result.report()
-
-
-def test_every_step_is_in_the_table() -> None:
-    assert {*FORMER, *LEFT} == {*OF_FORMER}
-    assert {*SUCCESSOR} == {*OF_SUCCESSOR}
-
-
-@pytest.mark.timeout(180)
-def test_a_kill_during_a_hand_over_loses_nothing_that_a_process_still_has(tmp_path: Path) -> None:
-    check(tmp_path, SOME)
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(900)
-@pytest.mark.parametrize("victim", TABLE)
-def test_a_kill_at_each_step_of_a_hand_over_loses_what_the_table_says(
-    victim: str, tmp_path: Path
-) -> None:
-    check(tmp_path, TABLE[victim])
