@@ -89,8 +89,8 @@ PAGES := tests/browser
 REST = tests $(patsubst %,--ignore %,tests/unit $(PIPELINE) $(ATTACKS) $(CHAOS) $(CLIENTS) $(PAGES))
 # Six at a time: first those that need no installed server, then the longest. Most of the groups wait
 # most of the time. The others compute, at a lower priority, because some tests measure waits.
-GROUPS := cover-units cover-pipeline cover-rest test-pages test-attacks test-slow test-chaos cover-store \
-    test-clients
+GROUPS := cover-units cover-spark cover-rest test-slow cover-tables test-attacks test-chaos test-pages \
+    cover-store test-clients
 POLITE := nice -n 3
 # Without slow tests, such as state machines, and with shorter searches.
 QUICK := -m 'not slow' --hypothesis-profile quick
@@ -120,8 +120,11 @@ test-clients:
 	$(SERVE_INSTALLED) $(TEST) $(CLIENTS) $(ARGS)
 test-pages:
 	$(SERVE_INSTALLED) $(TEST) $(PAGES) $(ARGS)
-cover-pipeline:
-	$(SERVE_INSTALLED) $(POLITE) $(COVER) $(PIPELINE) $(ARGS)
+# With one Spark for all of its tests; those of the pipeline that need none run beside them.
+cover-spark:
+	$(SERVE_INSTALLED) $(POLITE) $(COVER) tests/pipeline -m spark $(ARGS)
+cover-tables:
+	$(SERVE_INSTALLED) $(POLITE) $(COVER) $(PIPELINE) -m 'not spark' $(ARGS)
 cover-store:
 	$(SERVE_INSTALLED) $(COVER) $(STORE) -m 'not slow' $(ARGS)
 cover-units:

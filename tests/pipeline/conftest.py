@@ -25,11 +25,18 @@ warnings.filterwarnings("ignore", category=FutureWarning, module="pyspark")
 warnings.filterwarnings("ignore", category=DeprecationWarning, module="pyspark")
 
 
+# Before `-m` chooses by markers.
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Whichever test comes first waits until Spark has started: minutes on a slow machine."""
+    """Mark the tests that use Spark, and have those come first that start it.
+
+    Whichever comes first waits until it has started: minutes on a slow machine.
+    """
     ours = [item for item in items if "tests/pipeline" in str(item.path)]
     for item in ours:
         item.add_marker(pytest.mark.timeout(600))
+        if is_wanted("spark", item):
+            item.add_marker(pytest.mark.spark)
     if ours:
         first = items.index(ours[0])
         items[first : first + len(ours)] = in_order(ours)
