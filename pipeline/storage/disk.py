@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from fcntl import LOCK_EX, LOCK_NB, flock
+from fcntl import LOCK_EX, LOCK_NB, LOCK_UN, flock
 from pathlib import Path
 
 
@@ -44,4 +44,9 @@ def locked(place: Path, *, waits: bool) -> Iterator[FileLock]:
     place.parent.mkdir(parents=True, exist_ok=True)
     with place.open("a") as file:
         flock(file, LOCK_EX if waits else LOCK_EX | LOCK_NB)
-        yield FileLock()
+        try:
+            yield FileLock()
+        finally:
+            # A child that another thread forks has the file open until it runs its own program, and
+            # would hold the lock until then.
+            flock(file, LOCK_UN)

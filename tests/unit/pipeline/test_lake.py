@@ -269,3 +269,22 @@ def test_a_kind_of_work_is_done_only_once_at_a_time(lake: Lake) -> None:
         lake.alone("upkeep"),
     ):
         pass
+
+
+def test_work_can_be_done_again_although_a_child_still_has_the_file_of_its_lock_open(
+    lake: Lake,
+) -> None:
+    waits, goes_on = os.pipe()
+    with lake.alone("upkeep"):
+        child = os.fork()
+        if child == 0:
+            os.close(goes_on)
+            os.read(waits, 1)
+            os._exit(0)
+    try:
+        with lake.alone("upkeep"):
+            pass
+    finally:
+        os.close(waits)
+        os.close(goes_on)
+        os.waitpid(child, 0)
