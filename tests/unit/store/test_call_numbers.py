@@ -5,7 +5,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from holdfast.store.call_numbers import CallNumbers
-from holdfast.store.reply_errors import ScriptFailed, WentBack
+from holdfast.store.reply_errors import CallSkipped, ScriptFailed, WentBack
 from tests.unit.store.numbered import (
     NONCE,
     Connection,
@@ -41,6 +41,19 @@ def test_a_call_that_failed_may_have_been_carried_out_or_not() -> None:
         assert [word[22:] for word in words] == [f"{NONCE}-{n:012d} 0 1" for n in (1, 2, 3)]
         assert isinstance(numbers.heard(ScriptFailed("ERR", "ERR")), ScriptFailed)
         assert numbers.heard(name_of(before)) is None
+        with pytest.raises(WentBack):
+            numbers.heard(name_of(1))
+
+
+def test_the_store_may_have_noted_the_number_of_a_call_that_it_refused() -> None:
+    """As `take.lua` does: the next call shows that, and no call is lost."""
+    for before in (0, 1):
+        numbers = CallNumbers()
+        numbers.begin(NONCE)
+        for _ in range(3):
+            numbers.next(may_be_refused=True)
+        assert isinstance(numbers.heard(ScriptFailed("REFUSED", "REFUSED")), CallSkipped)
+        assert numbers.heard([name_of(before), b"taken"]) == [b"taken"]
         with pytest.raises(WentBack):
             numbers.heard(name_of(1))
 
