@@ -205,7 +205,7 @@ def compare(real: Real, calls: Sequence[Call]) -> None:
     assert history.at(history.end).shown() == fake.node.keyspace.shown()
 
 
-quick = settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
+quick = settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @pytest.mark.slow
@@ -318,10 +318,11 @@ def test_our_scripts_have_the_same_replies_and_effects(
     assert found == truth
 
 
+@pytest.mark.slow
 def test_the_scripts_are_compared_that_write_and_are_not_for_logs() -> None:
     drawn: set[str] = set()
 
-    @settings(max_examples=500, database=None)
+    @settings(max_examples=300, database=None)
     @given(script_calls)
     def draw(call: ScriptCall) -> None:
         drawn.add(call.script.name)
