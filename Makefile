@@ -79,6 +79,8 @@ check: $(STAMPS)/pipeline ## linters, types and import contracts only
 
 # Groups of tests, each a process of its own.
 PIPELINE := $(addprefix tests/,pipeline unit/pipeline)
+# Several Javas of its own, for minutes.
+CLUSTER := tests/pipeline/test_cluster.py
 STORE := $(addprefix tests/,store integration)
 # Their coverage is not measured: that would slow their servers, and other tests run the same lines.
 ATTACKS := $(addprefix tests/,abuse fuzz)
@@ -89,8 +91,8 @@ PAGES := tests/browser
 REST = tests $(patsubst %,--ignore %,tests/unit $(PIPELINE) $(ATTACKS) $(CHAOS) $(CLIENTS) $(PAGES))
 # Six at a time: first those that need no installed server, then the longest. Most of the groups wait
 # most of the time. The others compute, at a lower priority, because some tests measure waits.
-GROUPS := cover-units cover-spark cover-rest test-slow cover-tables test-attacks test-chaos test-pages \
-    cover-store test-clients
+GROUPS := cover-units cover-spark cover-rest test-slow cover-tables test-chaos test-attacks test-cluster \
+    test-pages cover-store test-clients
 POLITE := nice -n 3
 # Without slow tests, such as state machines, and with shorter searches.
 QUICK := -m 'not slow' --hypothesis-profile quick
@@ -124,7 +126,10 @@ test-pages:
 cover-spark:
 	$(SERVE_INSTALLED) $(POLITE) $(COVER) tests/pipeline -m spark $(ARGS)
 cover-tables:
-	$(SERVE_INSTALLED) $(POLITE) $(COVER) $(PIPELINE) -m 'not spark' $(ARGS)
+	$(SERVE_INSTALLED) $(POLITE) $(COVER) $(PIPELINE) --ignore $(CLUSTER) -m 'not spark' $(ARGS)
+# Another process asks the cluster, so there would be nothing to trace.
+test-cluster:
+	$(SERVE_INSTALLED) $(POLITE) $(TEST) $(CLUSTER) $(ARGS)
 cover-store:
 	$(SERVE_INSTALLED) $(COVER) $(STORE) -m 'not slow' $(ARGS)
 cover-units:
