@@ -166,8 +166,12 @@ class Play:
         self.published = 0
 
     def subscribe(self, number: int, pattern: str) -> None:
-        self.people[number].client.subscribe(pattern)
-        self.people[number].patterns.add(pattern)
+        person = self.people[number]
+        asked = person.client.subscribe(pattern)
+        person.client.server.turn()
+        # Events travel with any reply.
+        person.hear(asked)
+        person.patterns.add(pattern)
 
     def publish(self, publisher: int, channel: str, is_kept: bool) -> None:
         self.published += 1
@@ -175,7 +179,6 @@ class Play:
         client = self.people[publisher].client
         asked = client.publish(channel, [publisher, channel, self.published], **fields)
         client.server.turn()
-        # Events travel with any reply.
         self.people[publisher].hear(asked)
         for person in self.people:
             if person.matches(channel):
