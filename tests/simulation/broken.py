@@ -69,11 +69,6 @@ def rivals_may_write(stack: ExitStack) -> None:
     _rewrite(stack, "return epoch or ''", "return ARGV[1]")
 
 
-def repeats_are_carried_out(stack: ExitStack) -> None:
-    """The store counts calls, instead of the writer."""
-    _rewrite(stack, "is_repeat = number <= last", "is_repeat = false")
-
-
 def what_was_unanswered_is_not_repeated(stack: ExitStack) -> None:
     """A link that is restored forgets the calls on its former connection."""
 
@@ -146,7 +141,6 @@ BUILDS: dict[str, Damage] = {
         rivals_wait_too_short,
         rivals_do_not_wait,
         rivals_may_write,
-        repeats_are_carried_out,
         what_was_unanswered_is_not_repeated,
         publishers_are_answered_before_the_store,
         subscribers_are_not_stored,

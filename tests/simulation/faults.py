@@ -7,6 +7,7 @@ from random import Random
 
 from tests.simulation.network import End, Weather
 from tests.simulation.oracle import CLIENTS, Oracle
+from tests.simulation.process import Process
 from tests.simulation.server import Post
 from tests.simulation.store.node import Node
 from tests.simulation.store_site import StoreSite
@@ -77,6 +78,37 @@ def suspend_server(stage: Stage, duration_s: float) -> None:
     process = stage.machine().process
     process.freeze(suspends=True)
     stage.world.later(duration_s, process.thaw)
+
+
+def freeze_server_in_call(stage: Stage, duration_s: float) -> None:
+    """Freeze a server as soon as the store has a call of it, so that its answer comes late."""
+    process = stage.machine().process
+
+    def freeze() -> None:
+        process.freeze()
+        stage.world.later(duration_s, process.thaw)
+
+    _at_next_call(stage, process, freeze)
+
+
+def kill_server_in_call(stage: Stage, duration_s: float) -> None:
+    """Kill a server as soon as the store has a call of it, which is carried out."""
+    post = stage.machine()
+    post.pause_s = duration_s
+    _at_next_call(stage, post.process, post.process.kill)
+
+
+def _at_next_call(stage: Stage, process: Process, then: Callable[[], None]) -> None:
+    write = process.loop.on_write
+
+    def watch(end: End, data: bytes) -> None:
+        write(end, data)
+        if end.peer.name[0] == stage.store.place[0]:
+            process.loop.on_write = write
+            # Not before the callback has ended that calls.
+            stage.world.later(0.0, then)
+
+    process.loop.on_write = watch
 
 
 def kill_server(stage: Stage, duration_s: float) -> None:
@@ -182,11 +214,15 @@ def slow_network(stage: Stage, duration_s: float) -> None:
 
 
 # Those that leave the way to the store open, while the server runs.
-SUDDEN = frozenset((kill_server, terminate_server, set_clock))
+SUDDEN = frozenset(
+    (kill_server, kill_server_in_call, terminate_server, set_clock, part_from_clients)
+)
 FAULTS: tuple[Fault, ...] = (
     freeze_server,
+    freeze_server_in_call,
     suspend_server,
     kill_server,
+    kill_server_in_call,
     terminate_server,
     slow_server,
     set_clock,

@@ -36,8 +36,8 @@ class Heard:
     ids: dict[str, list[str]] = field(default_factory=dict)
     # What came again although no repeat was due.
     repeated: list[str] = field(default_factory=list)
-    # When ids were settled: the receiver was answered behind its acknowledgement.
-    settled: dict[str, float] = field(default_factory=dict)
+    # When ids were settled, and by which server: it answered behind the acknowledgement.
+    settled: dict[str, tuple[Process | None, float]] = field(default_factory=dict)
 
 
 class Oracle:
@@ -100,15 +100,18 @@ class Oracle:
             return
         if id not in ids:
             ids.append(id)
-        if self.judges_repeats and self._now() - heard.settled.get(id, inf) > _SETTLED_S:
-            heard.repeated.append(key)
+        if (known := heard.settled.get(id)) is not None:
+            settler, at = known
+            is_late = self.judges_repeats and self._now() - at > _SETTLED_S
+            if is_late or settler is self.speaker:
+                heard.repeated.append(key)
 
     def settled(self, receiver: str, ids: Sequence[str]) -> None:
         """Note that the server knows that the receiver has these messages."""
         if ids:
             settled = self._heard[receiver].settled
             for id in ids:
-                settled.setdefault(id, self._now())
+                settled.setdefault(id, (self.speaker, self._now()))
 
     def hears(self, receiver: str) -> None:
         """Note that a connect was answered."""

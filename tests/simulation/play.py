@@ -28,6 +28,8 @@ _CHANNELS = ("/a", "/b")
 # When the first fault may happen, and until when, in true time.
 _CALM_S, _SHORTEST_S, _LONGEST_S = 2.0, 5.0, 40.0
 _MOST_FAULTS = 12
+# How many kinds of faults there are in one seed.
+_KINDS = (1, 1, 2, 3, 5, 8, 99)
 # How long everything may take to drain after the last fault has ended.
 _DRAIN_S = 30.0
 _LOOK_S = 0.25
@@ -112,7 +114,7 @@ class Play:
         last = ends_at = _CALM_S + random.uniform(_SHORTEST_S, _LONGEST_S)
         # A few kinds at a time: what all together would hide shows.
         faults = (*FAULTS, *_FURTHER[self.stage.site.kind])
-        kinds = random.sample(faults, random.randint(1, len(faults)))
+        kinds = random.sample(faults, min(random.choice(_KINDS), len(faults)))
         self.oracle.judges_repeats = SUDDEN.issuperset(kinds)
         for _ in range(random.randint(0, _MOST_FAULTS)):
             fault = random.choice(kinds)
