@@ -10,7 +10,6 @@ from tests.simulation.oracle import Oracle
 from tests.simulation.talker import Denied, Lost, Message, Talker, reply_to
 
 HANDSHAKE, CONNECT, SUBSCRIBE = "/meta/handshake", "/meta/connect", "/meta/subscribe"
-_ANSWER_S = 5.0
 # How many of the messages are durable.
 _DURABLE = 0.7
 _PAUSE_S = 0.2
@@ -26,7 +25,20 @@ class Plan:
     channels: Sequence[str]
     timeout_s: float
     pause_s: float
+    # How long a client waits for the answer to anything but a connect.
+    answer_s: float
     is_over: bool = False
+
+    async def begin(self, talker: Talker, delivery: dict[str, Any] | None) -> Message:
+        """Begin or resume a session; returns the reply."""
+        ext = {} if delivery is None else {"ack": True, "delivery": delivery}
+        message = {
+            "channel": HANDSHAKE,
+            "version": "1.0",
+            "supportedConnectionTypes": ["long-polling"],
+            "ext": ext,
+        }
+        return reply_to(HANDSHAKE, await talker.ask([message], limit_s=self.answer_s))
 
 
 @dataclass(slots=True)
@@ -79,14 +91,16 @@ class Publisher:
         try:
             if not self._client_id:
                 session = {"session": f"{self.name}/1"}
-                self._client_id = (await shake_hands(self._talker, session))["clientId"]
+                self._client_id = (await self._plan.begin(self._talker, session))["clientId"]
             message = {
                 "channel": channel,
                 "clientId": self._client_id,
                 "data": data,
                 "ext": {"delivery": delivery},
             }
-            reply = reply_to(channel, await self._talker.ask([message], limit_s=_ANSWER_S))
+            reply = reply_to(
+                channel, await self._talker.ask([message], limit_s=self._plan.answer_s)
+            )
         except Lost:
             return None
         except Denied as denied:
@@ -130,7 +144,7 @@ class Receiver:
     async def _begin(self) -> None:
         session = self._session
         delivery = {"session": f"{self.name}/1"} if self._is_named else None
-        reply = await shake_hands(self._talker, delivery)
+        reply = await self._plan.begin(self._talker, delivery)
         told = (reply.get("ext") or {}).get("delivery") or {}
         if not told.get("resumed"):
             self._sessions += 1
@@ -149,7 +163,7 @@ class Receiver:
             "subscription": channel,
         }
         try:
-            reply_to(SUBSCRIBE, await self._talker.ask([message], limit_s=_ANSWER_S))
+            reply_to(SUBSCRIBE, await self._talker.ask([message], limit_s=self._plan.answer_s))
         except (Denied, Lost):
             # Without all its subscriptions it is no session of this receiver.
             self._session.client_id = ""
@@ -188,15 +202,3 @@ class Receiver:
 def _id_of(event: Message) -> str:
     delivery: dict[str, Any] = (event.get("ext") or {}).get("delivery") or {}
     return str(event.get("id") or delivery.get("id") or "")
-
-
-async def shake_hands(talker: Talker, delivery: dict[str, Any] | None) -> Message:
-    """Begin or resume a session; returns the reply."""
-    ext = {} if delivery is None else {"ack": True, "delivery": delivery}
-    message = {
-        "channel": HANDSHAKE,
-        "version": "1.0",
-        "supportedConnectionTypes": ["long-polling"],
-        "ext": ext,
-    }
-    return reply_to(HANDSHAKE, await talker.ask([message], limit_s=_ANSWER_S))

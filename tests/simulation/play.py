@@ -35,6 +35,7 @@ _DRAIN_S = 30.0
 _LOOK_S = 0.25
 _POLL_S = (2.0, 5.0, 10.0)
 _PAUSE_S = (0.1, 0.3, 1.0)
+_ANSWER_S = (1.0, 5.0)
 
 
 @dataclass(slots=True)
@@ -81,7 +82,9 @@ class Play:
         ]
         self.stage = Stage(world, self.oracle, posts, site)
         doors = [(name, PORT) for name in servers]
-        self.plan = Plan(doors, _CHANNELS, poll_s, random.choice(_PAUSE_S))
+        self.plan = Plan(
+            doors, _CHANNELS, poll_s, random.choice(_PAUSE_S), random.choice(_ANSWER_S)
+        )
         self._publishers = [
             Publisher(f"pub{n}", self.plan, self.oracle) for n in range(random.randint(1, 3))
         ]
