@@ -13,6 +13,8 @@ HANDSHAKE, CONNECT, SUBSCRIBE = "/meta/handshake", "/meta/connect", "/meta/subsc
 # How many of the messages are durable.
 _DURABLE = 0.7
 _PAUSE_S = 0.2
+# How often a receiver does not connect at once, and how much later it does at most.
+_NAP, _NAP_S = 0.1, 4.0
 # How much longer than the server a client holds a connect.
 _PATIENCE_S = 4.0
 
@@ -132,6 +134,9 @@ class Receiver:
                 if not self._session.client_id:
                     await self._begin()
                 await self._connect()
+                if random.random() < _NAP:
+                    # Its messages wait, unlike those of others.
+                    await asyncio.sleep(_NAP_S * random.random())
             except Lost:
                 await asyncio.sleep(_PAUSE_S * random.random())
             except Denied as denied:
