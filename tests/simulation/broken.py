@@ -9,7 +9,6 @@ from itertools import count
 from typing import Any
 from unittest.mock import patch
 
-from holdfast.bayeux.meta import connect
 from holdfast.bayeux.publish import incoming, qos
 from holdfast.bayeux.publish.qos import key_of
 from holdfast.compose import storage
@@ -128,10 +127,6 @@ def what_returns_comes_reversed(stack: ExitStack) -> None:
     _replace(stack, in_flight, "by_place", lambda entry: -entry.place)
 
 
-def lost_replies_are_not_looked_for(stack: ExitStack) -> None:
-    _replace(stack, connect, "_look_for_lost_reply", _nothing)
-
-
 BUILDS: dict[str, Damage] = {
     build.__name__: build
     for build in (
@@ -149,7 +144,6 @@ BUILDS: dict[str, Damage] = {
         keys_are_forgotten_at_a_restart,
         bodies_go_with_their_first_entry,
         what_returns_comes_reversed,
-        lost_replies_are_not_looked_for,
     )
 }
 
