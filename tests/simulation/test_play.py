@@ -4,7 +4,7 @@ import pytest
 
 from tests.simulation.run import simulate
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 
 def test_no_seed_breaks_a_promise() -> None:
