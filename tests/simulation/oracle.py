@@ -195,6 +195,9 @@ class Oracle:
             last: dict[tuple[str, str], int] = {}
             for key in heard.ids:
                 publish = self.published[key]
+                if not publish.id:
+                    # Its publisher gave it up, and so did not wait for it before the next one.
+                    continue
                 line = publish.publisher, publish.channel
                 if publish.serial < last.get(line, 0):
                     found.append(f"S5: {receiver} got {key} behind a later one")
