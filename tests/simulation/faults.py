@@ -103,7 +103,7 @@ def _at_next_call(stage: Stage, process: Process, then: Callable[[], None]) -> N
 
     def watch(end: End, data: bytes) -> None:
         write(end, data)
-        if end.peer.name[0] == stage.store.place[0]:
+        if end.peer.name[0] == stage.site.primary.host:
             process.loop.on_write = write
             # Not before the callback has ended that calls.
             stage.world.later(0.0, then)
