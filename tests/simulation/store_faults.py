@@ -3,6 +3,7 @@
 from functools import partial
 
 from tests.simulation.faults import Fault, Stage, kill_server
+from tests.simulation.store.node import LAG_S
 
 # How much of the time of a fault passes before a replica takes the primary's place.
 _NOTICED = 0.3
@@ -52,9 +53,8 @@ def _replace(stage: Stage, duration_s: float) -> None:
 def slow_replica(stage: Stage, duration_s: float) -> None:
     """Let changes take longer to the replica than anybody waits for them."""
     for replica in stage.site.group.replicas:
-        before = replica.lag_s
         replica.lag_s = duration_s * stage.random.random()
-        stage.world.later(duration_s, partial(setattr, replica, "lag_s", before))
+        stage.world.later(duration_s, partial(setattr, replica, "lag_s", LAG_S))
 
 
 def cut_off_replica(stage: Stage, duration_s: float) -> None:

@@ -31,6 +31,8 @@ READ_ONLY = "READONLY You can't write against a read only replica."
 TOO_FEW_REPLICAS = "NOREPLICAS Not enough good replicas to write."
 CANNOT_WRITE = "MISCONF Errors writing to the AOF file: No space left on device"
 LOADING = "LOADING Valkey is loading the dataset in memory"
+# How long changes usually take to a replica.
+LAG_S = 0.001
 # No position of any history.
 _NOWHERE = -1
 _QUEUED = Status(b"QUEUED")
@@ -64,7 +66,7 @@ class Node:
         # When it began to follow its leader.
         self.followed_at = inf
         # How long its leader's changes take to come here, and whether they do not come.
-        self.lag_s = 0.001
+        self.lag_s = LAG_S
         self.is_cut_off = False
         self._keyspace = Keyspace(clock)
         # How much of its leader's history a replica has carried out.
