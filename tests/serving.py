@@ -44,8 +44,13 @@ def kill_orphans_in(data: Path) -> None:
 class Server:
     """A running `holdfast serve`; `url` has no path."""
 
-    def __init__(self, settings: Settings, installed: Path | None = None) -> None:
-        """With `installed`, a folder, run the server in it instead of the sources."""
+    def __init__(
+        self, settings: Settings, installed: Path | None = None, *, program: str = "holdfast"
+    ) -> None:
+        """With `installed`, a folder, run the server in it instead of the sources.
+
+        Another program is a module of the tests that changes the sources.
+        """
         self._home = tempfile.TemporaryDirectory(prefix="holdfast-test-")
         home = Path(self._home.name)
         config = home / "holdfast.toml"
@@ -53,8 +58,9 @@ class Server:
         config.write_text(as_toml({"port": 0, "data": str(self.data), **settings}), "utf-8")
         self._log: IO[bytes] = (home / "log").open("a+b")
         words = ("serve", "--config", str(config))
+        variables = environment() if program == "holdfast" else environment(str(ROOT))
         self.process: Forked | subprocess.Popen[bytes] = (
-            start("holdfast", *words, environment=environment(), cwd=ROOT, errors=self._log)
+            start(program, *words, environment=variables, cwd=ROOT, errors=self._log)
             if installed is None
             else subprocess.Popen(
                 [*PROGRAM, *words],

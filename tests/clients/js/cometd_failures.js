@@ -34,6 +34,11 @@ export async function comesThrough(context) {
     await client.disconnect();
 }
 
+/** The same, while the store moves to other servers. */
+export async function followsItsStore(context) {
+    await comesThrough(context);
+}
+
 /** What a client publishes while the store does not answer is late, and not lost. */
 export async function publishesLate(context) {
     const channel = `${context.root}/late`;
