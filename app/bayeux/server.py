@@ -30,7 +30,7 @@ Tick = Callable[[float, int], None]
 
 
 def _nothing() -> None:
-    """Ignore the end of a stop."""
+    """Ignore the end of a stop, or the beginning of long work."""
 
 
 class Bayeux:
@@ -75,11 +75,14 @@ class Bayeux:
         self._ticking = ticking
         self._probes = probes
 
-    def flush(self, now: float) -> bool:
+    def flush(self, now: float, before_long_work: Callable[[], None] = _nothing) -> bool:
         """End the turn: send news to sessions, and continue long work.
 
         Returns whether another turn must follow: the budget was spent, or another session became
         ready in the meantime.
+
+        Args:
+            before_long_work: Sends what has been answered, because long work follows.
         """
         state = self.state
         state.backlog.end_turn(now)
@@ -90,6 +93,7 @@ class Bayeux:
         if state.hub.ready:
             self._send_news(state.hub.take_ready(), now)
         if state.backlog:
+            before_long_work()
             state.backlog.go_on(now)
         return state.is_awake
 

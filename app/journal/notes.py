@@ -4,6 +4,8 @@ A note is JSON: the version, publishes, and rows in the form of the frame builde
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 import orjson
@@ -97,12 +99,21 @@ def handed_over(batches: "Mapping[str, BatchMark]", at: int) -> list[Row]:
 
 
 def handed_again(hand_overs: Mapping[str, Sequence[tuple[int, int]]], at: int) -> list[Row]:
-    """Return the rows of hand-overs with repeats: message ids and attempt numbers."""
+    """Return the rows of hand-overs with repeats: message ids and attempt numbers.
+
+    What sessions got together is one row, as in `handed_over`: many return to many messages.
+    """
     rows: list[Row] = []
+    last, last_ids, last_keys = 0, list[int](), list[str]()
     for key, attempts in hand_overs.items():
-        for id, attempt in attempts:
+        for attempt, alike in groupby(attempts, itemgetter(1)):
+            ids = [id for id, _ in alike]
+            if attempt == last and ids == last_ids:
+                last_keys.append(key)
+                continue
             kind = Kind.HANDED if attempt == 1 else Kind.REDELIVERED
-            rows.append((kind, [id], attempt, None, [key], [at]))
+            last, last_ids, last_keys = attempt, ids, [key]
+            rows.append((kind, ids, attempt, None, last_keys, [at]))
     return rows
 
 

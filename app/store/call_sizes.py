@@ -11,7 +11,8 @@ T = TypeVar("T")
 MOST: Final = 5000
 # The sizes of other items, in entries.
 SESSION: Final = 10
-MARK: Final = 4
+RECORD: Final = 40
+MARK: Final = 8
 MESSAGE: Final = 3
 KEY: Final = 5
 LETTER: Final = 20

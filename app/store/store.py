@@ -230,7 +230,7 @@ class Store:
 
     @property
     def is_prompt(self) -> bool:
-        return not self._writer.is_sending and self.link.silence_s < _PROMPT_S
+        return self._writer.sends_soon and self.link.silence_s < _PROMPT_S
 
     @property
     def is_full(self) -> bool:

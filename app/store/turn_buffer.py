@@ -15,6 +15,8 @@ from holdfast.store.turn_writes import PendingPublish, TurnWrites
 if TYPE_CHECKING:
     from holdfast.delivery.messages.session_record import Recorded
 
+# A turn with more changed sessions takes long to send.
+_MOST_SESSIONS = 100
 # Longer batches are stored entry by entry, because a batch stays in the store until the next one.
 _MOST_OF_BATCH = 50
 
@@ -30,6 +32,11 @@ class TurnBuffer:
 
     def __len__(self) -> int:
         return sum(map(len, self._turns))
+
+    @property
+    def has_few_sessions(self) -> bool:
+        """Whether the changed sessions so far can be sent in one turn of the event loop."""
+        return max([len(turn.sessions) for turn in self._turns]) <= _MOST_SESSIONS
 
     def clear(self) -> None:
         """Forget all writes."""

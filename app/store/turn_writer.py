@@ -15,8 +15,8 @@ from holdfast.store.turn_writes import PendingCall, TurnWrites
 from holdfast.store.unanswered_calls import UnansweredCalls
 from holdfast.store.write_right import StoreState, WriteRight
 
-# How long calls may be made in one turn of the event loop.
-_TURN_S = 0.005
+# How long calls may be made in one turn of the event loop, in which other work has its own time.
+_TURN_S = 0.003
 # How long acks wait for others before they are sent.
 _LAZY_S = 0.05
 
@@ -69,6 +69,11 @@ class TurnWriter:
     def is_sending(self) -> bool:
         """Whether a part of a large turn has not been sent yet."""
         return self._rest is not None
+
+    @property
+    def sends_soon(self) -> bool:
+        """Whether the writes so far can be sent when this turn ends."""
+        return self._rest is None and self._buffer.has_few_sessions
 
     def flush_by(self, end_turn_soon: Callable[[], None]) -> None:
         """Set the callback that makes the end of the turn call `flush`."""

@@ -17,6 +17,7 @@ from holdfast.store.call_sizes import (
     MARK,
     MESSAGE,
     MOST,
+    RECORD,
     SESSION,
     parts,
     shares,
@@ -50,7 +51,7 @@ class PendingCall(NamedTuple):
     kept: Sequence[PendingPublish] = ()
     # The call's note for the journal.
     note: bytes = b""
-    # Whether the call may be sent later: no hand-over depends on it.
+    # Whether the call may be sent later: no hand-over that leaves at once depends on it.
     may_wait: bool = False
     # Whether the core reports the note's events live. If so, the note only matters after a kill.
     is_reported: bool = False
@@ -146,29 +147,35 @@ class TurnWrites:
             yield from self._outdated(keys)
 
     def _first(self, keys: RedisKeys) -> Iterator[PendingCall]:
+        may_wait = not self.hands_over
         for fields in parts(self.requests.items(), repeat(KEY)):
-            yield PendingCall(scripts.save_requests(keys, fields))
-        for sessions in parts(self.sessions.values(), repeat(SESSION)):
+            yield PendingCall(scripts.save_requests(keys, fields), may_wait=may_wait)
+        for sessions in parts(self.sessions.values(), repeat(RECORD)):
             records = [session.record() for session in sessions]
-            yield PendingCall(scripts.save(keys, records))
+            yield PendingCall(scripts.save(keys, records), may_wait=may_wait)
 
     def _coming(
         self, keys: RedisKeys, limits: KeyLimits, journal: DeliveryJournal
     ) -> Iterator[PendingCall]:
+        may_wait = not self.hands_over
         for messages in parts(self.messages, map(_cost_of_message, self.messages)):
             pairs = [(pending.message, pending.receivers) for pending in messages]
             call = scripts.keep(keys, pairs, _fields_of(messages))
-            yield PendingCall(call, kept=messages, note=journal.note_kept(_for_queues(pairs)))
+            note = journal.note_kept(_for_queues(pairs))
+            yield PendingCall(call, kept=messages, note=note, may_wait=may_wait)
         # A repeat leaves no note, so with a journal each message gets a separate call.
         more = MOST if journal.is_writing else KEY
         for messages in parts(self.keyed, [more + _cost_of_message(each) for each in self.keyed]):
             pairs = [(pending.message, pending.receivers) for pending in messages]
             call = scripts.keep_keyed(keys, pairs, limits)
-            yield PendingCall(call, kept=messages, note=journal.note_kept(_for_queues(pairs)))
+            note = journal.note_kept(_for_queues(pairs))
+            yield PendingCall(call, kept=messages, note=note, may_wait=may_wait)
 
     def _moving(self, keys: RedisKeys, journal: DeliveryJournal) -> Iterator[PendingCall]:
+        may_wait = not self.hands_over
         for moves in parts(self.moves, [MESSAGE + len(each.targets) for each in self.moves]):
-            yield PendingCall(scripts.move(keys, moves), note=journal.note_moved(moves))
+            call = scripts.move(keys, moves)
+            yield PendingCall(call, note=journal.note_moved(moves), may_wait=may_wait)
 
     def _handed(self, keys: RedisKeys, journal: DeliveryJournal) -> Iterator[PendingCall]:
         # Replies that wait for the store have time: many may do so once it has fallen behind.
@@ -273,11 +280,14 @@ def _shares_of_marks(
 
     Marks are created call by call: ten thousand at once would delay other work.
     """
-    waiting = [
-        (receiver, entry) for receiver, entries in marked.items() for entry in entries.values()
-    ]
-    for part in parts(waiting, repeat(MARK)):
-        share: dict[str, dict[int, Mark]] = {}
-        for receiver, entry in part:
+    share: dict[str, dict[int, Mark]] = {}
+    room = MOST // MARK
+    for receiver, entries in marked.items():
+        for entry in entries.values():
             share.setdefault(receiver, {})[entry.id] = entry.mark()
+            room -= 1
+            if not room:
+                yield share
+                share, room = {}, MOST // MARK
+    if share:
         yield share

@@ -3,19 +3,19 @@
 Sessions and messages are freed without it: it only finds cycles that extensions and libraries leave
 behind. There are three kinds of collections:
 
-- Python looks at new objects without our doing, which takes about a millisecond, or five if each
-  has a hundred entries.
+- Python looks at new objects without our doing, which takes a fifth of a millisecond, or one if
+  each has a hundred entries.
 - In a quiet second, after some of these, or when many entries have been queued, everything that is
   not exempt is collected.
 - In a quiet minute, or after very many new objects, nothing is exempt. This takes 125 ms with ten
   million waiting entries. It bounds the memory of cycles that were exempt when they were left.
 
 Objects created at start are exempt, and so are all survivors of a collection that took long or
-followed many entries. In a burst, when the server works most of the time, objects that are no
-longer new become exempt at once: a collection would keep many clients waiting. So the next
-collection is short, however many sessions there are and however many entries wait for them. Python
-counts only new objects, but also looks at each entry of a new queue, and a thousand new queues soon
-hold ten million.
+followed many entries. In a burst, when the server works most of the time or makes many objects,
+those that are no longer new become exempt at once: a collection would keep many clients waiting. So
+the next collection is short, however many sessions there are and however many entries wait for
+them. Python counts only new objects, but also looks at each entry of a new queue, and a thousand
+new queues soon hold ten million.
 """
 
 import gc
@@ -23,7 +23,7 @@ from collections.abc import Callable
 from time import thread_time
 
 # Python collects new objects when there are this many more than were freed.
-_YOUNG = 2_500
+_YOUNG = 500
 # Python never starts any other collection without our doing.
 _NEVER = 2**31 - 1
 # The server is quiet after this many beats in a row with less work (in seconds) than this.
@@ -31,11 +31,12 @@ _LITTLE_S = 0.005
 _QUIET_SECOND, _QUIET_MINUTE = 10, 600
 # After this many new objects, the next collection cannot wait for a quiet second or minute. The
 # second number takes several busy minutes, because the pause is long.
-_MANY, _VERY_MANY = 12 * _YOUNG, 20_000 * _YOUNG
-# A beat with more work (in seconds) than this is part of a burst.
-_MUCH_S = 0.05
+_MANY, _VERY_MANY = 20 * _YOUNG, 100_000 * _YOUNG
+# A beat with more work (in seconds), or more new objects, than this is part of a burst. On a busy
+# machine, the server may not get much time.
+_MUCH_S, _MUCH_NEW = 0.05, 20 * _YOUNG
 # In seconds. The survivors of a collection that takes longer become exempt.
-_LONG_S = 0.015
+_LONG_S = 0.004
 # Queues with this many new entries in total become exempt too; a collection takes 6 ms to look at
 # them.
 _MANY_ENTRIES = 500_000
@@ -58,6 +59,8 @@ class Collector:
         self._collected_at = self._made()
         # ... and at the last one without exemptions.
         self._whole_at = self._collected_at
+        # How many new objects there had been at the last beat.
+        self._made_before = self._collected_at
         # How many entries had been queued at the last collection.
         self._queued = 0
         # Whether more is exempt than the objects made at start.
@@ -83,13 +86,15 @@ class Collector:
         """
         worked_s = self._worked_s() - self._seen_s
         self._seen_s += worked_s
+        made = self._made() - self._made_before
+        self._made_before += made
         self._quiet_beats = self._quiet_beats + 1 if worked_s < _LITTLE_S else 0
         if self._is_exempting and self._is_due(self._whole_at, _QUIET_MINUTE, _VERY_MANY):
             gc.unfreeze()
             self._is_exempting = False
             self._collect(queued)
             self._whole_at = self._collected_at
-        elif worked_s > _MUCH_S:
+        elif worked_s > _MUCH_S or made > _MUCH_NEW:
             self._exempt_all(queued)
         elif self._has_many(queued) or self._is_due(self._collected_at, _QUIET_SECOND, _MANY):
             self._collect(queued)

@@ -303,6 +303,9 @@ class RequestScheduler:
         self._let_begin()
         begun = len(self._going) + len(self._waiting)
         self._begin_small(connects=True)
+        if begun:
+            # Clients with small requests need not wait for a step of a long one.
+            self._turn.send()
         has_next = self._handle_until_over(self._next, begun)
         # Connections that are read next must not suffer for these.
         self._turn.begin_anew()

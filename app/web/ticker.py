@@ -13,6 +13,8 @@ from holdfast.web.write_coalescer import WriteCoalescer
 
 _BEAT_S = 0.1
 _BEATS_PER_SECOND = 10
+# How long work that a tick begins may take in its turn.
+_TICK_S = 0.001
 # A loop this late is overloaded: new clients are asked to return later. Only the server's work
 # makes it late: no client has to return because other programs keep the machine busy.
 _LAGGING_S = 1.0
@@ -78,7 +80,10 @@ class Ticker:
             self._bayeux.state.admission.is_lagging = min(late_s, worked_s) > _LAGGING_S
             # After a gap, first read what clients sent in the meantime: no timeout may end before.
             if not is_after_gap:
+                # Work that it begins continues at the end of the turn.
+                self.turn_budget.begin_anew(_TICK_S)
                 self._bayeux.tick(running)
+                self.turn_budget.begin_anew()
             # Two callbacks later, when data that arrived in the meantime has been read.
             self._loop.call_soon(self._loop.call_soon, self._collect, self._bayeux)
 
@@ -109,7 +114,7 @@ class Ticker:
         self.turn_budget.begin_anew()
         try:
             if self._bayeux is not None:
-                has_more = self._bayeux.flush(self.clock())
+                has_more = self._bayeux.flush(self.clock(), self.coalescer.send)
         finally:
             self._is_turn_ending = False
             self.coalescer.send()

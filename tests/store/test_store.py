@@ -157,6 +157,35 @@ async def test_marks_of_thousands_of_returned_entries_are_sent_over_several_turn
     assert at.queue("joe/1") == {n: f"{n + 1} {-1 - n} 0 1 0" for n in range(3000)}
 
 
+async def test_records_of_many_sessions_are_sent_over_several_turns(
+    at: StoreProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(turn_writer, "_TURN_S", 0.0)
+    for n in range(500):
+        at.store.save(session(f"joe/{n}"))
+    at.store.flush()
+    assert at.link.unanswered == 1
+    await at.answered()
+    assert at.server.ask("HLEN", KEYS.sessions) == 500
+
+
+async def test_hand_overs_among_very_many_changes_wait_for_the_store(
+    at: StoreProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(turn_writer, "_TURN_S", 0.0)
+    at.store.save(session("joe/1"))
+    assert at.store.is_prompt
+    for n in range(200):
+        at.store.save(session(f"joe/{n}"))
+    # Otherwise all of them would have to be sent in this turn, ahead of the reply.
+    assert not at.store.is_prompt
+    at.store.mark("joe/1", [mark(1, 1, batch=1, position=1)])
+    at.store.flush()
+    assert at.link.unanswered == 1
+    await at.answered()
+    assert at.store.is_prompt
+
+
 async def test_marks_of_first_hand_overs_leave_in_one_turn_and_those_of_redeliveries_over_several(
     at: StoreProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -168,13 +197,13 @@ async def test_marks_of_first_hand_overs_leave_in_one_turn_and_those_of_redelive
     await at.answered()
     at.store.mark("joe/1", [mark(n, 1 + n, batch=1, position=1 + n) for n in range(3000)])
     at.store.flush()
-    assert at.link.unanswered == 3
+    assert at.link.unanswered == 5
     assert at.store.is_prompt
     again = [mark(n, 4000 + n, batch=2, position=1 + n) for n in range(3000)]
     at.store.mark("joe/1", [each._replace(attempts=2) for each in again])
     at.store.flush()
     # Nothing is redelivered until the store knows.
-    assert at.link.unanswered == 4
+    assert at.link.unanswered == 6
     assert not at.store.is_prompt
 
 

@@ -580,6 +580,27 @@ async def test_other_requests_are_answered_between_two_parts_of_a_request(
         assert len(busy.heard().responses) == 2
 
 
+async def test_others_are_answered_before_a_part_of_a_request_continues(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with Rig(is_turn_over=lambda: True) as rig:
+        busy, other = rig.connect(), rig.connect()
+        await busy.send(HELLO)
+        answered: list[int] = []
+        go_on = RemainingMessages.go_on
+
+        def note(rest: RemainingMessages, bayeux: Bayeux, now: float) -> bool:
+            answered.append(len(other.heard().responses))
+            return go_on(rest, bayeux, now)
+
+        monkeypatch.setattr(RemainingMessages, "go_on", note)
+        busy.send_now(post_messages(*MANY))
+        await busy.settle(1)
+        other.send_now(HELLO)
+        await busy.settle()
+        assert answered[0] == 1
+
+
 @pytest.mark.parametrize("front_end", FrontEnd)
 async def test_a_session_does_not_expire_while_its_request_waits_unread(
     front_end: FrontEnd,

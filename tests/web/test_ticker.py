@@ -30,6 +30,27 @@ async def test_messages_from_before_the_start_are_flushed_at_the_start() -> None
     ticker.stop()
 
 
+async def test_answers_leave_before_long_work_continues() -> None:
+    server, transport = a_server(), Mock()
+    transport.get_write_buffer_size.return_value = 0
+    transport.is_closing.return_value = False
+    ticker = Ticker(Mock(), OwnStoreRight())
+    written: list[int] = []
+
+    def flush(now: float, before_long_work: Callable[[], None]) -> bool:
+        written.append(transport.write.call_count)
+        before_long_work()
+        written.append(transport.write.call_count)
+        return False
+
+    server.flush = flush
+    ticker.start(server)
+    ticker.coalescer.write(transport, b"an answer")
+    await asyncio.sleep(0)
+    ticker.stop()
+    assert written == [0, 1]
+
+
 async def test_after_a_stall_clients_are_read_before_sessions_expire() -> None:
     server = a_server()
     ticker = Ticker(Mock(), OwnStoreRight())

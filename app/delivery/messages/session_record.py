@@ -1,7 +1,7 @@
 """The stored form of a durable session: what survives a restart."""
 
-from dataclasses import asdict, dataclass, field, fields
-from typing import Any, Protocol, Self
+from dataclasses import dataclass, field, fields
+from typing import Any, Final, Protocol, Self
 
 VERSION = 1
 
@@ -85,9 +85,12 @@ class SessionRecord:
 
     def to_json(self) -> dict[str, Any]:
         """Return the record as a JSON object."""
-        record = {each.name: getattr(self, each.name) for each in fields(self)}
-        record["hold"] = asdict(self.hold)
-        return {"v": VERSION, **record}
+        record: dict[str, Any] = {"v": VERSION}
+        for name in _NAMES:
+            record[name] = getattr(self, name)
+        hold = self.hold
+        record["hold"] = {name: getattr(hold, name) for name in _NAMES_OF_HOLD}
+        return record
 
     @classmethod
     def of_json(cls, given: dict[str, Any]) -> Self:
@@ -100,3 +103,8 @@ class SessionRecord:
             return cls(**known)
         except (KeyError, TypeError) as error:
             raise RecordUnreadable(f"session record: {error}") from error
+
+
+# Thousands of sessions may change in one turn, and looking these up takes longer than the rest.
+_NAMES: Final = tuple([each.name for each in fields(SessionRecord)])
+_NAMES_OF_HOLD: Final = tuple([each.name for each in fields(HoldRecord)])

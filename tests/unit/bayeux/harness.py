@@ -280,11 +280,11 @@ class Server:
         self.rests += [rest for rest in rests if not rest.go_on(self.bayeux, self.now)]
         return bool(rests)
 
-    def flush(self) -> bool:
+    def flush(self, before_long_work: Callable[[], None] = lambda: None) -> bool:
         """Tell all sessions that have news; return whether there were any."""
         was_ready, self._is_ready = self._is_ready, False
         if was_ready:
-            self.bayeux.flush(self.now)
+            self.bayeux.flush(self.now, before_long_work)
         return was_ready
 
     def advance(self, seconds: float) -> None:

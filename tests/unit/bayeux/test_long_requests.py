@@ -318,6 +318,23 @@ def test_sessions_that_expire_together_end_one_by_one_with_other_requests_in_bet
     assert server.balances()
 
 
+def test_clients_are_answered_before_long_work_continues() -> None:
+    server = RestartableServer(is_turn_over=lambda: True)
+    lost = [client.session for client in clients_with_acks(server, 5)]
+    tick(server, 11.0)
+    ended: list[int] = []
+
+    def answer() -> None:
+        ended.append(sum(session.is_gone for session in lost))
+
+    for _ in range(3):
+        server.flush(answer)
+    assert ended == [1, 2, 3]
+    server.turn()
+    server.bayeux.flush(server.now, answer)
+    assert len(ended) == 3, "there is no long work"
+
+
 def test_a_due_session_whose_client_returns_before_its_check_does_not_expire() -> None:
     server = RestartableServer(is_turn_over=lambda: True)
     lost = clients_with_acks(server, 3)

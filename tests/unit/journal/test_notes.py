@@ -1,4 +1,4 @@
-"""The notes of moves: a copy that moves is no new one."""
+"""The notes of moves: a copy that moves is no new one; and of hand-overs to many sessions."""
 
 import orjson
 import pytest
@@ -49,3 +49,14 @@ def test_a_note_of_an_older_server_has_the_same_moves() -> None:
     assert notes.unpacked(orjson.dumps((2, [published(1, 1)], alone))) == ([published(1, 1)], alone)
     with pytest.raises(ValueError, match="version 1"):
         notes.unpacked(orjson.dumps((1, [], rows)))
+
+
+def test_what_sessions_got_together_is_one_row_of_a_note() -> None:
+    both, again = [(1, 1), (2, 1)], [(1, 2), (2, 2), (3, 1)]
+    rows = notes.handed_again({"a/1": both, "b/1": both, "c/1": again, "d/1": both}, AT)
+    assert rows == [
+        ("handed", [1, 2], 1, None, ["a/1", "b/1"], [AT]),
+        ("redelivered", [1, 2], 2, None, ["c/1"], [AT]),
+        ("handed", [3], 1, None, ["c/1"], [AT]),
+        ("handed", [1, 2], 1, None, ["d/1"], [AT]),
+    ]

@@ -131,6 +131,8 @@ def test_a_server_that_is_never_quiet_finds_older_garbage_too(work: Work) -> Non
     lost = left_when_no_longer_new()
     look_at_new(10)
     beat(collector, work, 1, worked_s=0.02)
+    look_at_new(8)
+    beat(collector, work, 1, worked_s=0.02)
     assert lost() is not None
     look_at_new(1)
     beat(collector, work, 1, worked_s=0.02)
@@ -146,6 +148,17 @@ def test_in_a_burst_all_objects_become_exempt_without_a_collection(work: Work) -
     assert work.s == pytest.approx(0.8)
     assert not is_looked_at(kept)
     assert lost() is not None
+
+
+def test_a_server_that_gets_little_time_in_a_burst_collects_nothing_either(work: Work) -> None:
+    collector = begun(work)
+    lost = left_when_no_longer_new()
+    look_at_new(21)
+    beat(collector, work, 1, worked_s=0.02)
+    assert lost() is not None
+    look_at_new(19)
+    beat(collector, work, 1, worked_s=0.02)
+    assert lost() is not None, "it is exempt"
 
 
 def test_garbage_of_a_burst_is_found_in_a_quiet_minute(work: Work) -> None:
@@ -207,7 +220,7 @@ def test_garbage_is_found_before_queues_become_exempt(work: Work) -> None:
 def test_objects_that_become_exempt_with_queues_count_as_new(
     work: Work, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(collector, "_VERY_MANY", 7_500)
+    monkeypatch.setattr(collector, "_VERY_MANY", 6_000)
     watched = begun(work)
     lost = left_when_exempt(watched, work)
     for times in range(1, 4):
@@ -243,7 +256,7 @@ def test_a_server_that_is_never_quiet_finds_exempt_garbage_too(
     monkeypatch.setattr(collector, "_VERY_MANY", 25_000)
     watched = begun(work)
     lost = left_when_exempt(watched, work)
-    look_at_new(8)
+    look_at_new(48)
     beat(watched, work, 1, worked_s=0.02)
     assert lost() is not None
     look_at_new(1)
