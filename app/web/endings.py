@@ -1,4 +1,4 @@
-"""Ends connections, requests and sockets that time out, a few at a time."""
+"""Ends connections, requests and sockets that time out or are lost, a few at a time."""
 
 import asyncio
 import logging
@@ -22,12 +22,27 @@ class Endings:
 
     def __init__(self) -> None:
         self._due: deque[Callable[[], object]] = deque()
+        # How many have been ended at once in this turn.
+        self._at_once = 0
 
     def add(self, end: Callable[[], object]) -> None:
         """Call `end` in this turn or a later one."""
         if not self._due:
             self._go_on_soon()
         self._due.append(end)
+
+    def end(self, end: Callable[[], object]) -> None:
+        """Call `end` at once, or in a later turn if many end in this one."""
+        if self._due or self._at_once >= _MOST_IN_TURN:
+            self.add(end)
+            return
+        if not self._at_once:
+            asyncio.get_running_loop().call_soon(self._begin_turn)
+        self._at_once += 1
+        end()
+
+    def _begin_turn(self) -> None:
+        self._at_once = 0
 
     @asynccontextmanager
     async def timeout_at(self, due: float) -> AsyncIterator[None]:

@@ -432,8 +432,12 @@ class FastLane(SocketReading):
             await self._drain_helper()
 
     def connection_lost(self, exc: BaseException | None) -> None:
-        super().connection_lost(exc)
         self._room.leave(self)
+        # Thousands of clients may go together.
+        self._endpoint.endings.end(partial(self._be_lost, exc))
+
+    def _be_lost(self, exc: BaseException | None) -> None:
+        super().connection_lost(exc)
         self._set_aside, self._size_aside = None, 0
         self._unheard = b""
         exchange, self._exchange = self._exchange, None

@@ -38,6 +38,7 @@ _MOST_BEGINNING = 8
 _CHANNEL: Final = b'"channel"'
 _NAME_OF_CONNECTS: Final = b'"/meta/connect"'
 _CONNECT: Final = re.compile(rb'"channel"\s*:\s*"/meta/connect"')
+_HANDSHAKE: Final = re.compile(rb'"channel"\s*:\s*"/meta/handshake"')
 # Decoded requests take many times the memory of their bytes. This limits large ones.
 _MOST_LARGE = 16
 # During a silence, requests of clients that have left are dropped once this many wait.
@@ -227,10 +228,10 @@ class RequestScheduler:
     def can_wait(self, data: bytes) -> bool:
         """Return whether bytes of a connection may be read in a later turn, if this one is behind.
 
-        When thousands of clients return, reading all of them takes longer than other clients may
-        wait. Connects can wait, and cause most of the work.
+        Reading all that thousands of clients send takes longer than others may wait. Connects can
+        wait, and cause most of the work; so can handshakes, before which a client does nothing.
         """
-        return len(data) <= SMALL and _is_connect(data)
+        return len(data) <= SMALL and (_is_connect(data) or _is_handshake(data))
 
     def read_later(self, read: Callable[[], None]) -> None:
         """Let a connection read in a later turn the data that it deferred."""
@@ -440,3 +441,8 @@ def _is_connect(data: bytes) -> bool:
     # An expression takes long to go through all data.
     start = data.rfind(_CHANNEL)
     return data.find(_CHANNEL) == start and _CONNECT.match(data, start) is not None
+
+
+def _is_handshake(data: bytes) -> bool:
+    """Return whether a request is a handshake and nothing else."""
+    return data.count(_CHANNEL) == 1 and _HANDSHAKE.search(data) is not None

@@ -11,6 +11,8 @@ from holdfast.web.endpoint import Endpoint
 # How many bytes of a WebSocket are parsed in one turn of the event loop. A frame may have only six
 # bytes, and tens of thousands of frames take long.
 _PIECE: Final = 16 * 1024
+# More bytes than this wait if the turn is over: many sockets may be readable.
+_FEW: Final = 1024
 
 
 class SocketReading(TimedConnection):
@@ -40,14 +42,21 @@ class SocketReading(TimedConnection):
     def _hear(self, data: bytes) -> None:
         """Parse a WebSocket's bytes, one piece per turn; reading is paused until all are parsed."""
         if not self._unheard:
-            if len(data) <= _PIECE:
+            if len(data) <= _FEW or (len(data) <= _PIECE and not self._endpoint.turn.is_spent()):
                 super().data_received(data)
                 self._watch_frames()
                 return
             super()._pause_reading_for_buffer()
             if not self._reading_paused:
-                self._loop.call_soon(self._hear_more)
+                self._hear_later()
         self._unheard += data
+
+    def _hear_later(self) -> None:
+        """Parse the next piece in another turn; if this one is over, behind what waits already."""
+        if self._endpoint.turn.is_spent():
+            self._endpoint.scheduler.read_later(self._hear_more)
+        else:
+            self._loop.call_soon(self._hear_more)
 
     def _hear_more(self) -> None:
         if self._endpoint.gate.is_still:
@@ -59,7 +68,7 @@ class SocketReading(TimedConnection):
         if not self._unheard:
             self._resume_reading_for_buffer()
         elif not self._reading_paused:
-            self._loop.call_soon(self._hear_more)
+            self._hear_later()
 
     def _watch_frames(self) -> None:
         """Limit the time of an unfinished frame, or message of several."""

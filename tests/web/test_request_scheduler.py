@@ -220,8 +220,8 @@ async def test_a_connect_that_comes_when_small_requests_wait_is_read_later() -> 
         await returning.send(HELLO)
         rig.turn.is_behind = True
         returning.send_now(post_messages(CONNECT))
-        other.send_now(HELLO)
-        assert handled.bodies[1:] == [encode(HANDSHAKE)]
+        other.send_now(SAY)
+        assert handled.bodies[1:] == [encode(PUBLISH)]
         assert isinstance(returning.protocol, FastLane)
         assert returning.protocol.has_unread()
         assert rig.unread.since() < inf
@@ -229,6 +229,43 @@ async def test_a_connect_that_comes_when_small_requests_wait_is_read_later() -> 
         assert len(returning.heard().responses) == 2
         assert not returning.protocol.has_unread()
         assert rig.unread.since() == inf
+
+
+async def test_a_handshake_that_comes_when_small_requests_wait_is_read_later() -> None:
+    async with Rig() as rig:
+        handled = Handled(rig)
+        newcomer, other = rig.connect(), rig.connect()
+        rig.turn.is_behind = True
+        newcomer.send_now(HELLO)
+        other.send_now(SAY)
+        assert handled.bodies == [encode(PUBLISH)]
+        await newcomer.settle()
+        assert handled.bodies[1:] == [encode(HANDSHAKE)]
+        assert len(newcomer.heard().responses) == 1
+
+
+async def test_frames_of_many_sockets_are_parsed_over_several_turns() -> None:
+    with without_faults():
+        is_over = False
+        async with Rig(is_turn_over=lambda: is_over) as rig:
+            clients = [rig.connect() for _ in range(10)]
+            for client in clients:
+                await client.send(UPGRADE)
+                client.transport.written.clear()
+            is_over = True
+            for client in clients:
+                client.send_now(frame(b"", opcode=9) * 500)
+
+            def answered() -> int:
+                return sum(bool(each.transport.written) for each in clients)
+
+            told = [answered()]
+            while told[-1] < len(clients) and len(told) < 100:
+                await clients[0].settle(1)
+                told.append(answered())
+            assert told[0] == 0
+            assert max(after - before for before, after in pairwise(told)) == 1
+            assert told[-1] == len(clients)
 
 
 async def test_a_connect_is_read_after_those_that_wait_to_be_read() -> None:

@@ -30,6 +30,18 @@ async def test_what_is_due_together_is_ended_in_order_over_several_turns() -> No
     assert ended == [*range(MANY)]
 
 
+async def test_a_few_end_at_once_and_the_others_in_order_over_several_turns() -> None:
+    endings, ended = Endings(), list[int]()
+    for number in range(MANY):
+        endings.end(partial(ended.append, number))
+    assert 0 < len(ended) < MANY / 5
+    await turns_of(ended, MANY)
+    assert ended == [*range(MANY)]
+    await asyncio.sleep(0)
+    endings.end(partial(ended.append, MANY))
+    assert ended[-1] == MANY
+
+
 async def test_others_have_a_turn_between_two_slices() -> None:
     endings, ended, seen = Endings(), list[int](), list[int]()
 
