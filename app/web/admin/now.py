@@ -42,8 +42,7 @@ _FRESH_S = 0.9
 # ... and readings take at most this share of the processor, even with millions of entries.
 _SHARE = 0.1
 _HOUR_MS = 3_600_000
-# How long a reading counts before other work follows. Clients wait for it, and nobody waits for a
-# reading.
+# How long a reading counts before other work follows, for which clients wait.
 _SLICE_S = 0.001
 # The letters that are looked at for the codes that are counted.
 _SAMPLES = 400
