@@ -4,6 +4,7 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from types import SimpleNamespace
 
 from holdfast.bayeux.leaving import giving
 from holdfast.bayeux.meta import connect
@@ -301,7 +302,8 @@ def what_was_given_and_taken_back_stays_in_the_store() -> None:
 
 
 def what_waits_is_not_given() -> None:
-    _replace(giving, "_entries", lambda *_, **__: ())
+    _replace(giving, "_tried", lambda *_, **__: [])
+    _replace(giving, "_NewEntries", lambda: SimpleNamespace(of=lambda *_, **__: []))
 
 
 def calls_are_not_numbered() -> None:
