@@ -22,7 +22,6 @@ from holdfast.web.origins import Origins, OriginTrust, only_value, shown_origin
 from holdfast.web.peers import Peers
 from holdfast.web.reading_gate import ReadingGate
 from holdfast.web.request_scheduler import RequestScheduler
-from holdfast.web.request_sink import RequestSink
 from holdfast.web.speaking import SpeakingRight
 from holdfast.web.turn_budget import Turn
 from holdfast.web.write_coalescer import WriteCoalescer
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
     from aiohttp import web
 
     from holdfast.web.origins import Headers
+    from holdfast.web.request_sink import RequestSink
 
 # Browsers must not guess the content type, and caches must distinguish origins.
 FIXED_HEADERS = {
@@ -86,7 +86,7 @@ class Endpoint:
     intake: Intake
     scheduler: RequestScheduler
     # What front ends pass requests to: mostly the scheduler.
-    requests: RequestSink
+    requests: "RequestSink"
     right: SpeakingRight
     endings: Endings = field(default_factory=Endings)
     gate: ReadingGate = field(default_factory=ReadingGate)

@@ -14,7 +14,6 @@ from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.publish_key import publish_key_of
 from holdfast.delivery.messages.storing import NO_FIELDS, PersistOutcome, RequestFields
 from holdfast.delivery.ports.ledger import Ledger
-from holdfast.delivery.ports.other_shards import OthersPort
 from holdfast.delivery.ports.store_port import StorePort
 from holdfast.delivery.queues.features import QueueRecord
 from holdfast.delivery.queues.receivers import Receiver
@@ -26,6 +25,7 @@ from holdfast.delivery.routing.selections import Selection
 from holdfast.delivery.topics.configured import Topics
 
 if TYPE_CHECKING:
+    from holdfast.delivery.ports.other_shards import OthersPort
     from holdfast.delivery.routing.latency import LatencySampler
 
 R = TypeVar("R", bound=Receiver)
@@ -216,7 +216,7 @@ class Hub(Generic[R]):
                 publish.leave_out = None
         return receivers
 
-    def _crosses(self, publish: Publish[R], others: OthersPort) -> bool:
+    def _crosses(self, publish: Publish[R], others: "OthersPort") -> bool:
         """Let the message cross to other shards. Returns whether it must be stored for them."""
         Crossing.add_to(publish.message)
         return publish.persistent is not False and others.has_durable(publish.channel.name)
