@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.web.fast_lane import FastLane
+from tests.web.front_ends import VOLATILE
 from tests.web.requests import CONNECT, HANDSHAKE, PUBLISH, chunked, encode, post, post_messages
-from tests.web.rig import Rig
+from tests.web.rig import Rig, less
 
 HELLO = post_messages(HANDSHAKE, cookie="")
 GET = b"GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n"
@@ -104,7 +105,7 @@ async def hear(data: bytes, cuts: Sequence[int], *, is_over: bool) -> list[str]:
             client.send_now(data[begin:end])
             await client.settle(3)
         await client.settle(TURNS)
-        return client.heard().lines()
+        return less(client.heard(), *VOLATILE).lines()
 
 
 @pytest.mark.slow

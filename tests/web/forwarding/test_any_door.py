@@ -12,6 +12,7 @@ from holdfast.web.forwarding.frames import FrameReader, FrameUnreadable, Kind, p
 from tests.abuse.attacker import frame
 from tests.web.forwarding.stage import TURNS, pair
 from tests.web.forwarding.test_forwarding import UPGRADE_WITH_COOKIE
+from tests.web.front_ends import VOLATILE
 from tests.web.requests import (
     CLIENT_ID,
     CONNECT,
@@ -23,7 +24,7 @@ from tests.web.requests import (
     post,
     post_messages,
 )
-from tests.web.rig import Client, Rig
+from tests.web.rig import Client, Rig, less
 
 NOW: Final = {**CONNECT, "advice": {"timeout": 0}}
 UNSUBSCRIBE: Final = {**SUBSCRIBE, "channel": "/meta/unsubscribe"}
@@ -95,7 +96,7 @@ class Player:
             else:
                 await self.send(*step)
         await self.send(0, [DISCONNECT])
-        return [client.heard().lines() for client in self.clients]
+        return [less(client.heard(), *VOLATILE).lines() for client in self.clients]
 
 
 class StillLoop(asyncio.SelectorEventLoop):
@@ -118,8 +119,8 @@ async def at_home(steps: Steps, *, is_socket: bool) -> list[list[str]]:
 async def by_a_door(steps: Steps, *, is_socket: bool) -> list[list[str]]:
     async with pair() as both:
         heard = await Player(both.door, both.home, is_socket=is_socket).play(steps)
-        assert not both.far._exchanges
-        assert not both.far._numbers
+        # A request behind a held connect waits for that.
+        assert len(both.far._exchanges) == len(both.far._numbers) <= 2
         assert all(session.pauses == 0 for session in both.home.bayeux.state.sessions)
         return heard
 
