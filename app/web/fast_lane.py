@@ -16,7 +16,7 @@ from typing import Any
 
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
-from aiohttp.streams import EMPTY_PAYLOAD
+from aiohttp.streams import EMPTY_PAYLOAD, StreamReader
 
 from holdfast.bayeux.session import Exchange
 from holdfast.bayeux.wire.caller import NO_SPEAKER
@@ -40,25 +40,34 @@ from holdfast.web.known_head import KnownHead, learn
 from holdfast.web.odd_heads import checked
 from holdfast.web.origins import OriginTrust, speaker_kind_of
 from holdfast.web.plain_requests import is_plain
-from holdfast.web.reading_aside import ReadingAside
 from holdfast.web.request_boundaries import NOTHING, UNKNOWN, Begun, follow, follow_one
+from holdfast.web.socket_reading import SocketReading
 
+# How many bytes may arrive while a request is held. Only clients that pipeline send more.
+_MAX_SET_ASIDE = 64 * 1024
+# Memory that each piece takes besides its bytes.
+_PIECE = 64
 _NO_CORS: Mapping[str, str] = {}
 
 
-class FastLane(ReadingAside):
+class FastLane(SocketReading):
     """A connection with a shortcut past aiohttp's machinery; also the carrier of its exchanges."""
 
     __slots__ = (
         "_begun",
+        "_body",
         "_cors",
         "_heads",
         "_is_between",
         "_known",
         "_known_before",
+        "_ordinary",
         "_paths",
         "_requests",
         "_room",
+        "_scheduler",
+        "_set_aside",
+        "_size_aside",
         "_speaker",
         "unused_since",
     )
@@ -69,10 +78,17 @@ class FastLane(ReadingAside):
 
     def __init__(self, parts: ConnectionParts) -> None:
         super().__init__(parts.endpoint, parts.manager)
-        self._requests = parts.endpoint.requests
+        self._requests, self._scheduler = parts.endpoint.requests, parts.endpoint.scheduler
         self._heads = parts.heads
         self._paths = parts.paths
         self._room = parts.room
+        # Requests that aiohttp has not answered yet, and the body of the last of them.
+        self._ordinary = 0
+        self._body: StreamReader = EMPTY_PAYLOAD
+        # Bytes set aside, in the pieces in which they arrived: how aiohttp reads the bytes after a
+        # refused upgrade depends on the pieces. Mostly one: a deque would take 600 bytes for it.
+        self._set_aside: list[bytes] | None = None
+        self._size_aside = 0
         # When the connection was made; None once it has sent a further request.
         self.unused_since: float | None = parts.endpoint.clock()
         # The content of the last head, and the last two heads, to recognise repeats.
@@ -90,15 +106,15 @@ class FastLane(ReadingAside):
     def data_received(self, data: bytes, may_wait: bool = True) -> None:
         if self._force_close or self._close:
             return
-        if may_wait and self._waits(data):
+        if may_wait and self._scheduler.is_behind and self._puts_off(data):
             return
         if self._is_between and self._exchange is None and not self._paused and not self._set_aside:
             # The usual case: aiohttp's machinery is not in use.
             body = self._body_behind_known_head(data)
-            if body is not None:
-                self._receive(body)
+            if body is None:
+                self._parse(data)
             else:
-                self._parse_in_time(data, may_wait)
+                self._receive(body)
         elif self._set_aside and not self._is_taken():
             # This may be the rest of deferred data.
             self._take_up()
@@ -110,7 +126,16 @@ class FastLane(ReadingAside):
         elif data and self._is_taken():
             self._put_aside(data)
         else:
-            self._parse_in_time(data, may_wait)
+            self._parse(data)
+
+    def _puts_off(self, data: bytes) -> bool:
+        """Put bytes aside for a later turn if they can wait."""
+        is_free = not (self._set_aside or self._ordinary or self._is_taken() or self._upgraded)
+        if not is_free or not self._scheduler.can_wait(data):
+            return False
+        self._put_aside(data)
+        self._scheduler.read_later(self._take_up)
+        return True
 
     def _body_behind_known_head(self, data: bytes) -> bytes | None:
         known = self._known
@@ -125,12 +150,28 @@ class FastLane(ReadingAside):
             return body
         return None
 
-    def _receive_now(self, data: bytes) -> None:
-        self.data_received(data, may_wait=False)
+    def _is_taken(self) -> bool:
+        if self._exchange is not None or self._paused:
+            return True
+        return self._ordinary > 0 and self._body.is_eof()
 
-    def _parse_in_time(self, data: bytes, may_wait: bool) -> None:
-        if not (may_wait and self._puts_off_much(data)):
-            self._parse(data)
+    def _put_aside(self, data: bytes) -> None:
+        if self._set_aside is None:
+            self._set_aside = []
+        self._set_aside.append(data)
+        self._size_aside += len(data) + _PIECE
+        if self._size_aside > _MAX_SET_ASIDE:
+            self._note_cut("too many bytes arrived while a request was held")
+            self.force_close()
+
+    def _take_up(self) -> None:
+        """Process the bytes set aside, unless the connection has become busy."""
+        while self._set_aside and not self._is_taken() and not self._endpoint.gate.is_still:
+            pieces, self._set_aside = self._set_aside, None
+            first = pieces.pop(0)
+            self._size_aside -= len(first) + _PIECE
+            self.data_received(first, may_wait=False)
+            self._set_aside = pieces or None
 
     def _parse(self, data: bytes) -> None:
         if self._parser is None:
@@ -220,8 +261,7 @@ class FastLane(ReadingAside):
         if messages:
             self._room.hear(self)
             self._ordinary += len(messages)
-            last, self._body = messages[-1]
-            self._has_chunks = getattr(last, "chunked", False)
+            self._body = messages[-1][1]
             if self._waiter is not None and not self._waiter.done():
                 self._waiter.set_result(None)
             if not self._buffer_paused and len(self._messages) >= self._max_msg_queue_size:
@@ -337,7 +377,7 @@ class FastLane(ReadingAside):
         if not is_open or not is_between or self.is_writing():
             return None
         begun = self.begun()
-        return None if begun.owed else begun.head + self.aside()
+        return None if begun.owed else begun.head + b"".join(self._set_aside or ())
 
     def begun(self) -> Begun:
         """Return how much was read of an unfinished request."""

@@ -528,8 +528,7 @@ async def test_large_requests_wait_after_another_one_took_long(
     async with Rig(is_turn_over=lambda: next(is_over, False)) as rig:
         first, second = rig.connect(), rig.connect()
         await first.send(HELLO)
-        # The first question is whether to parse it now.
-        is_over = iter((False, False, True))
+        is_over = iter((False, True))
         first.send_now(post_messages(LARGE, LARGE))
         second.send_now(post_messages({**LARGE, "clientId": "another"}))
         await first.settle()
@@ -564,9 +563,7 @@ async def test_a_socket_is_closed_when_a_later_turn_finds_no_json() -> None:
 async def test_large_requests_have_a_place_while_they_wait_or_are_refused(
     front_end: FrontEnd,
 ) -> None:
-    # Otherwise aiohttp's parser would get them one after the other.
-    is_over = front_end is FrontEnd.FAST_LANE
-    async with Rig(front_end=front_end, is_turn_over=lambda: is_over) as rig:
+    async with Rig(front_end=front_end, is_turn_over=lambda: True) as rig:
         one, other = rig.connect(), rig.connect()
         await one.send(HELLO)
         request = post_messages(LARGE)
@@ -574,7 +571,6 @@ async def test_large_requests_have_a_place_while_they_wait_or_are_refused(
         rig.endpoint.intake.take(most - len(encode(LARGE)))
         one.send_now(request)
         other.send_now(request)
-        is_over = True
         await one.settle()
         assert [each.heard().responses[-1].status for each in (one, other)] == [200, 503]
         await other.send(request)
