@@ -37,6 +37,7 @@ _LONG_S = 0.007
 _MOST_BEGINNING = 8
 _CHANNEL: Final = b'"channel"'
 _NAME_OF_CONNECTS: Final = b'"/meta/connect"'
+_NAME_OF_HANDSHAKES: Final = b'"/meta/handshake"'
 _CONNECT: Final = re.compile(rb'"channel"\s*:\s*"/meta/connect"')
 _HANDSHAKE: Final = re.compile(rb'"channel"\s*:\s*"/meta/handshake"')
 # Decoded requests take many times the memory of their bytes. This limits large ones.
@@ -151,7 +152,7 @@ class RequestScheduler:
         if is_late and self._turn.is_overdue():
             self._answer_early()
         if is_late or self._small or self._connects:
-            is_connect = _is_connect(body)
+            is_connect = is_lone_connect(body)
             if is_late or self._follows_others(exchange, is_connect=is_connect):
                 return self._let_wait(body, exchange, is_connect=is_connect)
         rest = self.handle(self._bayeux, body, exchange, self._clock())
@@ -231,7 +232,7 @@ class RequestScheduler:
         Reading all that thousands of clients send takes longer than others may wait. Connects can
         wait, and cause most of the work; so can handshakes, before which a client does nothing.
         """
-        return len(data) <= SMALL and (_is_connect(data) or _is_handshake(data))
+        return len(data) <= SMALL and (is_lone_connect(data) or _is_handshake(data))
 
     def read_later(self, read: Callable[[], None]) -> None:
         """Let a connection read in a later turn the data that it deferred."""
@@ -434,15 +435,20 @@ class RequestScheduler:
         return request.rest is None
 
 
-def _is_connect(data: bytes) -> bool:
+def is_lone_connect(data: bytes) -> bool:
     """Return whether a request is a connect, without messages whose order matters."""
-    if data.find(_NAME_OF_CONNECTS) < 0:
-        return False
-    # An expression takes long to go through all data.
-    start = data.rfind(_CHANNEL)
-    return data.find(_CHANNEL) == start and _CONNECT.match(data, start) is not None
+    return _is_alone(data, _NAME_OF_CONNECTS, _CONNECT)
 
 
 def _is_handshake(data: bytes) -> bool:
     """Return whether a request is a handshake and nothing else."""
-    return data.count(_CHANNEL) == 1 and _HANDSHAKE.search(data) is not None
+    return _is_alone(data, _NAME_OF_HANDSHAKES, _HANDSHAKE)
+
+
+def _is_alone(data: bytes, name: bytes, found: re.Pattern[bytes]) -> bool:
+    """Return whether the only channel in a request has this name."""
+    if data.find(name) < 0:
+        return False
+    # An expression takes long to go through all data.
+    start = data.rfind(_CHANNEL)
+    return data.find(_CHANNEL) == start and found.match(data, start) is not None

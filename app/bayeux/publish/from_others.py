@@ -28,11 +28,6 @@ class FromOthers:
     def __init__(self, state: ServerState) -> None:
         self._state = state
 
-    def has_receivers(self, channel: str) -> bool:
-        """Return whether anybody here may get messages of the channel."""
-        found = self._state.channels.get(channel)
-        return found is not None and bool(self._state.routes.receivers(found))
-
     def arrived(self, message: Message, *, is_durable: bool) -> Arrived | None:
         """Return the receivers of a message; None if there are none."""
         state = self._state

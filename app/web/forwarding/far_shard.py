@@ -10,7 +10,7 @@ from typing import Final, cast
 from holdfast.bayeux.session import Exchange
 from holdfast.bayeux.wire.errors import ErrorReply, RequestRefused
 from holdfast.web.forwarding.frames import (
-    Frame,
+    TRANSPORTS,
     FrameUnreadable,
     Kind,
     Reply,
@@ -20,12 +20,10 @@ from holdfast.web.forwarding.frames import (
     pack_numbers,
 )
 from holdfast.web.forwarding.parking import Parking, refuse
-from holdfast.web.forwarding.request_home import TRANSPORTS
-from holdfast.web.forwarding.request_owner import is_lone_connect
-from holdfast.web.forwarding.shard_link import Link
+from holdfast.web.forwarding.shard_link import Handlers, Link
 from holdfast.web.forwarding.speakers import ToldSpeakers
 from holdfast.web.open_socket import Socket
-from holdfast.web.request_scheduler import UnfinishedRequest
+from holdfast.web.request_scheduler import UnfinishedRequest, is_lone_connect
 
 _TRANSPORTS: Final = {kind: place for place, kind in enumerate(TRANSPORTS)}
 
@@ -50,7 +48,7 @@ class FarShard:
         self._parking = Parking(clock)
         # What transports took or not, in order, for the end of the turn.
         self._outcomes: list[tuple[Kind, int]] = []
-        self._handlers: dict[Kind, Callable[[int, bytes], None]] = {
+        self._handlers: Handlers = {
             Kind.ANSWER: self._answer,
             Kind.REFUSED: self._refuse,
             Kind.DONE: self._finish,
@@ -64,7 +62,7 @@ class FarShard:
 
     def link(self) -> Link:
         """Return the end of a new link to the home, for a connection that is being made."""
-        link = Link(self._hear, lambda: self._lost(link), self._send_parked)
+        link = Link(self._handlers, lambda: self._lost(link), self._send_parked)
         return link
 
     def open(self, link: Link) -> None:
@@ -158,12 +156,6 @@ class FarShard:
             self._link.send(pack(Kind.DRAINED, number))
 
     # From the home
-
-    def _hear(self, frame: Frame) -> None:
-        handle = self._handlers.get(frame.kind)
-        if handle is None:
-            raise FrameUnreadable(f"{frame.kind.name} from a home")
-        handle(frame.number, frame.data)
 
     def _pop(self, number: int) -> UnfinishedRequest | None:
         forwarded = self._exchanges.pop(number, None)

@@ -12,7 +12,7 @@ from holdfast.bayeux.wire.transports import ConnectionType
 from holdfast.delivery.messages.message import Event
 from holdfast.web.forwarding.frames import Kind, pack
 from holdfast.web.forwarding.replies import Replies
-from holdfast.web.forwarding.sinks import SocketSink
+from holdfast.web.forwarding.sinks import LinkSink
 from holdfast.web.socket_frames import answer_frames, frames_of
 
 
@@ -28,7 +28,7 @@ class FarSocket:
         self._replies = replies
         self._number = number
         self._session: Session | None = None
-        self._sink = SocketSink(replies.link, partial(replies.write, number))
+        self._sink = LinkSink(replies.link, partial(replies.write, number))
         # Of writes that are not confirmed, oldest first; None for those without messages.
         self._receipts: deque[Receipt | None] = deque()
         # Messages of the client that wait for the one that is being handled.

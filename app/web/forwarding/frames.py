@@ -5,6 +5,8 @@ from enum import IntEnum
 from struct import Struct, error
 from typing import Final, NamedTuple
 
+from holdfast.bayeux.wire.transports import ConnectionType
+
 # The size of what follows the head, the kind, and a number, whose meaning depends on the kind.
 _HEAD: Final = Struct("<IBQ")
 # More than any request or reply has. A peer that announces more is not one of ours.
@@ -84,6 +86,9 @@ def _kind(number: int) -> Kind:
 
 
 # What frames carry
+
+# The transports of exchanges, which name them by their places here.
+TRANSPORTS: Final = tuple(ConnectionType)
 
 _EXCHANGE: Final = Struct("<HBQ")
 _REPLY: Final = Struct("<BB")

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Final, cast
+from typing import cast
 
 from holdfast.bayeux.session import Exchange
 from holdfast.bayeux.wire.errors import RequestRefused
@@ -11,7 +11,7 @@ from holdfast.bayeux.wire.transports import ConnectionType
 from holdfast.delivery.messages.message import Event
 from holdfast.web.forwarding.far_socket import FarSocket
 from holdfast.web.forwarding.frames import (
-    Frame,
+    TRANSPORTS,
     FrameUnreadable,
     Kind,
     Reply,
@@ -19,13 +19,11 @@ from holdfast.web.forwarding.frames import (
     unpack_numbers,
 )
 from holdfast.web.forwarding.replies import Replies
-from holdfast.web.forwarding.shard_link import Link
-from holdfast.web.forwarding.sinks import AnswerSink
+from holdfast.web.forwarding.shard_link import Handlers, Link
+from holdfast.web.forwarding.sinks import LinkSink
 from holdfast.web.forwarding.speakers import KnownSpeakers
 from holdfast.web.request_sink import RequestSink
 from holdfast.web.write_coalescer import WriteCoalescer
-
-TRANSPORTS: Final = tuple(ConnectionType)
 
 
 class FarCarrier:
@@ -68,17 +66,8 @@ class Home:
         clock: Callable[[], float],
         messages_per_frame: int,
     ) -> None:
-        self.link = Link(self._hear, self._lost, self._resumed)
-        self._replies = Replies(self.link, scheduler, coalescer, messages_per_frame)
-        self._scheduler, self._coalescer = scheduler, coalescer
-        self._clock = clock
-        self._answers = AnswerSink(self.link)
         self._speakers = KnownSpeakers()
-        # Exchanges without a reply, and replies without a receipt.
-        self._exchanges: dict[int, Exchange] = {}
-        self._receipts: dict[int, Receipt] = {}
-        self._sockets: dict[int, FarSocket] = {}
-        self._handlers: dict[Kind, Callable[[int, bytes], None]] = {
+        handlers: Handlers = {
             Kind.SPEAKER: self._speakers.learn,
             Kind.EXCHANGE: self._begin,
             Kind.ENDED: self._abort,
@@ -90,14 +79,17 @@ class Home:
             Kind.FULL: partial(self._fill, True),
             Kind.DRAINED: partial(self._fill, False),
         }
+        self.link = Link(handlers, self._lost, self._resumed)
+        self._replies = Replies(self.link, scheduler, coalescer, messages_per_frame)
+        self._scheduler, self._coalescer = scheduler, coalescer
+        self._clock = clock
+        self._answers = LinkSink(self.link, self.link.send)
+        # Exchanges without a reply, and replies without a receipt.
+        self._exchanges: dict[int, Exchange] = {}
+        self._receipts: dict[int, Receipt] = {}
+        self._sockets: dict[int, FarSocket] = {}
 
     # What the door sends
-
-    def _hear(self, frame: Frame) -> None:
-        handle = self._handlers.get(frame.kind)
-        if handle is None:
-            raise FrameUnreadable(f"{frame.kind.name} from a door")
-        handle(frame.number, frame.data)
 
     def _begin(self, number: int, data: bytes) -> None:
         request = Request.unpack(data)

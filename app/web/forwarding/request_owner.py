@@ -25,11 +25,3 @@ def client_id_of(body: bytes) -> str | None:
     first = messages[0] if isinstance(messages, list) and messages else messages
     client_id = first.get("clientId") if isinstance(first, dict) else None
     return client_id if isinstance(client_id, str) else None
-
-
-def is_lone_connect(body: bytes) -> bool:
-    """Return whether the request is a connect alone, which may be sent again."""
-    return body.count(b'"channel"') == 1 and _CONNECT.search(body) is not None
-
-
-_CONNECT: Final = re.compile(rb'"channel"\s*:\s*"/meta/connect"')

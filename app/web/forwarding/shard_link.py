@@ -2,29 +2,30 @@
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import cast
 
-from holdfast.web.forwarding.frames import Frame, FrameReader, FrameUnreadable
+from holdfast.web.forwarding.frames import Frame, FrameReader, FrameUnreadable, Kind
 
 log = logging.getLogger(__name__)
 
-Hear = Callable[[Frame], None]
+# By kind, what a frame does: it gets the frame's number and data.
+Handlers = Mapping[Kind, Callable[[int, bytes], None]]
 
 
 class Link(asyncio.Protocol):
     """Sends and reads frames in order; all frames of a turn leave in one write.
 
     Args:
-        hear: Called with each frame.
+        handlers: What frames do. The peer sends no others.
         lost: Called once when the connection has ended.
         resumed: Called when the peer reads again.
     """
 
     def __init__(
-        self, hear: Hear, lost: Callable[[], None], resumed: Callable[[], None] = lambda: None
+        self, handlers: Handlers, lost: Callable[[], None], resumed: Callable[[], None]
     ) -> None:
-        self._hear, self._lost, self._resumed = hear, lost, resumed
+        self._handlers, self._lost, self._resumed = handlers, lost, resumed
         self._reader = FrameReader()
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
@@ -80,11 +81,17 @@ class Link(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         try:
             for frame in self._reader.read(data):
-                self._hear(frame)
+                self._handle(frame)
         except FrameUnreadable as error:
             log.error("a link between two processes is closed: it brought %s", error)
             if self._transport is not None:
                 self._transport.abort()
+
+    def _handle(self, frame: Frame) -> None:
+        handle = self._handlers.get(frame.kind)
+        if handle is None:
+            raise FrameUnreadable(f"{frame.kind.name} from the wrong side")
+        handle(frame.number, frame.data)
 
     def pause_writing(self) -> None:
         self.is_full = True

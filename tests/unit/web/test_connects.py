@@ -2,7 +2,7 @@
 
 import pytest
 
-from holdfast.web.request_scheduler import _is_connect
+from holdfast.web.request_scheduler import is_lone_connect
 
 CONNECT = b'{"channel":"/meta/connect","clientId":"c"}'
 PUBLISH = b'{"channel":"/a","data":"/meta/connect"}'
@@ -17,7 +17,7 @@ PUBLISH = b'{"channel":"/a","data":"/meta/connect"}'
     ],
 )
 def test_a_single_connect_is_one_however_it_is_written(data: bytes) -> None:
-    assert _is_connect(data)
+    assert is_lone_connect(data)
 
 
 @pytest.mark.parametrize(
@@ -35,4 +35,4 @@ def test_a_single_connect_is_one_however_it_is_written(data: bytes) -> None:
     ],
 )
 def test_anything_else_is_none(data: bytes) -> None:
-    assert not _is_connect(data)
+    assert not is_lone_connect(data)
