@@ -10,19 +10,18 @@ requests take at most half of the time.
 
 import asyncio
 import logging
-import re
 from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from time import thread_time
-from typing import Final
 
 from holdfast.bayeux.exchanges import RemainingMessages, SalvagedRequest, receive
 from holdfast.bayeux.server import Bayeux
 from holdfast.bayeux.session import Exchange, Pipe
 from holdfast.bayeux.wire.errors import ErrorReply, RequestRefused
 from holdfast.web.intake import SMALL, Intake, UnreadRequests
+from holdfast.web.lone_requests import is_lone_connect, is_lone_handshake
 from holdfast.web.speaking import SpeakingRight
 from holdfast.web.turn_budget import Turn
 
@@ -35,11 +34,6 @@ _SHARE_S, _EARLY_S = 0.003, 0.001
 _LONG_S = 0.007
 # How many requests of the aiohttp front end begin together. Each is a task that runs later.
 _MOST_BEGINNING = 8
-_CHANNEL: Final = b'"channel"'
-_NAME_OF_CONNECTS: Final = b'"/meta/connect"'
-_NAME_OF_HANDSHAKES: Final = b'"/meta/handshake"'
-_CONNECT: Final = re.compile(rb'"channel"\s*:\s*"/meta/connect"')
-_HANDSHAKE: Final = re.compile(rb'"channel"\s*:\s*"/meta/handshake"')
 # Decoded requests take many times the memory of their bytes. This limits large ones.
 _MOST_LARGE = 16
 # During a silence, requests of clients that have left are dropped once this many wait.
@@ -232,7 +226,7 @@ class RequestScheduler:
         Reading all that thousands of clients send takes longer than others may wait. Connects can
         wait, and cause most of the work; so can handshakes, before which a client does nothing.
         """
-        return len(data) <= SMALL and (is_lone_connect(data) or _is_handshake(data))
+        return len(data) <= SMALL and (is_lone_connect(data) or is_lone_handshake(data))
 
     def read_later(self, read: Callable[[], None]) -> None:
         """Let a connection read in a later turn the data that it deferred."""
@@ -433,22 +427,3 @@ class RequestScheduler:
         body, request.body = request.body, b""
         request.rest = self.handle(self._bayeux, body, request.exchange, self._clock())
         return request.rest is None
-
-
-def is_lone_connect(data: bytes) -> bool:
-    """Return whether a request is a connect, without messages whose order matters."""
-    return _is_alone(data, _NAME_OF_CONNECTS, _CONNECT)
-
-
-def _is_handshake(data: bytes) -> bool:
-    """Return whether a request is a handshake and nothing else."""
-    return _is_alone(data, _NAME_OF_HANDSHAKES, _HANDSHAKE)
-
-
-def _is_alone(data: bytes, name: bytes, found: re.Pattern[bytes]) -> bool:
-    """Return whether the only channel in a request has this name."""
-    if data.find(name) < 0:
-        return False
-    # An expression takes long to go through all data.
-    start = data.rfind(_CHANNEL)
-    return data.find(_CHANNEL) == start and found.match(data, start) is not None

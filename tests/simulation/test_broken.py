@@ -10,7 +10,6 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 # The others need tens of seeds: `python -m tests.simulation --broken NAME --seeds 1-200`.
 FOUND_SOON = [
-    "rivals_wait_too_short",
     "what_was_unanswered_is_not_repeated",
     "publishers_are_answered_before_the_store",
     "subscribers_are_not_stored",

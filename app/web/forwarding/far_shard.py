@@ -22,8 +22,9 @@ from holdfast.web.forwarding.frames import (
 from holdfast.web.forwarding.parking import Parking, refuse
 from holdfast.web.forwarding.shard_link import Handlers, Link
 from holdfast.web.forwarding.speakers import ToldSpeakers
+from holdfast.web.lone_requests import is_lone_connect
 from holdfast.web.open_socket import Socket
-from holdfast.web.request_scheduler import UnfinishedRequest, is_lone_connect
+from holdfast.web.request_scheduler import UnfinishedRequest
 
 _TRANSPORTS: Final = {kind: place for place, kind in enumerate(TRANSPORTS)}
 
