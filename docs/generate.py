@@ -44,8 +44,8 @@ MEANINGS = {
     ErrorReply.DATA_MISSING: "The publish has no `data` (`null` is data)",
     ErrorReply.DELIVERY_INVALID: "`ext.delivery` has an unknown or unsupported option or verdict, "
     "or one with a wrong value; the error names it",
-    ErrorReply.NOT_SUPPORTED: "The channel, or a key of `ext`, is reserved for a feature that "
-    "this server does not have; the error names it",
+    ErrorReply.NOT_SUPPORTED: "The channel, or a key of `ext`, belongs to a feature that "
+    "this server does not have, or not with several workers; the error names it",
     ErrorReply.ADVICE_INVALID: "`advice` is not an object",
     ErrorReply.EXT_INVALID: "`ext` is not an object, or one of its keys, such as `ack`, cannot "
     "be read; the error names it",

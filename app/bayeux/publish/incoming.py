@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
+from holdfast.bayeux.publish.among_shards import refuse_call
 from holdfast.bayeux.publish.event import EventPublish
 from holdfast.bayeux.publish.new_messages import Publishing
 from holdfast.bayeux.publish.point_to_point import PTP
@@ -261,6 +262,8 @@ class _ClientPublish:
         channel, state = self._channel, self._handler.state
         self._reply["successful"] = True
         service = state.services.find(channel)
+        if state.hub.others is not None:
+            refuse_call(channel.name, is_known=service is not None or not state.requests.is_offered)
         if service is None:
             refuse_service(channel)
             return not state.requests.is_offered or self._call()

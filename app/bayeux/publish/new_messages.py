@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import cast
 
+from holdfast.bayeux.publish.among_shards import refuse_options
 from holdfast.bayeux.publish.event import EventPublish
 from holdfast.bayeux.publish.point_to_point import (
     PointToPoint,
@@ -60,6 +61,8 @@ class Publishing:
         message first: then the publish gets the outcome later. Raises `Refused`.
         """
         state, channel, qos = self._state, publish.channel, publish.qos
+        if qos is not None and state.hub.others is not None:
+            refuse_options(qos)
         if qos is not None and qos.diversion is not None:
             wire = self.encoded(publish.event, publish.sender)
             return self._diversions[qos.diversion.option](publish, qos, wire)

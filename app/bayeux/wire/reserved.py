@@ -5,7 +5,7 @@ If the server accepted them, clients would rely on a feature that does not exist
 
 from holdfast.bayeux.wire.codec import Json
 from holdfast.bayeux.wire.errors import ErrorReply, Refused
-from holdfast.delivery.basics.channels import REPLIES, Channel
+from holdfast.delivery.basics.channels import PRESENCE, REPLIES, Channel
 
 # Keys of `ext`. An extension that owns a key provides the feature.
 RESERVED_EXT = frozenset(["replyTo", "request", "timeout"])
@@ -17,20 +17,27 @@ def refuse_ext(name: str, message: Json) -> None:
     """Refuse a message that asks for a missing feature."""
     value = message["ext"][name]
     if value is not None and value is not False:
-        raise _not_supported(f"ext.{name}")
+        raise not_supported(f"ext.{name}")
 
 
 def refuse_service(channel: Channel) -> None:
     """Refuse a call of a reserved service that is not installed."""
     if channel.name in _SERVICES:
-        raise _not_supported(channel.name)
+        raise not_supported(channel.name)
 
 
 def refuse_replies(channel: Channel) -> None:
     """Refuse to publish or subscribe to reply channels."""
     if channel.name.startswith(REPLIES):
-        raise _not_supported(REPLIES)
+        raise not_supported(REPLIES)
 
 
-def _not_supported(name: str) -> Refused:
+def refuse_presence(channel: Channel) -> None:
+    """Refuse to watch members. Among several shards, each one knows only its own."""
+    if channel.name.startswith(PRESENCE):
+        raise not_supported(channel.name)
+
+
+def not_supported(name: str) -> Refused:
+    """Return the refusal of a missing feature, by its name."""
     return Refused(ErrorReply.NOT_SUPPORTED, "internal.notImplemented", name)

@@ -9,7 +9,7 @@ from holdfast.cluster.messages import entry_of, message_of
 from holdfast.delivery.messages.crossing import crossing_of
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.storing import NO_FIELDS, PersistOutcome, RequestFields
-from tests.unit.bayeux.harness import Client, Server, server_of
+from tests.unit.bayeux.harness import Client, Installed, Server, server_of
 from tests.unit.delivery.fake_keeper import FakeKeeper
 
 if TYPE_CHECKING:
@@ -38,10 +38,12 @@ class LoggingKeeper(FakeKeeper):
 class Shard:
     """One server, its log, and how far it has read the logs of others."""
 
-    def __init__(self, world: "World", number: int, stamps: Iterator[int]) -> None:
+    def __init__(
+        self, world: "World", number: int, stamps: Iterator[int], extensions: Sequence[Installed]
+    ) -> None:
         self._world = world
         self.keeper = LoggingKeeper()
-        self.server: Server = server_of(keeper=self.keeper, node=f"n{number}")
+        self.server: Server = server_of(*extensions, keeper=self.keeper, node=f"n{number}")
         self.server._stamps = stamps
         self.server.bayeux.state.hub.others = self
         self.from_others = FromOthers(self.server.bayeux.state)
@@ -79,11 +81,11 @@ class Shard:
 class World:
     """The shards of a deployment."""
 
-    def __init__(self, number: int) -> None:
+    def __init__(self, number: int, *extensions: Installed) -> None:
         stamps = count(1_700_000_000_000_000_000, 1000)
         self.shards: list[Shard] = []
         for each in range(number):
-            self.shards.append(Shard(self, each, stamps))
+            self.shards.append(Shard(self, each, stamps, extensions))
 
     def client(self, shard: int, **fields: Any) -> Client:
         return self.shards[shard].server.connected(**fields)

@@ -1,0 +1,28 @@
+"""What a server with several workers cannot do yet, because one of them would have to decide."""
+
+from collections.abc import Iterator
+
+from holdfast.settings import ChannelSettings, Settings
+
+
+def refused_with_shards(settings: Settings) -> list[str]:
+    """Return why these settings need a single worker: a sentence for each setting."""
+    found = [
+        f'channels."{pattern}": {why}'
+        for pattern, rule in settings.channels.items()
+        for why in _refused_by(rule)
+    ]
+    if settings.chat:
+        found.append("chat needs a single worker, which knows all members: switch it off")
+    return found
+
+
+def _refused_by(rule: ChannelSettings) -> Iterator[str]:
+    if rule.history:
+        yield "history needs a single worker, which keeps all messages"
+    if rule.work_queue:
+        yield "work_queue needs a single worker, which hands the messages out"
+    if rule.topic:
+        yield "topic needs a single worker, which knows its state"
+    if rule.presence:
+        yield "presence needs a single worker, which knows all members"

@@ -1,0 +1,78 @@
+"""What one of several shards cannot carry out alone is refused, and names what was asked."""
+
+from typing import Any
+
+import pytest
+
+from holdfast.extensions.request import Request
+from tests.unit.bayeux.harness import Client
+from tests.unit.bayeux.publish.shards import World
+
+
+@pytest.fixture
+def client() -> Client:
+    return World(2, Request).client(0, ext={"delivery": {}})
+
+
+def test_a_server_alone_accepts_what_one_of_several_refuses() -> None:
+    world = World(1)
+    world.shards[0].server.bayeux.state.hub.others = None
+    client = world.client(0, ext={"delivery": {}})
+    asked = client.publish("/news", 1, ext={"delivery": {"topic": {"readonly": True}}})
+    client.server.turn()
+    assert asked.reply["successful"]
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("destinations", ["joe"]),
+        ("topic", {"readonly": True}),
+        ("administrative", True),
+        ("forceUpdate", False),
+        ("refuseHeld", True),
+    ],
+)
+@pytest.mark.parametrize("delay", [0, 1000])
+def test_options_that_need_one_shard_are_refused(
+    client: Client, option: str, value: Any, delay: int
+) -> None:
+    if delay and option in ("administrative", "refuseHeld"):
+        # It has no delay.
+        delay = 0
+    asked = client.publish("/news", 1, ext={"delivery": {option: value, "delay": delay}})
+    client.server.turn()
+    error = f"400:internal.notImplemented,ext.delivery.{option}:not_supported"
+    assert asked.reply["error"] == error
+
+
+def test_messages_to_the_point_to_point_service_are_refused(client: Client) -> None:
+    asked = client.publish("/service/ptp", {"destinations": ["joe"], "content": 1})
+    client.server.turn()
+    assert "ext.delivery.destinations" in asked.reply["error"]
+
+
+def test_requests_are_refused_and_none_is_left_over(client: Client) -> None:
+    channel = client.handshake(ext={"request": True}).elements[0]["ext"]["ret"]
+    asked = client.publish("/news", 1, ext={"replyTo": f"{channel}/4000001"})
+    client.server.turn()
+    assert asked.reply["error"] == "400:internal.notImplemented,ext.replyTo:not_supported"
+    assert client.server.bayeux.state.requests.outstanding == 0
+
+
+def test_calls_of_clients_at_other_shards_are_refused(client: Client) -> None:
+    asked = client.publish("/service/add", [1, 2])
+    assert "/service/add" in asked.reply["error"]
+
+
+def test_without_requests_messages_to_unknown_services_are_ignored_as_ever() -> None:
+    asked = World(2).client(0).publish("/service/add", [1, 2])
+    assert asked.reply["successful"]
+
+
+def test_nobody_may_ask_who_is_on_a_channel(client: Client) -> None:
+    asked = client.publish("/service/presence", {"channel": "/news"})
+    assert "/service/presence" in asked.reply["error"]
+    asked = client.subscribe("/sys/presence/news")
+    assert "/sys/presence/news" in asked.reply["error"]
+    assert not client.session.subscriptions

@@ -1,0 +1,29 @@
+"""Settings that need a single worker are named, with the channels that they are about."""
+
+import pytest
+
+from holdfast.compose.single_worker import refused_with_shards
+from holdfast.settings import read
+
+
+def refused(**rule: object) -> list[str]:
+    return refused_with_shards(read(None, {"chat": False, "channels": {"/a/**": rule}}))
+
+
+@pytest.mark.parametrize("option", ["history", "work_queue", "topic", "presence"])
+def test_a_rule_that_needs_a_single_worker_is_named(option: str) -> None:
+    [why] = refused(**{option: 5 if option == "history" else True})
+    assert why.startswith(f'channels."/a/**": {option} ')
+
+
+def test_all_reasons_are_given_at_once() -> None:
+    assert len(refused(topic=True, presence=True, history=3)) == 3
+
+
+def test_other_rules_are_fine() -> None:
+    assert refused(durable=True, lazy=True, attempts=3, guard=True, dead_letters=False) == []
+
+
+def test_the_chat_must_be_switched_off() -> None:
+    [why] = refused_with_shards(read(None, {}))
+    assert why.startswith("chat ")
