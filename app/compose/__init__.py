@@ -33,6 +33,7 @@ from holdfast.compose.listen_addresses import ListenAddresses, find_addresses
 from holdfast.compose.listeners import ServedApplications, open_listeners
 from holdfast.compose.listening import MAIN, ListeningSockets, listen, listen_for_commands, naming
 from holdfast.compose.options import core_options, web_options
+from holdfast.compose.placement import Placement, alone
 from holdfast.compose.running_server import RunningServer
 from holdfast.compose.storage import Storage, open_storage
 from holdfast.compose.succession import NoSuccession, Succession
@@ -68,17 +69,20 @@ log = logging.getLogger(__name__)
 
 
 @asynccontextmanager
-async def serving(settings: Settings) -> AsyncIterator[str]:
+async def serving(settings: Settings, placement: Placement | None = None) -> AsyncIterator[str]:
     """Run a server without a supervisor: yields its URL, and stops it in order at the end."""
-    async with running(settings, NoSuccession()) as server:
+    async with running(settings, NoSuccession(), placement) as server:
         yield server.url
 
 
 @asynccontextmanager
-async def running(settings: Settings, succession: Succession) -> AsyncIterator[RunningServer]:
-    """Run a server, and stop it in order at the end."""
+async def running(
+    settings: Settings, succession: Succession, placement: Placement | None = None
+) -> AsyncIterator[RunningServer]:
+    """Run a server, and stop it in order at the end. Without a place, it is alone."""
     async with AsyncExitStack() as stack:
-        parts = await _assemble(settings, succession, stack)
+        placement = placement or alone(settings)
+        parts = await _assemble(settings, succession, placement, stack)
         if succession.is_successor:
             server = await _succeed(parts, succession, stack)
         else:
@@ -106,14 +110,17 @@ class _Parts:
     tasks: Tasks
 
 
-async def _assemble(settings: Settings, succession: Succession, stack: AsyncExitStack) -> _Parts:
+async def _assemble(
+    settings: Settings, succession: Succession, placement: Placement, stack: AsyncExitStack
+) -> _Parts:
     """Make everything that a server consists of. A successor has not opened the store yet."""
     addresses = await find_addresses(settings)
     shared = succession.descriptors.get(LOCK)
-    directory = stack.enter_context(own_directory(settings.data, shared))
+    placement.make_parent()
+    directory = stack.enter_context(own_directory(placement.data, shared))
     succession.keep(LOCK, directory.lock)
     tokens = _open_tokens(settings.data)
-    storage = await _open_storage(settings, addresses, directory, succession, stack)
+    storage = await _open_storage(settings, addresses, directory, succession, placement, stack)
     ticker = Ticker(heads := Heads(settings.hsts_s), storage.right)
     clock = ticker.clock
     tasks = Tasks(clock)
@@ -205,6 +212,7 @@ async def _open_storage(
     addresses: ListenAddresses,
     directory: DataDirectory,
     succession: Succession,
+    placement: Placement,
     stack: AsyncExitStack,
 ) -> Storage:
     """Open the store. A standby says what it waits for at the address of the server."""
@@ -222,7 +230,9 @@ async def _open_storage(
             with naming(addresses.main, "port"):
                 await door.open(addresses.main.listen())
         return await open_storage(
-            *(settings, directory, stack, _stop_at_once), is_successor=succession.is_successor
+            *(settings, directory, stack, _stop_at_once),
+            shard=placement.number,
+            is_successor=succession.is_successor,
         )
 
 

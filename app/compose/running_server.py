@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from holdfast.bayeux.leaving.session_state import READING_S
 from holdfast.bayeux.leaving.settling import settle, take_back, unsettled
 from holdfast.bayeux.server import Bayeux
-from holdfast.compose.cannot_leave import CannotLeave
 from holdfast.compose.journal import RunBooks
 from holdfast.compose.storage import Storage
+from holdfast.compose.succession import CannotLeave
 from holdfast.compose.tls_files import reload_tls
 from holdfast.settings import Settings
 from holdfast.store.connection import StoreUnavailable

@@ -368,9 +368,10 @@ async def open_storage(
     stack: AsyncExitStack,
     on_fenced: Callable[[], None],
     *,
+    shard: int = 0,
     is_successor: bool = False,
 ) -> Storage:
-    """Open the store once no other process has it. The stack closes it.
+    """Open the store of a shard once no other process has it. The stack closes it.
 
     A successor only looks at it; `Storage.open` opens it. Raises `StoreUnavailable` or
     `CannotStart`.
@@ -378,12 +379,12 @@ async def open_storage(
     url = settings.redis
     embedded = None
     if url is None:
-        embedded = EmbeddedValkey(settings.data, Durability(settings.durability))
+        embedded = EmbeddedValkey(directory.path, Durability(settings.durability))
         stack.push_async_exit(embedded)
         url = embedded.join() if is_successor else await embedded.open()
     monitor = StoreMonitor()
     try:
-        primary = Primary(StoreUrl.of(url), RedisKeys(settings.namespace).meta)
+        primary = Primary(StoreUrl.of(url), RedisKeys(settings.namespace, shard).meta)
     except (ValueError, OSError) as error:
         raise CannotStart(f"redis: {error}") from error
     link = StoreLink(primary, scripts=SCRIPTS, on_state=monitor.on_state, random=random.random)
@@ -394,7 +395,7 @@ async def open_storage(
         if settings.redis is None:
             raise
         raise CannotStart(f"{error}; {REMEDY}") from error
-    keys = await keys_of(link, settings.namespace)
+    keys = await keys_of(link, settings.namespace, shard)
     replicas = None
     if settings.redis is not None:
         replicas = await _compare(settings, keys, primary, link, stack)

@@ -4,6 +4,10 @@ from collections.abc import Mapping
 from typing import Protocol
 
 
+class CannotLeave(Exception):
+    """A server cannot be succeeded now, and goes on. The text says why."""
+
+
 class Succession(Protocol):
     """The supervisor, as a starting server sees it.
 

@@ -6,8 +6,8 @@ import os
 from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol
 
-from holdfast.compose.cannot_leave import CannotLeave
 from holdfast.compose.cannot_start import CannotStart
+from holdfast.compose.succession import CannotLeave
 from holdfast.supervisor.control import (
     LOCK,
     MOST_DESCRIPTORS,

@@ -7,15 +7,15 @@ from holdfast.store.keys import FIRST_GENERATION, NO_GENERATION, RedisKeys
 from holdfast.store.link import StoreLink
 
 
-async def keys_of(link: StoreLink, namespace: str) -> RedisKeys:
-    """Return the keys of the store: of its current generation, or of the first in an empty one."""
-    meta = RedisKeys(namespace).meta
+async def keys_of(link: StoreLink, namespace: str, shard: int = 0) -> RedisKeys:
+    """Return the keys of a shard: of its current generation, or of the first in an empty one."""
+    meta = RedisKeys(namespace, shard).meta
     reply = await link.ask("HMGET", meta, "version", "generation")
     version, generation = cast("list[bytes | None]", reply)
     if generation is not None:
         if not generation.isdigit():
             raise StoreUnavailable("the store has a generation that is no number")
-        return RedisKeys(namespace, generation=int(generation))
+        return RedisKeys(namespace, shard, generation=int(generation))
     # A release without generations wrote it.
     is_old = version is not None
-    return RedisKeys(namespace, generation=NO_GENERATION if is_old else FIRST_GENERATION)
+    return RedisKeys(namespace, shard, generation=NO_GENERATION if is_old else FIRST_GENERATION)

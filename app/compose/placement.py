@@ -1,0 +1,61 @@
+"""Where a server of a deployment has its place: one shard of several, or the only one."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from holdfast.settings import Settings
+
+_SHARDS = "shards"
+_LINKS = "links"
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """The shard of this process, and where the shards of this machine have their files.
+
+    What operators write and read, such as tokens, stays in the directory of the settings.
+    """
+
+    # The directory of the deployment, and the one with the sockets of links between shards.
+    directory: Path
+    links: Path
+    number: int = 0
+    count: int = 1
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether there is no other shard."""
+        return self.count == 1
+
+    @property
+    def data(self) -> Path:
+        """This shard's own directory: the lock, the store and the journal are there."""
+        return self.data_of(self.number)
+
+    def data_of(self, shard: int) -> Path:
+        """Return the directory of a shard. The first one has the same as a server alone."""
+        return self.directory / _SHARDS / str(shard) if shard else self.directory
+
+    def make_parent(self) -> None:
+        """Make the directory of this shard's directory, unless it is the deployment's."""
+        if self.number:
+            self.data.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+    def link_of(self, shard: int) -> Path:
+        """Return the socket at which a shard takes what others forward."""
+        return self.links / f"{shard}.sock"
+
+    @property
+    def others(self) -> list[int]:
+        """The numbers of all other shards."""
+        return [shard for shard in range(self.count) if shard != self.number]
+
+
+def alone(settings: Settings) -> Placement:
+    """Return the place of a server that has no other shard beside it."""
+    return placed(settings, 0, 1)
+
+
+def placed(settings: Settings, number: int, count: int, links: Path | None = None) -> Placement:
+    """Return the place of a shard. By default, the links are below the data directory."""
+    return Placement(settings.data, links or settings.data / _LINKS, number, count)
