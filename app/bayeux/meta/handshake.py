@@ -84,7 +84,9 @@ class Handshake:
         """Return an id in the bucket of the browser, which is new if it has no cookie."""
         browser, ids = self._exchange.browser, self._state.client_ids
         if browser is not None:
-            return ids.new(ids.bucket_in(browser))
+            bucket = ids.bucket_in(browser)
+            # The browser of a session with a subject may belong to another shard.
+            return ids.new(bucket if ids.owns(bucket) else None)
         client_id, self._new_browser = ids.new_pair()
         return client_id
 
@@ -170,6 +172,8 @@ class Handshake:
             # The subject was unknown before.
             ids = self._state.client_ids
             bucket = ids.bucket_of(draft.subject)
+            if not ids.owns(bucket):
+                raise self._misplaced()
             draft.client_id, self._new_browser = ids.new(bucket), ids.new(bucket)
         if browser is None:
             browser = exchange.new_browser = self._new_browser
@@ -199,6 +203,11 @@ class Handshake:
             self._life.make_durable(session, now)
             finish_when_kept(self._state, session, self._fulfil)
         return not is_durable
+
+    def _misplaced(self) -> Refused:
+        """Return the refusal of a client whose subject was not found in its credentials."""
+        self._state.log.error("a subject has its home in another shard, which its handshake missed")
+        return later(self._state, ErrorReply.SERVER_FAULT)
 
     def _offer_replies(self, session: Session) -> None:
         """Tell a client that wants replies its session's reply channel, which may be a kept one."""

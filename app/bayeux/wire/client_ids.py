@@ -26,6 +26,7 @@ _BUCKET_BYTES: Final = 8
 _URL_SAFE: Final = bytes.maketrans(b"+/", b"-_")
 # Formatting a number takes as long as sealing an id.
 _DIGITS: Final = tuple(f"{bucket:03d}" for bucket in range(BUCKETS))
+_ALL: Final = tuple(range(BUCKETS))
 # How many pairs are made at a time. One alone takes three times as long, because its code is not in
 # the processor's caches.
 _AT_ONCE: Final = 32
@@ -38,12 +39,19 @@ class ClientIds:
         key: The secret of the deployment.
         random_bytes: Returns so many random bytes.
         at_once: How many pairs are made when there is none.
+        buckets: The buckets of this shard, from which new ids get theirs.
     """
 
     def __init__(
-        self, key: bytes, random_bytes: Callable[[int], bytes], at_once: int = _AT_ONCE
+        self,
+        key: bytes,
+        random_bytes: Callable[[int], bytes],
+        at_once: int = _AT_ONCE,
+        buckets: Sequence[int] = _ALL,
     ) -> None:
         self._key = key
+        self._buckets = tuple(buckets)
+        self._owned = frozenset(buckets)
         self._random_bytes, self._at_once = random_bytes, at_once
         # A copy hashes one id.
         self._sealing = blake2b(digest_size=_SEAL_BYTES, key=key, person=b"id")
@@ -53,9 +61,9 @@ class ClientIds:
         self._former: set[str] = set()
 
     def new(self, bucket: int | None = None) -> str:
-        """Return a new id in this bucket, or in any."""
+        """Return a new id in this bucket, or in any of this shard."""
         random = self._random_bytes(_RANDOM_BYTES)
-        return self._make(random, [_bucket_from(random) if bucket is None else bucket])[0]
+        return self._make(random, [self._bucket_from(random) if bucket is None else bucket])[0]
 
     def new_pair(self) -> tuple[str, str]:
         """Return new ids of a session and of its browser, both in the same bucket."""
@@ -63,7 +71,7 @@ class ClientIds:
             random = self._random_bytes(2 * self._at_once * _RANDOM_BYTES)
             buckets = []
             for start in range(0, len(random), 2 * _RANDOM_BYTES):
-                buckets += [_bucket_from(random[start : start + _RANDOM_BYTES])] * 2
+                buckets += [self._bucket_from(random[start : start + _RANDOM_BYTES])] * 2
             self._pairs = self._make(random, buckets)
         browser = self._pairs.pop()
         return self._pairs.pop(), browser
@@ -90,6 +98,13 @@ class ClientIds:
         """Return the bucket of an id; ids of earlier releases have one, too."""
         return int(id[:3]) if _FORM.fullmatch(id) is not None else self._hash_of(id.encode())
 
+    def owns(self, bucket: int) -> bool:
+        """Return whether this shard has the sessions in a bucket."""
+        return bucket in self._owned
+
+    def _bucket_from(self, random: bytes) -> int:
+        return self._buckets[int.from_bytes(random) % len(self._buckets)]
+
     def _make(self, random: bytes, buckets: Sequence[int]) -> list[str]:
         """Return an id in each of these buckets. Text is made of the bytes of all at once."""
         texts = _text_of(random)
@@ -111,10 +126,6 @@ class ClientIds:
     def _hash_of(self, name: bytes) -> int:
         digest = blake2b(name, digest_size=_BUCKET_BYTES, key=self._key, person=b"bucket")
         return int.from_bytes(digest.digest()) % BUCKETS
-
-
-def _bucket_from(random: bytes) -> int:
-    return int.from_bytes(random) % BUCKETS
 
 
 def _text_of(data: bytes) -> str:

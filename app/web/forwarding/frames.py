@@ -17,6 +17,9 @@ _NUMBERS: Final = 8
 class Kind(IntEnum):
     """What a frame says. The number names an exchange, a socket, or the place of a speaker."""
 
+    # From both, before all others
+    HELLO = 0  # who this is
+
     # From the door
     SPEAKER = 1  # a place, and who speaks: from now on exchanges name the place
     EXCHANGE = 2  # an exchange, and its request

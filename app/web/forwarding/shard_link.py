@@ -35,10 +35,22 @@ class Link(asyncio.Protocol):
         self._collected: Callable[[], bytes] = bytes
         # Whether the peer does not read as fast as this side writes.
         self.is_full = False
+        # Done when the connection has ended.
+        self.ended: asyncio.Future[None] = self._loop.create_future()
 
     @property
     def is_open(self) -> bool:
         return self._transport is not None and not self._transport.is_closing()
+
+    def expect(self, kind: Kind, handle: Callable[[int, bytes], None]) -> None:
+        """Let the first frame of the peer be of this kind, and refuse all others before it."""
+        handlers = self._handlers
+
+        def begin(number: int, data: bytes) -> None:
+            self._handlers = handlers
+            handle(number, data)
+
+        self._handlers = {kind: begin}
 
     def collect(self, collected: Callable[[], bytes]) -> None:
         """Ask for frames that are collected, whenever others are about to leave."""
@@ -66,8 +78,16 @@ class Link(asyncio.Protocol):
         if self._transport is not None:
             self._transport.close()
 
+    def abort(self) -> None:
+        """Close the connection at once."""
+        if self._transport is not None:
+            self._transport.abort()
+
     def _flush(self) -> None:
         self._is_due = False
+        if self._transport is None and not self.ended.done():
+            # The connection is being made.
+            return
         unsent, self._unsent = self._unsent, []
         unsent.append(self._collected())
         if self._transport is not None and not self._transport.is_closing():
@@ -77,6 +97,8 @@ class Link(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
+        if self._unsent:
+            self.flush_at_end()
 
     def data_received(self, data: bytes) -> None:
         try:
@@ -84,8 +106,7 @@ class Link(asyncio.Protocol):
                 self._handle(frame)
         except FrameUnreadable as error:
             log.error("a link between two processes is closed: it brought %s", error)
-            if self._transport is not None:
-                self._transport.abort()
+            self.abort()
 
     def _handle(self, frame: Frame) -> None:
         handle = self._handlers.get(frame.kind)
@@ -104,3 +125,5 @@ class Link(asyncio.Protocol):
         self._transport = None
         self._unsent = []
         self._lost()
+        if not self.ended.done():
+            self.ended.set_result(None)

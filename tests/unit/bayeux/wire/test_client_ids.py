@@ -89,3 +89,12 @@ def test_the_ids_of_a_session_and_its_new_browser_share_a_bucket_and_are_given_o
     assert all(ids.fits(id) for pair in pairs for id in pair)
     assert all(ids.bucket_in(client) == ids.bucket_in(browser) for client, browser in pairs)
     assert len({id for pair in pairs for id in pair}) == 200
+
+
+def test_new_ids_are_in_the_buckets_of_their_shard() -> None:
+    ids = ClientIds(KEY, secrets.token_bytes, buckets=range(500, 510))
+    made = [ids.new() for _ in range(200)] + [each for _ in range(100) for each in ids.new_pair()]
+    assert {ids.bucket_in(id) for id in made} == {*range(500, 510)}
+    assert all(map(ids_of().fits, made))
+    assert [bucket for bucket in range(BUCKETS) if ids.owns(bucket)] == [*range(500, 510)]
+    assert ids.bucket_of("joe") == ids_of().bucket_of("joe")

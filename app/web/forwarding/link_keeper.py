@@ -1,0 +1,68 @@
+"""Keeps a link from this process, as a door, to each other shard."""
+
+import asyncio
+import logging
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from holdfast.web.forwarding.far_shard import FarShard
+from holdfast.web.forwarding.hello import Hello, greet
+
+log = logging.getLogger(__name__)
+
+# How long to wait before the next attempt: at first, and at most.
+_FIRST_S: Final = 0.05
+_LONGEST_S: Final = 1.0
+# How long the peer may take to say who it is.
+_GREETING_S: Final = 5.0
+
+
+class LinkKeeper:
+    """Connects to another shard, and again whenever the link is lost, until cancelled."""
+
+    def __init__(self, shard: int, path: Path, hello: Hello, far: FarShard) -> None:
+        self._shard, self._path, self._hello, self._far = shard, path, hello, far
+        # What was logged last, which is not repeated with every attempt.
+        self._logged: str | None = None
+
+    async def run(self) -> None:
+        wait_s = _FIRST_S
+        while True:
+            with suppress(OSError, TimeoutError):
+                if await self._hold():
+                    wait_s = _FIRST_S
+            await asyncio.sleep(wait_s)
+            wait_s = min(2 * wait_s, _LONGEST_S)
+
+    async def _hold(self) -> bool:
+        """Make a link; return when it has ended. Returns whether it could be used."""
+        link, loop = self._far.link(), asyncio.get_running_loop()
+        greeted: asyncio.Future[bool] = loop.create_future()
+
+        def settle(fault: str | None) -> None:
+            greeted.set_result(fault is None)
+            if fault is None:
+                self._far.open(link)
+
+        greet(link, self._hello, self._fault_of, settle)
+        await loop.create_unix_connection(lambda: link, str(self._path))
+        try:
+            either = (greeted, link.ended)
+            await asyncio.wait(either, timeout=_GREETING_S, return_when=asyncio.FIRST_COMPLETED)
+            if not greeted.done():
+                return False
+            await asyncio.shield(link.ended)
+            return greeted.result()
+        finally:
+            link.close()
+
+    def _fault_of(self, peer: Hello) -> str | None:
+        fault = self._hello.fault_of(peer)
+        if fault is None and peer.shard != self._shard:
+            fault = f"it says that it is shard {peer.shard}"
+        if fault != self._logged:
+            self._logged = fault
+            if fault is not None:
+                log.error("the link to shard %d is refused: %s", self._shard, fault)
+        return fault

@@ -1,0 +1,149 @@
+"""Links are made between the shards of one deployment, and made again when they are lost."""
+
+import asyncio
+import stat
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from holdfast.web.forwarding import hello as hellos
+from holdfast.web.forwarding.far_shard import FarShard
+from holdfast.web.forwarding.frames import FrameUnreadable, Kind, pack
+from holdfast.web.forwarding.hello import Hello
+from holdfast.web.forwarding.link_keeper import LinkKeeper
+from holdfast.web.forwarding.link_server import LinkServer
+from holdfast.web.forwarding.request_home import Home
+from holdfast.web.tasks import cancel
+from tests.store.store_process import until
+from tests.web.rig import Rig
+
+HOME = Hello(shard=1, count=2, deployment="here", release="1.0")
+DOOR = replace(HOME, shard=0)
+
+
+class Ends:
+    """A listening shard, and a door that connects to it."""
+
+    def __init__(self, path: Path, door: Hello, home: Hello) -> None:
+        self.rig = Rig()
+        self.path = path
+        self.far = FarShard(self.rig._clock)
+        self.server = self.serve(home)
+        self.keeper = LinkKeeper(1, path, door, self.far)
+
+    def serve(self, home: Hello) -> LinkServer:
+        rig = self.rig
+        return LinkServer(
+            self.path, home, lambda: Home(rig.scheduler, rig.coalescer, rig._clock, 1)
+        )
+
+    async def linked(self, *, is_linked: bool = True) -> None:
+        await until(lambda: self.far._may_send() is is_linked)
+
+
+@asynccontextmanager
+async def ends(path: Path, door: Hello = DOOR, home: Hello = HOME) -> AsyncIterator[Ends]:
+    both = Ends(path, door, home)
+    task = asyncio.create_task(both.keeper.run())
+    try:
+        yield both
+    finally:
+        await cancel(task)
+        both.server.close()
+        await asyncio.sleep(0)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "links" / "1.sock"
+
+
+def modes(path: Path) -> list[int]:
+    return [stat.S_IMODE(each.stat().st_mode) for each in (path, path.parent)]
+
+
+async def test_only_this_user_can_make_links(path: Path) -> None:
+    async with ends(path) as both:
+        await both.server.open()
+        assert modes(path) == [0o600, 0o700]
+
+
+async def test_a_door_may_start_before_the_shard(path: Path) -> None:
+    async with ends(path) as both:
+        await asyncio.sleep(0.1)
+        assert not both.far._may_send()
+        await both.server.open()
+        await both.linked()
+
+
+async def test_a_lost_link_is_made_again(path: Path) -> None:
+    async with ends(path) as both:
+        await both.server.open()
+        await both.linked()
+        both.server.close()
+        await both.linked(is_linked=False)
+        both.server = both.serve(HOME)
+        await both.server.open()
+        await both.linked()
+
+
+@pytest.mark.parametrize(
+    ("peer", "fault"),
+    [
+        (replace(HOME, deployment="there"), "another deployment, there, of 2 shards"),
+        (replace(HOME, count=3), "another deployment, here, of 3 shards"),
+        (replace(HOME, form=hellos.FORM + 1), "release 1.0 has frames of form 2, not 1"),
+        (replace(HOME, shard=0), "it says that it is shard 0"),
+        (replace(HOME, shard=7), "it says that it is shard 7"),
+    ],
+    ids=["deployment", "count", "form", "itself", "shard"],
+)
+async def test_a_peer_that_is_no_other_shard_of_the_deployment_is_refused(
+    path: Path, caplog: pytest.LogCaptureFixture, peer: Hello, fault: str
+) -> None:
+    async with ends(path, home=peer) as both:
+        await both.server.open()
+        await until(lambda: "the link to shard 1" in caplog.text)
+        # Several attempts.
+        await asyncio.sleep(0.2)
+        assert not both.far._may_send()
+    refused = [each for each in caplog.messages if each.startswith("the link to shard 1")]
+    assert len(refused) == 1
+    assert fault in refused[0]
+
+
+async def test_a_shard_refuses_a_door_of_another_deployment(
+    path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with ends(path, door=replace(DOOR, deployment="there")) as both:
+        await both.server.open()
+        await until(lambda: "a link of another process is refused" in caplog.text)
+        assert not both.far._may_send()
+
+
+async def test_nothing_is_heard_before_a_greeting(
+    path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with ends(path) as both:
+        await both.server.open()
+        reader, writer = await asyncio.open_unix_connection(str(path))
+        writer.write(pack(Kind.CLOSED, 1))
+        async with asyncio.timeout(5.0):
+            await reader.read()
+        writer.close()
+    assert "it brought CLOSED from the wrong side" in caplog.text
+
+
+@pytest.mark.parametrize("data", [b"{", b"{}", b"[]", b"7"])
+def test_what_is_no_greeting_is_refused(data: bytes) -> None:
+    with pytest.raises(FrameUnreadable, match="a greeting"):
+        Hello.unpack(data)
+
+
+def test_a_greeting_of_a_later_form_may_have_more_fields() -> None:
+    packed = HOME.pack()
+    data = packed[packed.index(b"{") : -1] + b', "more": 1}'
+    assert Hello.unpack(data) == HOME
