@@ -143,6 +143,8 @@ MEANINGS = {
     ErrorReply.CHANNEL_HELD_BACK: "The channel is held back, and the publish has `refuseHeld`",
     ErrorReply.STORE_UNAVAILABLE: "The store is unavailable or refused the message. With "
     "`unknown`, the message may or may not be stored",
+    ErrorReply.SHARD_UNAVAILABLE: "Another shard did not answer in time, or is too far behind: "
+    "try again",
     ErrorReply.SERVER_BUSY: "The server refused the handshake (rate, load, `max_sessions` or "
     "stopping); the advice says when to retry. As the status of a whole request: the server is "
     "overloaded or failed",

@@ -20,10 +20,12 @@ from holdfast.bayeux.wire.codec import Json
 from holdfast.bayeux.wire.errors import ErrorReply, Refused
 from holdfast.bayeux.wire.options import ChannelRule
 from holdfast.delivery.basics.channels import Kind
+from holdfast.delivery.basics.error_codes import LOG_OVERFLOW
 from holdfast.delivery.basics.json_text import NoNumber, to_json, to_strict_json
 from holdfast.delivery.messages.keeping import Keeping
 from holdfast.delivery.messages.message import ORDINARY_PRIORITY, Message
 from holdfast.delivery.messages.storing import PersistOutcome
+from holdfast.delivery.ports.other_shards import OthersPort
 from holdfast.delivery.routing.selections import Candidate
 from holdfast.delivery.shared_queues.shared_queues import OverQuota, Undeliverable
 from holdfast.delivery.topics.configured import Topic
@@ -80,6 +82,8 @@ class Publishing:
                 repeated = self._topics.repeated_by(channel, publish.event)
                 if repeated is not None:
                     return state.hub.outcome_of(repeated, publish.done)
+        if state.hub.others is not None:
+            _refuse_overflow(publish, rule, state.hub.others)
         self._make_message(publish, wire, rule, topic)
         return self._queue(publish) if rule.is_work_queue else self._distribute(publish, qos)
 
@@ -232,3 +236,15 @@ class Publishing:
             wire = to_strict_json(event)
             message = Message(wire, id=self._state.node.stamp(), channel=channel, linger_s=lazy_s)
             self._state.hub.deliver(session, message)
+
+
+def _refuse_overflow(publish: EventPublish, rule: ChannelRule, others: OthersPort) -> None:
+    """Raise `Refused` if the log of this shard has no room for the message."""
+    persistent, qos = rule.durable, publish.qos
+    if qos is not None:
+        if not qos.is_subscribable:
+            return
+        if qos.persistent is not None:
+            persistent = qos.persistent
+    if persistent is not False and others.refuses(publish.channel.name):
+        raise Refused(ErrorReply.SHARD_UNAVAILABLE, LOG_OVERFLOW.text)

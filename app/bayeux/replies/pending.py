@@ -1,5 +1,7 @@
 """Replies that wait for the store or an extension. They keep their position among the others."""
 
+from collections.abc import Callable
+
 from holdfast.bayeux.extending.chain import run_outgoing
 from holdfast.bayeux.replies.answers import Answers
 from holdfast.bayeux.session import Exchange, Session
@@ -41,8 +43,8 @@ def begin_pending(answers: Answers, message: Json, exchange: Exchange, reply: Js
     return fulfil
 
 
-def finish_when_kept(state: ServerState, session: Session, fulfil: Step) -> None:
-    """Complete a pending reply once the store has all earlier changes.
+def finish_later(state: ServerState, session: Session, fulfil: Step) -> Callable[[], None]:
+    """Return what completes a pending reply once the store has all changes before its call.
 
     The reply to a disconnect waits for it, because the client then closes its connection.
     """
@@ -52,4 +54,9 @@ def finish_when_kept(state: ServerState, session: Session, fulfil: Step) -> None
         end_reply(session)
         fulfil(now)
 
-    state.when_kept(finish_now)
+    return lambda: state.when_kept(finish_now)
+
+
+def finish_when_kept(state: ServerState, session: Session, fulfil: Step) -> None:
+    """Complete a pending reply once the store has all earlier changes."""
+    finish_later(state, session, fulfil)()

@@ -88,8 +88,7 @@ class SessionLife:
     def make_durable(self, session: Session, now: float) -> None:
         """Make the session durable. The store gets its record when the turn ends."""
         if not session.is_durable:
-            session.is_durable = True
-            self.state.hub.durables += 1
+            self.state.hub.make_durable(session)
         self.note(session, now)
 
     def note(self, session: Session, now: float) -> None:

@@ -90,8 +90,7 @@ def begin_again(
         state.sessions.name(session, record.key)
     session.is_resumed = True
     if is_durable:
-        session.is_durable = True
-        state.hub.durables += 1
+        state.hub.make_durable(session)
     state.subjects.join(session)
     _withhold(life, session, withheld)
     _subscribe(life, session, record)

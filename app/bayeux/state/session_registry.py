@@ -138,8 +138,7 @@ class SharedQueueSessions(SharedQueueOwner[Session]):
         session = self._sessions.draft(queue)
         session.go_by(key)
         session.advance(SessionInput.LEAVE)
-        session.is_durable = True
-        self._hub.durables += 1
+        self._hub.make_durable(session)
         return session
 
     def close_queue(self, receiver: Session) -> None:
@@ -149,6 +148,5 @@ class SharedQueueSessions(SharedQueueOwner[Session]):
         self._hub.durables -= 1
 
     def make_durable(self, receiver: Session) -> None:
-        receiver.is_durable = True
-        self._hub.durables += 1
+        self._hub.make_durable(receiver)
         self._hub.store.save(ChangedSession(receiver, self._node))

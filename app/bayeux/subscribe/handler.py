@@ -1,14 +1,15 @@
 """`/meta/subscribe` and `/meta/unsubscribe`: all channels of a message, or none."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import islice
 
 from holdfast.bayeux.replies.answers import Answers
-from holdfast.bayeux.replies.pending import begin_pending, finish_when_kept
+from holdfast.bayeux.replies.pending import begin_pending, finish_later, finish_when_kept
 from holdfast.bayeux.rights import BY_POLICY
 from holdfast.bayeux.session import Exchange, Session, TurnOver
 from holdfast.bayeux.state.changed_session import ChangedSession
 from holdfast.bayeux.state.server_state import ServerState
+from holdfast.bayeux.subscribe.agreeing import AgreedSubscriptions, JoiningPatterns
 from holdfast.bayeux.subscribe.catching_up import CatchUp
 from holdfast.bayeux.wire.codec import Json
 from holdfast.bayeux.wire.errors import ErrorReply, Refused
@@ -36,6 +37,8 @@ class _Progress:
         self.catch_up: CatchUp | None = None
         # Whether the messages from histories are queued, so that only the reply is left to send.
         self.has_caught_up = False
+        # What is new to the session, if other shards must know of it.
+        self.joining: JoiningPatterns | None = None
 
 
 def _progress(exchange: Exchange) -> _Progress:
@@ -49,6 +52,8 @@ class SubscribeHandler:
     def __init__(self, state: ServerState, answers: Answers) -> None:
         self._state = state
         self._answers = answers
+        # Set at the first durable subscribe, if there are other shards.
+        self._agreed: AgreedSubscriptions | None = None
 
     def subscribe(self, exchange: Exchange, session: Session, message: Json, reply: Json) -> bool:
         """Add subscriptions; existing ones are no error. Returns whether the reply is complete."""
@@ -62,6 +67,7 @@ class SubscribeHandler:
                 qos, initial = subscribe_qos(session, message)
                 starts = starts_of(message["ext"].get("replay"), state.epoch) or initial
             if starts is None:
+                self._prepare(session, patterns, progress)
                 state.subscriptions.join(session, patterns, message, qos)
             else:
                 # Before the histories are read: a session without the right must not make the
@@ -81,7 +87,17 @@ class SubscribeHandler:
             if answer is not None:
                 reply["ext"] = {"replay": answer}
             exchange.replies_first = True
-        return self._confirm(exchange, session, message, reply)
+        return self._confirm(exchange, session, message, reply, joining=progress.joining)
+
+    def _prepare(
+        self, session: Session, patterns: Mapping[str, Channel], progress: _Progress
+    ) -> None:
+        """Note what is new to the session, if other shards must know of it."""
+        others = self._state.hub.others
+        if others is None or not session.is_durable:
+            return
+        agreed = self._agreed = self._agreed or AgreedSubscriptions(self._state, others)
+        progress.joining = agreed.joining(session, [*patterns])
 
     def _catch_up(
         self,
@@ -101,6 +117,7 @@ class SubscribeHandler:
         state = self._state
         catch_up.gather(is_wanted=not exchange.is_aborted)
         state.budgets.spend_answer(session, len(catch_up.messages), exchange.now)
+        self._prepare(session, catch_up.patterns, progress)
         state.subscriptions.join(session, catch_up.patterns, message, catch_up.qos)
         catch_up.deliver()
         progress.has_caught_up = True
@@ -169,10 +186,18 @@ class SubscribeHandler:
             raise Refused(ErrorReply.SUBSCRIPTION_INVALID)
         return channels
 
-    def _confirm(self, exchange: Exchange, session: Session, message: Json, reply: Json) -> bool:
+    def _confirm(
+        self,
+        exchange: Exchange,
+        session: Session,
+        message: Json,
+        reply: Json,
+        *,
+        joining: JoiningPatterns | None = None,
+    ) -> bool:
         """Confirm the message. Returns whether the reply is complete.
 
-        Durable subscriptions are stored first.
+        Durable subscriptions are stored first, and all other shards know of them.
         """
         reply["successful"] = True
         if not session.is_durable:
@@ -188,7 +213,11 @@ class SubscribeHandler:
             session.pauses -= 1
             state.hub.make_ready(session)
 
-        finish_when_kept(state, session, go_on)
+        if self._agreed is None or joining is None:
+            finish_when_kept(state, session, go_on)
+        else:
+            finish = finish_later(state, session, go_on)
+            self._agreed.when_known(joining, reply, finish)
         return False
 
 

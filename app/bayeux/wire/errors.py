@@ -72,6 +72,7 @@ class ErrorReply(Enum):
     CHANNEL_HELD_BACK = (503, "channel_held_back")
     SERVER_BUSY = (503, "server_busy")
     STORE_UNAVAILABLE = (503, "store_unavailable")
+    SHARD_UNAVAILABLE = (503, "shard_unavailable")
     DESTINATION_FULL = (507, "destination_full")
 
     @property

@@ -30,6 +30,7 @@ _MEANINGS = {
     "resource.callbackServer.creation": "No server for callbacks could be created",
     "resource.overflow.queue.bytes": "The queue has its maximum number of bytes",
     "resource.overflow.queue.entries": "The queue has its maximum number of entries",
+    "resource.overflow.log": "Another shard is too far behind: retry later",
     "resource.unavailable": "A resource is unavailable",
     "resource.temporary.unavailable": "A resource is temporarily unavailable: retry later",
     "resource.db.unavailable": "The database is unavailable",
@@ -145,6 +146,8 @@ CODES = {
 }
 
 # Codes that the server itself uses.
+LOG_OVERFLOW = CODES["resource.overflow.log"]
+SHARD_UNREACHABLE = CODES["resource.cluster.notAvailable"]
 HOLDBACK = CODES["user.update.holdback"]
 DEAD_MESSAGE = CODES["user.update.deadMessage"]
 INTERNAL_ERROR = CODES["user.update.internalError"]

@@ -1,17 +1,37 @@
 """The port to the other shards of a deployment, which have receivers of the same channels."""
 
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from holdfast.delivery.messages.message import Message
 
 
 class OthersPort(Protocol):
-    """The other shards, as publishes see them."""
+    """The other shards, as publishes and subscriptions see them."""
 
     def has_durable(self, channel: str, /) -> bool:
         """Return whether any of them may have durable receivers of the channel."""
         ...
 
+    def refuses(self, channel: str, /) -> bool:
+        """Return whether one that may have durable receivers of the channel is too far behind."""
+        ...
+
     def pass_on(self, message: Message, /) -> None:
         """Pass on a message that is not stored: it leaves at the end of the turn."""
+        ...
+
+    def add_interest(self, pattern: str, /) -> None:
+        """Count a durable receiver here that has subscribed to the pattern."""
+        ...
+
+    def remove_interest(self, pattern: str, /) -> None:
+        """Count a durable receiver no more."""
+        ...
+
+    def when_known(self, patterns: Sequence[str], done: Callable[[bool], None], /) -> None:
+        """Call `done` once: when all others know of durable receivers of these patterns, or cannot.
+
+        It is called at once if they know already, and after 5 s at most.
+        """
         ...

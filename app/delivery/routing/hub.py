@@ -383,15 +383,28 @@ class Hub(Generic[R]):
             self._on_ready()
         self.ready = [*late, *self.ready]
 
+    def make_durable(self, receiver: R) -> None:
+        """Let the store have what the receiver gets from now on."""
+        receiver.is_durable = True
+        self.durables += 1
+        if self.others is not None:
+            for pattern in receiver.subscriptions:
+                self.others.add_interest(pattern)
+
     def subscribe(self, receiver: R, pattern: Channel, selection: Selection | None = None) -> None:
         """Add a subscription, or replace the selection of an existing one."""
+        is_new = pattern.name not in receiver.subscriptions
+        if self.others is not None and receiver.is_durable and is_new:
+            self.others.add_interest(pattern.name)
         is_first = pattern.name not in self.routes
         self.routes.add(pattern, receiver, selection)
         if is_first and self._topics.are_used and not pattern.is_wild:
             self._topics.subscribe(pattern.name)
 
     def unsubscribe(self, receiver: R, pattern: str) -> None:
-        """Remove a subscription, if there is one."""
+        """Remove a subscription of the receiver."""
+        if self.others is not None and receiver.is_durable:
+            self.others.remove_interest(pattern)
         self.routes.remove(pattern, receiver)
         if pattern not in self.routes:
             self._topics.unsubscribe(pattern)

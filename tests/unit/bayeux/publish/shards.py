@@ -1,5 +1,6 @@
 """Several servers that pass messages on to each other by logs in memory."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 from typing import TYPE_CHECKING, Any
@@ -48,6 +49,12 @@ class Shard:
         self.server.bayeux.state.hub.others = self
         self.from_others = FromOthers(self.server.bayeux.state)
         self.places: dict[int, int] = {}
+        # Channels for whose messages the log has no room; durable subscriptions by pattern.
+        self.refused: set[str] = set()
+        self.interest: Counter[str] = Counter()
+        # Whether others know of subscriptions at once, and what is to be called when they do.
+        self.is_agreeing = True
+        self.unknown: list[Callable[[bool], None]] = []
 
     def has_durable(self, channel: str) -> bool:
         others = [each for each in self._world.shards if each is not self]
@@ -57,6 +64,21 @@ class Shard:
         state = self.server.bayeux.state
         found = state.channels.get(channel)
         return found is not None and any(each.is_durable for each in state.routes.receivers(found))
+
+    def refuses(self, channel: str) -> bool:
+        return channel in self.refused
+
+    def add_interest(self, pattern: str) -> None:
+        self.interest[pattern] += 1
+
+    def remove_interest(self, pattern: str) -> None:
+        self.interest[pattern] -= 1
+
+    def when_known(self, patterns: Sequence[str], done: Callable[[bool], None]) -> None:
+        if self.is_agreeing:
+            done(True)
+        else:
+            self.unknown.append(done)
 
     def pass_on(self, message: Message) -> None:
         self.keeper.log.append(entry_of(message))

@@ -1,0 +1,80 @@
+"""Durable subscriptions are answered when all other shards know of them.
+
+Otherwise one of these could accept a message without storing it, although the subscriber has been
+told that it gets it.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from holdfast.bayeux.session import Session
+from holdfast.bayeux.state.changed_session import ChangedSession
+from holdfast.bayeux.state.server_state import ServerState
+from holdfast.bayeux.wire.codec import Json
+from holdfast.bayeux.wire.errors import ErrorReply, Refused
+from holdfast.delivery.basics.error_codes import SHARD_UNREACHABLE
+from holdfast.delivery.ports.other_shards import OthersPort
+
+
+class JoiningPatterns:
+    """The patterns of a subscribe, until all other shards know of them."""
+
+    __slots__ = ("added", "patterns", "session")
+
+    def __init__(self, session: Session, patterns: Sequence[str], added: Sequence[str]) -> None:
+        self.session = session
+        self.patterns = patterns
+        # Those that the session has because of this subscribe.
+        self.added = added
+
+
+class AgreedSubscriptions:
+    """The durable subscriptions that not all shards know yet."""
+
+    def __init__(self, state: ServerState, others: OthersPort) -> None:
+        self._state = state
+        self._others = others
+        # By session and pattern, the newest subscribe that waits.
+        self._newest: dict[tuple[Session, str], JoiningPatterns] = {}
+
+    def __len__(self) -> int:
+        return len(self._newest)
+
+    def joining(self, session: Session, patterns: Sequence[str]) -> JoiningPatterns:
+        """Note which patterns a subscribe is about to add.
+
+        They include what an earlier subscribe added that still waits, and may remove again.
+        """
+        added = [
+            pattern
+            for pattern in patterns
+            if pattern not in session.subscriptions or (session, pattern) in self._newest
+        ]
+        return JoiningPatterns(session, patterns, added)
+
+    def when_known(self, joining: JoiningPatterns, reply: Json, done: Callable[[], None]) -> None:
+        """Call `done` when all shards know of the patterns, or cannot within 5 s.
+
+        Then what the subscribe has added is removed, and its reply becomes a refusal.
+        """
+        for pattern in joining.added:
+            self._newest[joining.session, pattern] = joining
+        self._others.when_known(joining.patterns, partial(self._heard, joining, reply, done))
+
+    def _heard(
+        self, joining: JoiningPatterns, reply: Json, done: Callable[[], None], is_known: bool
+    ) -> None:
+        session = joining.session
+        mine = [each for each in joining.added if self._newest.get((session, each)) is joining]
+        for pattern in mine:
+            del self._newest[session, pattern]
+        if not is_known:
+            self._refuse(session, mine, reply)
+        done()
+
+    def _refuse(self, session: Session, patterns: Sequence[str], reply: Json) -> None:
+        Refused(ErrorReply.SHARD_UNAVAILABLE, SHARD_UNREACHABLE.text).fill(reply)
+        for pattern in patterns:
+            self._state.subscriptions.part(session, pattern)
+        if patterns and session.is_durable and not session.is_gone:
+            self._state.store.save(ChangedSession(session, self._state.node))
