@@ -7,9 +7,9 @@ and the answers to what the reader asked for by its port.
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Final, NamedTuple, Protocol
+from typing import Final, Generic, NamedTuple, Protocol, TypeVar
 
-from holdfast.cluster.frames import Entry, Facts, Frame, FrameUnreadable, Seen, read
+from holdfast.cluster.frames import Facts, Frame, FrameUnreadable, Seen, read
 from holdfast.cluster.places import (
     NOWHERE,
     Opening,
@@ -35,6 +35,9 @@ _MOST_BYTES: Final = 4 * 1024 * 1024
 _BEFORE: Final = b"before"
 _PLACE: Final = b"place"
 _FOR_ALL: Final = b"all"
+
+# What the port makes of an entry.
+A = TypeVar("A")
 
 # By name, the parts of a frame and the places around it.
 Fields = Mapping[bytes, bytes]
@@ -63,13 +66,15 @@ class Gap(NamedTuple):
         return max(0, self.end.total - self.begin.total)
 
 
-class Sorted(NamedTuple):
+class Sorted(NamedTuple, Generic[A]):
     """What becomes of the entries of a frame, in its order."""
 
     # Those with durable receivers here, which are stored before they are shown.
-    kept: Sequence[Entry]
+    kept: Sequence[A]
     # Those with any receivers.
-    shown: Sequence[Entry]
+    shown: Sequence[A]
+    # How many bytes the kept ones have.
+    size: int
 
 
 class NotTaken(NamedTuple):
@@ -79,28 +84,26 @@ class NotTaken(NamedTuple):
     found: str | None
 
 
-class ReaderPort(Protocol):
+class ReaderPort(Protocol[A]):
     """What a reader tells its shard, in the order of the log."""
 
-    def sort(self, frame: Frame) -> Sorted:
+    def sort(self, frame: Frame) -> Sorted[A]:
         """Return which entries have durable receivers here, and which have any."""
         ...
 
-    def take(
-        self, move: Move, kept: Sequence[Entry], done: Callable[[NotTaken | None], None]
-    ) -> None:
+    def take(self, move: Move, kept: Sequence[A], done: Callable[[NotTaken | None], None]) -> None:
         """Store the entries and move the place in one step, or neither.
 
         Calls are carried out and answered in order. `done` gets None if the store did it.
         """
         ...
 
-    def show(self, entries: Sequence[Entry]) -> None:
+    def show(self, entries: Sequence[A]) -> None:
         """Deliver entries: durable ones are stored now."""
         ...
 
-    def learn(self, facts: Facts, seen: Seen) -> None:
-        """Take note of the facts in a frame, and of the sender's places."""
+    def learn(self, place: Place, facts: Facts, seen: Seen) -> None:
+        """Take note of the facts in the frame before this place, and of the sender's places."""
         ...
 
     def note_gap(self, gap: Gap) -> None:
@@ -112,26 +115,43 @@ class ReaderPort(Protocol):
         ...
 
 
-class _Waiting:
+class _Waiting(Generic[A]):
     """A frame that was read and is not shown yet."""
 
-    __slots__ = ("before", "entries", "frames", "gap", "is_stored", "passed", "shown", "size")
+    __slots__ = (
+        "before",
+        "behind",
+        "entries",
+        "frames",
+        "gap",
+        "is_stored",
+        "passed",
+        "shown",
+        "size",
+    )
 
     def __init__(
-        self, before: Place, passed: Sequence[Opening], entries: int, gap: Gap | None
+        self,
+        before: Place,
+        behind: Place,
+        *,
+        passed: Sequence[Opening],
+        entries: int,
+        gap: Gap | None,
     ) -> None:
         # The place of the reader before the frame, which a gap may separate from the frame.
         self.before = before
+        self.behind = behind
         self.passed = passed
         self.gap = gap
         self.entries = entries
         self.frames: Sequence[Frame] = ()
-        self.shown: Sequence[Entry] = ()
+        self.shown: Sequence[A] = ()
         self.size = 0
         self.is_stored = True
 
 
-class LogReader:
+class LogReader(Generic[A]):
     """Follows the log of one other shard.
 
     Args:
@@ -143,7 +163,7 @@ class LogReader:
     """
 
     def __init__(
-        self, port: ReaderPort, *, own: int, place: str, passed: str, since: Place = NOWHERE
+        self, port: ReaderPort[A], *, own: int, place: str, passed: str, since: Place = NOWHERE
     ) -> None:
         self._port = port
         self._own = str(own).encode()
@@ -158,7 +178,7 @@ class LogReader:
         # What is known to be in the store.
         self._confirmed = place
         self._since = since
-        self._waiting: deque[_Waiting] = deque()
+        self._waiting: deque[_Waiting[A]] = deque()
         self._bytes = 0
         self._unanswered = 0
         # Whether the store did not carry out a call, and others may have no answer yet.
@@ -268,31 +288,34 @@ class LogReader:
         gap = None
         if not self._follows(before, behind):
             gap = Gap(self.place, before, is_needless=self._is_linked())
-        waiting = _Waiting(self.place, self._passed, behind.total - before.total, gap)
+        entries = behind.total - before.total
+        waiting: _Waiting[A] = _Waiting(
+            self.place, behind, passed=self._passed, entries=entries, gap=gap
+        )
         if behind.nonce != self.place.nonce:
             self._passed = passed_with(self._passed, self.place)
             self._has_passed = False
         self._listed, self._link, self._looks_at = None, None, ""
         self.place, self._after = behind, behind.id
-        kept: list[Entry] = []
-        shown: list[Entry] = []
+        kept: list[A] = []
+        shown: list[A] = []
         for frame in frames:
             of_frame = self._port.sort(frame)
             kept += of_frame.kept
             shown += of_frame.shown
+            waiting.size += of_frame.size
         is_old = (behind.fence, behind.n) <= (self._since.fence, self._since.n)
         waiting.frames, waiting.shown = frames, kept if is_old else shown
         self._waiting.append(waiting)
         if kept:
             waiting.is_stored = False
-            waiting.size = sum(len(entry.data) for entry in kept)
             self._bytes += waiting.size
             self._move(kept, waiting)
         else:
             self._follow_at = self._follow_at or now + _FOLLOW_S
             self._show()
 
-    def _move(self, kept: Sequence[Entry], waiting: _Waiting | None) -> None:
+    def _move(self, kept: Sequence[A], waiting: _Waiting[A] | None) -> None:
         behind = str(self.place)
         move = Move(self._stored, behind, "" if self._has_passed else text_of(self._passed))
         self._stored, self._has_passed = behind, True
@@ -300,7 +323,7 @@ class LogReader:
         self._unanswered += 1
         self._port.take(move, kept, partial(self._answered, behind, waiting))
 
-    def _answered(self, behind: str, waiting: _Waiting | None, answer: NotTaken | None) -> None:
+    def _answered(self, behind: str, waiting: _Waiting[A] | None, answer: NotTaken | None) -> None:
         self._unanswered -= 1
         if answer is not None:
             self._go_back(waiting, self._confirmed if answer.found is None else answer.found)
@@ -323,11 +346,11 @@ class LogReader:
                     self._port.note_gap(first.gap)
             for frame in first.frames:
                 if frame.facts or frame.seen:
-                    self._port.learn(frame.facts, frame.seen)
+                    self._port.learn(first.behind, frame.facts, frame.seen)
             if first.shown:
                 self._port.show(first.shown)
 
-    def _go_back(self, waiting: _Waiting | None, found: str) -> None:
+    def _go_back(self, waiting: _Waiting[A] | None, found: str) -> None:
         """Read again from the first frame that the store did not take, after a pause."""
         self._stored = self._confirmed = found
         self._has_passed = False

@@ -85,6 +85,8 @@ class Trimming:
         # The shards that need too much, and how much those need that are far behind.
         self.overflowing: frozenset[int] = frozenset()
         self.needed_bytes: dict[int, int] = {}
+        # By shard, for how many seconds the first frame that it has not taken has been there.
+        self.behind_s: dict[int, float] = {}
 
     def begin(
         self,
@@ -173,9 +175,11 @@ class Trimming:
         self.needed_bytes = {}
         overflowing = set()
         for shard, number in taken.items():
+            self.behind_s[shard] = 0.0
             if number == len(self._frames):
                 continue
-            is_old = now - self._frames[number].at > self._most_s
+            self.behind_s[shard] = now - self._frames[number].at
+            is_old = self.behind_s[shard] > self._most_s
             # Counting what it needs of all that is behind it takes longer.
             if is_old or sums[-1] - sums[number] > self._most_bytes:
                 needed = [

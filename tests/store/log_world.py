@@ -132,7 +132,7 @@ class Shard:
         self.undone: list[Received] = []
         others = [other for other in world.keys if other != number]
         self.trimming = Trimming(others, keep_s=world.keep_s, beat_s=0.2)
-        self.readers: dict[int, LogReader] = {}
+        self.readers: dict[int, LogReader[Entry]] = {}
         self._open(instead_of=())
         self.reading: dict[int, tuple[str, Any]] = {}
         self.gaps: dict[int, int] = defaultdict(int)
@@ -354,13 +354,14 @@ class Port:
     def __init__(self, shard: Shard, other: int) -> None:
         self.shard, self.other = shard, other
 
-    def sort(self, frame: Frame) -> Sorted:
+    def sort(self, frame: Frame) -> Sorted[Entry]:
         entries = frame.all_entries()
         if any(each.kind != MESSAGE for each in entries):
-            return Sorted([each for each in entries if each.kind == LETTER], entries)
+            return Sorted([each for each in entries if each.kind == LETTER], entries, 0)
         ours = ("/all", f"/{self.shard.number}")
         durable = [each for each in entries if each.flags & DURABLE]
-        return Sorted([each for each in durable if each.channel.endswith(ours)], entries)
+        kept = [each for each in durable if each.channel.endswith(ours)]
+        return Sorted(kept, entries, sum(len(each.data) for each in kept))
 
     def take(
         self, move: Move, kept: Sequence[Entry], done: Callable[[NotTaken | None], None]
@@ -393,7 +394,7 @@ class Port:
             elif not entry.flags & DURABLE:
                 self.shard.passing[self.other].append(entry.id)
 
-    def learn(self, facts: Facts, seen: Seen) -> None:
+    def learn(self, place: Place, facts: Facts, seen: Seen) -> None:
         if self.shard.number in seen:
             self.shard.trimming.saw(self.other, seen[self.shard.number])
 

@@ -19,15 +19,17 @@ class Shard:
     moves: list[Move] = field(default_factory=list)
     kept: list[list[int]] = field(default_factory=list)
     shown: list[int] = field(default_factory=list)
+    places: list[Place] = field(default_factory=list)
     facts: list[Facts] = field(default_factory=list)
     seen: list[Seen] = field(default_factory=list)
     gaps: list[Gap] = field(default_factory=list)
     complaints: list[str] = field(default_factory=list)
     unanswered: list[Callable[[NotTaken | None], None]] = field(default_factory=list)
 
-    def sort(self, frame: Frame) -> Sorted:
+    def sort(self, frame: Frame) -> Sorted[Entry]:
         entries = frame.entries([channel != "/other" for channel in frame.channels])
-        return Sorted([each for each in entries if each.flags & DURABLE], entries)
+        kept = [each for each in entries if each.flags & DURABLE]
+        return Sorted(kept, entries, sum(len(each.data) for each in kept))
 
     def take(
         self, move: Move, kept: Sequence[Entry], done: Callable[[NotTaken | None], None]
@@ -39,7 +41,8 @@ class Shard:
     def show(self, entries: Sequence[Entry]) -> None:
         self.shown += [each.id for each in entries]
 
-    def learn(self, facts: Facts, seen: Seen) -> None:
+    def learn(self, place: Place, facts: Facts, seen: Seen) -> None:
+        self.places.append(place)
         self.facts.append(facts)
         self.seen.append(seen)
 
@@ -152,6 +155,7 @@ def test_facts_and_places_are_learned_in_order_with_messages() -> None:
     facts = {b"before": b"", b"place": f"{X} 1-1 1".encode(), b"all": write([], {"f": "1"})}
     at.hear((b"1-1", facts))
     assert at.shard.facts == [{"f": "1"}]
+    assert at.shard.places == [place_of(f"{X} 1-1 1")]
     at.hear(stored(f"{X} 1-2 2", f"{X} 1-1 1", entry(1)))
     seen = {b"before": f"{X} 1-2 2".encode(), b"place": f"{X} 1-3 2".encode()}
     at.hear((b"1-3", {**seen, b"all": write([], {}, {3: place})}))

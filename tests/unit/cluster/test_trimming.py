@@ -139,3 +139,14 @@ def test_a_shard_at_a_frame_that_the_log_has_lost_has_taken_what_is_before_it() 
     log.append()
     log.see(old[2])
     assert log.wait(12) == [Trim("7-1", [], {})]
+
+
+def test_it_is_known_for_how_long_a_shard_has_been_behind() -> None:
+    log = Log()
+    first = log.append()
+    log.wait(3)
+    log.append()
+    log.wait(2)
+    log.see(first, 1)
+    log.wait(1)
+    assert log.trimming.behind_s == {1: 3.0, 2: 6.0}
