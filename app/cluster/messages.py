@@ -1,5 +1,6 @@
 """Messages as entries of a log, and back."""
 
+from collections.abc import Iterable
 from struct import Struct
 from struct import error as error_of_struct
 from typing import Any, Final
@@ -7,6 +8,7 @@ from typing import Any, Final
 import orjson
 
 from holdfast.cluster.frames import DURABLE, MESSAGE, Entry, FrameUnreadable
+from holdfast.delivery.messages.crossing import Crossing, crossing_of
 from holdfast.delivery.messages.message import ORDINARY_PRIORITY, Message
 
 # A flag: the data begin with the size of a JSON object, and the object.
@@ -22,6 +24,28 @@ def entry_of(message: Message) -> Entry:
         head = orjson.dumps(extra)
         flags, data = flags | HAS_EXTRA, _SIZE.pack(len(head)) + head + data
     return Entry(MESSAGE, message.channel, message.id, message.sender, flags, data)
+
+
+def size_of(message: Message) -> int:
+    """Return how many bytes of a frame the message needs; 0 if its call appends none for it."""
+    return 0 if _unframed(message) is None else entry_of(message).size
+
+
+def framed(messages: Iterable[Message]) -> list[Entry]:
+    """Return the entries of those that cross and that no frame has yet."""
+    entries: list[Entry] = []
+    for message in messages:
+        crossing = _unframed(message)
+        if crossing is not None:
+            crossing.is_framed = True
+            entries.append(entry_of(message))
+    return entries
+
+
+def _unframed(message: Message) -> Crossing | None:
+    crossing = None if message.records is None else crossing_of(message)
+    is_due = crossing is not None and crossing.is_stored and not crossing.is_framed
+    return crossing if is_due else None
 
 
 def _extra(message: Message) -> dict[str, Any]:

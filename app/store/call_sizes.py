@@ -18,6 +18,8 @@ KEY: Final = 5
 LETTER: Final = 20
 # This many bytes take as long as one entry.
 BYTES: Final = 1024
+# How many bytes a call may append to the log that other shards read.
+FRAME: Final = 256 * 1024
 
 
 def shares(entries: Mapping[K, T], costs: Iterable[int]) -> Iterator[Mapping[K, T]]:
@@ -29,12 +31,12 @@ def shares(entries: Mapping[K, T], costs: Iterable[int]) -> Iterator[Mapping[K, 
         yield entries
 
 
-def parts(items: Collection[T], costs: Iterable[int]) -> Iterator[list[T]]:
+def parts(items: Collection[T], costs: Iterable[int], most: int = MOST) -> Iterator[list[T]]:
     """Split the items in order. Each part fits into one call or has a single item."""
     part: list[T] = []
     total = 0
     for item, more in zip(items, islice(costs, len(items)), strict=True):
-        if part and total + more > MOST:
+        if part and total + more > most:
             yield part
             part, total = [], 0
         part.append(item)

@@ -59,6 +59,8 @@ class Parts(NamedTuple):
     parts: Mapping[str, bytes]
     # The letters that it answers, by their names in the inbox.
     letters: Sequence[str] = ()
+    # The shards that have receivers of its durable messages, which is not in the log.
+    needed_by: frozenset[int] = frozenset()
 
 
 class Step(NamedTuple):

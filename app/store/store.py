@@ -16,13 +16,12 @@ from holdfast.delivery.messages.session_record import Recorded
 from holdfast.delivery.messages.storing import NO_FIELDS, PersistOutcome, RequestFields
 from holdfast.delivery.topics.configured import TopicRecord
 from holdfast.store import scripts
-from holdfast.store.connection import StoreUnavailable
 from holdfast.store.deployment import Deployment
 from holdfast.store.eviction import refuse_eviction
 from holdfast.store.journaling import Journaling, JournalOutlet
 from holdfast.store.keys import RedisKeys
 from holdfast.store.lease import Lease
-from holdfast.store.link import StoreLink, ignore_answer, set_answer
+from holdfast.store.link import StoreLink, ignore_answer
 from holdfast.store.loading import LoadedSession, Loading, WithoutSession
 from holdfast.store.pending_publishes import Confirm, PendingPublishes
 from holdfast.store.probing import Probing
@@ -31,10 +30,11 @@ from holdfast.store.reader import Reader
 from holdfast.store.reconciliation import Knowledge
 from holdfast.store.reply_errors import ScriptFailed
 from holdfast.store.scripts import ScriptCall
+from holdfast.store.single_calls import SingleCalls
 from holdfast.store.telling import Telling
 from holdfast.store.turn_buffer import TurnBuffer
 from holdfast.store.turn_writer import TurnWriter
-from holdfast.store.turn_writes import PendingCall, PendingPublish, TurnWrites
+from holdfast.store.turn_writes import PendingCall, PendingPublish, TurnWrites, both
 from holdfast.store.unanswered_calls import UnansweredCalls
 from holdfast.store.write_refusals import WriteRefusals
 from holdfast.store.write_right import Opening, StoreState, WriteRight
@@ -42,6 +42,7 @@ from holdfast.units import counted
 
 if TYPE_CHECKING:
     from holdfast.store.lease_keeper import LeaseKeeper
+    from holdfast.store.shard_log import ShardLog
 
 log = logging.getLogger(__name__)
 
@@ -68,6 +69,7 @@ class Store:
         confirm: Reports whether replicas have the stored messages; None if that is not required.
         most_keys: How many publish keys to keep. Beyond that, the oldest are removed.
         letter_quota: The quota of the dead letters in this store.
+        has_log: Whether there are other shards. The link then also has `log_scripts.LOG_SCRIPTS`.
         monotonic: The clock of this process; by default the event loop's.
     """
 
@@ -85,6 +87,7 @@ class Store:
         confirm: Confirm | None = None,
         most_keys: int = _MOST_KEYS,
         letter_quota: LetterQuota | None = None,
+        has_log: bool = False,
         monotonic: Callable[[], float] | None = None,
     ) -> None:
         self.letter_quota = letter_quota or LetterQuota()
@@ -121,6 +124,7 @@ class Store:
             on_sent=self._open_if_lost,
         )
         self.journal = JournalOutlet(self._journaling, link, self._right, self._calls, self._writer)
+        self.shard_log = self._open_log() if has_log else None
         self._pending = PendingPublishes(self._loop, confirm)
         self._keyed = PublishKeys(self._loop.time)
         self._refusing = WriteRefusals(self._loop.time)
@@ -136,10 +140,19 @@ class Store:
             latest_keys=self._keyed.latest,
             know=know,
             on_told=self._told,
+            shard_log=self.shard_log,
         )
-        self._posted: list[ScriptCall] = []
+        self._single = SingleCalls(
+            link, self._right, self._calls, self._writer, remember=self._telling.remember
+        )
         # Set when a store that had lost changes has been told everything.
         self._has_everything = asyncio.Event()
+
+    def _open_log(self) -> "ShardLog":
+        from holdfast.store.shard_log import ShardLog
+
+        parts = self._right, self._calls, self._writer, self._turns, self._journaling
+        return ShardLog(self.link, self.keys, *parts)
 
     async def look(self) -> None:
         """Learn the deployment of a store that another process has. Nothing is written."""
@@ -327,34 +340,11 @@ class Store:
 
         Raises `StoreUnavailable`. After the timeout, the change may still take effect.
         """
-        await self._writer.sent()
-        self._writer.send_all()
-        if not self.is_available:
-            raise StoreUnavailable("the store is unavailable")
-        answer: asyncio.Future[object] = self._loop.create_future()
-        self._calls.make(call, partial(set_answer, answer), may_be_refused=True)
-        self.link.flush()
-        try:
-            reply = await asyncio.wait_for(answer, timeout_s)
-        except TimeoutError as error:
-            raise StoreUnavailable(
-                "the store does not answer; the change may still take effect"
-            ) from error
-        if isinstance(reply, Exception):
-            raise StoreUnavailable(f"the store refused the change: {reply}") from reply
-        self._telling.remember(call._replace(args=call.args[1:]))
-        return reply
+        return await self._single.run(call, timeout_s=timeout_s)
 
     def post(self, call: ScriptCall) -> None:
         """Make a call after all earlier ones, without waiting for its answer."""
-        self._writer.send_behind(partial(self._post, call))
-
-    def _post(self, call: ScriptCall) -> None:
-        if self._right.may_write:
-            self._calls.make(call, ignore_answer)
-            self.link.flush()
-        elif self._right.state is not StoreState.FENCED:
-            self._posted.append(call)
+        self._single.post(call)
 
     async def remove_reported(self, left: Mapping[str, Collection[int]]) -> None:
         """Remove the data of ended sessions. The journal reports it afterwards."""
@@ -366,16 +356,18 @@ class Store:
 
     def _calls_of(self, turn: TurnWrites) -> Iterator[PendingCall]:
         limits = self._key_limits()
-        return turn.calls(self.keys, limits, self._calls.journal)
+        return turn.calls(self.keys, limits, self._calls.journal, self.shard_log)
 
     def _key_limits(self) -> KeyLimits:
         return KeyLimits(self._clock(), self._most_keys, self.layout.form.has_key_times)
 
     def _send(self, outgoing: PendingCall) -> None:
-        call, kept, note, _, is_reported = outgoing
+        call, kept, note, _, is_reported, appended = outgoing
         done: Callable[[object], None] = ignore_answer
         if kept:
             done = partial(self._kept, kept, self._pending.begin(kept))
+        if appended is not None:
+            done = both(appended, done)
         self._telling.remember(call)
         number = 0
         if note:
@@ -384,7 +376,15 @@ class Store:
                 # All frames that report these events come after this call.
                 self._calls.journal.skip_note(number)
                 number = 0
-        self._calls.make(call, done, note=number, may_be_refused=bool(kept), is_publish=bool(kept))
+        is_publish = bool(kept)
+        self._calls.make(
+            call,
+            done,
+            note=number,
+            may_be_refused=is_publish,
+            is_publish=is_publish,
+            may_be_skipped=appended is not None,  # see `shard_log`
+        )
 
     def _open_if_lost(self) -> None:
         """Reopen a lost store once all earlier calls are answered; see `WriteRight.open_again`."""
@@ -442,9 +442,9 @@ class Store:
 
     def _told(self) -> None:
         self._writer.send_all()
-        posted, self._posted = self._posted, []
-        for call in posted:
-            self.post(call)
+        self._single.post_waiting()
         self.journal.write_waiting()
+        if self.shard_log is not None:
+            self.shard_log.told()
         self._has_everything.set()
         self._on_told()

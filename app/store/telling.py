@@ -5,6 +5,7 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from time import perf_counter
+from typing import TYPE_CHECKING
 
 from holdfast.store import scripts
 from holdfast.store.journaling import JournalOutlet
@@ -19,6 +20,9 @@ from holdfast.store.turn_writer import TurnWriter
 from holdfast.store.unanswered_calls import UnansweredCalls
 from holdfast.store.write_right import WriteRight
 
+if TYPE_CHECKING:
+    from holdfast.store.shard_log import ShardLog
+
 log = logging.getLogger(__name__)
 
 # How long calls may be made in one turn of the event loop.
@@ -30,11 +34,11 @@ _KEYS = 500
 class Telling:
     """Runs after the store was opened again.
 
-    First it gets the latest dead letters, publish keys and frames, which are not in memory
-    otherwise. Calls that it did not carry out are made again, in their order; then what has waited.
-    So the journal's notes are there, and everything that this process has changed so far. Then,
-    while nothing else is written, the store gets what it lacks, and at last the publishes without
-    an answer.
+    First it gets the facts that other shards are to know, then the latest dead letters, publish
+    keys and frames, which are not in memory otherwise. Calls that it did not carry out are made
+    again, in their order; then what has waited. So the journal's notes are there, and everything
+    that this process has changed so far. Then, while nothing else is written, the store gets what
+    it lacks, then how far other logs are taken, and at last the publishes without an answer.
 
     Args:
         latest_keys: Returns the latest publish keys, with the ids of their messages.
@@ -55,6 +59,7 @@ class Telling:
         latest_keys: Callable[[], Sequence[tuple[str, int]]],
         know: Callable[[], Knowledge | None],
         on_told: Callable[[], None],
+        shard_log: "ShardLog | None" = None,
     ) -> None:
         self._link = link
         self._keys = keys
@@ -68,6 +73,7 @@ class Telling:
         self._latest_keys = latest_keys
         self._know = know
         self._on_told = on_told
+        self._shard_log = shard_log
         self._task: asyncio.Task[None] | None = None
 
     def remember(self, call: ScriptCall) -> None:
@@ -88,6 +94,9 @@ class Telling:
     async def _run(self, limits: KeyLimits) -> None:
         # Whatever fails, what was not carried out is made again, and the store takes writes again.
         with _logged():
+            if self._shard_log is not None:
+                await self._shard_log.begin_again()
+        with _logged():
             await self._tell_latest(limits)
         await self._make(self._calls.make_changes_again())
         await self._write_what_waited()
@@ -103,6 +112,8 @@ class Telling:
         if known is not None:
             tell = self._calls.tell
             await Reconciliation(self._link, self._keys, tell, self._buffer, limits).run(known)
+            if self._shard_log is not None:
+                await self._shard_log.tell_taken()
 
     async def _tell_latest(self, limits: KeyLimits) -> None:
         """Tell the store the latest of what it alone keeps, before anything follows it."""

@@ -1,7 +1,7 @@
 """Collects the writes of the event loop's turns, in the order of events."""
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from holdfast.delivery.letters.unwritten import UnwrittenLetter
 from holdfast.delivery.messages.former_attempts import former_of
@@ -10,7 +10,7 @@ from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.outcomes import Move, Outcome
 from holdfast.delivery.messages.publish_key import publish_key_of
 from holdfast.delivery.messages.storing import NO_FIELDS, PersistOutcome, RequestFields
-from holdfast.store.turn_writes import PendingPublish, TurnWrites
+from holdfast.store.turn_writes import Framing, PendingPublish, TurnWrites
 
 if TYPE_CHECKING:
     from holdfast.delivery.messages.session_record import Recorded
@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 _MOST_SESSIONS = 100
 # Longer batches are stored entry by entry, because a batch stays in the store until the next one.
 _MOST_OF_BATCH = 50
+# The kinds of messages that other shards may get, in the order in which a turn sends them.
+_KEPT: Final = 1
+_KEYED: Final = 2
+_MOVED: Final = 3
 
 
 class TurnBuffer:
@@ -28,6 +32,8 @@ class TurnBuffer:
     """
 
     def __init__(self) -> None:
+        # What messages have for other shards; None for a server alone.
+        self.framing: Framing | None = None
         self.clear()
 
     def __len__(self) -> int:
@@ -93,7 +99,10 @@ class TurnBuffer:
         turn = self._turns[-1]
         if _has_left(turn, message, receivers):
             turn = self._next()
-        kind = turn.messages if publish_key_of(message) is None else turn.keyed
+        is_keyed = publish_key_of(message) is not None
+        if self.framing is not None and self.framing.size_of(message):
+            turn = self._behind_framed(_KEYED if is_keyed else _KEPT)
+        kind = turn.keyed if is_keyed else turn.messages
         kind.append(PendingPublish(message, receivers, done, fields))
         turn.with_messages.update(fields)
         if message.generation or message.is_initial:
@@ -105,6 +114,8 @@ class TurnBuffer:
         turn = self._turns[-1]
         if any(_has_left(turn, each.message, each.targets) for each in moves):
             turn = self._next()
+        if self.framing is not None and any(self.framing.size_of(each.message) for each in moves):
+            turn = self._behind_framed(_MOVED)
         turn.moves += moves
         turn.gone.update([each.message.id for each in moves])
         for each in moves:
@@ -196,6 +207,14 @@ class TurnBuffer:
     def leave_history(self, channel: str, id: int) -> None:
         """Remove a message from the history of its channel."""
         self._turns[-1].outdated[id] = [channel]
+
+    def _behind_framed(self, kind: int) -> TurnWrites:
+        """Return the turn for a message of this kind that other shards get: in their order."""
+        turn = self._turns[-1]
+        if kind < turn.last_framed:
+            turn = self._next()
+        turn.last_framed = kind
+        return turn
 
     def _next(self) -> TurnWrites:
         self._turns.append(TurnWrites())

@@ -54,6 +54,8 @@ class TurnWriter:
         self._loop = asyncio.get_running_loop()
         self._is_due = False
         self._end_turn_soon: Callable[[], object] = partial(self._loop.call_soon, self.flush)
+        # Called before a turn is sent, for what must precede it in the log of this shard.
+        self.before_turn: Callable[[], None] | None = None
         # Calls `_send_lazy` for acks, which wait for others.
         self._lazy: asyncio.TimerHandle | None = None
         self._afters: list[Callable[[], None]] = []
@@ -142,6 +144,8 @@ class TurnWriter:
             self._afters = []
         if not self._right.may_write:
             return
+        if self.before_turn is not None:
+            self.before_turn()
         if not self._link.is_up:
             self.refuse_messages()
         turns = self._buffer.take() if everything else self._buffer.take_urgent()

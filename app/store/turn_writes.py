@@ -1,8 +1,8 @@
 """The writes of one turn of the event loop, combined into few calls."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import repeat
-from typing import TYPE_CHECKING, NamedTuple
+from itertools import chain, repeat
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from holdfast.delivery.letters.unwritten import UnwrittenLetter
 from holdfast.delivery.messages.marks import BatchMark, Mark, Marked
@@ -12,6 +12,7 @@ from holdfast.delivery.ports.journal_port import DeliveryJournal
 from holdfast.store import scripts
 from holdfast.store.call_sizes import (
     BYTES,
+    FRAME,
     KEY,
     LETTER,
     MARK,
@@ -55,6 +56,25 @@ class PendingCall(NamedTuple):
     may_wait: bool = False
     # Whether the core reports the note's events live. If so, the note only matters after a kill.
     is_reported: bool = False
+    # Called with the answer first, if the call also appends a frame to the log of this shard.
+    appended: Callable[[object], None] | None = None
+
+
+class Framing(Protocol):
+    """What messages have for other shards. The calls that store them append it to the log."""
+
+    def size_of(self, message: Message, /) -> int:
+        """Return how many bytes of a frame the message needs; 0 if others do not get it."""
+        ...
+
+    def framed(
+        self, call: ScriptCall, messages: Sequence[Message], /
+    ) -> tuple[ScriptCall, Callable[[object], None] | None]:
+        """Return the call with the frame of these messages, and what hears its answer.
+
+        If others get none of them, it is the same call.
+        """
+        ...
 
 
 class TurnWrites:
@@ -89,6 +109,8 @@ class TurnWrites:
         self.gone: set[int] = set()
         # Whether replies with some of its hand-overs leave before the store has answered.
         self.replies_leave = False
+        # The kind of its messages for other shards that it sends last, see `TurnBuffer`.
+        self.last_framed = 0
 
     def __len__(self) -> int:
         """An estimate of the number of writes."""
@@ -123,16 +145,20 @@ class TurnWrites:
         return self.replies_leave and bool(self.batches or self.marks)
 
     def calls(
-        self, keys: RedisKeys, limits: KeyLimits, journal: DeliveryJournal
+        self,
+        keys: RedisKeys,
+        limits: KeyLimits,
+        journal: DeliveryJournal,
+        framing: Framing | None = None,
     ) -> Iterator[PendingCall]:
         """Yield one call of each kind with its note, or several if one would take too long."""
         # Most turns have only one or two kinds.
         if self.requests or self.sessions:
             yield from self._first(keys)
         if self.messages or self.keyed:
-            yield from self._coming(keys, limits, journal)
+            yield from self._coming(keys, limits, journal, framing)
         if self.moves:
-            yield from self._moving(keys, journal)
+            yield from self._moving(keys, journal, framing)
         if self.batches or self.marks:
             yield from self._handed(keys, journal)
         if self.settled:
@@ -155,27 +181,42 @@ class TurnWrites:
             yield PendingCall(scripts.save(keys, records), may_wait=may_wait)
 
     def _coming(
-        self, keys: RedisKeys, limits: KeyLimits, journal: DeliveryJournal
+        self,
+        keys: RedisKeys,
+        limits: KeyLimits,
+        journal: DeliveryJournal,
+        framing: Framing | None,
     ) -> Iterator[PendingCall]:
         may_wait = not self.hands_over
-        for messages in parts(self.messages, map(_cost_of_message, self.messages)):
+        costs = list(map(_cost_of_message, self.messages))
+        for messages in _portions(self.messages, costs, framing):
             pairs = [(pending.message, pending.receivers) for pending in messages]
             call = scripts.keep(keys, pairs, _fields_of(messages))
+            call, appended = _framed(call, pairs, framing)
             note = journal.note_kept(_for_queues(pairs))
-            yield PendingCall(call, kept=messages, note=note, may_wait=may_wait)
-        # A repeat leaves no note, so with a journal each message gets a separate call.
-        more = MOST if journal.is_writing else KEY
-        for messages in parts(self.keyed, [more + _cost_of_message(each) for each in self.keyed]):
+            yield PendingCall(call, messages, note, may_wait, appended=appended)
+        # A repeat leaves no note and appends no frame, so with either each message gets a separate
+        # call.
+        costs = [
+            _cost_of_message(each) + _cost_of_key(each, journal, framing) for each in self.keyed
+        ]
+        for messages in parts(self.keyed, costs):
             pairs = [(pending.message, pending.receivers) for pending in messages]
             call = scripts.keep_keyed(keys, pairs, limits)
+            call, appended = _framed(call, pairs, framing)
             note = journal.note_kept(_for_queues(pairs))
-            yield PendingCall(call, kept=messages, note=note, may_wait=may_wait)
+            yield PendingCall(call, messages, note, may_wait, appended=appended)
 
-    def _moving(self, keys: RedisKeys, journal: DeliveryJournal) -> Iterator[PendingCall]:
+    def _moving(
+        self, keys: RedisKeys, journal: DeliveryJournal, framing: Framing | None
+    ) -> Iterator[PendingCall]:
         may_wait = not self.hands_over
         for moves in parts(self.moves, [MESSAGE + len(each.targets) for each in self.moves]):
-            call = scripts.move(keys, moves)
-            yield PendingCall(call, note=journal.note_moved(moves), may_wait=may_wait)
+            call, appended = scripts.move(keys, moves), None
+            if framing is not None:
+                call, appended = framing.framed(call, [each.message for each in moves])
+            note = journal.note_moved(moves)
+            yield PendingCall(call, note=note, may_wait=may_wait, appended=appended)
 
     def _handed(self, keys: RedisKeys, journal: DeliveryJournal) -> Iterator[PendingCall]:
         # Replies that wait for the store have time: many may do so once it has fallen behind.
@@ -224,6 +265,18 @@ class TurnWrites:
             yield PendingCall(scripts.settle(keys, outdated), may_wait=True)
 
 
+def both(
+    first: Callable[[object], None], then: Callable[[object], None]
+) -> Callable[[object], None]:
+    """Return what passes an answer on to both, in this order."""
+
+    def answered(reply: object) -> None:
+        first(reply)
+        then(reply)
+
+    return answered
+
+
 def _fields_of(messages: Iterable[PendingPublish]) -> RequestFields:
     """Return all fields of requests that change with these messages. The last value applies."""
     fields: dict[str, bytes] = {}
@@ -263,6 +316,33 @@ def _part_of(
 def _cost_of_message(pending: PendingPublish) -> int:
     most = len(pending.receivers) + KEY * len(pending.fields)
     return MESSAGE + most + len(pending.message.wire) // BYTES
+
+
+def _cost_of_key(pending: PendingPublish, journal: DeliveryJournal, framing: Framing | None) -> int:
+    is_alone = journal.is_writing or (framing is not None and framing.size_of(pending.message) > 0)
+    return MOST if is_alone else KEY
+
+
+def _portions(
+    messages: Sequence[PendingPublish], costs: Iterable[int], framing: Framing | None
+) -> Iterator[list[PendingPublish]]:
+    """Split messages into calls, each with a single frame for other shards at most."""
+    portions = parts(messages, costs)
+    if framing is None:
+        return portions
+    size_of = framing.size_of
+    return chain.from_iterable(
+        parts(portion, [size_of(each.message) for each in portion], most=FRAME)
+        for portion in portions
+    )
+
+
+def _framed(
+    call: ScriptCall, pairs: Sequence[tuple[Message, Sequence[str]]], framing: Framing | None
+) -> tuple[ScriptCall, Callable[[object], None] | None]:
+    if framing is None:
+        return call, None
+    return framing.framed(call, [message for message, _ in pairs])
 
 
 def _cost_of_letter(pair: tuple[UnwrittenLetter, str | None]) -> int:

@@ -156,9 +156,9 @@ class UnansweredCalls:
             )
         )
 
-    def tell(self, call: ScriptCall, may_be_refused: bool) -> None:
-        """Make a call that tells the store what it lacks. No caller waits for its answer."""
-        self._make(_Sent(call, ignore_answer, 0, _Kind.TELL, may_be_refused=may_be_refused))
+    def tell(self, call: ScriptCall, may_be_refused: bool, done: Answer = ignore_answer) -> None:
+        """Make a call that tells the store what it lacks. If it is lost, it has no answer."""
+        self._make(_Sent(call, done, 0, _Kind.TELL, may_be_refused=may_be_refused))
 
     def make_changes_again(self) -> Iterator[None]:
         """Make lost calls again that are not publishes, in their order, one in each step."""
@@ -229,6 +229,7 @@ class UnansweredCalls:
         if isinstance(reply, ScriptFailed) and reply.code not in _REFUSALS:
             log.error("the store did not carry out a call: %s", reply)
         if sent.kind is _Kind.TELL:
+            sent.done(reply)
             return
         self._answers += 1
         if sent.note:

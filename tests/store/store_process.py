@@ -24,6 +24,7 @@ from holdfast.store.keys import RedisKeys
 from holdfast.store.letters.administration import Letters
 from holdfast.store.link import StoreLink
 from holdfast.store.loading import LoadedSession
+from holdfast.store.log_scripts import LOG_SCRIPTS
 from holdfast.store.reader import Reader
 from holdfast.store.reconciliation import Knowledge
 from holdfast.store.records import pack_mark, unpack_batch
@@ -104,6 +105,8 @@ class StoreProcess:
         journal: DeliveryJournal = NO_JOURNAL,
         monotonic: Callable[[], float] | None = None,
         keys: RedisKeys = KEYS,
+        *,
+        has_log: bool = False,
     ) -> None:
         self.server = server
         self.link = link
@@ -123,6 +126,7 @@ class StoreProcess:
             know=self.know,
             on_told=lambda: self.told.append(self.store.losses),
             on_fenced=lambda: self.events.append("fenced"),
+            has_log=has_log,
             monotonic=monotonic,
         )
         self.store.journal.note_for(journal)
@@ -230,17 +234,18 @@ async def store_process(
     journal: DeliveryJournal = NO_JOURNAL,
     monotonic: Callable[[], float] | None = None,
     keys: RedisKeys = KEYS,
+    has_log: bool = False,
 ) -> AsyncIterator[StoreProcess]:
     """A process at work; its link is closed at the end as if it had been killed."""
     states: list[bool] = []
     link = StoreLink(
         primary_at(server.url),
-        scripts=SCRIPTS,
+        scripts=[*SCRIPTS, *LOG_SCRIPTS] if has_log else SCRIPTS,
         on_state=lambda is_up, _: states.append(is_up),
         random=random.random,
     )
     await link.open()
-    process = StoreProcess(server, link, journal, monotonic, keys)
+    process = StoreProcess(server, link, journal, monotonic, keys, has_log=has_log)
     process.states = states
     try:
         if is_open:

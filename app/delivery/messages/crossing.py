@@ -11,10 +11,12 @@ class Crossing(MessageRecord):
     shown here.
     """
 
-    __slots__ = ("is_stored",)
+    __slots__ = ("is_framed", "is_stored")
 
     def __init__(self) -> None:
         self.is_stored = False
+        # Whether a frame has it already.
+        self.is_framed = False
 
     def is_of_copies(self) -> bool:
         # The others have the original.

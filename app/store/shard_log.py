@@ -1,0 +1,306 @@
+"""The log of this shard in its store, and what this shard takes from the logs of others.
+
+The order of the frames is the order of the calls, of whatever kind. So none is made again behind
+later ones: a call that the store refused has failed.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from enum import Enum
+from functools import partial
+from typing import NamedTuple, Protocol, cast
+
+from holdfast.delivery.messages.message import Message
+from holdfast.store import log_scripts, scripts
+from holdfast.store.journaling import Journaling
+from holdfast.store.keys import RedisKeys
+from holdfast.store.link import Answer, StoreLink, ignore_answer
+from holdfast.store.log_scripts import NO_LETTERS, Parts, Step
+from holdfast.store.log_state import LogState, TakenLog, read_log_state
+from holdfast.store.reply_errors import StoreRefused
+from holdfast.store.resp import Word
+from holdfast.store.scripts import ScriptCall
+from holdfast.store.turn_buffer import TurnBuffer
+from holdfast.store.turn_writer import TurnWriter
+from holdfast.store.unanswered_calls import UnansweredCalls
+from holdfast.store.write_right import StoreState, WriteRight
+
+Facts = Mapping[str, str]
+# How many letters a call may have.
+_LETTERS = 500
+
+
+class Taking(Enum):
+    """What became of a call that takes something from the log of another shard."""
+
+    DONE = "done"
+    # The store has another place in that log, so nothing was taken.
+    ELSEWHERE = "elsewhere"
+    # The store is full.
+    REFUSED = "refused"
+    # The store is away, or was opened again.
+    FAILED = "failed"
+
+
+class Taken(NamedTuple):
+    """What became of it, and the place that the store has if it is another one."""
+
+    taking: Taking
+    found: str = ""
+
+
+class LogOwner(Protocol):
+    """What this shard has for others, and has of them. All methods are called in order."""
+
+    def flush(self) -> None:
+        """Append the passing messages so far: durable ones follow, which were accepted later."""
+        ...
+
+    def size_of(self, message: Message, /) -> int:
+        """Return how many bytes of a frame the message needs; 0 if others do not get it."""
+        ...
+
+    def frame_of(self, messages: Sequence[Message], /) -> Parts | None:
+        """Return what others get of messages that a call stores; None if they get nothing.
+
+        It is called once for each call. A message may be in several calls, and is framed once.
+        """
+        ...
+
+    def on_appended(self, n: int, frame: Parts, has_facts: bool, /) -> None:
+        """Take note of a frame that the log has now, in its order. `n` numbers its call."""
+        ...
+
+    def begin_again(self, begun: LogState, /) -> tuple[Facts, Mapping[str, bytes]]:
+        """Begin a new opening, because the store has lost changes.
+
+        Returns what corrects the facts in the store, and the parts of a frame with it, which is the
+        first one of this opening.
+        """
+        ...
+
+    def places(self) -> Mapping[int, TakenLog]:
+        """Return how far the logs of others are taken, as far as the store has confirmed it."""
+        ...
+
+    def inbox(self) -> Mapping[str, bytes]:
+        """Return the letters that are not done, by name."""
+        ...
+
+    def on_begun_again(self) -> None:
+        """Go on: the store has everything again."""
+        ...
+
+
+class ShardLog:
+    """Appends frames, takes frames of others, and frames what a turn stores."""
+
+    def __init__(
+        self,
+        link: StoreLink,
+        keys: RedisKeys,
+        right: WriteRight,
+        calls: UnansweredCalls,
+        writer: TurnWriter,
+        buffer: TurnBuffer,
+        journaling: Journaling,
+    ) -> None:
+        # Nothing crosses before it is set.
+        self.owner: LogOwner | None = None
+        self._link = link
+        self._keys = keys
+        self._right = right
+        self._calls = calls
+        self._journaling = journaling
+        self._loop = asyncio.get_running_loop()
+        # Frames of facts that were told while the store could not be written to.
+        self._waiting: list[Callable[[], None]] = []
+        buffer.framing = self
+        writer.before_turn = self._flush
+
+    @property
+    def is_available(self) -> bool:
+        """Whether the store takes frames now."""
+        return self._right.state is StoreState.OPEN and self._link.has_room
+
+    async def read(self) -> LogState:
+        """Read what the store says about logs, after it was opened and before it is written to."""
+        return await read_log_state(self._link, self._keys, self._right.epoch)
+
+    # Writing
+
+    def append(self, count: int, parts: Mapping[str, bytes], done: Callable[[bool], None]) -> None:
+        """Append a frame of passing entries. `done` hears whether the log has it."""
+        if self._right.state is not StoreState.OPEN:
+            self._loop.call_soon(done, False)
+            return
+        frame = Parts(count, parts)
+        answered = partial(self._answered, frame, done)
+        self._make(log_scripts.append(self._keys, frame), answered)
+
+    def _answered(self, frame: Parts, done: Callable[[bool], None], reply: object) -> None:
+        is_there = not isinstance(reply, Exception)
+        if is_there:
+            self._note(frame)
+        done(is_there)
+
+    def append_facts(
+        self,
+        facts: Facts,
+        parts: Mapping[str, bytes],
+        done: Callable[[str | None], None],
+        letters: Sequence[str] = (),
+    ) -> None:
+        """Append a frame of facts, places, or answers to these letters. A full store takes it, too.
+
+        `done` gets the text of the place behind it, or of a later one; None if the log does not
+        have it. While the store is told what it had lost, the frame waits.
+        """
+        frame = Parts(len(facts) + len(letters), parts, letters)
+        stating = partial(self._append_facts, facts, frame, done)
+        if self._right.state is StoreState.OPEN:
+            stating()
+        elif self._right.state is StoreState.FENCED:
+            self._loop.call_soon(done, None)
+        else:
+            self._waiting.append(stating)
+
+    def _append_facts(self, facts: Facts, frame: Parts, done: Callable[[str | None], None]) -> None:
+        answered = partial(self._stated, facts, frame, done)
+        self._calls.make(log_scripts.append_facts(self._keys, facts, frame), answered)
+        self._link.flush()
+
+    def _stated(
+        self, facts: Facts, frame: Parts, done: Callable[[str | None], None], reply: object
+    ) -> None:
+        if isinstance(reply, list):
+            self._note(frame, has_facts=bool(facts))
+            done(reply[0].decode())
+        else:
+            done(None)
+
+    def trim(self, first: str, removed: Sequence[str], links: Mapping[str, str]) -> None:
+        """Remove frames before the first one that stays, and further ones; set or remove links."""
+        if self._right.state is StoreState.OPEN:
+            call = log_scripts.trim_log(self._keys, first, removed, links)
+            self._calls.make(call, ignore_answer)
+            self._link.flush()
+
+    # Frames of what a turn stores
+
+    def size_of(self, message: Message, /) -> int:
+        """Return how many bytes of a frame the message needs; 0 if others do not get it."""
+        return 0 if self.owner is None else self.owner.size_of(message)
+
+    def framed(
+        self, call: ScriptCall, messages: Sequence[Message], /
+    ) -> tuple[ScriptCall, Answer | None]:
+        """Return the call with the frame of these messages, and what hears its answer."""
+        frame = None if self.owner is None else self.owner.frame_of(messages)
+        if frame is None:
+            return call, None
+        return log_scripts.with_frame(self._keys, call, frame), partial(self._framed, frame)
+
+    def _framed(self, frame: Parts, reply: object) -> None:
+        # A repeated publish key appends nothing: then the reply names the message before.
+        is_repeated = isinstance(reply, list) and len(reply) > 1 and bool(reply[1])
+        if not (is_repeated or isinstance(reply, Exception)):
+            self._note(frame)
+
+    def _flush(self) -> None:
+        if self.owner is not None:
+            self.owner.flush()
+
+    # Taking
+
+    def take(
+        self,
+        step: Step,
+        messages: Sequence[tuple[Message, Sequence[str]]],
+        letters: Mapping[str, bytes] = NO_LETTERS,
+        *,
+        done: Callable[[Taken], None],
+    ) -> None:
+        """Store messages of another shard for these sessions, and letters; move the place on.
+
+        Without messages and letters, a full store does so, too. Calls are answered in order.
+        """
+        if self._right.state is not StoreState.OPEN:
+            self._loop.call_soon(done, Taken(Taking.FAILED))
+            return
+        call, number = log_scripts.take(self._keys, [step], messages, letters=letters), 0
+        if messages and (note := self._calls.journal.note_kept(messages)):
+            call, number = self._journaling.annotate(call, note)
+        self._make(call, partial(self._took, done), note=number)
+
+    def _took(self, done: Callable[[Taken], None], reply: object) -> None:
+        if isinstance(reply, list):
+            done(Taken(Taking.ELSEWHERE, cast("bytes", reply[2]).decode()))
+        elif isinstance(reply, StoreRefused):
+            done(Taken(Taking.REFUSED))
+        elif isinstance(reply, Exception):
+            done(Taken(Taking.FAILED))
+        else:
+            done(Taken(Taking.DONE))
+
+    # A store that has lost changes
+
+    async def begin_again(self) -> None:
+        """Tell the facts that hold, before anything else is appended in this opening.
+
+        Others read the facts in the store when they see it.
+        """
+        if self.owner is not None:
+            facts, parts = self.owner.begin_again(await self.read())
+            frame = Parts(len(facts), parts)
+            call = log_scripts.append_facts(self._keys, facts, frame)
+            self._calls.tell(call, False, partial(self._stated, facts, frame, _ignore))
+
+    async def tell_taken(self) -> None:
+        """Tell how far logs are taken, and which letters are not done.
+
+        The store has the messages already. Without the places it would get them again.
+        """
+        if self.owner is None:
+            return
+        found = cast("list[bytes]", await self._link.ask("HKEYS", self._keys.inbox))
+        stored, letters = {name.decode() for name in found}, self.owner.inbox()
+        changed = dict.fromkeys(stored - letters.keys(), b"")
+        changed |= {name: letters[name] for name in letters.keys() - stored}
+        names = [*changed]
+        for at in range(0, len(names), _LETTERS):
+            self._put(
+                self._keys.inbox, [(name, changed[name]) for name in names[at : at + _LETTERS]]
+            )
+        for shard, (place, passed) in self.owner.places().items():
+            fields = (f"place {shard}", place), (f"passed {shard}", passed)
+            self._put(self._keys.meta, fields)
+
+    def _put(self, key: str, fields: Iterable[tuple[str, Word]]) -> None:
+        args: list[Word] = []
+        for field in fields:
+            args += field
+        self._calls.tell(ScriptCall(scripts.PUT, [self._keys.meta, key], args), False)
+
+    def told(self) -> None:
+        """Go on: the store has everything again."""
+        waiting, self._waiting = self._waiting, []
+        for stating in waiting:
+            stating()
+        if self.owner is not None:
+            self.owner.on_begun_again()
+
+    def _make(self, call: ScriptCall, done: Answer, *, note: int = 0) -> None:
+        # As with publishes, what a store that was opened again lacks goes before it.
+        self._calls.make(
+            call, done, note=note, may_be_refused=True, is_publish=True, may_be_skipped=True
+        )
+        self._link.flush()
+
+    def _note(self, frame: Parts, *, has_facts: bool = False) -> None:
+        if self.owner is not None:
+            self.owner.on_appended(self._calls.answered, frame, has_facts)
+
+
+def _ignore(_: object) -> None:
+    """Ignore the answer."""
