@@ -63,7 +63,9 @@ from holdfast.web.ticker import Ticker
 from holdfast.web.websocket import WebSocketFrontEnd
 
 if TYPE_CHECKING:
+    from holdfast.compose.forwarding import Forwarding
     from holdfast.login.extension import Logins
+    from holdfast.web.request_sink import RequestSink
 
 log = logging.getLogger(__name__)
 
@@ -108,6 +110,7 @@ class _Parts:
     endpoint: Endpoint
     administration: Administration
     tasks: Tasks
+    forwarding: "Forwarding | None"
 
 
 async def _assemble(
@@ -130,16 +133,23 @@ async def _assemble(
         # Before anything else happens.
         await begin_run(writer, storage.store, clock(), goes_on=storage.goes_on)
     unread = UnreadRequests()
-    bayeux = _make_bayeux(settings, storage, ticker, tasks, writer, unread, tokens)
+    forwarding = _forwarding(placement, storage, clock)
+    bayeux = _make_bayeux(settings, storage, ticker, tasks, writer, unread, tokens, forwarding)
     server = ForExtensions(bayeux, clock)
     logins = _logins(settings, server, stack, tokens)
     _install_extensions(server, settings)
-    endpoint = _make_endpoint(settings, bayeux, ticker, unread, storage.right)
+
+    def door(own: RequestScheduler) -> "RequestSink":
+        if forwarding is None:
+            return own
+        return forwarding.door(own, bayeux.state.client_ids, logins)
+
+    endpoint = _make_endpoint(settings, bayeux, ticker, unread, storage.right, door)
     administration = make_administration(settings, stack, endpoint, server, storage, tokens, logins)
     ticker.collector.begin()
     return _Parts(
         *(settings, addresses, directory, storage, ticker, heads, writer, endpoint),
-        *(administration, tasks),
+        *(administration, tasks, forwarding),
     )
 
 
@@ -186,6 +196,7 @@ async def _begin(
         *(endpoint, websockets, parts.heads, readiness),
         administration.application,
         administration.alerts,
+        None if parts.forwarding is None else parts.forwarding.shards.to_json(),
     )
     ticker.collector.exempt()
     if sockets is None:
@@ -195,6 +206,8 @@ async def _begin(
     succession.close_rest()
     # Until now the start could fail; then the next one finds what this one found.
     await storage.remove_given()
+    if parts.forwarding is not None:
+        await parts.forwarding.open(endpoint, stack)
     listeners, url = await open_listeners(settings, parts.addresses, sockets, applications, stack)
     if succession.door is not None:
         link = socket.socket(fileno=succession.door)
@@ -203,7 +216,7 @@ async def _begin(
     return RunningServer(
         *(settings, url, bayeux, storage, ticker, run, administration.replays),
         *(parts.heads, websockets, listeners[MAIN], Leaving(endpoint, websockets, listeners)),
-        parts.tasks,
+        *(parts.tasks, parts.forwarding),
     )
 
 
@@ -288,14 +301,19 @@ def _make_bayeux(
     writer: JournalWriter | None,
     unread: UnreadRequests,
     tokens: Tokens,
+    forwarding: "Forwarding | None",
 ) -> Bayeux:
+    client_ids = ClientIds(storage.store.deployment.key, secrets.token_bytes)
+    if forwarding is not None:
+        key = storage.store.deployment.key
+        client_ids = ClientIds(key, secrets.token_bytes, buckets=forwarding.buckets)
     return assemble(
         core_options(settings),
         node=Node(settings.node, storage.stamps, storage.store.deployment.name),
         store=storage.store,
         epoch=storage.store.seed,
         journal=writer or NO_JOURNAL,
-        client_ids=ClientIds(storage.store.deployment.key, secrets.token_bytes),
+        client_ids=client_ids,
         random=random.random,
         on_ready=ticker.end_turn_soon,
         run_later=tasks,
@@ -311,6 +329,7 @@ def _make_endpoint(
     ticker: Ticker,
     unread: UnreadRequests,
     right: SpeakingRight,
+    door: "Callable[[RequestScheduler], RequestSink]",
 ) -> Endpoint:
     intake = Intake(settings.max_unfinished_bytes)
     scheduler = RequestScheduler(bayeux, ticker.clock, intake, ticker.turn_budget, unread, right)
@@ -324,9 +343,21 @@ def _make_endpoint(
         ticker.turn_budget,
         intake,
         scheduler,
-        scheduler,
+        door(scheduler),
         right,
     )
+
+
+def _forwarding(
+    placement: Placement, storage: Storage, clock: Callable[[], float]
+) -> "Forwarding | None":
+    """Return what passes requests on to other shards; None if there are none."""
+    if placement.is_alone:
+        return None
+    from holdfast.cluster.shards import first_map
+    from holdfast.compose.forwarding import Forwarding
+
+    return Forwarding(placement, first_map(placement.count), storage.store.deployment.name, clock)
 
 
 def _role_of(tokens: Tokens, warrant: str) -> str:

@@ -36,6 +36,8 @@ class ServedApplications:
     readiness: Readiness
     admin: "web.Application"
     alerts: Alerts
+    # Which shard has which buckets, as JSON, if there are several.
+    shards: bytes | None = None
 
 
 async def open_listeners(
@@ -65,6 +67,7 @@ async def open_listeners(
         parts.admin if addresses.has_admin_on_main else None,
         chat=settings.chat,
         login=_sign_in(settings),
+        shards=parts.shards,
     )
     main = Listener(application, addresses.main, limits.main, shutdown_timeout_s=timeout_s)
     listeners[MAIN] = main

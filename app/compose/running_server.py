@@ -5,6 +5,7 @@ import logging
 import socket
 from collections.abc import Coroutine
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from holdfast.bayeux.leaving.session_state import READING_S
 from holdfast.bayeux.leaving.settling import settle, take_back, unsettled
@@ -22,6 +23,9 @@ from holdfast.web.listener import Listener
 from holdfast.web.tasks import Tasks
 from holdfast.web.ticker import Ticker
 from holdfast.web.websocket import WebSocketFrontEnd
+
+if TYPE_CHECKING:
+    from holdfast.compose.forwarding import Forwarding
 
 log = logging.getLogger(__name__)
 
@@ -55,6 +59,8 @@ class RunningServer:
     listener: Listener
     doors: Leaving
     tasks: Tasks
+    # None if there is no other shard.
+    forwarding: "Forwarding | None" = None
     # Whether the next process may open the store.
     gives_store: bool = False
     # Whether the next process has what this one had, or will get it from the store.

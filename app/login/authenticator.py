@@ -23,7 +23,7 @@ from holdfast.login.credentials import (
 from holdfast.login.failures import Cause, LoginFailed
 from holdfast.login.key_sources import KeySource
 from holdfast.login.passwords import CheckedPasswords, User, Users
-from holdfast.login.tokens import TokenRules, key_id_of, verify
+from holdfast.login.tokens import TokenRules, key_id_of, subject_in, verify
 from holdfast.login.verification_keys import VerificationKeys
 from holdfast.login.watched_file import WatchedFile
 
@@ -65,6 +65,33 @@ class Authenticator:
         if not self._methods.allows_anonymous:
             raise LoginFailed(Cause.MISSING)
         return ANONYMOUS
+
+    def named_by(self, handshake: Json, caller: Caller) -> str | None:
+        """Return the subject that the credentials of a handshake name; nothing is proved by that.
+
+        It is the one that `authenticate` proves, if it proves one.
+        """
+        methods = self._methods
+        try:
+            if methods.keys is not None:
+                tokens = tokens_of(handshake, caller, methods.places.cookie)
+                if tokens:
+                    return self._named_in(tokens, methods.keys.keys())
+            if methods.users is not None:
+                found = password_of(handshake, caller)
+                if found is not None:
+                    return found.subject
+            proved = (prove(caller, methods.places) for prove in _OF_REQUESTS.values())
+            return next((login.subject for login in proved if login is not None), None)
+        except LoginFailed:
+            return None
+
+    def _named_in(self, tokens: list[str], keys: VerificationKeys) -> str | None:
+        if len(tokens) > 1:
+            # Other hosts of the domain may have set some of them.
+            with suppress(LoginFailed):
+                return self._proved_by(tokens, keys).subject
+        return subject_in(tokens[0], self._methods.rules)
 
     def renewed(self, message: Json, login: Login) -> Login | None:
         """Return the login that a message's token proves; None if this login cannot be renewed.

@@ -111,6 +111,12 @@ class Logins(ServerExtension):
             reply.setdefault("ext", {})["authentication"] = _outline(login)
         return self._of_session
 
+    def named_by(self, handshake: Json, caller: Caller) -> str | None:
+        """Return the subject that the credentials of a handshake name, unproved."""
+        if self._is_of_operator(handshake):
+            return None
+        return self._authenticator.named_by(handshake, caller)
+
     async def operator(self, caller: Caller, now: float) -> tuple[str, str] | None:
         """Return the role and the subject of a request to the administration.
 

@@ -7,7 +7,14 @@ from aiohttp import web
 
 from holdfast.bayeux.wire.errors import ErrorReply, RequestRefused
 from holdfast.web.callback_polling import callback_poll
-from holdfast.web.endpoint import FIXED_HEADERS, PUBLISH_PATH, Endpoint, WebOptions, hsts_headers
+from holdfast.web.endpoint import (
+    FIXED_HEADERS,
+    JSON_TYPE,
+    PUBLISH_PATH,
+    Endpoint,
+    WebOptions,
+    hsts_headers,
+)
 from holdfast.web.hosts import Hosts
 from holdfast.web.long_polling import long_poll, refusal
 from holdfast.web.metrics import Metrics
@@ -35,8 +42,12 @@ def make_application(
     *,
     chat: bool = True,
     login: Collection[str] = (),
+    shards: bytes | None = None,
 ) -> web.Application:
-    """Return the application that serves everything except a separate administration."""
+    """Return the application that serves everything except a separate administration.
+
+    With `shards`, proxies learn which shard has which buckets.
+    """
     application = _with_probes(endpoint, readiness, endpoint.options.hosts)
     bayeux = _bayeux_handler(endpoint, websockets)
     for path in endpoint.options.paths:
@@ -44,6 +55,8 @@ def make_application(
         application.router.add_route("*", path + "/{suffix:.*}", bayeux)
     _add_publish(application, endpoint)
     _add_metrics(application, metrics)
+    if shards is not None:
+        _add_map(application, shards)
     add_pages(application, endpoint, files, chat=chat, console=admin is not None, login=login)
     if admin is not None:
         application.add_subapp("/admin", admin)
@@ -156,6 +169,13 @@ def _add_metrics(application: web.Application, metrics: Metrics) -> None:
         return web.Response(body=text, headers={"Content-Type": kind})
 
     application.router.add_get("/metrics", figures)
+
+
+def _add_map(application: web.Application, shards: bytes) -> None:
+    async def cluster_map(_: web.Request) -> web.Response:
+        return web.Response(body=shards, headers={"Content-Type": JSON_TYPE})
+
+    application.router.add_get("/cluster/map", cluster_map)
 
 
 async def _add_common_headers(

@@ -12,7 +12,7 @@ from aiohttp import web
 
 from holdfast.bayeux.meta.validation import skeleton
 from holdfast.bayeux.rights import BY_POLICY
-from holdfast.bayeux.session import Exchange, Session
+from holdfast.bayeux.session import Exchange
 from holdfast.bayeux.wire.caller import Caller, Speaker, credentials_in
 from holdfast.bayeux.wire.codec import Json, decode
 from holdfast.bayeux.wire.errors import ErrorReply, Refused, RequestRefused
@@ -28,6 +28,7 @@ from holdfast.web.long_polling import Waiting, exchange_over_http, refusal
 from holdfast.web.origins import speaker_kind_of
 
 _LONG_POLLING = ConnectionType.LONG_POLLING
+_HANDSHAKE = "/meta/handshake"
 _CODE = re.compile("[45][0-9][0-9](?=:)")
 
 
@@ -90,25 +91,26 @@ class PublishRequests:
     ) -> list[Json]:
         """Publish in a session for this request only. Returns the results in order."""
         endpoint = self._endpoint
-        handshake, answer = await exchange_over_http(
+        _, answer = await exchange_over_http(
             request, endpoint, speaker, _LONG_POLLING, to_json(_handshake(request))
         )
-        session = handshake.session
-        if session is None:
-            (refused,) = orjson.loads(answer)
-            fault = {name: refused[name] for name in ("successful", "error", "advice")}
+        # The session may be in another process.
+        reply = next(each for each in orjson.loads(answer) if each.get("channel") == _HANDSHAKE)
+        if not reply["successful"]:
+            fault = {name: reply[name] for name in ("successful", "error", "advice")}
             return [skeleton(message) | fault for message in messages]
+        client_id = reply["clientId"]
         try:
-            return await self._publish_as(request, speaker, session, messages)
+            return await self._publish_as(request, speaker, client_id, messages)
         finally:
-            self._disconnect(request, speaker, session)
+            self._disconnect(request, speaker, client_id)
 
     async def _publish_as(
-        self, request: web.Request, speaker: Speaker, session: Session, messages: list[Json]
+        self, request: web.Request, speaker: Speaker, client_id: str, messages: list[Json]
     ) -> list[Json]:
         refusals = [_refusal(self._channels, message) for message in messages]
         publishes = [
-            {**message, "clientId": session.client_id}
+            {**message, "clientId": client_id}
             for message, refused in zip(messages, refusals, strict=True)
             if refused is None
         ]
@@ -121,9 +123,9 @@ class PublishRequests:
         replies = (each for each in orjson.loads(answer) if "successful" in each)
         return [refused or next(replies) for refused in refusals]
 
-    def _disconnect(self, request: web.Request, speaker: Speaker, session: Session) -> None:
+    def _disconnect(self, request: web.Request, speaker: Speaker, client_id: str) -> None:
         """End the session without waiting for the reply."""
-        message = {"channel": "/meta/disconnect", "clientId": session.client_id}
+        message = {"channel": "/meta/disconnect", "clientId": client_id}
         exchange = Exchange(Waiting(request, _LONG_POLLING), speaker)
         self._endpoint.requests.receive(to_json(message), exchange)
 
@@ -153,7 +155,7 @@ def _handshake(request: web.Request) -> Json:
         # contain everything that a header can.
         ext["authentication"] = {"token": token.encode(errors="replace").decode()}
     return {
-        "channel": "/meta/handshake",
+        "channel": _HANDSHAKE,
         "version": "1.0",
         "supportedConnectionTypes": [_LONG_POLLING.value],
         "ext": ext,

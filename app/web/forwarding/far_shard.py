@@ -61,6 +61,11 @@ class FarShard:
 
     # The link
 
+    @property
+    def is_linked(self) -> bool:
+        """Whether exchanges reach the home now."""
+        return self._link is not None and self._link.is_open
+
     def link(self) -> Link:
         """Return the end of a new link to the home, for a connection that is being made."""
         link = Link(self._handlers, lambda: self._lost(link), self._send_parked)

@@ -2,9 +2,8 @@
 
 import asyncio
 import logging
+import socket
 from collections.abc import Callable
-from contextlib import suppress
-from pathlib import Path
 
 from holdfast.web.forwarding.hello import Hello, greet
 from holdfast.web.forwarding.request_home import Home
@@ -14,29 +13,22 @@ log = logging.getLogger(__name__)
 
 
 class LinkServer:
-    """Listens for links at a Unix socket that only this user can open.
+    """Accepts links of other doors, each of which gets a home of its exchanges.
 
     Args:
-        path: The socket, in a directory for links only.
         hello: Who this is.
         home: Makes what handles the exchanges of one link.
     """
 
-    def __init__(self, path: Path, hello: Hello, home: Callable[[], Home]) -> None:
-        self._path, self._hello, self._home = path, hello, home
+    def __init__(self, hello: Hello, home: Callable[[], Home]) -> None:
+        self._hello, self._home = hello, home
         self._server: asyncio.AbstractServer | None = None
         self._links: set[Link] = set()
 
-    async def open(self) -> None:
-        """Listen. The socket of an earlier process at this place is replaced."""
-        self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with suppress(FileNotFoundError):
-            self._path.unlink()
+    async def open(self, listening: socket.socket) -> None:
+        """Accept links on a Unix socket that only this user can connect to."""
         loop = asyncio.get_running_loop()
-        # No one can connect before the socket has its permissions: others cannot enter its
-        # directory.
-        self._server = await loop.create_unix_server(self._accept, str(self._path))
-        self._path.chmod(0o600)
+        self._server = await loop.create_unix_server(self._accept, sock=listening)
 
     def _accept(self) -> Link:
         link = self._home().link

@@ -5,19 +5,44 @@ from typing import Final
 
 import orjson
 
+from holdfast.bayeux.wire.codec import Json, RequestLimits, decode
+from holdfast.bayeux.wire.errors import RequestRefused
+
 _NAME: Final = b'"clientId"'
 _ID: Final = re.compile(rb'"clientId"\s*:\s*"([A-Za-z0-9_-]{29})"')
+_HANDSHAKE: Final = "/meta/handshake"
+_BYTES_OF_IT: Final = _HANDSHAKE.encode()
+# With these escapes, a name or a channel may look different.
+_ESCAPES: Final = (b"\\u", b"\\/")
+# Larger requests are no handshakes that anybody would accept.
+_MOST_BYTES: Final = 65_536
+_LIMITS: Final = RequestLimits(bytes=_MOST_BYTES)
+
+
+def handshake_in(body: bytes) -> Json | None:
+    """Return the handshake of a request, which is handled before its other messages, or None."""
+    if len(body) > _MOST_BYTES or (_BYTES_OF_IT not in body and not _has_escapes(body)):
+        return None
+    try:
+        messages = decode(body, _LIMITS)
+    except RequestRefused:
+        return None
+    return next((each for each in messages if each.get("channel") == _HANDSHAKE), None)
 
 
 def client_id_of(body: bytes) -> str | None:
-    """Return the client id of the first message, or None if there is none.
+    """Return the client id of the first message that has one, or None if none has.
 
-    The name occurs once in most requests. A body that is not JSON has none: the process that
-    refuses it need not be a particular one.
+    The name occurs once in most requests, or always with the same id. A body that is not JSON has
+    none: the process that refuses it need not be a particular one.
     """
-    if body.count(_NAME) <= 1 and b"\\" not in body:
-        found = _ID.search(body)
-        return None if found is None else found[1].decode()
+    found = _ID.search(body)
+    if not _has_escapes(body):
+        count = body.count(_NAME)
+        if found is None and count <= 1:
+            return None
+        if found is not None and (count == 1 or count == body.count(found[0])):
+            return found[1].decode()
     try:
         messages = orjson.loads(body)
     except ValueError:
@@ -25,3 +50,7 @@ def client_id_of(body: bytes) -> str | None:
     first = messages[0] if isinstance(messages, list) and messages else messages
     client_id = first.get("clientId") if isinstance(first, dict) else None
     return client_id if isinstance(client_id, str) else None
+
+
+def _has_escapes(body: bytes) -> bool:
+    return b"\\" in body and any(escape in body for escape in _ESCAPES)

@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from holdfast.web.forwarding.far_shard import FarShard
+from holdfast.web.forwarding.newcomers import Newcomers
 from holdfast.web.forwarding.request_door import Door
 from holdfast.web.forwarding.request_home import Home
 from holdfast.web.forwarding.shard_link import Link
@@ -64,7 +65,10 @@ class Pair:
 
     def _door(self, rig: Rig) -> Door:
         self.far = FarShard(rig._clock)
-        return Door(rig.scheduler, client_ids(), lambda bucket: FAR, {FAR: self.far})
+        newcomers = Newcomers(None)
+        return Door(
+            rig.scheduler, client_ids(), lambda _: FAR, {FAR: self.far}, newcomers.subject_of
+        )
 
     def link(self) -> None:
         """Connect the two."""

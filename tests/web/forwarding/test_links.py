@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.compose.forwarding import listen_for_links
+from holdfast.compose.placement import Placement
 from holdfast.web.forwarding import hello as hellos
 from holdfast.web.forwarding.far_shard import FarShard
 from holdfast.web.forwarding.frames import FrameUnreadable, Kind, pack
@@ -29,16 +31,17 @@ class Ends:
 
     def __init__(self, path: Path, door: Hello, home: Hello) -> None:
         self.rig = Rig()
-        self.path = path
+        self.place = Placement(path.parent, path.parent, number=1, count=2)
         self.far = FarShard(self.rig._clock)
         self.server = self.serve(home)
         self.keeper = LinkKeeper(1, path, door, self.far)
 
     def serve(self, home: Hello) -> LinkServer:
         rig = self.rig
-        return LinkServer(
-            self.path, home, lambda: Home(rig.scheduler, rig.coalescer, rig._clock, 1)
-        )
+        return LinkServer(home, lambda: Home(rig.scheduler, rig.coalescer, rig._clock, 1))
+
+    async def listen(self) -> None:
+        await self.server.open(listen_for_links(self.place))
 
     async def linked(self, *, is_linked: bool = True) -> None:
         await until(lambda: self.far._may_send() is is_linked)
@@ -67,7 +70,7 @@ def modes(path: Path) -> list[int]:
 
 async def test_only_this_user_can_make_links(path: Path) -> None:
     async with ends(path) as both:
-        await both.server.open()
+        await both.listen()
         assert modes(path) == [0o600, 0o700]
 
 
@@ -75,18 +78,18 @@ async def test_a_door_may_start_before_the_shard(path: Path) -> None:
     async with ends(path) as both:
         await asyncio.sleep(0.1)
         assert not both.far._may_send()
-        await both.server.open()
+        await both.listen()
         await both.linked()
 
 
 async def test_a_lost_link_is_made_again(path: Path) -> None:
     async with ends(path) as both:
-        await both.server.open()
+        await both.listen()
         await both.linked()
         both.server.close()
         await both.linked(is_linked=False)
         both.server = both.serve(HOME)
-        await both.server.open()
+        await both.listen()
         await both.linked()
 
 
@@ -105,7 +108,7 @@ async def test_a_peer_that_is_no_other_shard_of_the_deployment_is_refused(
     path: Path, caplog: pytest.LogCaptureFixture, peer: Hello, fault: str
 ) -> None:
     async with ends(path, home=peer) as both:
-        await both.server.open()
+        await both.listen()
         await until(lambda: "the link to shard 1" in caplog.text)
         # Several attempts.
         await asyncio.sleep(0.2)
@@ -119,7 +122,7 @@ async def test_a_shard_refuses_a_door_of_another_deployment(
     path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with ends(path, door=replace(DOOR, deployment="there")) as both:
-        await both.server.open()
+        await both.listen()
         await until(lambda: "a link of another process is refused" in caplog.text)
         assert not both.far._may_send()
 
@@ -128,7 +131,7 @@ async def test_nothing_is_heard_before_a_greeting(
     path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with ends(path) as both:
-        await both.server.open()
+        await both.listen()
         reader, writer = await asyncio.open_unix_connection(str(path))
         writer.write(pack(Kind.CLOSED, 1))
         async with asyncio.timeout(5.0):

@@ -1,0 +1,98 @@
+"""Makes every worker a door for all shards: its links to others, and theirs to it."""
+
+import asyncio
+import os
+import socket
+from collections.abc import Callable
+from contextlib import AsyncExitStack, suppress
+from importlib.metadata import version
+
+from holdfast.bayeux.wire.client_ids import ClientIds
+from holdfast.cluster.shards import ShardMap
+from holdfast.compose.cannot_start import CannotStart
+from holdfast.compose.placement import Placement
+from holdfast.web.endpoint import Endpoint
+from holdfast.web.forwarding.far_shard import FarShard
+from holdfast.web.forwarding.hello import Hello
+from holdfast.web.forwarding.link_keeper import LinkKeeper
+from holdfast.web.forwarding.link_server import LinkServer
+from holdfast.web.forwarding.newcomers import Claims, Newcomers
+from holdfast.web.forwarding.request_door import Door
+from holdfast.web.forwarding.request_home import Home
+from holdfast.web.request_sink import RequestSink
+from holdfast.web.tasks import cancel
+
+
+class Forwarding:
+    """The door of this process, and the home of what other doors forward."""
+
+    def __init__(
+        self,
+        placement: Placement,
+        shards: ShardMap,
+        deployment: str,
+        clock: Callable[[], float],
+    ) -> None:
+        self.shards = shards
+        self._placement = placement
+        self._hello = Hello(placement.number, placement.count, deployment, version("holdfast"))
+        self._far = {shard: FarShard(clock) for shard in placement.others}
+
+    @property
+    def buckets(self) -> list[int]:
+        """The buckets of this shard."""
+        own = self._placement.number
+        return [bucket for bucket, shard in enumerate(self.shards.of_bucket) if shard == own]
+
+    @property
+    def is_linked(self) -> bool:
+        """Whether this process has links to all other shards."""
+        return all(far.is_linked for far in self._far.values())
+
+    def door(self, own: RequestSink, client_ids: ClientIds, logins: Claims | None) -> Door:
+        """Return what front ends pass requests to."""
+        number, of_bucket = self._placement.number, self.shards.of_bucket
+        elsewhere = tuple([None if shard == number else shard for shard in of_bucket])
+        newcomers = Newcomers(logins)
+        return Door(own, client_ids, elsewhere.__getitem__, self._far, newcomers.subject_of)
+
+    async def open(self, endpoint: Endpoint, stack: AsyncExitStack) -> None:
+        """Take what others forward, and begin to connect to them. The stack ends both.
+
+        Raises `CannotStart`.
+        """
+
+        def home() -> Home:
+            per_frame = endpoint.options.ws_messages_per_frame
+            return Home(endpoint.scheduler, endpoint.coalescer, endpoint.clock, per_frame)
+
+        server = LinkServer(self._hello, home)
+        await server.open(listen_for_links(self._placement))
+        stack.callback(server.close)
+        for shard, far in self._far.items():
+            path = self._placement.link_of(shard)
+            keeper = LinkKeeper(shard, path, self._hello, far)
+            stack.push_async_callback(cancel, asyncio.create_task(keeper.run()))
+
+
+def listen_for_links(placement: Placement) -> socket.socket:
+    """Return the socket at which this shard takes what others forward. Raises `CannotStart`.
+
+    The socket of an earlier process at this place is replaced. Only this user can connect.
+    """
+    path = placement.link_of(placement.number)
+    listening = socket.socket(socket.AF_UNIX)
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with suppress(FileNotFoundError):
+            path.unlink()
+        before = os.umask(0o177)
+        try:
+            listening.bind(str(path))
+        finally:
+            os.umask(before)
+        listening.listen()
+    except OSError as error:
+        listening.close()
+        raise CannotStart(f"cannot listen for other workers at {path}: {error}") from error
+    return listening

@@ -1,0 +1,114 @@
+"""A door finds out whose a request is, however its JSON is written."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.bayeux.wire.caller import UNKNOWN, Caller
+from holdfast.web.forwarding.newcomers import Newcomers
+from holdfast.web.forwarding.request_owner import client_id_of, handshake_in
+from tests.web.requests import CLIENT_ID, CONNECT, HANDSHAKE, PUBLISH, encode, ids_of_session
+
+OTHER_ID, _ = ids_of_session(2)
+NESTED = {**PUBLISH, "data": {"clientId": OTHER_ID, "say": '"clientId"'}}
+
+
+@pytest.mark.parametrize(
+    ("body", "found"),
+    [
+        (encode(PUBLISH), CLIENT_ID),
+        (encode(PUBLISH, PUBLISH), CLIENT_ID),
+        (encode(PUBLISH, {**PUBLISH, "clientId": OTHER_ID}), CLIENT_ID),
+        (encode(NESTED), CLIENT_ID),
+        (encode(dict(reversed(NESTED.items()))), CLIENT_ID),
+        # All are refused anyway.
+        (encode({"channel": "/a"}, PUBLISH), CLIENT_ID),
+        (json.dumps(PUBLISH).encode(), CLIENT_ID),
+        (encode(PUBLISH).replace(b"clientId", b"client\\u0049d"), CLIENT_ID),
+        (
+            encode(PUBLISH).replace(CLIENT_ID[:1].encode(), b"\\u00%x" % ord(CLIENT_ID[0])),
+            CLIENT_ID,
+        ),
+        (encode({**PUBLISH, "clientId": 7}), None),
+        (encode({**PUBLISH, "clientId": None}), None),
+        (b"{", None),
+        (b"[]", None),
+        (b"[7]", None),
+        (b'"clientId"', None),
+    ],
+)
+def test_a_request_is_that_of_the_client_of_its_first_message(
+    body: bytes, found: str | None
+) -> None:
+    assert client_id_of(body) == found
+
+
+@given(st.permutations(sorted(NESTED)), st.booleans())
+def test_the_order_of_fields_does_not_matter(names: list[str], is_ascii: bool) -> None:
+    message = {name: NESTED[name] for name in names}
+    assert client_id_of(json.dumps([message], ensure_ascii=is_ascii).encode()) == CLIENT_ID
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        encode(HANDSHAKE),
+        encode(CONNECT, HANDSHAKE),
+        encode(HANDSHAKE).replace(b"/", b"\\/"),
+        encode(HANDSHAKE).replace(b"/meta", b"\\u002fmeta"),
+        # Its number is beyond what the quick parser reads.
+        encode(HANDSHAKE)[:-2] + b',"ext":{"x":1e999}}]',
+    ],
+)
+def test_a_handshake_is_found_among_other_messages(body: bytes) -> None:
+    found = handshake_in(body)
+    assert found is not None
+    assert found["id"] == HANDSHAKE["id"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        encode(CONNECT),
+        encode({**PUBLISH, "data": "/meta/handshake"}),
+        b'"/meta/handshake"',
+        encode(HANDSHAKE)[:-1],
+        encode({**HANDSHAKE, "ext": {"x": "x" * 70_000}}),
+    ],
+)
+def test_other_requests_have_none(body: bytes) -> None:
+    assert handshake_in(body) is None
+
+
+class Credentials:
+    def named_by(self, handshake: Any, caller: Caller) -> str | None:
+        return "eve"
+
+
+@pytest.mark.parametrize(
+    ("delivery", "subject"),
+    [
+        ({"session": "joe/1"}, "joe"),
+        ({"session": "client/joe"}, "joe"),
+        ({"session": {"name": "joe", "number": 2}}, "joe"),
+        ({"session": ["joe"]}, None),
+        ("true", None),
+        (True, None),
+        (False, None),
+        (7, None),
+    ],
+)
+def test_a_session_name_decides_before_credentials(delivery: Any, subject: str | None) -> None:
+    handshake = {**HANDSHAKE, "ext": {"delivery": delivery}}
+    assert Newcomers(None).subject_of(handshake, UNKNOWN) == subject
+    assert Newcomers(Credentials()).subject_of(handshake, UNKNOWN) == (subject or "eve")
+
+
+@pytest.mark.parametrize("ext", [None, 7, [], {}])
+def test_a_handshake_without_a_name_has_the_subject_of_its_credentials(ext: Any) -> None:
+    handshake = {**HANDSHAKE, "ext": ext}
+    assert Newcomers(None).subject_of(handshake, UNKNOWN) is None
+    assert Newcomers(Credentials()).subject_of(handshake, UNKNOWN) == "eve"

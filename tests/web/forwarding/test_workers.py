@@ -1,0 +1,176 @@
+"""Clients may use any worker as their door."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from holdfast import Client
+from tests.client.conftest import LONG_POLLING, WEBSOCKET, Basket
+from tests.web.forwarding.workers import Workers, workers
+from tests.web.people import passwords
+
+DOORS = pytest.mark.parametrize("door", [0, 1])
+
+
+@pytest.fixture
+async def both(tmp_path: Path) -> AsyncIterator[Workers]:
+    async with workers(tmp_path) as both:
+        yield both
+
+
+@DOORS
+async def test_a_client_without_a_cookie_gets_a_session_of_its_door(
+    both: Workers, door: int
+) -> None:
+    ada = both.person(door)
+    assert (await ada.handshake())["successful"]
+    assert len(both.sessions(door)) == 1
+    ids = both.servers[door].bayeux.state.client_ids
+    [cookie] = ada.http.cookie_jar
+    assert ids.owns(ids.bucket_in(ada.client_id))
+    assert ids.owns(ids.bucket_in(cookie.value))
+
+
+@DOORS
+async def test_a_session_is_reached_by_any_door(both: Workers, door: int) -> None:
+    ada = both.person(door)
+    await ada.handshake()
+    other = both.at(1 - door, ada)
+    assert (await other.reply("/meta/subscribe", subscription="/news"))["successful"]
+    assert (await ada.connect())[-1]["successful"]
+    assert (await other.reply("/news", data="hello"))["successful"]
+    events = await other.connect()
+    assert [each["data"] for each in events if "data" in each] == ["hello"]
+    assert both.counts == [1 - door, door]
+
+
+@DOORS
+async def test_sessions_of_a_browser_are_in_one_shard(both: Workers, door: int) -> None:
+    ada = both.person(door)
+    await ada.handshake()
+    tab = both.at(1 - door, ada)
+    assert (await tab.handshake())["successful"]
+    assert len(both.sessions(door)) == 2
+    assert (await tab.connect())[-1]["successful"]
+    assert (await ada.connect())[-1]["successful"]
+
+
+@DOORS
+async def test_a_named_session_is_at_the_home_of_its_subject(both: Workers, door: int) -> None:
+    subject = both.subject_of(1 - door)
+    ada = both.person(door)
+    reply = await ada.handshake(f"{subject}/1")
+    assert reply["ext"]["delivery"]["session"]["name"] == f"client/{subject}/1"
+    assert [each.key for each in both.sessions(1 - door)] == [f"{subject}/1"]
+    assert both.sessions(door) == []
+    assert (await ada.connect())[-1]["successful"]
+
+
+@DOORS
+async def test_a_name_is_taken_over_by_way_of_another_door(both: Workers, door: int) -> None:
+    subject = both.subject_of(door)
+    first, second = both.person(0), both.person(1)
+    await first.handshake(f"{subject}/1")
+    await first.connect()
+    assert (await second.handshake(f"{subject}/1"))["ext"]["delivery"]["resumed"]
+    assert (await first.connect())[-1]["error"] == "402::session_unknown"
+    assert (await second.connect())[-1]["successful"]
+    assert sum(both.counts) == 1
+
+
+@DOORS
+@pytest.mark.parametrize("transport", [WEBSOCKET, LONG_POLLING])
+async def test_the_python_client_does_not_notice_that_its_session_is_elsewhere(
+    both: Workers, door: int, transport: str
+) -> None:
+    basket, subject = Basket(), both.subject_of(1 - door)
+    at_home = both.person(1 - door)
+    await at_home.handshake()
+    session = Client(both.urls[door], session=f"{subject}/1", transports=[transport])
+    async with session as client, client.subscribe("/news", basket):
+        for number in range(5):
+            await client.publish("/news", number)
+            await at_home.reply("/news", data=number + 100)
+        data = await basket.data(10)
+        assert [each for each in data if each < 100] == [*range(5)]
+        assert [each for each in data if each >= 100] == [*range(100, 105)]
+        assert len(both.sessions(1 - door)) == 2
+        assert both.sessions(door) == []
+
+
+@DOORS
+async def test_scripts_publish_without_a_session_at_their_door(both: Workers, door: int) -> None:
+    ada = both.person(door)
+    await ada.handshake()
+    await ada.reply("/meta/subscribe", subscription="/news")
+    body = {"channel": "/news", "data": "from a script"}
+    async with both.person(door).http.post("/publish", json=body) as response:
+        [result] = await response.json()
+    assert result["successful"], result
+    events = await ada.connect()
+    assert [each["data"] for each in events if "data" in each] == ["from a script"]
+
+
+@DOORS
+async def test_a_login_is_checked_by_the_home_of_its_subject(tmp_path: Path, door: int) -> None:
+    async with workers(tmp_path, login_passwords=passwords(tmp_path)) as both:
+        home = both.home_of("ada")
+        ada, eve = both.person(door), both.person(door)
+        denied = await eve.handshake(user="ada", password="wrong")
+        assert denied["error"] == "403::handshake_denied"
+        reply = await ada.handshake(user="ada", password="correct horse")
+        assert reply["ext"]["authentication"]["subject"] == "ada"
+        assert [each.subject for each in both.sessions(home)] == ["ada"]
+        assert both.sessions(1 - home) == []
+        failed = [each.bayeux.state.counters.logins["failed"] for each in both.servers]
+        assert failed == [1 - home, home]
+
+
+@DOORS
+async def test_scripts_publish_at_the_home_of_their_login(tmp_path: Path, door: int) -> None:
+    async with workers(tmp_path, login_passwords=passwords(tmp_path)) as both:
+        ada = both.person(both.home_of("ada"))
+        await ada.handshake(user="ada", password="correct horse")
+        await ada.reply("/meta/subscribe", subscription="/news")
+        script = both.person(door, Authorization="Basic YWRhOmNvcnJlY3QgaG9yc2U=")
+        body = {"channel": "/news", "data": "from a script"}
+        async with script.http.post("/publish", json=body) as response:
+            [result] = await response.json()
+        assert result["successful"], result
+        events = await ada.connect()
+        assert [each["data"] for each in events if "data" in each] == ["from a script"]
+
+
+@DOORS
+async def test_callback_polling_works_by_any_door(tmp_path: Path, door: int) -> None:
+    async with workers(tmp_path, transports=["callback-polling"]) as both:
+        subject = both.subject_of(1 - door)
+        message = (
+            '[{"channel":"/meta/handshake","version":"1.0","supportedConnectionTypes":'
+            f'["callback-polling"],"ext":{{"delivery":{{"session":"{subject}/1"}}}}}}]'
+        )
+        query = {"message": message, "jsonp": "hear"}
+        headers = {"Sec-Fetch-Dest": "script", "Sec-Fetch-Site": "same-origin"}
+        async with both.person(door, **headers).http.get("/cometd", params=query) as response:
+            text = await response.text()
+        assert text.startswith("/**/hear([{")
+        assert '"successful":true' in text
+        assert [each.key for each in both.sessions(1 - door)] == [f"{subject}/1"]
+
+
+async def test_each_request_speaks_for_one_session_wherever_others_are(both: Workers) -> None:
+    ada, bob = both.person(0), both.person(1)
+    await ada.handshake()
+    await bob.handshake()
+    publishes = [{"channel": "/news", "data": 1, "clientId": each.client_id} for each in (ada, bob)]
+    async with ada.http.post("/cometd", json=publishes) as response:
+        first, second = await response.json()
+    assert first["successful"]
+    assert second["error"] == "402::session_unknown"
+
+
+async def test_proxies_learn_which_shard_has_which_buckets(both: Workers) -> None:
+    async with both.person(1).http.get("/cluster/map") as response:
+        assert response.status == 200
+        assert await response.json() == {"v": 1, "ranges": [[0, 499, 0], [500, 999, 1]]}
