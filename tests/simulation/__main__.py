@@ -16,6 +16,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, help="one seed")
     parser.add_argument("--store", default="single", help="single, pair, or cluster")
     parser.add_argument("--trace", action="store_true", help="print everything that happens")
+    parser.add_argument("--digests", action="store_true", help="print what tells traces apart")
     parser.add_argument("--log", action="store_true", help="print what the servers log")
     parser.add_argument("--broken", help="break the servers in this way, and stop when it shows")
     given = parser.parse_args()
@@ -25,16 +26,17 @@ def main() -> int:
         logging.basicConfig(level=logging.INFO, format="%(created).3f %(name)s %(message)s")
     first, _, last = (str(given.seed) if given.seed is not None else given.seeds).partition("-")
     seeds = range(int(first), int(last or first) + 1)
+    options = {"traces": given.trace, "digests": given.digests}
     if given.broken is None:
-        return _play_all(seeds, given.store, traces=given.trace)
+        return _play_all(seeds, given.store, **options)
     # Imported late, as below.
     from tests.simulation.broken import damaged
 
     with damaged(given.broken):
-        return _play_all(seeds, given.store, traces=given.trace, stops=True)
+        return _play_all(seeds, given.store, **options, stops=True)
 
 
-def _play_all(seeds: range, store: str, *, traces: bool, stops: bool = False) -> int:
+def _play_all(seeds: range, store: str, *, traces: bool, digests: bool, stops: bool = False) -> int:
     # Imported late: the order of sets must be decided before anything is made.
     from tests.simulation.play import play
     from tests.simulation.store_site import Kind
@@ -49,6 +51,8 @@ def _play_all(seeds: range, store: str, *, traces: bool, stops: bool = False) ->
         steps += result.steps
         for line in result.trace:
             print(line)
+        if digests:
+            print(seed, result.digest)
         if result.violations or len(seeds) == 1:
             print(f"seed {seed}: {result.digest}, {result.published} publishes", *result.faults)
             print(*(f"  {line}" for line in result.violations), sep="\n", flush=True)

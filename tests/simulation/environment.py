@@ -81,10 +81,12 @@ def _answers() -> Iterator[tuple[object, object]]:
     for name, answer in _CLOCKS.items():
         yield _replaced(getattr(time, name), answer)
     for name in _OF_RANDOM:
-        yield _replaced(getattr(random, name), _chance(name))
+        yield getattr(random, name), _chance(name)
     yield _replaced(os.urandom, lambda process, count: process.random.randbytes(count))
     yield _replaced(os.getpid, lambda process: process.pid)
     yield _replaced(os.kill, lambda process, _, number: process.signal(number))
+    # Nothing here loses what a process has written.
+    yield _replaced(os.fsync, lambda *_: None)
     yield _replaced(fcntl.flock, lambda process, file, _: process.lock(file))
     yield _replaced(socket.create_server, _listen)
 
@@ -128,7 +130,12 @@ def _work(process: Machine) -> float:
 
 
 def _chance(name: str) -> Callable[..., Any]:
-    return lambda process, *args, **options: getattr(process.random, name)(*args, **options)
+    def ask(*args: Any, **options: Any) -> Any:
+        process = _running.process
+        assert process is not None, f"no seed decides what random.{name} returns to no process"
+        return getattr(process.random, name)(*args, **options)
+
+    return ask
 
 
 _BOOT = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)

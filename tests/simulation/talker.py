@@ -40,7 +40,8 @@ class Talker:
 
     def __init__(self, doors: Sequence[tuple[str, int]]) -> None:
         self._doors = doors
-        self._tries = random.randrange(len(doors))
+        # Decided by the process that asks.
+        self._tries: int | None = None
         self._cookie = b""
         self._reader: asyncio.StreamReader | None = None
         self._writer: asyncio.StreamWriter | None = None
@@ -60,6 +61,8 @@ class Talker:
         return found
 
     async def _ask(self, body: bytes) -> tuple[int, bytes]:
+        if self._tries is None:
+            self._tries = random.randrange(len(self._doors))
         place = self._doors[self._tries % len(self._doors)]
         if self._writer is None:
             async with asyncio.timeout(_CONNECT_S):
@@ -79,7 +82,7 @@ class Talker:
 
     def hang_up(self) -> None:
         """Close the connection; the next request goes to the next door."""
-        self._tries += 1
+        self._tries = (self._tries or 0) + 1
         self._close()
 
     def _close(self) -> None:

@@ -19,6 +19,8 @@ from tests.simulation.trace import Trace
 _FIRST_PID = 100
 # The least that time passes where clocks are too coarse to tell.
 _INSTANT_S = 1e-6
+# How many callbacks a process runs at most before another one may run: its share of a processor.
+_SHARES = (1, 8, 32)
 
 
 class World:
@@ -32,6 +34,7 @@ class World:
     def __init__(self, seed: int | str, *, keeps_trace: bool = False) -> None:
         self.seed = seed
         self.random = Random(str(seed))
+        self._share = self.random.choice(_SHARES)
         self.now = 0.0
         self.trace = Trace(keeps=keeps_trace)
         self.network = Network(self)
@@ -111,10 +114,16 @@ class World:
         able = [process for process in self.processes if process.can_run]
         if not able:
             self._wait(ends_at)
-        elif len(able) == 1:
-            self.now += able[0].step()
         else:
-            self.now += able[int(self.random.random() * len(able))].step()
+            self._run(able[0] if len(able) == 1 else self.random.choice(able))
+
+    def _run(self, process: Process) -> None:
+        """Let a process run until its share is used, it has nothing to do, or something happens."""
+        due = self._due
+        for _ in range(int(self._share * self.random.random()) + 1):
+            self.now += process.step()
+            if not process.can_run or (due and due[0][0] <= self.now):
+                return
 
     def _wait(self, ends_at: float) -> None:
         """Let time pass until something happens."""

@@ -31,8 +31,8 @@ class Timers(Generic[T]):
     """
 
     def __init__(self) -> None:
-        # Non-empty buckets by number.
-        self._buckets: dict[int, set[T]] = {}
+        # Non-empty buckets by number. They are no sets, so that a run can be repeated exactly.
+        self._buckets: dict[int, dict[T, None]] = {}
         # A heap of their numbers. It may contain numbers of removed buckets.
         self._order: list[int] = []
 
@@ -43,16 +43,16 @@ class Timers(Generic[T]):
         self.drop(item)
         item.alarm = bucket = int(due * _PER_SECOND) + 1
         if bucket in self._buckets:
-            self._buckets[bucket].add(item)
+            self._buckets[bucket][item] = None
         else:
-            self._buckets[bucket] = {item}
+            self._buckets[bucket] = {item: None}
             heappush(self._order, bucket)
 
     def drop(self, item: T) -> None:
         """Remove the item."""
         if item.alarm:
             bucket = self._buckets[item.alarm]
-            bucket.discard(item)
+            bucket.pop(item, None)
             if not bucket:
                 del self._buckets[item.alarm]
                 self._forget_numbers()
@@ -72,7 +72,7 @@ class Timers(Generic[T]):
             number = self._order[0]
             bucket = self._buckets.get(number)
             while bucket and len(rung) != most:
-                item = bucket.pop()
+                item, _ = bucket.popitem()
                 item.alarm = 0
                 rung.append(item)
             if not bucket:
