@@ -11,11 +11,12 @@ from enum import Enum
 from typing import Final, NamedTuple
 
 from holdfast.cluster.frames import ANSWER, LETTER, Entry
+from holdfast.delivery.messages.shard_letter import ShardLetter
 
 # How long a sender waits for an answer, and how many may wait.
 PATIENCE_S: Final = 5.0
 MOST_WAITING: Final = 100_000
-# A flag beside those of messages: the letter is done however late. Others are refused after a time.
+# A flag, none of a message: the letter is done however late. Others are refused after a time.
 FOR_GOOD: Final = 4
 _NO_ANSWER: Final = b""
 
@@ -116,6 +117,12 @@ class Received(NamedTuple):
         """Its name in the inbox."""
         return f"{self.sender} {self.entry.id}"
 
+    @property
+    def for_core(self) -> ShardLetter:
+        """The letter as the core gets it."""
+        entry = self.entry
+        return ShardLetter(self.sender, entry.id, self.name, entry.channel, entry.data)
+
 
 class Done(NamedTuple):
     """What the script that does a letter does besides: remove it, and append the answer."""
@@ -163,8 +170,16 @@ class Inbox:
     def done(self, received: Received, answer: bytes) -> Done:
         """Return what the script does that does the letter. It may be called once for each."""
         del self._letters[received.name]
-        id = received.entry.id
-        return Done(received.name, Entry(ANSWER, "", id, "", 0, answer), received.sender)
+        return done_with(received.for_core, answer)
+
+    def forget(self, name: str) -> None:
+        """Take note that the store has the answer to a letter."""
+        self._letters.pop(name, None)
+
+
+def done_with(letter: ShardLetter, answer: bytes) -> Done:
+    """Return what the script does besides that does a letter: see `Effect`."""
+    return Done(letter.name, Entry(ANSWER, "", letter.id, "", 0, answer), letter.sender)
 
 
 def letter(

@@ -8,8 +8,10 @@ from typing import Any, Final
 import orjson
 
 from holdfast.cluster.frames import DURABLE, MESSAGE, Entry, FrameUnreadable
+from holdfast.cluster.letters import Done, done_with
 from holdfast.delivery.messages.crossing import Crossing, crossing_of
 from holdfast.delivery.messages.message import ORDINARY_PRIORITY, Message
+from holdfast.delivery.messages.shard_letter import effect_of
 
 # A flag: the data begin with the size of a JSON object, and the object.
 HAS_EXTRA: Final = 2
@@ -28,7 +30,13 @@ def entry_of(message: Message) -> Entry:
 
 def size_of(message: Message) -> int:
     """Return how many bytes of a frame the message needs; 0 if its call appends none for it."""
-    return 0 if _unframed(message) is None else entry_of(message).size
+    if message.records is None:
+        return 0
+    size = 0 if _unframed(message) is None else entry_of(message).size
+    effect = effect_of(message)
+    if effect is not None and not effect.is_framed:
+        size += done_with(effect.letter, effect.answer).answer.size
+    return size
 
 
 def framed(messages: Iterable[Message]) -> list[Entry]:
@@ -40,6 +48,17 @@ def framed(messages: Iterable[Message]) -> list[Entry]:
             crossing.is_framed = True
             entries.append(entry_of(message))
     return entries
+
+
+def answered(messages: Iterable[Message]) -> list[Done]:
+    """Return what the call that stores these messages does with the letters that asked for them."""
+    found: list[Done] = []
+    for message in messages:
+        effect = None if message.records is None else effect_of(message)
+        if effect is not None and not effect.is_framed:
+            effect.is_framed = True
+            found.append(done_with(effect.letter, effect.answer))
+    return found
 
 
 def _unframed(message: Message) -> Crossing | None:

@@ -12,6 +12,8 @@ def refused_with_shards(settings: Settings) -> list[str]:
         for pattern, rule in settings.channels.items()
         for why in _refused_by(rule)
     ]
+    if settings.ptp_create_session:
+        found.append("ptp_create_session needs a single worker, which counts the senders' sessions")
     if settings.chat:
         found.append("chat needs a single worker, which knows all members: switch it off")
     return found

@@ -9,11 +9,14 @@ from holdfast.bayeux.wire.reserved import not_supported
 _LOCAL: Final = frozenset(("/service/presence",))
 
 
-def refuse_options(qos: Qos) -> None:
-    """Refuse a publish whose options a single shard cannot carry out. Raises `Refused`."""
+def refuse_options(qos: Qos, *, has_homes: bool) -> None:
+    """Refuse a publish whose options a single shard cannot carry out. Raises `Refused`.
+
+    `has_homes` says whether other shards can be sent letters.
+    """
     asked = {
         "ext.replyTo": qos.request is not None,
-        "ext.delivery.destinations": bool(qos.destinations),
+        "ext.delivery.destinations": bool(qos.destinations) and not has_homes,
         "ext.delivery.refuseHeld": qos.refuse_held,
         "ext.delivery.administrative": qos.is_administrative,
         "ext.delivery.topic": qos.topic is not None,

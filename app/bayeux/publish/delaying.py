@@ -134,8 +134,9 @@ class DueMessages:
         message = delayed.message
         record = publish_in(message)
         try:
-            done = partial(self._answered, delayed, now)
-            outcome = self._publishing.broadcast(self._due(message, record, now, done))
+            publish = self._due(message, record, now)
+            publish.done = done = partial(self._answered, delayed, publish)
+            outcome = self._publishing.broadcast(publish)
         except Refused as refused:
             self._bury(message, record, _REFUSED, str(refused))
         except Exception:
@@ -145,13 +146,7 @@ class DueMessages:
             if outcome is not None:
                 done(outcome)
 
-    def _due(
-        self,
-        message: Message,
-        record: DelayedPublish,
-        now: float,
-        done: Callable[[PersistOutcome], None],
-    ) -> EventPublish:
+    def _due(self, message: Message, record: DelayedPublish, now: float) -> EventPublish:
         """Return the publish that the message stands for."""
         channel = self._state.channels.named(message.channel)
         qos = Qos.of(record.options)
@@ -159,7 +154,6 @@ class DueMessages:
         qos.promised = Promised(message.sender, key)
         sender = self._sender(message.sender)
         publish = EventPublish(channel, record.event, now, sender=sender, qos=qos)
-        publish.done = done
         if self._state.routes.selecting:
             # The sender's session may have ended, but filters know its name.
             publish.candidate = Candidate(
@@ -179,14 +173,17 @@ class DueMessages:
         except Undeliverable:
             return None
 
-    def _answered(self, delayed: Delayed, now: float, outcome: PersistOutcome) -> None:
+    def _answered(self, delayed: Delayed, publish: EventPublish, outcome: PersistOutcome) -> None:
         delays = self._delays
-        if outcome in (PersistOutcome.KEPT, PersistOutcome.REPEATED):
+        refused = None if publish.qos is None else publish.qos.refused
+        if refused is not None:
+            self._bury(delayed.message, publish_in(delayed.message), _REFUSED, str(refused))
+        elif outcome in (PersistOutcome.KEPT, PersistOutcome.REPEATED):
             delays.published(delayed.message)
         else:
             # If the store has it nevertheless, the next attempt is a repeat.
             delays.keep_waiting(delayed)
-            self._not_before = now + _PAUSE_S
+            self._not_before = publish.now + _PAUSE_S
 
     def _bury(self, message: Message, record: DelayedPublish, code: ErrorCode, text: str) -> None:
         """Dead-letter a message that cannot be published, with the event as it was published."""

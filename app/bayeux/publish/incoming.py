@@ -358,6 +358,8 @@ class _ClientPublish:
                     confirmation = self._qos.confirmation(self._handler.state.node)
                     self._reply["ext"] = {"delivery": confirmation}
             case PersistOutcome.REFUSED:
+                if self._qos is not None and self._qos.refused is not None:
+                    raise self._qos.refused
                 raise Refused(ErrorReply.STORE_UNAVAILABLE, NO_CONNECTION.text)
             case PersistOutcome.UNKNOWN:
                 raise Refused(ErrorReply.STORE_UNAVAILABLE, NO_CONNECTION.text, "unknown")

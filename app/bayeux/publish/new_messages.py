@@ -4,6 +4,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import cast
 
+from holdfast.bayeux.publish.addressed_everywhere import AddressedEverywhere, groups_of
+from holdfast.bayeux.publish.addressed_here import AddressedHere
 from holdfast.bayeux.publish.among_shards import refuse_options
 from holdfast.bayeux.publish.event import EventPublish
 from holdfast.bayeux.publish.point_to_point import (
@@ -42,6 +44,8 @@ class Publishing:
     def __init__(self, state: ServerState, ptp: PointToPoint) -> None:
         self._state = state
         self._ptp = ptp
+        self.here = AddressedHere(state, ptp)
+        self._everywhere = AddressedEverywhere(state, self.here)
         # By the option that diverts a message, what accepts it.
         self._diversions: dict[str, Divert] = {}
         self._topics = TopicPublishing(
@@ -64,7 +68,10 @@ class Publishing:
         """
         state, channel, qos = self._state, publish.channel, publish.qos
         if qos is not None and state.hub.others is not None:
-            refuse_options(qos)
+            homes = state.homes
+            refuse_options(qos, has_homes=homes is not None)
+            if homes is not None and qos.destinations:
+                self._everywhere.check(qos, homes)
         if qos is not None and qos.diversion is not None:
             wire = self.encoded(publish.event, publish.sender)
             return self._diversions[qos.diversion.option](publish, qos, wire)
@@ -134,12 +141,18 @@ class Publishing:
     def _address(self, publish: EventPublish, qos: Qos) -> PersistOutcome | None:
         """Also publish the message to its destinations. Raises `Refused` if none accepts it."""
         state = self._state
+        if state.homes is not None:
+            groups = groups_of(qos.destinations, state.homes)
+            if any(shard is not None for shard in groups):
+                return self._everywhere.publish(publish, qos, groups, state.homes)
         try:
             addressing = self._ptp.address(
-                publish.message, qos.destinations, publish.sender, publish.now
+                publish.message, qos.destinations, sender=publish.sender, now=publish.now
             )
         except SenderOverQuota as over:
-            raise state.quotas.too_much_waits(over.sender, over.kind, over.outcomes) from None
+            # Only sessions have quotas.
+            sender = cast("Session", publish.sender)
+            raise state.quotas.too_much_waits(sender, over.kind, over.outcomes) from None
         qos.outcomes = addressing.outcomes
         if publish.persistent is not False and not addressing.make_durable(state.store):
             addressing.release(PersistOutcome.REFUSED)

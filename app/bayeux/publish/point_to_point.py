@@ -42,9 +42,8 @@ _ERRORS = {
 class SenderOverQuota(Exception):
     """No destination takes the message, because too many of its sender's messages wait."""
 
-    def __init__(self, sender: Session, kind: str, outcomes: list[dict[str, Any]]) -> None:
+    def __init__(self, kind: str, outcomes: list[dict[str, Any]]) -> None:
         super().__init__()
-        self.sender = sender
         # The quota.
         self.kind = kind
         self.outcomes = outcomes
@@ -160,11 +159,17 @@ class PointToPoint:
         self,
         message: Message,
         destinations: Sequence[Destination],
+        *,
         sender: Session | None,
         now: float,
+        accounts: Sequence[str] | None = None,
     ) -> Addressing:
-        """Address the message. Raises `Refused` or `SenderOverQuota` if no destination takes it."""
-        addressing = Addressing(self._places, message, accounts_of(sender))
+        """Address the message. Raises `Refused` or `SenderOverQuota` if no destination takes it.
+
+        The sender, who may be at another shard, has these accounts.
+        """
+        accounts = accounts_of(sender) if accounts is None else accounts
+        addressing = Addressing(self._places, message, accounts)
         failures: list[tuple[Destination, Undeliverable]] = []
         for each in destinations:
             try:
@@ -182,8 +187,8 @@ class PointToPoint:
                     addressing.outcomes.append(outcome(each, FAILED, code.text))
         if failures and not addressing.keys:
             first, why = failures[0]
-            if isinstance(why, OverQuota) and sender is not None:
-                raise SenderOverQuota(sender, why.quota, addressing.outcomes)
+            if isinstance(why, OverQuota):
+                raise SenderOverQuota(why.quota, addressing.outcomes)
             ext = {"delivery": {"destinations": addressing.outcomes}}
             error = _ERRORS.get(why.code, ErrorReply.DESTINATION_FULL)
             raise Refused(error, why.code.text, first.name, ext=ext)

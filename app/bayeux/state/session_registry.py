@@ -2,6 +2,7 @@
 
 from collections import Counter, OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
 
 from holdfast.bayeux.limits.usage import Usages
 from holdfast.bayeux.session import Exchange, Session
@@ -17,6 +18,9 @@ from holdfast.delivery.queues.receivers import NOBODY
 from holdfast.delivery.routing.hub import Hub
 from holdfast.delivery.shared_queues.shared_queues import SharedQueueOwner
 
+# Among several shards, this many numbers follow each other before the same shard gives the next
+# one; a number says which shard gave it.
+SHARDS: Final = 1000
 # How many replaced client ids are remembered.
 _REPLACED = 10_000
 
@@ -34,6 +38,7 @@ class Sessions:
         self.held_by_browser: dict[str, int] = {}
         # Numbers name sessions in data that outlives this process, so they are never reused.
         self._drafted = first
+        self._step = 1
         self.created = 0
         self.timers: Timers[Session] = Timers()
         self.ended: Counter[str] = Counter()
@@ -45,9 +50,14 @@ class Sessions:
         """All sessions, including those that are away."""
         return iter(self._by_id.values())
 
+    def number_apart(self, shard: int) -> None:
+        """Give only numbers that no other shard gives. Call it before there is any session."""
+        self._step = SHARDS
+        self._drafted = self._drafted * SHARDS + shard
+
     def draft(self, queue: CallbackQueue, client_id: str | None = None) -> Session:
         """Create a session, with a new id by default. It does not exist until it is added."""
-        self._drafted += 1
+        self._drafted += self._step
         return Session(client_id or self._client_ids.new(), self._drafted, queue)
 
     def bucket_of(self, session: Session) -> int:

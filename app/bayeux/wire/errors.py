@@ -100,6 +100,7 @@ class Refused(Exception):
     ) -> None:
         super().__init__(error.wire(*args))
         self.error = error
+        self.arguments = args
         self.advice = advice
         self.ext = ext
 

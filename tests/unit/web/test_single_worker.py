@@ -24,6 +24,11 @@ def test_other_rules_are_fine() -> None:
     assert refused(durable=True, lazy=True, attempts=3, guard=True, dead_letters=False) == []
 
 
+def test_sessions_that_messages_create_need_a_single_worker() -> None:
+    [why] = refused_with_shards(read(None, {"chat": False, "ptp_create_session": True}))
+    assert why.startswith("ptp_create_session ")
+
+
 def test_the_chat_must_be_switched_off() -> None:
     [why] = refused_with_shards(read(None, {}))
     assert why.startswith("chat ")

@@ -1,28 +1,42 @@
-"""Several servers that pass messages on to each other by logs in memory."""
+"""Several servers that pass messages and letters on to each other by logs in memory."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from holdfast.bayeux.publish.from_letters import FromLetters
 from holdfast.bayeux.publish.from_others import Arrived, FromOthers
-from holdfast.cluster.messages import entry_of, message_of
+from holdfast.bayeux.sessions.restoring import restore, restore_without_session
+from holdfast.cluster.frames import ANSWER, LETTER, Entry
+from holdfast.cluster.letters import (
+    Done,
+    Inbox,
+    LetterResult,
+    Received,
+    SentLetters,
+    done_with,
+    letter,
+)
+from holdfast.cluster.messages import answered, entry_of, message_of, size_of
 from holdfast.delivery.messages.crossing import crossing_of
 from holdfast.delivery.messages.message import Message
+from holdfast.delivery.messages.shard_letter import ShardLetter
 from holdfast.delivery.messages.storing import NO_FIELDS, PersistOutcome, RequestFields
+from holdfast.delivery.ports.homes import HomesPort
 from tests.unit.bayeux.harness import Client, Installed, Server, server_of
 from tests.unit.delivery.fake_keeper import FakeKeeper
 
-if TYPE_CHECKING:
-    from holdfast.cluster.frames import Entry
-
 
 class LoggingKeeper(FakeKeeper):
-    """A store that appends what it keeps to a log, in the same step."""
+    """A store that appends what it keeps to a log, and answers letters, in the same step."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.log: list[Entry] = []
+        # Entries, each with the shard that it is for; None for all.
+        self.log: list[tuple[Entry, int | None]] = []
+        self.inbox: dict[str, Received] = {}
 
     def keep(
         self,
@@ -31,23 +45,41 @@ class LoggingKeeper(FakeKeeper):
         done: Callable[[PersistOutcome], None],
         fields: RequestFields = NO_FIELDS,
     ) -> None:
-        if self.outcome is PersistOutcome.KEPT and crossing_of(message) is not None:
-            self.log.append(entry_of(message))
+        is_known = message.id in self.bodies
         super().keep(message, receivers, done, fields)
+        if is_known or message.id not in self.bodies:
+            return
+        if crossing_of(message) is not None:
+            self.log.append((entry_of(message), None))
+        for done_letter in answered((message,)):
+            assert size_of(message) == 0
+            self.finish(done_letter)
+
+    def finish(self, done: Done) -> None:
+        """Append an answer, and forget its letter."""
+        del self.inbox[done.name]
+        self.log.append((done.answer, done.shard))
 
 
 class Shard:
     """One server, its log, and how far it has read the logs of others."""
 
     def __init__(
-        self, world: "World", number: int, stamps: Iterator[int], extensions: Sequence[Installed]
+        self,
+        world: "World",
+        number: int,
+        stamps: Iterator[int],
+        extensions: Sequence[Installed],
+        **options: Any,
     ) -> None:
         self._world = world
+        self.number = number
         self.keeper = LoggingKeeper()
-        self.server: Server = server_of(*extensions, keeper=self.keeper, node=f"n{number}")
+        self._served = partial(
+            server_of, *extensions, keeper=self.keeper, node=f"n{number}", **options
+        )
+        self.server: Server = self._served()
         self.server._stamps = stamps
-        self.server.bayeux.state.hub.others = self
-        self.from_others = FromOthers(self.server.bayeux.state)
         self.places: dict[int, int] = {}
         # Channels for whose messages the log has no room; durable subscriptions by pattern.
         self.refused: set[str] = set()
@@ -55,6 +87,32 @@ class Shard:
         # Whether others know of subscriptions at once, and what is to be called when they do.
         self.is_agreeing = True
         self.unknown: list[Callable[[bool], None]] = []
+        self._begin()
+
+    def _begin(self) -> None:
+        state = self.server.bayeux.state
+        state.hub.others = state.homes = self
+        state.sessions.number_apart(self.number)
+        self.from_others = FromOthers(state)
+        self.from_letters = FromLetters(state, self.server.bayeux.publishing.here, self)
+        self.sent = SentLetters(lambda entry, shard: self.keeper.log.append((entry, shard)))
+        self.inbox = Inbox(self._do, self.keeper.finish)
+
+    def kill(self) -> None:
+        """Let another process go on with the store."""
+        self.keeper.forget_answers()
+        self.interest.clear()
+        self.server = self._served(after=self.server)
+        self._begin()
+        life = self.server.bayeux.life
+        for record, entries in self.keeper.load(partial(restore_without_session, life)):
+            restore(life, record, entries, self.server.now)
+        life.topics.restore()
+        for received in [*self.keeper.inbox.values()]:
+            self.inbox.take(received.sender, received.entry, 0)
+        self.server.turn()
+
+    # As other shards
 
     def has_durable(self, channel: str) -> bool:
         others = [each for each in self._world.shards if each is not self]
@@ -81,18 +139,67 @@ class Shard:
             self.unknown.append(done)
 
     def pass_on(self, message: Message) -> None:
-        self.keeper.log.append(entry_of(message))
+        self.keeper.log.append((entry_of(message), None))
+
+    # As homes
+
+    def home_of_subject(self, subject: str) -> int | None:
+        home = self._world.home_of(subject)
+        return None if home == self.number else home
+
+    def home_of_guest(self, shard: int) -> int | None:
+        return shard if shard < len(self._world.shards) and shard != self.number else None
+
+    def may_send(self, shard: int) -> bool:
+        return self.keeper.is_available
+
+    def send(
+        self, shard: int, what: str, data: bytes, done: Callable[[bytes | None], None]
+    ) -> None:
+        asked = letter(what, self.server.bayeux.state.node.stamp(), data, is_for_good=True)
+
+        def heard(result: LetterResult) -> None:
+            done(result.answer or None)
+
+        self.sent.send(asked, shard, self.server.now, heard)
+
+    def answer(self, letter: ShardLetter, answer: bytes) -> None:
+        self.inbox.forget(letter.name)
+        self.keeper.finish(done_with(letter, answer))
+
+    def has_answered(self, letter: ShardLetter) -> None:
+        self.inbox.forget(letter.name)
+
+    def _do(self, received: Received) -> None:
+        self.from_letters.do(received.for_core, self.server.now)
+
+    # The logs of others
 
     def read(self, number: int, most: int) -> None:
         """Take this many entries of another shard's log."""
         place = self.places.get(number, 0)
         entries = self._world.shards[number].keeper.log[place : place + most]
         self.places[number] = place + len(entries)
-        for entry in entries:
-            arrived = self.from_others.arrived(message_of(entry), is_durable=bool(entry.flags & 1))
-            if arrived is not None:
-                self._take(arrived)
+        for entry, shard in entries:
+            if shard is None:
+                self._read_message(entry)
+            elif shard == self.number:
+                self._read_own(number, entry)
         self.server.turn()
+
+    def _read_message(self, entry: Entry) -> None:
+        arrived = self.from_others.arrived(message_of(entry), is_durable=bool(entry.flags & 1))
+        if arrived is not None:
+            self._take(arrived)
+
+    def _read_own(self, sender: int, entry: Entry) -> None:
+        if entry.kind == ANSWER:
+            self.sent.answered(entry)
+        else:
+            assert entry.kind == LETTER
+            received = Received(sender, entry)
+            self.keeper.inbox[received.name] = received
+            self.inbox.take(sender, entry, 0)
 
     def _take(self, arrived: Arrived) -> None:
         if arrived.keys:
@@ -103,18 +210,26 @@ class Shard:
 class World:
     """The shards of a deployment."""
 
-    def __init__(self, number: int, *extensions: Installed) -> None:
+    def __init__(self, number: int, *extensions: Installed, **options: Any) -> None:
         stamps = count(1_700_000_000_000_000_000, 1000)
         self.shards: list[Shard] = []
         for each in range(number):
-            self.shards.append(Shard(self, each, stamps, extensions))
+            self.shards.append(Shard(self, each, stamps, extensions, **options))
+
+    def home_of(self, subject: str) -> int:
+        """Subjects have homes by their first letters."""
+        return ord(subject[0]) % len(self.shards)
 
     def client(self, shard: int, **fields: Any) -> Client:
         return self.shards[shard].server.connected(**fields)
 
     def read_all(self) -> None:
-        """Let every shard read every log to its end."""
-        for number, shard in enumerate(self.shards):
-            for other in range(len(self.shards)):
-                if other != number:
-                    shard.read(other, 1 << 30)
+        """Let every shard read every log to its end, also of answers to what it finds."""
+        for _ in range(3):
+            for number, shard in enumerate(self.shards):
+                for other in range(len(self.shards)):
+                    if other != number:
+                        shard.read(other, 1 << 30)
+
+
+_homes: type[HomesPort] = Shard

@@ -11,7 +11,11 @@ from tests.unit.bayeux.publish.shards import World
 
 @pytest.fixture
 def client() -> Client:
-    return World(2, Request).client(0, ext={"delivery": {}})
+    world = World(2, Request)
+    for shard in world.shards:
+        # Without letters.
+        shard.server.bayeux.state.homes = None
+    return world.client(0, ext={"delivery": {}})
 
 
 def test_a_server_alone_accepts_what_one_of_several_refuses() -> None:

@@ -1,0 +1,45 @@
+"""Does what other shards ask this one for by letters."""
+
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from holdfast.bayeux.publish.addressed_here import AddressedHere
+from holdfast.bayeux.publish.addressed_letter import ADDRESSED, Result, addressed_in
+from holdfast.bayeux.state.server_state import ServerState
+from holdfast.delivery.messages.shard_letter import ShardLetter
+from holdfast.delivery.ports.homes import HomesPort
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+# An answer that no sender can read: the letter could not be done.
+_FAULT: Final = b"{}"
+
+
+class FromLetters:
+    """Does letters, each of which is answered once."""
+
+    def __init__(self, state: ServerState, here: AddressedHere, homes: HomesPort) -> None:
+        self._state = state
+        self._here = here
+        self._homes = homes
+        self._ways: dict[str, Callable[[ShardLetter, float], None]] = {ADDRESSED: self._address}
+
+    def do(self, letter: ShardLetter, now: float) -> None:
+        """Do a letter from the inbox, and answer it now or later."""
+        try:
+            self._ways[letter.what](letter, now)
+        except Exception:
+            # Otherwise it would be done again at each start.
+            self._state.log.exception("a letter of shard %d could not be done", letter.sender)
+            self._homes.answer(letter, _FAULT)
+
+    def _address(self, letter: ShardLetter, now: float) -> None:
+        done = partial(self._addressed, letter)
+        self._here.publish(addressed_in(letter.data), done, now=now, letter=letter)
+
+    def _addressed(self, letter: ShardLetter, result: Result | None, is_answered: bool) -> None:
+        if is_answered:
+            self._homes.has_answered(letter)
+        elif result is not None:
+            self._homes.answer(letter, result.to_json())

@@ -1,0 +1,46 @@
+"""The port to the shards that have subjects, and to the letters between shards."""
+
+from collections.abc import Callable
+from typing import Protocol
+
+from holdfast.delivery.messages.shard_letter import ShardLetter
+
+
+class HomesPort(Protocol):
+    """Knows which shard has what, and sends letters there: each is done at most once."""
+
+    def home_of_subject(self, subject: str, /) -> int | None:
+        """Return the shard that has the sessions and the queue of a subject; None if this one."""
+        ...
+
+    def home_of_guest(self, shard: int, /) -> int | None:
+        """Return the shard that gave a session without a subject its name; None if this one.
+
+        A shard that does not exist has given none: then None, too.
+        """
+        ...
+
+    def may_send(self, shard: int, /) -> bool:
+        """Return whether the shard can be sent letters now."""
+        ...
+
+    def send(
+        self, shard: int, what: str, data: bytes, done: Callable[[bytes | None], None], /
+    ) -> None:
+        """Send a letter that is done however late.
+
+        `done` is called in a later turn: with the answer, or with None if there is none within
+        some seconds. Then the letter may have been done, or be done later.
+        """
+        ...
+
+    def answer(self, letter: ShardLetter, answer: bytes, /) -> None:
+        """Answer a letter that has no stored effect.
+
+        The store gets the answer and forgets the letter in one step, once it is available.
+        """
+        ...
+
+    def has_answered(self, letter: ShardLetter, /) -> None:
+        """Take note that the call that stored a message has answered the letter: see `Effect`."""
+        ...
