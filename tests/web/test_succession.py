@@ -17,6 +17,8 @@ from tests.store.servers import ValkeyServer
 from tests.web.played_supervisor import PlayedSupervisor
 
 DATA = {"channel": "/news"}
+# A restart may take longer than clients are given by default, where others compute.
+PATIENT = {"max_interval": 60_000}
 
 
 class PlainClient:
@@ -76,12 +78,12 @@ class PlainClient:
 @pytest.fixture(params=["embedded", "external"])
 def played(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[PlayedSupervisor]:
     if request.param == "embedded":
-        with PlayedSupervisor(tmp_path, {}) as supervisor:
+        with PlayedSupervisor(tmp_path, {**PATIENT}) as supervisor:
             yield supervisor
     else:
         with (
             ValkeyServer() as valkey,
-            PlayedSupervisor(tmp_path, {"redis": valkey.url}) as supervisor,
+            PlayedSupervisor(tmp_path, {**PATIENT, "redis": valkey.url}) as supervisor,
         ):
             yield supervisor
 

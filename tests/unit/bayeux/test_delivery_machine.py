@@ -23,7 +23,7 @@ class DeliveryMachine(DeliveryRules):
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(120 * TIMES)
+@pytest.mark.timeout(400 * TIMES)
 def test_the_server_agrees_with_a_naive_model_of_delivery_over_random_operations() -> None:
     run_state_machine_as_test(
         DeliveryMachine,
