@@ -15,6 +15,7 @@ def main() -> int:
     parser.add_argument("--seeds", default="1-50", help="the first and the last seed: 1-50")
     parser.add_argument("--seed", type=int, help="one seed")
     parser.add_argument("--store", default="single", help="single, pair, or cluster")
+    parser.add_argument("--shards", action="store_true", help="two or three servers, each a shard")
     parser.add_argument("--trace", action="store_true", help="print everything that happens")
     parser.add_argument("--digests", action="store_true", help="print what tells traces apart")
     parser.add_argument("--log", action="store_true", help="print what the servers log")
@@ -26,17 +27,16 @@ def main() -> int:
         logging.basicConfig(level=logging.INFO, format="%(created).3f %(name)s %(message)s")
     first, _, last = (str(given.seed) if given.seed is not None else given.seeds).partition("-")
     seeds = range(int(first), int(last or first) + 1)
-    options = {"traces": given.trace, "digests": given.digests}
     if given.broken is None:
-        return _play_all(seeds, given.store, **options)
+        return _play_all(seeds, given)
     # Imported late, as below.
     from tests.simulation.broken import damaged
 
     with damaged(given.broken):
-        return _play_all(seeds, given.store, **options, stops=True)
+        return _play_all(seeds, given, stops=True)
 
 
-def _play_all(seeds: range, store: str, *, traces: bool, digests: bool, stops: bool = False) -> int:
+def _play_all(seeds: range, given: argparse.Namespace, *, stops: bool = False) -> int:
     # Imported late: the order of sets must be decided before anything is made.
     from tests.simulation.play import play
     from tests.simulation.store_site import Kind
@@ -45,13 +45,15 @@ def _play_all(seeds: range, store: str, *, traces: bool, digests: bool, stops: b
     cpu_s, true_s, steps, played = 0.0, 0.0, 0, 0
     began = time.perf_counter()
     for seed in seeds:
-        result = play(seed, kind=Kind(store), keeps_trace=traces)
+        result = play(
+            seed, kind=Kind(given.store), has_shards=given.shards, keeps_trace=given.trace
+        )
         cpu_s += result.cpu_s
         true_s += result.true_s
         steps += result.steps
         for line in result.trace:
             print(line)
-        if digests:
+        if given.digests:
             print(seed, result.digest)
         if result.violations or len(seeds) == 1:
             print(f"seed {seed}: {result.digest}, {result.published} publishes", *result.faults)

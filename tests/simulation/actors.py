@@ -94,6 +94,7 @@ class Publisher:
             if not self._client_id:
                 session = {"session": f"{self.name}/1"}
                 self._client_id = (await self._plan.begin(self._talker, session))["clientId"]
+                self._oracle.begun(self.name, self._client_id)
             message = {
                 "channel": channel,
                 "clientId": self._client_id,
@@ -156,6 +157,7 @@ class Receiver:
             session.subscribed.clear()
         session.subscribed.difference_update(told.get("session", {}).get("lostSubscriptions", ()))
         session.ack, session.client_id = 0, reply["clientId"]
+        self._oracle.begun(self.name, session.client_id)
         session.ids.clear()
         for channel in self._plan.channels:
             if channel not in session.subscribed:

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Self
 
-from tests.simulation.network import End, Listening, Network
+from tests.simulation.network import End, Listening, Network, Place
 from tests.simulation.transport import SimTransport
 
 _RESOLUTION_S = 1e-6
@@ -57,6 +57,13 @@ class ListeningSocket:
 
     async def wait_closed(self) -> None:
         pass
+
+
+class InheritedSocket(ListeningSocket):
+    """A listening socket that others hold, too: connections wait in it without this one."""
+
+    def close(self) -> None:
+        self._listening.on_waiting = _unwatched
 
 
 class AcceptedSocket:
@@ -183,6 +190,17 @@ class SimLoop(asyncio.BaseEventLoop):
         **_: object,
     ) -> tuple[asyncio.Transport, asyncio.BaseProtocol]:
         assert ssl is None, "the simulated network has no TLS"
+        return self._begin(await self._connect((host, port)), protocol_factory())
+
+    async def create_unix_connection(  # type: ignore[override] # only what servers use
+        self, protocol_factory: Callable[[], asyncio.BaseProtocol], path: str
+    ) -> tuple[asyncio.Transport, asyncio.BaseProtocol]:
+        """Connect to the server whose socket this is, which may be at another address."""
+        if (place := self._network.places.get(path)) is None:
+            raise FileNotFoundError(path)
+        return self._begin(await self._connect(place), protocol_factory())
+
+    def _connect(self, place: Place) -> "asyncio.Future[End]":
         made: asyncio.Future[End] = self.create_future()
 
         def report(outcome: End | OSError) -> None:
@@ -195,9 +213,9 @@ class SimLoop(asyncio.BaseEventLoop):
                 made.set_exception(outcome)
 
         self._network.connect(
-            *(self._host, (host, port), lambda outcome: self.wake(lambda: report(outcome)))
+            *(self._host, place, lambda outcome: self.wake(lambda: report(outcome)))
         )
-        return self._begin(await made, protocol_factory())
+        return made
 
     async def connect_accepted_socket(  # type: ignore[override] # of a simulated one
         self,
@@ -241,6 +259,15 @@ class SimLoop(asyncio.BaseEventLoop):
 
         self.add_reader(server, accept)
         return server
+
+    async def create_unix_server(  # type: ignore[override] # only what servers use
+        self, protocol_factory: Callable[[], asyncio.BaseProtocol], *, sock: ListeningSocket
+    ) -> ListeningSocket:
+        return await self.create_server(protocol_factory, sock=sock)
+
+    def inherited(self, path: str) -> InheritedSocket:
+        """Return a listening Unix socket that was there before this process."""
+        return InheritedSocket(self._network.listening_at(self._network.places[path]))
 
     def add_reader(  # type: ignore[override] # of a simulated socket
         self, fd: ListeningSocket, callback: Callable[..., Any], *args: Any
@@ -313,6 +340,10 @@ def _end(coroutine: Any) -> None:
         except BaseException:
             continue
         return
+
+
+def _unwatched() -> None:
+    """Connections wait until somebody watches again."""
 
 
 def _unobserved(_: End, __: bytes) -> None:

@@ -233,6 +233,8 @@ class Network:
     def __init__(self, world: Clockwork) -> None:
         self._world = world
         self._listening: dict[Place, Listening] = {}
+        # Unix sockets by path. Those who use one may be on different machines nevertheless.
+        self.places: dict[str, Place] = {}
         self._weathers: dict[frozenset[str], Weather] = {}
         self._last_port = 32_768
         self._count = 0
@@ -248,6 +250,10 @@ class Network:
             raise OSError(98, "Address already in use")
         listening = self._listening[place] = Listening(self, place)
         return listening
+
+    def listening_at(self, place: Place) -> Listening:
+        """Return what listens at an address."""
+        return self._listening[place]
 
     def forget(self, listening: Listening) -> None:
         """Let nothing connect to it any more."""

@@ -10,6 +10,8 @@ from tests.simulation.process import Process
 # The machine of all clients.
 CLIENTS = "clients"
 _MOST_TOLD = 10
+# With so many digits an id of a client begins, which say where its session is.
+_BUCKET = 3
 # How long after it was settled a message may come again: if its server was killed meanwhile.
 _SETTLED_S = 3.0
 
@@ -59,6 +61,14 @@ class Oracle:
         # Whether what was settled must not come again. Only the store knows that, so a server that
         # ends while it cannot reach the store may forget it.
         self.judges_repeats = False
+        # Whether one server at a time speaks to clients.
+        self.has_one_speaker = True
+        # The parts of the deployment in which clients have their sessions.
+        self.buckets: dict[str, int] = {}
+        # Returns which server has a receiver's session.
+        self.home_of: Callable[[str], Process | None] = lambda _: self.speaker
+        # Whether what this publisher publishes reaches this receiver.
+        self.reaches: Callable[[str, str], bool] = lambda *_: True
         # When the store wrote what a failover lost. Publish keys may be lost with that, but only of
         # messages that were not accepted yet.
         self.lost_tails: Callable[[], Sequence[tuple[float, float]]] = tuple
@@ -84,6 +94,10 @@ class Oracle:
         publish = self.published[key]
         publish.id, publish.accepted_at = id, min(publish.accepted_at, self._now())
 
+    def begun(self, client: str, client_id: str) -> None:
+        """Note the session of a client."""
+        self.buckets[client] = int(client_id[:_BUCKET])
+
     def subscribed(self, receiver: str, channel: str) -> None:
         """Note that the server has accepted a subscription."""
         self._subscribed.setdefault((receiver, channel), self._now())
@@ -103,7 +117,7 @@ class Oracle:
         if (known := heard.settled.get(id)) is not None:
             settler, at = known
             is_late = self.judges_repeats and self._now() - at > _SETTLED_S
-            if is_late or settler is self.speaker:
+            if is_late or settler is self.home_of(receiver):
                 heard.repeated.append(key)
 
     def settled(self, receiver: str, ids: Sequence[str]) -> None:
@@ -111,7 +125,7 @@ class Oracle:
         if ids:
             settled = self._heard[receiver].settled
             for id in ids:
-                settled.setdefault(id, (self.speaker, self._now()))
+                settled.setdefault(id, (self.home_of(receiver), self._now()))
 
     def hears(self, receiver: str) -> None:
         """Note that a connect was answered."""
@@ -120,7 +134,11 @@ class Oracle:
     def spoke(self, process: Process, end: End, data: bytes) -> None:
         """Note what a server wrote to a client: nobody speaks once another one has spoken."""
         is_to_client = end.peer.name[0] == CLIENTS
-        if not is_to_client or (b'"successful":true' not in data and b'"data":' not in data):
+        if (
+            not self.has_one_speaker
+            or not is_to_client
+            or (b'"successful":true' not in data and b'"data":' not in data)
+        ):
             return
         speakers = self._speakers
         if process not in speakers:
@@ -165,6 +183,8 @@ class Oracle:
                 continue
             for (receiver, channel), since in self._subscribed.items():
                 if channel != publish.channel or since > publish.begun_at:
+                    continue
+                if not self.reaches(publish.publisher, receiver):
                     continue
                 heard = self._heard.get(receiver)
                 if heard is None or key not in heard.ids:

@@ -6,7 +6,11 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from unittest.mock import patch
 
+from holdfast.cluster.shards import first_map
+from holdfast.compose.placement import placed
+from holdfast.store.deployment import Deployment
 from tests.simulation.actors import Plan, Publisher, Receiver
 from tests.simulation.faults import FAULTS, SUDDEN, Fault, Stage
 from tests.simulation.oracle import CLIENTS, Oracle
@@ -23,8 +27,9 @@ _FURTHER: dict[Kind, tuple[Fault, ...]] = {
     Kind.PAIR: FAULTS_OF_PAIRS,
     Kind.CLUSTER: FAULTS_OF_CLUSTERS,
 }
-_SERVERS = ("10.0.0.1", "10.0.0.2")
+_SERVERS = ("10.0.0.1", "10.0.0.2", "10.0.0.3")
 _CHANNELS = ("/a", "/b")
+_SHARED = "data"
 # When the first fault may happen, and until when, in true time.
 _CALM_S, _SHORTEST_S, _LONGEST_S = 2.0, 5.0, 40.0
 _MOST_FAULTS = 12
@@ -56,7 +61,7 @@ class Result:
 class Play:
     """A deployment in a world of its own."""
 
-    def __init__(self, world: World, home: Path, kind: Kind) -> None:
+    def __init__(self, world: World, home: Path, kind: Kind, *, has_shards: bool) -> None:
         random = world.random
         self._world = world
         named = [f"rec{n}" for n in range(random.randint(1, 3))]
@@ -65,21 +70,23 @@ class Play:
         site = StoreSite(world, kind, self._wall)
         self.oracle.lost_tails = site.lost_tails
         poll_s = random.choice(_POLL_S)
-        servers = _SERVERS[: random.choice((1, 2, 2))]
-        posts = [
-            Post(
-                world,
-                settings_of(
-                    *(name, home, site.url),
-                    durability=site.durability,
-                    timeout=round(poll_s * 1000),
-                    standby=len(servers) > 1,
-                    journal=random.random() < 0.5,
-                ),
-                self.oracle,
+        servers = _SERVERS[: random.choice((2, 2, 3) if has_shards else (1, 2, 2))]
+
+        def post(number: int, name: str) -> Post:
+            settings = settings_of(
+                *(name, home / (_SHARED if has_shards else name), site.url),
+                durability=site.durability,
+                timeout=round(poll_s * 1000),
+                standby=len(servers) > 1 and not has_shards,
+                journal=random.random() < 0.5,
+                chat=not has_shards,
             )
-            for name in servers
-        ]
+            placement = placed(settings, number, len(servers)) if has_shards else None
+            return Post(world, settings, self.oracle, placement)
+
+        posts = [post(number, name) for number, name in enumerate(servers)]
+        if has_shards:
+            self._judge_by_shard(posts)
         self.stage = Stage(world, self.oracle, posts, site)
         doors = [(name, PORT) for name in servers]
         self.plan = Plan(
@@ -95,6 +102,13 @@ class Play:
         # When the last fault ended.
         self._over_at = 0.0
         self.faults: list[str] = []
+
+    def _judge_by_shard(self, posts: Sequence[Post]) -> None:
+        """Let the oracle know which server has the session of a client, whatever its door."""
+        shards, buckets = first_map(len(posts)).of_bucket, self.oracle.buckets
+        self.oracle.has_one_speaker = False
+        self.oracle.home_of = lambda name: posts[shards[buckets[name]]].process
+        self.oracle.reaches = lambda one, other: shards[buckets[one]] == shards[buckets[other]]
 
     def _wall(self) -> float:
         return _STORE_EPOCH_S + self._world.now
@@ -152,15 +166,19 @@ def _running(actors: Sequence[Publisher | Receiver]) -> Main:
     return run
 
 
-def play(seed: int, *, kind: Kind = Kind.SINGLE, keeps_trace: bool = False) -> Result:
+def play(
+    seed: int, *, kind: Kind = Kind.SINGLE, has_shards: bool = False, keeps_trace: bool = False
+) -> Result:
     """Play a seed."""
     began_s = time.process_time()
     with (
         tempfile.TemporaryDirectory() as home,
         adapted(),
+        # Until shards share what the first one's store has.
+        patch.object(Deployment, "proposed", lambda _: Deployment("here", bytes(32), False)),
         World(seed, keeps_trace=keeps_trace) as world,
     ):
-        played = Play(world, Path(home), kind)
+        played = Play(world, Path(home), kind, has_shards=has_shards)
         played.run()
         failed = [f"{at:.3f} {who} failed: {what}" for at, who, what in world.failures]
         return Result(

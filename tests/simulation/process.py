@@ -55,7 +55,7 @@ class Process:
         self._frozen_at = 0.0
         self._is_suspended = False
         self.loop = SimLoop(world.network, host, self.monotonic, world.random.shuffle)
-        self.loop.set_exception_handler(lambda _, context: world.fail(self, context))
+        self.loop.set_exception_handler(lambda _, context: self._fail(context))
         # How much longer than usual each callback takes, in seconds.
         self.slowness_s = 0.0
         self.main: asyncio.Task[None]
@@ -71,6 +71,11 @@ class Process:
             self.main.add_done_callback(self._ended)
         finally:
             leave()
+
+    def _fail(self, context: dict[str, Any]) -> None:
+        # What a killed process had begun ends without it.
+        if self.life is not Life.ENDED:
+            self.world.fail(self, context)
 
     def _ended(self, main: asyncio.Task[None]) -> None:
         error = None if main.cancelled() else main.exception()

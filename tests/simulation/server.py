@@ -1,5 +1,6 @@
 """The real server in a simulated process."""
 
+import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -7,26 +8,28 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from holdfast.compose import running
+from holdfast.compose import forwarding, running
 from holdfast.compose.cannot_start import CannotStart
 from holdfast.compose.data_directory import DataDirectory
+from holdfast.compose.placement import Placement
 from holdfast.compose.succession import NoSuccession
 from holdfast.settings import Settings
 from holdfast.store.connection import StoreUnavailable
 from holdfast.web import ticker
+from tests.simulation.loop import InheritedSocket, SimLoop
 from tests.simulation.oracle import Oracle
 from tests.simulation.process import Main, Process
 from tests.simulation.world import World
 
-PORT = 8080
+PORT, LINK_PORT = 8080, 8090
 
 
-def serving(settings: Settings) -> Main:
+def serving(settings: Settings, placement: Placement | None) -> Main:
     """Return the server's main program; it stops in order when it is asked to end."""
 
     async def serve(process: Process) -> None:
         try:
-            async with running(settings, NoSuccession()):
+            async with running(settings, NoSuccession(), placement):
                 process.world.note(process.name, "serves")
                 await process.is_asked_to_end.wait()
         except (CannotStart, StoreUnavailable) as error:
@@ -39,18 +42,29 @@ def serving(settings: Settings) -> Main:
 class Post:
     """Where a server belongs: an operator starts another one whenever it has ended."""
 
-    def __init__(self, world: World, settings: Settings, oracle: Oracle) -> None:
+    def __init__(
+        self, world: World, settings: Settings, oracle: Oracle, placement: Placement | None = None
+    ) -> None:
         self._world = world
         self._settings = settings
         self._oracle = oracle
+        self._placement = placement
         self.name = settings.host
         self.process: Process
         # How long the operator takes, in seconds.
         self.pause_s = 1.0
+        if placement is not None:
+            self._listen_for_links(str(placement.link_of(placement.number)))
+
+    def _listen_for_links(self, path: str) -> None:
+        """Hold the socket for the links of other shards, which each server here inherits."""
+        network, place = self._world.network, (self.name, LINK_PORT)
+        network.places[path] = place
+        network.listen(*place)
 
     def start(self) -> None:
         """Start a server now."""
-        process = self._world.start(self.name, serving(self._settings))
+        process = self._world.start(self.name, serving(self._settings, self._placement))
         process.loop.on_write = partial(self._oracle.spoke, process)
         process.on_ended = self._start_again
         self.process = process
@@ -59,9 +73,9 @@ class Post:
         self._world.later(self.pause_s, self.start)
 
 
-def settings_of(name: str, home: Path, redis: str, **given: Any) -> Settings:
-    """Return the settings of a server with this address, whose data are in a folder of its own."""
-    return Settings(host=name, port=PORT, open=True, data=home / name, redis=redis, **given)
+def settings_of(name: str, data: Path, redis: str, **given: Any) -> Settings:
+    """Return the settings of a server with this address."""
+    return Settings(host=name, port=PORT, open=True, data=data, redis=redis, **given)
 
 
 class _NoCollector:
@@ -85,7 +99,15 @@ def adapted() -> Iterator[None]:
         return f"lock of {directory.path.name}"
 
     with (
+        patch.object(forwarding, "listen_for_links", _links),
         patch.object(ticker, "Collector", _NoCollector),
         patch.object(DataDirectory, "lock_name", property(name)),
     ):
         yield
+
+
+def _links(placement: Placement, *_: object) -> InheritedSocket:
+    """Return the socket for links that the process that runs now has inherited."""
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, SimLoop)
+    return loop.inherited(str(placement.link_of(placement.number)))

@@ -19,9 +19,14 @@ def test_no_failover_of_the_store_breaks_a_promise(store: str) -> None:
     assert code == 0, said
 
 
+def test_no_seed_breaks_a_promise_of_shards() -> None:
+    code, said = simulate("--shards", "--seeds", "1-20")
+    assert code == 0, said
+
+
 def test_a_seed_decides_the_same_in_each_run_whatever_ran_before() -> None:
     def digests(seeds: str) -> list[str]:
-        _, said = simulate("--seeds", seeds, "--digests")
+        _, said = simulate("--seeds", seeds, "--shards", "--digests")
         # The last line says how long it took.
         return said.splitlines()[:-1]
 

@@ -23,7 +23,8 @@ class LinkServer:
     def __init__(self, hello: Hello, home: Callable[[], Home]) -> None:
         self._hello, self._home = hello, home
         self._server: asyncio.AbstractServer | None = None
-        self._links: set[Link] = set()
+        # In order, so that a run can be repeated exactly.
+        self._links: dict[Link, None] = {}
 
     async def open(self, listening: socket.socket) -> None:
         """Accept links on a Unix socket that only this user can connect to."""
@@ -32,8 +33,8 @@ class LinkServer:
 
     def _accept(self) -> Link:
         link = self._home().link
-        self._links.add(link)
-        link.ended.add_done_callback(lambda _: self._links.discard(link))
+        self._links[link] = None
+        link.ended.add_done_callback(lambda _: self._links.pop(link, None))
         greet(link, self._hello, self._hello.fault_of, _log_fault)
         return link
 
