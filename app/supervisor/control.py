@@ -15,9 +15,13 @@ from typing import Any, NamedTuple
 VARIABLE = "HOLDFAST_CONTROL"
 # Has what a supervisor leaves to the new program that it becomes.
 STATE_VARIABLE = "HOLDFAST_SUPERVISOR_STATE"
-# Of kept descriptors: the lock of the data directory, and the socket for commands in it.
+# Of kept descriptors: the lock of the data directory, the socket at which other shards of this
+# machine connect, and the socket for commands.
 LOCK = "lock"
+LINK = "link"
 CONTROL = "control"
+# Each shard has its own of these. All others are the same for all.
+OWN = (LOCK, LINK)
 CONTROL_FILE = "control.sock"
 # Of the form of that. An importer says which one the code that it has imported can go on with.
 STATE_VERSION = 1
@@ -32,7 +36,11 @@ _KIND = socket.SOCK_SEQPACKET if sys.platform == "linux" else socket.SOCK_DGRAM
 class Say(StrEnum):
     """What a server or an importer says to the supervisor, as `{"say": ...}`."""
 
+    # Of the first of several: how many they are, and what all of them inherit.
+    LISTENING = "listening"
     PREPARED = "prepared"
+    # Of each of several, which serves when it is told so: then all have opened their stores.
+    OPENED = "opened"
     READY = "ready"
     LEFT = "left"
     BACK = "back"
@@ -50,6 +58,9 @@ class Do(StrEnum):
     START = "start"
     LEAVE = "leave"
     OPEN = "open"
+    SERVE = "serve"
+    # Of the first of several servers: now all serve.
+    WELCOME = "welcome"
     TAKE_BACK = "take back"
     GO = "go"
     # Of an importer.

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from holdfast.supervisor.control import VARIABLE, Channel, channel_pair
+from holdfast.supervisor.control import VARIABLE, Channel, Do, Parcel, Say, channel_pair
 from holdfast.supervisor.systemd import OF_SYSTEMD
 
 # The signals that the supervisor handles. Processes that it starts do not have them blocked.
@@ -18,8 +18,12 @@ _SET_CHILD_SUBREAPER = 36  # of prctl(2)
 class Process:
     """An importer, or a server that it forks."""
 
-    # Of a server: who it is to the reader of an error.
+    # Of a server: who it is to the reader of an error, and which one of several.
     title = "the server"
+    shard = ""
+    # How many servers it wants there to be, and the directory of their links.
+    workers = 1
+    links = ""
     # Its exit code, or the negative number of the signal that has ended it; None while it lives.
     code: int | None = None
     # Why it failed, as it said.
@@ -45,6 +49,18 @@ class Process:
         with suppress(ConnectionError):
             self.channel.send(descriptors, **fields)
 
+    def let_serve(self) -> None:
+        """Have it serve, if it is open and waits for that."""
+        if self.said == Say.OPENED:
+            self.told = {"say": Do.SERVE}
+            self.tell(do=Do.SERVE)
+
+    def keep(self, parcel: Parcel) -> None:
+        """Take the descriptors that it gives, in place of others."""
+        close_all(self.kept)
+        self.kept = dict(zip(parcel.fields["names"], parcel.descriptors, strict=True))
+        parcel.descriptors.clear()
+
     def hurry(self) -> None:
         """Have it killed soon if it is silent, because clients wait for it."""
         self.is_awaited, self.silent_s = True, self.silent_s or 0.0
@@ -53,6 +69,11 @@ class Process:
         if self.pid and self.code is None:
             with suppress(ProcessLookupError):
                 os.kill(self.pid, number)
+
+    @property
+    def name(self) -> str:
+        """Who it is to the reader of an error."""
+        return f"{self.title}{self.shard}"
 
     @property
     def said(self) -> str:

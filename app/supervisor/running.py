@@ -1,4 +1,4 @@
-"""The supervisor: it starts a server, keeps its descriptors, and starts another when that ends."""
+"""The supervisor: it starts servers, keeps their descriptors, and starts others when they end."""
 
 import os
 import signal
@@ -10,7 +10,6 @@ from selectors import EVENT_READ, DefaultSelector
 
 from holdfast.supervisor.control import (
     CONTROL,
-    LOCK,
     Channel,
     Do,
     Parcel,
@@ -20,6 +19,7 @@ from holdfast.supervisor.control import (
     channel_pair,
 )
 from holdfast.supervisor.log import log
+from holdfast.supervisor.places import Place, is_own
 from holdfast.supervisor.processes import (
     OURS,
     Process,
@@ -39,36 +39,34 @@ SILENT_S = 10.0
 KILLED_AFTER_S = 60.0
 # If clients wait for what it does in a hand-over.
 AWAITED_S = 5.0
-# Five servers that live no longer are five in a minute: then there are pauses, which grow.
-_SHORT_LIFE_S = 12.0
-_SHORT_LIVES = 5
-_LONGEST_PAUSE_S = 30.0
 
 
 class Supervisor:
     """Waits in `turn` for everything; what waits for something in particular calls it again."""
 
-    # The one that serves or is about to, and the one that forks; None before the first.
-    server: Process | None = None
+    # The one that forks; None before the first.
     importer: Process | None = None
     # The one that refuses all requests until the next server is ready; None before the first.
     stand_in: Process | None = None
+    # The directory of the links between several servers.
+    links = ""
     # What somebody has asked for, until it is dealt with.
     request: Request | None = None
     is_stopping = False
     has_served = False
     restart_timeout_s = 60.0
     _commands: Channel | None = None
-    _short_lives = 0
 
     def __init__(self, words: list[str]) -> None:
         self.words = words
+        # The first server says whether there are others.
+        self.places = [Place(0)]
         # All that live, importers and servers.
         self.processes: list[Process] = []
         self.kept = given_sockets()
         self.systemd = Systemd()
         self._selector = DefaultSelector()
-        self._began = self._ticked = time.monotonic()
+        self._ticked = time.monotonic()
         self._has_terminal = has_terminal()
         become_subreaper()
         self._hear_signals()
@@ -82,27 +80,42 @@ class Supervisor:
 
     # Starting
 
-    def begin(self) -> Process:
-        """Start a server that takes the place of no other."""
+    def begin(self) -> None:
+        """Start all servers, none of which takes the place of another."""
+        for place in self.places:
+            self._begin_at(place)
+
+    def _begin_at(self, place: Place) -> None:
         if self.importer is None or self.importer.code is not None:
             self.importer = self.begin_importer()
-        self._began = time.monotonic()
-        self.server = self.begin_server(self.importer)
-        return self.server
+        place.begin(self.begin_server(self.importer, place))
 
     def begin_importer(self) -> Process:
         """Start an importer of the code that is on the disk now; raises `OSError`."""
         return self.add(started_importer(self.words))
 
     def begin_server(
-        self, importer: Process, door: Channel | None = None, *, is_stand_in: bool = False
+        self,
+        importer: Process,
+        place: Place,
+        door: Channel | None = None,
+        *,
+        first: Process | None = None,
+        is_stand_in: bool = False,
     ) -> Process:
-        """Have a server forked, with all kept descriptors; with a door, it succeeds another."""
+        """Have a server forked, with all kept descriptors; with a door, it succeeds another.
+
+        Args:
+            first: The first of the new servers; it has given what all of them inherit.
+        """
         ours, theirs = channel_pair()
         server = self.add(Process(ours, importer=importer))
+        server.shard = self.shard_text(place)
         importer.tell([theirs.fileno()], do=Do.FORK)
         theirs.close()
-        given = self.kept if door is None else {**self.kept, "door": door.fileno()}
+        given = place.given(self.kept, self.kept if first is None else first.kept)
+        if door is not None:
+            given["door"] = door.fileno()
         server.tell(
             [*given.values()],
             do=Do.START,
@@ -110,6 +123,9 @@ class Supervisor:
             successor=door is not None,
             first=not self.has_served,
             stand_in=is_stand_in,
+            shard=place.number,
+            shards=len(self.places),
+            links=self.links,
         )
         return server
 
@@ -118,44 +134,91 @@ class Supervisor:
         self._listen(process.channel, lambda: self._hear(process))
         return process
 
-    def revive(self) -> None:
-        """Have a server forked in place of the one that is over, after a pause if many were."""
-        is_short = time.monotonic() - self._began < _SHORT_LIFE_S
-        self._short_lives = self._short_lives + 1 if is_short else 1
-        if self.server is not None:
-            log("error", f"the server has ended ({self.server.ending}): another is started")
-        if self._short_lives >= _SHORT_LIVES:
-            self._pause(min(2.0 ** (self._short_lives - _SHORT_LIVES), _LONGEST_PAUSE_S))
-        if not (self.is_stopping or self.request):
-            self.begin()
+    def revive(self) -> float:
+        """Have a server forked in each empty place, after a pause if many have ended there.
 
-    def _pause(self, pause_s: float) -> None:
-        """Wait before the next server. Meanwhile clients and probes are told to try again."""
+        Returns for how long none is to be forked.
+        """
+        pauses_s = [TICK_S]
+        for place in self.places:
+            pause_s = place.pause_s()
+            if pause_s is not None and place.server is not None:
+                ended = place.server
+                log("error", f"{ended.name} has ended ({ended.ending}): another is started")
+                if pause_s and all(each.is_empty for each in self.places):
+                    self._stand_in(place)
+            if place.is_empty:
+                left_s = place.resumes_at - time.monotonic()
+                if left_s > 0:
+                    pauses_s.append(left_s)
+                else:
+                    self._begin_at(place)
+        return min(pauses_s)
+
+    def _stand_in(self, place: Place) -> None:
+        """Tell clients and probes to try again, as long as no server does."""
         is_refusing = self.stand_in is not None and self.stand_in.code is None
         if not is_refusing and self.importer is not None and self.importer.code is None:
-            self.stand_in = self.begin_server(self.importer, is_stand_in=True)
+            self.stand_in = self.begin_server(self.importer, place, is_stand_in=True)
             self.stand_in.title = "the stand-in"
-        until = time.monotonic() + pause_s
-        while (left_s := until - time.monotonic()) > 0 and not (self.is_stopping or self.request):
-            self.turn(left_s)
 
     # Serving and ending
 
-    def adopt(self, server: Process) -> None:
+    def adopt(self, place: Place, server: Process) -> None:
         """Have a server that is ready be the one that serves, and keep what it keeps."""
-        self.server, self.importer, self.has_served = server, server.importer, True
+        place.server, self.importer = server, server.importer
         if self.stand_in is not None:
             self.stand_in.signal(signal.SIGTERM)
         server.title, server.is_awaited = "the server", False
         self.restart_timeout_s = server.told.get("restart_timeout", self.restart_timeout_s)
-        former, self.kept, server.kept = self.kept, server.kept, {}
-        for name in {**former, **self.kept}:
-            if name != LOCK:
-                self.systemd.store(name, self.kept.get(name))
-        close_all(former)
-        self.take_commands()
+        if server.kept:
+            self._keep(place, server)
+        self.let_serve()
+        if not all(each.is_serving for each in self.places):
+            return
+        is_first, self.has_served = not self.has_served, True
         status = f"STATUS=serving {server.told['url']}"
         self.systemd.tell("READY=1", f"MAINPID={os.getpid()}", status)
+        if is_first and len(self.places) > 1 and (first := self.places[0].server) is not None:
+            first.tell(do=Do.WELCOME)
+
+    def _keep(self, place: Place, server: Process) -> None:
+        """Keep what a server gave in place of what was kept of earlier ones."""
+        former, given, server.kept = place.replaces(self.kept), server.kept, {}
+        kept = place.keeps(given)
+        close_all({name: given[name] for name in given if given[name] not in kept.values()})
+        self.kept = {name: each for name, each in self.kept.items() if name not in former} | kept
+        for name in {**former, **kept}:
+            if not is_own(name):
+                self.systemd.store(name, self.kept.get(name))
+        close_all(former)
+        if place.number == 0:
+            self.take_commands()
+
+    def _spread(self, first: Process) -> None:
+        """Start the others of several servers: the first one gives what all inherit."""
+        self.links = first.links
+        self._keep(self.places[0], first)
+        self.spread_over(first.workers)
+        first.shard = self.shard_text(self.places[0])
+        for place in self.places:
+            if place.server is None:
+                self._begin_at(place)
+
+    def shard_text(self, place: Place) -> str:
+        """Return which one of several servers has this place, for people."""
+        return f" of shard {place.number}" if len(self.places) > 1 else ""
+
+    def spread_over(self, count: int) -> None:
+        """Have this many places; none is ever given up."""
+        self.places += [Place(number) for number in range(len(self.places), count)]
+
+    def let_serve(self) -> None:
+        """Have servers that are open serve: at the first start, when all are."""
+        if self.has_served or all(place.is_open for place in self.places):
+            for place in self.places:
+                if place.server is not None:
+                    place.server.let_serve()
 
     def take_commands(self) -> None:
         """Take them at the kept socket."""
@@ -170,19 +233,21 @@ class Supervisor:
         """End all servers in order; returns the exit code of the program."""
         self.systemd.tell("STOPPING=1")
         told: set[Process] = set()
-        while servers := [each for each in self.processes if each.importer]:
-            for each in servers:
+        while living := [each for each in self.processes if each.importer]:
+            for each in living:
                 if not each.pid and each.importer:
                     each.importer.signal(signal.SIGKILL)
                 elif each not in told:
                     each.signal(signal.SIGTERM)
                     told.add(each)
+                # It stops in order once it serves.
+                each.let_serve()
             self.turn()
         for importer in self.processes:
             importer.channel.close()
             code_of(importer.pid)
-        server = self.server
-        code = 0 if server is None or server not in told else server.code or 0
+        servers = [place.server for place in self.places]
+        code = next((each.code for each in servers if each in told and each.code), 0)
         # As shells have it.
         return code if code >= 0 else 128 - code
 
@@ -224,16 +289,31 @@ class Supervisor:
                 self._is_over(process, fields["code"])
             case Say.FAILED:
                 process.why = str(fields["why"])
-            case Say.IMPORTED | Say.PREPARED | Say.LEFT | Say.BACK:
+            case Say.LISTENING:
+                process.workers, process.links = int(fields["workers"]), str(fields["links"])
+                process.keep(parcel)
+            case Say.IMPORTED | Say.PREPARED | Say.OPENED | Say.LEFT | Say.BACK:
                 process.told = fields
             case Say.READY:
                 process.told = fields
-                process.kept = dict(zip(fields["names"], parcel.descriptors, strict=True))
-                parcel.descriptors.clear()
-                if process is self.server:
-                    self.adopt(process)
+                process.keep(parcel)
             case word:
                 raise LookupError(word)
+        for place in self.places:
+            if process is place.server:
+                self._heed(place, process, fields["say"])
+
+    def _heed(self, place: Place, server: Process, word: str) -> None:
+        """Do what follows from what the server of a place has said."""
+        match word:
+            case Say.LISTENING if place.number == 0:
+                self._spread(server)
+            case Say.OPENED:
+                self.let_serve()
+            case Say.READY:
+                self.adopt(place, server)
+            case _:
+                pass
 
     def _hear_command(self, commands: Channel) -> None:
         with suppress(PeerGone, ParcelRefused):
@@ -276,14 +356,15 @@ class Supervisor:
         for each in self.processes:
             if each.silent_s is not None:
                 self._bear(each, passed_s)
-        if self.server is None or (self.server.silent_s or 0.0) <= SILENT_S:
+        servers = [place.server for place in self.places]
+        if all(each is None or (each.silent_s or 0.0) <= SILENT_S for each in servers):
             self.systemd.feed(now)
 
     def _bear(self, process: Process, passed_s: float) -> None:
         before_s = process.silent_s or 0.0
         process.silent_s = before_s + passed_s
         limit_s = AWAITED_S if process.is_awaited else KILLED_AFTER_S
-        said_nothing = f"{process.title} has said nothing for"
+        said_nothing = f"{process.name} has said nothing for"
         if process.silent_s > limit_s:
             log("error", f"{said_nothing} {limit_s:.0f} s: it is killed")
             process.signal(signal.SIGKILL)

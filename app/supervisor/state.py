@@ -25,19 +25,22 @@ def become_new(supervisor: Supervisor) -> None:
 
 
 def _run_new_code(supervisor: Supervisor) -> None:
-    importer, server = supervisor.importer, supervisor.server
-    if importer not in supervisor.processes or server not in supervisor.processes:
+    importer, servers = supervisor.importer, [place.server for place in supervisor.places]
+    present = [
+        each for each in (importer, *servers) if each is not None and each in supervisor.processes
+    ]
+    if importer is None or len(present) <= len(servers):
         raise OSError("a process has just ended")
     if importer.told.get("state") != STATE_VERSION:
         raise OSError("the new code cannot go on with this state")
-    going = [
-        each for each in supervisor.processes if each not in (importer, server) and each.importer
-    ]
-    processes = [importer, server, *going]
+    going = [each for each in supervisor.processes if each not in present and each.importer]
+    processes = [*present, *going]
     left = {
         "processes": [(each.channel.fileno(), each.pid) for each in processes],
         "kept": supervisor.kept,
         "restart_timeout": supervisor.restart_timeout_s,
+        "shards": len(servers),
+        "links": supervisor.links,
     }
     for each in (*(each.channel.fileno() for each in processes), *supervisor.kept.values()):
         os.set_inheritable(each, True)
@@ -54,12 +57,17 @@ def resume(supervisor: Supervisor, text: str) -> None:
     for each in supervisor.kept.values():
         os.set_inheritable(each, False)
     supervisor.take_commands()
+    # Earlier releases had one server.
+    supervisor.spread_over(left.get("shards", 1))
+    supervisor.links = left.get("links", "")
     handles = [(Channel.of_descriptor(number), pid) for number, pid in left["processes"]]
     importer = supervisor.importer = supervisor.add(Process(*handles[0]))
     for handle in handles[1:]:
         server = supervisor.add(Process(*handle, importer))
         server.title = "a former server"
         server.hurry()
-    server = supervisor.server = supervisor.processes[1]
-    server.title, server.is_awaited = "the server", False
-    server.told = {"say": Say.READY}
+    for place, server in zip(supervisor.places, supervisor.processes[1:], strict=False):
+        server.title, server.is_awaited = "the server", False
+        server.shard = supervisor.shard_text(place)
+        server.told = {"say": Say.READY}
+        place.server = server

@@ -1,8 +1,10 @@
 """A server that says to the supervisor what a plan wants, and to clients which process it is.
 
+With "workers" there are several. The plan of one of them has its number: "leave.1".
 It runs as `holdfast serve` where the package `holdfast` consists of this and the real supervisor.
 `plan.json` says by step what happens there: "say" as usual, "fail", "die" as by kill -9, "freeze"
-as by a debugger, "exit" with 3, "hang". The steps are start, prepared, leave, back, ready and go.
+as by a debugger, "exit" with 3, "hang". The steps are start, prepared, opened, leave, back, ready
+and go.
 """
 
 import json
@@ -18,6 +20,9 @@ from typing import Any
 from holdfast.supervisor.control import (
     CONTROL,
     CONTROL_FILE,
+    LINK,
+    LOCK,
+    OWN,
     Channel,
     Do,
     PeerGone,
@@ -50,7 +55,9 @@ class FakeServer:
         self._listening: dict[str, socket.socket] = {}
         self._is_accepting = False
         self._said_alive = 0.0
-        signal.signal(signal.SIGTERM, lambda *_: self._stop())
+        self._shard, self._workers, self._is_first = 0, self._plan.get("workers", 1), False
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: self._stop())
 
     def run(self) -> None:
         """Run until it is told to end."""
@@ -83,7 +90,11 @@ class FakeServer:
                 self._accept(False)
                 self._step("leave", say=Say.LEFT)
             case Do.OPEN:
-                self._serve(is_first=False)
+                self._open_store()
+            case Do.SERVE:
+                self._serve()
+            case Do.WELCOME:
+                self._welcome()
             case Do.TAKE_BACK:
                 note("took back")
                 self._accept(True)
@@ -115,9 +126,10 @@ class FakeServer:
             if "stand_in" in self._plan:
                 self._step("stand_in")
             return
-        is_successor = asked["successor"]
+        is_successor, self._is_first = asked["successor"], asked["first"]
+        self._shard = asked["shard"]
         note(f"started {sorted(given)}" + (" as successor" if is_successor else ""))
-        for name in ("main.0", CONTROL):
+        for name in self._names():
             if name in given and name != self._plan.get("replaces"):
                 self._listening[name] = socket.socket(fileno=given[name])
             elif name == CONTROL:
@@ -126,31 +138,52 @@ class FakeServer:
                 self._listening[name].bind(str(HOME / CONTROL_FILE))
             else:
                 self._listening[name] = self._open(name)
+        if self._workers > 1 and self._shard == 0:
+            kept = [each.fileno() for each in self._listening.values()]
+            about = {"names": [*self._listening], "workers": self._workers, "links": "links"}
+            self._step("listening", *kept, say=Say.LISTENING, **about)
+        self._listening["main.0"].setblocking(False)
         if is_successor:
             self._step("prepared", say=Say.PREPARED)
         else:
-            self._serve(is_first=asked["first"])
+            self._open_store()
+
+    def _names(self) -> list[str]:
+        """What it keeps for the servers after it."""
+        several = [LOCK, LINK] if self._workers > 1 else []
+        return ["main.0", *([] if self._shard else [CONTROL]), *several]
 
     def _open(self, name: str) -> socket.socket:
         listening = socket.socket(socket.AF_UNIX)
         path = HOME / self._plan.get("at", name)
+        if name in OWN:
+            path = HOME / f"{name}.{self._shard}"
         path.unlink(missing_ok=True)
         listening.bind(str(path))
         listening.listen()
         return listening
 
-    def _serve(self, *, is_first: bool) -> None:
+    def _open_store(self) -> None:
+        if self._workers > 1:
+            self._step("opened", say=Say.OPENED)
+        else:
+            self._serve()
+
+    def _serve(self) -> None:
         self._accept(True)
         kept = [each.fileno() for each in self._listening.values()]
         about = {"url": "http://fake", "names": [*self._listening], **self._plan.get("told", {})}
         self._step("ready", *kept, say=Say.READY, **about)
         if "dies_when_ready" in self._plan:
             os.kill(os.getpid(), signal.SIGKILL)
-        if is_first:
-            print("holdfast is ready: http://fake", flush=True)  # noqa: T201 - as a server does
+        if self._is_first and self._workers == 1:
+            self._welcome()
+
+    def _welcome(self) -> None:
+        print("holdfast is ready: http://fake", flush=True)  # noqa: T201 - as a server does
 
     def _step(self, name: str, *given: int, **said: object) -> None:
-        match self._plan.get(name, "say"):
+        match self._plan.get(f"{name}.{self._shard}", self._plan.get(name, "say")):
             case "say" if said:
                 self._channel.send(given, **said)
             case "fail":
@@ -173,6 +206,11 @@ class FakeServer:
                 note(f"hangs at {name}")
 
     def _accept(self, is_wanted: bool) -> None:
+        if is_wanted:
+            about = {"pid": os.getpid(), "code": CODE}
+            new = HOME / f"serving.{self._shard}.new"
+            new.write_text(json.dumps(about))
+            new.rename(HOME / f"serving.{self._shard}")
         if is_wanted and not self._is_accepting:
             self._selector.register(self._listening["main.0"], selectors.EVENT_READ, self._answer)
         elif self._is_accepting and not is_wanted:
@@ -180,7 +218,11 @@ class FakeServer:
         self._is_accepting = is_wanted
 
     def _answer(self) -> None:
-        client, _ = self._listening["main.0"].accept()
+        try:
+            client, _ = self._listening["main.0"].accept()
+        except BlockingIOError:
+            # Another one was faster.
+            return
         with client:
             client.send(json.dumps({"pid": os.getpid(), "code": CODE}).encode())
 

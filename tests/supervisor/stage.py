@@ -54,7 +54,10 @@ class Stage:
         self.constants()
 
     def plan(self, **steps: object) -> None:
-        (self.home / "plan.json").write_text(json.dumps(steps))
+        # At once, for a server that starts meanwhile.
+        new = self.home / "plan.json.new"
+        new.write_text(json.dumps(steps))
+        new.rename(self.home / "plan.json")
 
     def constants(self, **by_module: dict[str, float]) -> None:
         """Programs that start from now on have these constants of the supervisor."""

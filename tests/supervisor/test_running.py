@@ -106,7 +106,7 @@ def test_servers_and_importers_end_when_the_supervisor_is_killed(stage: Stage) -
 
 def test_a_server_that_ends_five_times_in_a_row_waits_before_the_next(stage: Stage) -> None:
     stage.plan(ready="die")
-    stage.constants(running={"_LONGEST_PAUSE_S": 0.3})
+    stage.constants(places={"_LONGEST_PAUSE_S": 0.3})
     began = time.monotonic()
     stage.start()
     until(lambda: stage.notes().count("started []") == 5)
@@ -123,7 +123,7 @@ def test_a_server_that_ends_five_times_in_a_row_waits_before_the_next(stage: Sta
 def test_while_there_is_no_server_another_process_stands_in_until_the_next_one_is_ready(
     stage: Stage,
 ) -> None:
-    stage.constants(running={"_SHORT_LIVES": 1, "_LONGEST_PAUSE_S": 0.3})
+    stage.constants(places={"_SHORT_LIVES": 1, "_LONGEST_PAUSE_S": 0.3})
     stage.start_and_wait()
     stage.plan(ready="die")
     os.kill(stage.who()["pid"], signal.SIGKILL)
@@ -140,7 +140,7 @@ def test_while_there_is_no_server_another_process_stands_in_until_the_next_one_i
 
 
 def test_a_stand_in_that_ends_is_followed_by_another_in_the_next_pause(stage: Stage) -> None:
-    stage.constants(running={"_SHORT_LIVES": 1, "_LONGEST_PAUSE_S": 0.3})
+    stage.constants(places={"_SHORT_LIVES": 1, "_LONGEST_PAUSE_S": 0.3})
     stage.plan(stand_in="exit")
     stage.start_and_wait()
     stage.plan(ready="die", stand_in="exit")
@@ -150,7 +150,7 @@ def test_a_stand_in_that_ends_is_followed_by_another_in_the_next_pause(stage: St
 
 
 def test_a_stop_in_a_pause_ends_the_stand_in(stage: Stage) -> None:
-    stage.constants(running={"_SHORT_LIVES": 1, "_LONGEST_PAUSE_S": 60})
+    stage.constants(places={"_SHORT_LIVES": 1, "_LONGEST_PAUSE_S": 60})
     stage.start_and_wait()
     stage.plan(ready="exit")
     os.kill(stage.who()["pid"], signal.SIGKILL)
@@ -162,7 +162,7 @@ def test_a_stop_in_a_pause_ends_the_stand_in(stage: Stage) -> None:
 
 def test_a_restart_ends_the_pause_before_the_next_server(stage: Stage) -> None:
     stage.plan(code="broken")
-    stage.constants(running={"_SHORT_LIVES": 1, "_LONGEST_PAUSE_S": 60})
+    stage.constants(places={"_SHORT_LIVES": 1, "_LONGEST_PAUSE_S": 60})
     stage.start_and_wait()
     stage.plan(code="broken", ready="exit")
     os.kill(stage.who()["pid"], signal.SIGKILL)
