@@ -3,9 +3,12 @@
 `lua/fence.lua` is the other side: the store notes the last call that it carried out.
 """
 
-from typing import cast
+from typing import Final, cast
 
 from holdfast.store.reply_errors import CallSkipped, ScriptFailed, WentBack
+
+# What a reply says that is none of the call's effect: it had none; see `take.lua`.
+_NOT_DONE: Final = b"PLACE"
 
 
 class CallNumbers:
@@ -41,7 +44,9 @@ class CallNumbers:
         """Return the first argument of the next call."""
         self._made = number = self._made + 1
         before, self._name = self._name, self._name_of(number)
-        word = f"{before} {self._name} {self._needed} {self._answered + 1}"
+        # What is missing right before the oldest call without an answer must be known to its
+        # repeat: the answer that first showed it may be lost. So the store remembers from here on.
+        word = f"{before} {self._name} {self._needed} {self._answered}"
         if not may_be_refused:
             self._needed = number
         return word
@@ -57,8 +62,9 @@ class CallNumbers:
         # A list begins with the name of the call before. Other replies are only that.
         before, meaning = (reply[0], reply[1:]) if isinstance(reply, list) else (reply, None)
         is_expected = self._is_expected(number, cast("bytes", before))
-        self._done = self._certain = number
-        self._needed = max(self._needed, number)
+        if not (isinstance(meaning, list) and meaning[:1] == [_NOT_DONE]):
+            self._done = self._certain = number
+            self._needed = max(self._needed, number)
         if not is_expected:
             raise WentBack(meaning)
         return meaning
@@ -79,6 +85,6 @@ class CallNumbers:
     def _failed(self, number: int, reply: Exception) -> Exception:
         if not isinstance(reply, ScriptFailed) or reply.code in ("EPOCH", "BACK"):
             return reply
-        # Whether the store has noted the number of a refused call is unknown, too: `take.lua` does.
+        # Whether the store has noted the number of a call that failed is unknown, too.
         self._done = number
         return CallSkipped(str(reply)) if reply.code == "REFUSED" else reply

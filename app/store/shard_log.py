@@ -234,7 +234,10 @@ class ShardLog:
         self._make(call, partial(self._took, done), note=number)
 
     def _took(self, done: Callable[[Taken], None], reply: object) -> None:
-        if isinstance(reply, list):
+        if isinstance(reply, list) and self._right.state is not StoreState.OPEN:
+            # The store went back, and soon has the place again that this process knows.
+            done(Taken(Taking.FAILED))
+        elif isinstance(reply, list):
             done(Taken(Taking.ELSEWHERE, cast("bytes", reply[2]).decode()))
         elif isinstance(reply, StoreRefused):
             done(Taken(Taking.REFUSED))

@@ -205,13 +205,15 @@ def test_nothing_is_taken_from_another_place_and_the_reply_names_it(room: Room) 
     assert room.queue("joe/1") == {}
 
 
-def test_the_repeat_of_a_call_with_another_place_does_not_seem_to_have_been_done(
+def test_a_call_with_another_place_and_its_repeat_do_not_seem_to_have_been_done(
     room: Room,
 ) -> None:
-    call = log_scripts.take(KEYS, [Step(3, "elsewhere", "new")], [(message(1), ["joe/1"])])
-    room.call(call)
-    with pytest.raises(ResponseError, match="REFUSED"):
-        room.call(call)
+    elsewhere = log_scripts.take(KEYS, [Step(3, "elsewhere", "new")], [(message(1), ["joe/1"])])
+    room.call(log_scripts.take(KEYS, [Step(3, "", "there")], [(message(2), ["joe/1"])]))
+    before = room.hash(KEYS.meta)
+    for _ in range(2):
+        assert room.call(elsewhere) == [b"PLACE", b"3", b"there"]
+        assert room.hash(KEYS.meta) == before
 
 
 def test_frames_are_removed_and_linked_and_openings_without_frames_are_listed_no_more(

@@ -103,12 +103,12 @@ class PlaceUnchecked(Replaced):
     new = "if false then"
 
 
-class RefusalForgotten(Replaced):
-    """A call with another place is not noted as refused, so its repeat seems to have been done."""
+class LookNoted(Replaced):
+    """A call with another place is noted as carried out, and so seems its repeat."""
 
     faults = ("lose", "full", "room", "copy", "back")
     script = "take"
-    old = "redis.call('HSET', KEYS[1], 'skipped', number .. '-' .. number .. ' ' .. others)"
+    old = "        leave_out()\n"
     new = ""
 
 
@@ -121,7 +121,7 @@ class RefusalForgotten(Replaced):
         PlaceBehindEntries,
         PlaceBeforeEntries,
         PlaceUnchecked,
-        RefusalForgotten,
+        LookNoted,
     ],
 )
 async def test_broken_scripts_are_found(redis: Redis, broken: type[World]) -> None:

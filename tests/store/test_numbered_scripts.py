@@ -71,6 +71,8 @@ def test_every_script_runs_once_in_order_or_is_refused_whatever_answers_are_lost
 @given(connections, st.integers(1, 5), connections)
 @example([([True, True, True], [], 2)], 2, [([], [], 8)])
 @example([([False, True, False], [False, False, True], 2)], 1, [([], [], 0), ([], [], 1)])
+# The same, and the call behind one that is refused was made later.
+@example([([True] * 6, [], 3)], 5, [([True], [False, False, True], 0), ([], [], 8)])
 def test_a_store_that_went_back_is_noticed_at_the_first_answer_after_that(
     redis: Redis, before: list[Connection], lost: int, after: list[Connection]
 ) -> None:

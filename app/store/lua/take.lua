@@ -11,15 +11,25 @@
 --        another one than the call says, so nothing is taken. (An error could not say whether the
 --        calls before this one are still there.)
 -- Cost   O(logs + entries)
--- Repeat does nothing. A call with another place is noted as refused, so that its repeat is not taken
---        for that of a call that was carried out.
+-- Repeat does nothing. A call with another place must be one that may be refused: it counts as not
+--        carried out. So its repeat says the same, and the next call still shows what was before.
+
+-- Takes back what fence has noted of this call.
+local function leave_out()
+    local number = string.match(ARGV[1], '^%S+ %w+%-(%d+)')
+    local range = string.format('%d-%d ', string.match(before, '%d+$') + 1, number - 1)
+    local skipped = (redis.call('HGET', KEYS[1], 'skipped') or '') .. ' '
+    if string.sub(skipped, 1, #range) == range then
+        redis.call('HSET', KEYS[1], 'skipped', string.sub(skipped, #range + 1, -2))
+    end
+    redis.call('HSET', KEYS[1], 'call', before)
+end
+
 local at = 4
 for _ = 1, tonumber(ARGV[3]) do
     local found = redis.call('HGET', KEYS[1], 'place ' .. ARGV[at]) or ''
     if found ~= ARGV[at + 1] then
-        local number = string.match(ARGV[1], '^%S+ %w+%-0*(%d+)')
-        local others = redis.call('HGET', KEYS[1], 'skipped') or ''
-        redis.call('HSET', KEYS[1], 'skipped', number .. '-' .. number .. ' ' .. others)
+        leave_out()
         return { before, 'PLACE', ARGV[at], found }
     end
     at = at + 4

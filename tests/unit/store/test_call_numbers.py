@@ -38,7 +38,7 @@ def test_a_call_that_failed_may_have_been_carried_out_or_not() -> None:
         numbers = CallNumbers()
         numbers.begin(NONCE)
         words = [numbers.next(may_be_refused=True) for _ in range(3)]
-        assert [word[22:] for word in words] == [f"{NONCE}-{n:012d} 0 1" for n in (1, 2, 3)]
+        assert [word[22:] for word in words] == [f"{NONCE}-{n:012d} 0 0" for n in (1, 2, 3)]
         assert isinstance(numbers.heard(ScriptFailed("ERR", "ERR")), ScriptFailed)
         assert numbers.heard(name_of(before)) is None
         with pytest.raises(WentBack):
