@@ -142,7 +142,7 @@ async def _assemble(
     def door(own: RequestScheduler) -> "RequestSink":
         if forwarding is None:
             return own
-        return forwarding.door(own, bayeux.state.client_ids, logins)
+        return forwarding.door(own, bayeux, logins)
 
     endpoint = _make_endpoint(settings, bayeux, ticker, unread, storage.right, door)
     administration = make_administration(settings, stack, endpoint, server, storage, tokens, logins)

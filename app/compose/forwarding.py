@@ -7,13 +7,14 @@ from collections.abc import Callable
 from contextlib import AsyncExitStack, suppress
 from importlib.metadata import version
 
-from holdfast.bayeux.wire.client_ids import ClientIds
+from holdfast.bayeux.server import Bayeux
 from holdfast.cluster.shards import ShardMap
 from holdfast.compose.cannot_start import CannotStart
 from holdfast.compose.placement import Placement
 from holdfast.web.endpoint import Endpoint
 from holdfast.web.forwarding.far_shard import FarShard
 from holdfast.web.forwarding.hello import Hello
+from holdfast.web.forwarding.home_core import HomeCore
 from holdfast.web.forwarding.link_keeper import LinkKeeper
 from holdfast.web.forwarding.link_server import LinkServer
 from holdfast.web.forwarding.newcomers import Claims, Newcomers
@@ -34,7 +35,7 @@ class Forwarding:
         clock: Callable[[], float],
     ) -> None:
         self.shards = shards
-        self._placement = placement
+        self._placement, self._clock = placement, clock
         self._hello = Hello(placement.number, placement.count, deployment, version("holdfast"))
         self._far = {shard: FarShard(clock) for shard in placement.others}
 
@@ -49,11 +50,15 @@ class Forwarding:
         """Whether this process has links to all other shards."""
         return all(far.is_linked for far in self._far.values())
 
-    def door(self, own: RequestSink, client_ids: ClientIds, logins: Claims | None) -> Door:
+    def door(self, own: RequestSink, bayeux: Bayeux, logins: Claims | None) -> Door:
         """Return what front ends pass requests to."""
+        identities, clock = bayeux.identities, self._clock
+        for far in self._far.values():
+            far.age_of = lambda browser: identities.age_of(browser, clock())
         number, of_bucket = self._placement.number, self.shards.of_bucket
         elsewhere = tuple([None if shard == number else shard for shard in of_bucket])
         newcomers = Newcomers(logins)
+        client_ids = bayeux.state.client_ids
         return Door(own, client_ids, elsewhere.__getitem__, self._far, newcomers.subject_of)
 
     async def open(self, endpoint: Endpoint, stack: AsyncExitStack) -> None:
@@ -62,11 +67,13 @@ class Forwarding:
         Raises `CannotStart`.
         """
 
-        def home() -> Home:
-            per_frame = endpoint.options.ws_messages_per_frame
-            return Home(endpoint.scheduler, endpoint.coalescer, endpoint.clock, per_frame)
+        core = HomeCore(endpoint.bayeux, endpoint.clock)
+        per_frame = endpoint.options.ws_messages_per_frame
 
-        server = LinkServer(self._hello, home)
+        def home() -> Home:
+            return Home(endpoint.scheduler, endpoint.coalescer, core, per_frame)
+
+        self._server = server = LinkServer(self._hello, home)
         await server.open(listen_for_links(self._placement))
         stack.callback(server.close)
         for shard, far in self._far.items():

@@ -13,20 +13,29 @@ from holdfast.web.forwarding.frames import (
     TRANSPORTS,
     FrameUnreadable,
     Kind,
-    Reply,
-    Request,
     Write,
     pack,
     pack_numbers,
+    pack_request,
+    unpack_reply,
 )
 from holdfast.web.forwarding.parking import Parking, refuse
 from holdfast.web.forwarding.shard_link import Handlers, Link
-from holdfast.web.forwarding.speakers import ToldSpeakers
+from holdfast.web.forwarding.speakers import Age, ToldSpeakers
+from holdfast.web.intake import SMALL
 from holdfast.web.lone_requests import is_lone_connect
 from holdfast.web.open_socket import Socket
 from holdfast.web.request_scheduler import UnfinishedRequest
 
 _TRANSPORTS: Final = {kind: place for place, kind in enumerate(TRANSPORTS)}
+
+
+def _is_old(browser: str) -> float | None:
+    return None
+
+
+def _ignore(shard: "FarShard", socket: Socket) -> None:
+    """Nothing else has the socket."""
 
 
 class FarShard:
@@ -38,6 +47,14 @@ class FarShard:
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._link: Link | None = None
+        # How many seconds ago this process gave an identity to a new socket, if it was lately.
+        self.age_of: Age = _is_old
+        # Called when a socket has a session of the home.
+        self.on_bound: Callable[[FarShard, Socket], None] = _ignore
+        # Whether the home is about to leave its place to another process.
+        self._is_paused = False
+        # Whether the home has answered all held connects, as this door asked.
+        self.is_settled = True
         self._told = ToldSpeakers()
         self._last = 0
         # At the home, by number; and the numbers.
@@ -57,6 +74,9 @@ class FarShard:
             Kind.BOUND: partial(self._bind, True),
             Kind.UNBOUND: partial(self._bind, False),
             Kind.HANG_UP: self._hang_up,
+            Kind.PAUSE: self._pause,
+            Kind.RESUME: self._resume,
+            Kind.SETTLED: self._settled,
         }
 
     # The link
@@ -74,6 +94,7 @@ class FarShard:
     def open(self, link: Link) -> None:
         """Use this link, which is connected, from now on."""
         self._link = link
+        self._is_paused = False
         link.collect(self._take_outcomes)
         self._told = ToldSpeakers()
         self._send_parked()
@@ -88,8 +109,11 @@ class FarShard:
         self._full.clear()
         sockets, self._sockets = self._sockets, {}
         self._socket_numbers.clear()
-        for socket in sockets.values():
-            socket.restart()
+        self.is_settled = True
+        if not self._is_paused:
+            # If another process takes the home's place, their clients' next messages go there.
+            for socket in sockets.values():
+                socket.restart()
         for forwarded in exchanges.values():
             if forwarded.exchange.pipe is None and is_lone_connect(forwarded.body):
                 self._parking.park(forwarded)
@@ -108,7 +132,8 @@ class FarShard:
         return forwarded
 
     def _may_send(self) -> bool:
-        return self._link is not None and self._link.is_open and not self._link.is_full
+        link = self._link
+        return link is not None and not link.is_full and not self._is_paused and link.is_open
 
     def _send_parked(self) -> None:
         while self._parking and self._may_send():
@@ -120,16 +145,18 @@ class FarShard:
         link = cast("Link", self._link)
         exchange, body = forwarded.exchange, forwarded.body
         number = self._last = self._last + 1
-        place, telling = self._told.place_of(exchange.speaker)
+        place, telling = self._told.place_of(exchange.speaker, self.age_of)
         transport = _TRANSPORTS[exchange.carrier.connection_type]
         socket = 0
         if isinstance(exchange.pipe, Socket):
             socket = self._socket_number(exchange.pipe)
         self._exchanges[number] = forwarded
         self._numbers[exchange] = number
-        if not is_lone_connect(body):
+        if len(body) > SMALL:
+            # It would not be sent again.
             forwarded.body = b""
-        link.send(telling + Request(place, transport, socket, body).pack(number))
+        frame = pack_request(number, place, transport, socket, body)
+        link.send(telling + frame if telling else frame)
 
     def _socket_number(self, socket: Socket) -> int:
         number = self._socket_numbers.get(socket)
@@ -161,7 +188,40 @@ class FarShard:
             self._full.discard(socket)
             self._link.send(pack(Kind.DRAINED, number))
 
+    # Leaving this door
+
+    def say_paused(self) -> None:
+        """Tell the home that no exchange follows, which need not wait for more."""
+        if self._link is not None:
+            self._link.send(pack(Kind.PAUSED, 0))
+
+    def settle(self) -> None:
+        """Let the home answer held connects, and refuse what waits for a link."""
+        while self._parking:
+            refuse(self._parking.take())
+        if self._link is not None and (self._exchanges or self._sockets):
+            self.is_settled = False
+            self._link.send(pack(Kind.SETTLE, 0))
+
+    def let_go(self) -> None:
+        """Take no more for sockets, whose clients go on at another door."""
+        for socket in [*self._socket_numbers]:
+            self.detach(socket)
+        if self._link is not None:
+            self._link.flush()
+
     # From the home
+
+    def _pause(self, _: int, __: bytes) -> None:
+        self._is_paused = True
+        self.say_paused()
+
+    def _resume(self, _: int, __: bytes) -> None:
+        self._is_paused = False
+        self._send_parked()
+
+    def _settled(self, _: int, __: bytes) -> None:
+        self.is_settled = True
 
     def _pop(self, number: int) -> UnfinishedRequest | None:
         forwarded = self._exchanges.pop(number, None)
@@ -170,7 +230,7 @@ class FarShard:
         return forwarded
 
     def _answer(self, number: int, data: bytes) -> None:
-        reply = Reply.unpack(data)
+        reply = unpack_reply(data)
         forwarded = self._pop(number)
         is_taken = False
         if forwarded is not None:
@@ -214,6 +274,7 @@ class FarShard:
                 self._link.send(pack(kind, number))
             else:
                 self._outcomes.append((kind, number))
+                self._link.has_collected = True
                 self._link.flush_at_end()
 
     def _take_outcomes(self) -> bytes:
@@ -229,6 +290,8 @@ class FarShard:
         socket = self._sockets.get(number)
         if socket is not None:
             socket.has_session_elsewhere = is_bound
+            if is_bound:
+                self.on_bound(self, socket)
 
     def _hang_up(self, number: int, _: bytes) -> None:
         socket = self._sockets.get(number)

@@ -1,6 +1,6 @@
 """The frames on a link between a door and a home."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from enum import IntEnum
 from struct import Struct, error
 from typing import Final, NamedTuple
@@ -31,6 +31,8 @@ class Kind(IntEnum):
     CLOSED = 8  # a socket that is closed
     FULL = 9  # a socket that takes nothing more for now
     DRAINED = 10
+    PAUSED = 11  # no exchange follows until one does
+    SETTLE = 12  # answer held connects: their clients will ask again at another door
     # From the home
     ANSWER = 20  # an exchange, and its replies
     REFUSED = 21  # an exchange that is refused as a whole
@@ -39,53 +41,62 @@ class Kind(IntEnum):
     BOUND = 24  # a socket that has a session
     UNBOUND = 25  # a socket whose session has ended, or has another connection
     HANG_UP = 26  # a socket to close, if the client does not
+    PAUSE = 27  # send no exchanges: another process will take them
+    RESUME = 28
+    SETTLED = 29  # held connects are answered
+
+
+_KINDS: Final = {int(kind): kind for kind in Kind}
 
 
 class FrameUnreadable(Exception):
     """The peer sent what is no frame."""
 
 
-class Frame(NamedTuple):
-    kind: Kind
-    number: int
-    data: bytes
+# Its kind, its number and its data.
+Frame = tuple[Kind, int, bytes]
 
 
-def pack(kind: Kind, number: int, *parts: bytes) -> bytes:
-    """Return a frame whose data are these parts."""
-    return b"".join((_HEAD.pack(sum(map(len, parts)), kind, number), *parts))
+def pack(kind: Kind, number: int, data: bytes = b"") -> bytes:
+    """Return a frame with these data."""
+    return _HEAD.pack(len(data), kind, number) + data
 
 
 class FrameReader:
     """Divides what a connection reads into frames."""
 
     def __init__(self) -> None:
-        self._pieces = bytearray()
+        # What is read of an incomplete frame, and how many bytes it needs at least.
+        self._pieces: list[bytes] = []
+        self._size, self._needed = 0, _HEAD.size
 
-    def read(self, data: bytes) -> Iterator[Frame]:
-        """Yield the frames that are complete now. Raises `FrameUnreadable`."""
-        pieces = self._pieces
-        pieces += data
-        begin, end = 0, len(pieces)
-        try:
-            while end - begin >= _HEAD.size:
-                size, kind, number = _HEAD.unpack_from(pieces, begin)
-                if size > MOST_BYTES:
-                    raise FrameUnreadable(f"a frame of {size} bytes")
-                behind = begin + _HEAD.size + size
-                if behind > end:
-                    break
-                yield Frame(_kind(kind), number, bytes(pieces[begin + _HEAD.size : behind]))
-                begin = behind
-        finally:
-            del pieces[:begin]
-
-
-def _kind(number: int) -> Kind:
-    try:
-        return Kind(number)
-    except ValueError:
-        raise FrameUnreadable(f"a frame of kind {number}") from None
+    def read(self, data: bytes) -> list[Frame]:
+        """Return the frames that are complete now. Raises `FrameUnreadable`."""
+        if self._pieces:
+            self._pieces.append(data)
+            self._size += len(data)
+            if self._size < self._needed:
+                return []
+            data = b"".join(self._pieces)
+        frames: list[Frame] = []
+        begin, end, head = 0, len(data), _HEAD.size
+        needed = head
+        while end - begin >= head:
+            size, number_of_kind, number = _HEAD.unpack_from(data, begin)
+            if size > MOST_BYTES:
+                raise FrameUnreadable(f"a frame of {size} bytes")
+            needed = head + size
+            behind = begin + needed
+            if behind > end:
+                break
+            kind = _KINDS.get(number_of_kind)
+            if kind is None:
+                raise FrameUnreadable(f"a frame of kind {number_of_kind}")
+            frames.append((kind, number, data[begin + head : behind]))
+            begin, needed = behind, head
+        self._pieces = [data[begin:]] if begin < end else []
+        self._size, self._needed = end - begin, needed
+        return frames
 
 
 # What frames carry
@@ -93,33 +104,41 @@ def _kind(number: int) -> Kind:
 # The transports of exchanges, which name them by their places here.
 TRANSPORTS: Final = tuple(ConnectionType)
 
-_EXCHANGE: Final = Struct("<HBQ")
+# The head of a frame, and in it: the place of a speaker, the transport, and a socket, or 0.
+_EXCHANGE: Final = Struct("<IBQHBQ")
+_REQUEST: Final = Struct("<HBQ")
+# The head of a frame, and in it: flags, and the size of the identity of a new browser.
+_ANSWER: Final = Struct("<IBQBB")
 _REPLY: Final = Struct("<BB")
 _SUPERSEDED: Final = 1
 _WANTS_RECEIPT: Final = 2
 _COUNT: Final = Struct("<I")
 
 
-class Request(NamedTuple):
-    """The data of an exchange: the place of its speaker, and its socket, or 0."""
+def pack_request(number: int, place: int, transport: int, socket: int, body: bytes) -> bytes:
+    """Return the frame of an exchange: the place of its speaker, its socket, or 0, and its body."""
+    size = _REQUEST.size + len(body)
+    return _EXCHANGE.pack(size, Kind.EXCHANGE, number, place, transport, socket) + body
 
-    place: int
-    transport: int
-    socket: int
-    body: bytes
 
-    def pack(self, number: int) -> bytes:
-        head = _EXCHANGE.pack(self.place, self.transport, self.socket)
-        return pack(Kind.EXCHANGE, number, head, self.body)
+def unpack_request(data: bytes) -> tuple[int, int, int, bytes]:
+    """Return what `pack_request` got after the number. Raises `FrameUnreadable`."""
+    place, transport, socket = _parse(_REQUEST, data)
+    return place, transport, socket, data[_REQUEST.size :]
 
-    @classmethod
-    def unpack(cls, data: bytes) -> "Request":
-        place, transport, socket = _parse(_EXCHANGE, data)
-        return cls(place, transport, socket, data[_EXCHANGE.size :])
+
+def pack_reply(
+    number: int, elements: bytes, browser: str, *, is_superseded: bool, wants_receipt: bool
+) -> bytes:
+    """Return the frame of an answer: the elements of its array, and what belongs into its head."""
+    flags = is_superseded * _SUPERSEDED | wants_receipt * _WANTS_RECEIPT
+    size = _REPLY.size + len(browser) + len(elements)
+    head = _ANSWER.pack(size, Kind.ANSWER, number, flags, len(browser))
+    return b"".join((head, browser.encode(), elements))
 
 
 class Reply(NamedTuple):
-    """The data of an answer: the elements of its array, and what belongs into its head."""
+    """The data of an answer."""
 
     is_superseded: bool
     wants_receipt: bool
@@ -127,17 +146,13 @@ class Reply(NamedTuple):
     browser: str
     elements: bytes
 
-    def pack(self, number: int) -> bytes:
-        flags = self.is_superseded * _SUPERSEDED | self.wants_receipt * _WANTS_RECEIPT
-        browser = self.browser.encode()
-        return pack(Kind.ANSWER, number, _REPLY.pack(flags, len(browser)), browser, self.elements)
 
-    @classmethod
-    def unpack(cls, data: bytes) -> "Reply":
-        flags, size = _parse(_REPLY, data)
-        behind = _REPLY.size + size
-        browser = data[_REPLY.size : behind].decode()
-        return cls(bool(flags & _SUPERSEDED), bool(flags & _WANTS_RECEIPT), browser, data[behind:])
+def unpack_reply(data: bytes) -> Reply:
+    """Undo `pack_reply`. Raises `FrameUnreadable`."""
+    flags, size = _parse(_REPLY, data)
+    behind = _REPLY.size + size
+    browser = data[_REPLY.size : behind].decode() if size else ""
+    return Reply(bool(flags & _SUPERSEDED), bool(flags & _WANTS_RECEIPT), browser, data[behind:])
 
 
 class Write(NamedTuple):
@@ -148,7 +163,7 @@ class Write(NamedTuple):
 
     def pack(self) -> bytes:
         head = _COUNT.pack(len(self.sockets))
-        return pack(Kind.WRITE, 0, head, pack_numbers(self.sockets), self.frames)
+        return pack(Kind.WRITE, 0, head + pack_numbers(self.sockets) + self.frames)
 
     @classmethod
     def unpack(cls, data: bytes) -> "Write":

@@ -64,6 +64,8 @@ class Replies:
             self.link.send_collected()
             self._frames = frames
         self._group.append(number)
+        self.link.has_collected = True
+        self.link.flush_at_end()
 
     def _take_group(self) -> bytes:
         if not self._group:

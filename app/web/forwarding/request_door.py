@@ -1,6 +1,7 @@
 """A door: passes each request to the shard that has its session, in this process or another."""
 
 from collections.abc import Callable, Mapping
+from typing import Final
 
 from holdfast.bayeux.session import Exchange, Pipe
 from holdfast.bayeux.wire.caller import Caller
@@ -8,11 +9,12 @@ from holdfast.bayeux.wire.client_ids import ClientIds
 from holdfast.bayeux.wire.codec import Json
 from holdfast.bayeux.wire.errors import RequestRefused
 from holdfast.web.forwarding.far_shard import FarShard
-from holdfast.web.forwarding.request_owner import client_id_of, handshake_in
+from holdfast.web.forwarding.request_owner import client_id_of, handshake_in, plain_id_in
 from holdfast.web.open_socket import Socket
 from holdfast.web.request_scheduler import UnfinishedRequest
 from holdfast.web.request_sink import RequestSink
 
+_MOST_HOMES: Final = 100_000
 # Returns the subject that a handshake claims, if any: its home checks whether that is true.
 SubjectOf = Callable[[Json, Caller], str | None]
 
@@ -40,25 +42,57 @@ class Door:
         self._shard_of = shard_of
         self._shards = shards
         self._subject_of = subject_of
+        # The shards of clients that were here lately, whose ids need not be checked again.
+        self._homes: dict[str, int | None] = {}
+        for shard in shards.values():
+            shard.on_bound = self._leave_to
 
     def receive(self, body: bytes, exchange: Exchange) -> UnfinishedRequest | None:
         shard = self._home_of(body, exchange)
-        if shard is None:
-            return self._own.receive(body, exchange)
-        return self._shards[shard].forward(body, exchange)
+        if shard is not None:
+            return self._shards[shard].forward(body, exchange)
+        rest = self._own.receive(body, exchange)
+        if isinstance(exchange.pipe, Socket) and exchange.pipe.has_session_elsewhere:
+            self._keep(exchange.pipe)
+        return rest
+
+    def _leave_to(self, home: FarShard, socket: Socket) -> None:
+        """Let a socket have the session of one home only, which is its latest."""
+        self._own.detach(socket)
+        for shard in self._shards.values():
+            if shard is not home:
+                shard.detach(socket)
+
+    def _keep(self, socket: Socket) -> None:
+        """Do the same if this process has the session."""
+        if socket.session is not None:
+            socket.has_session_elsewhere = False
+            for shard in self._shards.values():
+                shard.detach(socket)
 
     def _home_of(self, body: bytes, exchange: Exchange) -> int | None:
-        """Return the shard of a request, or None if this process handles it.
+        """Return the shard of a request, or None if this process handles it."""
+        client_id = plain_id_in(body)
+        if client_id is None:
+            handshake = handshake_in(body)
+            if handshake is not None:
+                return self._home_of_newcomer(handshake, exchange)
+            client_id = client_id_of(body)
+            if client_id is None:
+                return None
+        return self._homes[client_id] if client_id in self._homes else self._find(client_id)
+
+    def _find(self, client_id: str) -> int | None:
+        """Return the shard of a client.
 
         An id that this deployment has not made is refused here: invented ids aim no load at others.
         """
-        handshake = handshake_in(body)
-        if handshake is not None:
-            return self._home_of_newcomer(handshake, exchange)
-        client_id = client_id_of(body)
-        if client_id is None or not self._client_ids.fits(client_id):
+        if not self._client_ids.fits(client_id):
             return None
-        return self._shard_of(self._client_ids.bucket_in(client_id))
+        if len(self._homes) >= _MOST_HOMES:
+            self._homes.clear()
+        home = self._homes[client_id] = self._shard_of(self._client_ids.bucket_in(client_id))
+        return home
 
     def _home_of_newcomer(self, handshake: Json, exchange: Exchange) -> int | None:
         """Return the shard of a new session: of its subject or, without one, of its browser."""

@@ -1,10 +1,11 @@
 """The home of forwarded exchanges: handles what a door sends, and answers over the link."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
-from typing import cast
+from typing import Final, cast
 
 from holdfast.bayeux.session import Exchange
+from holdfast.bayeux.wire.caller import Speaker
 from holdfast.bayeux.wire.errors import RequestRefused
 from holdfast.bayeux.wire.receipts import Receipt, Taken
 from holdfast.bayeux.wire.transports import ConnectionType
@@ -14,16 +15,21 @@ from holdfast.web.forwarding.frames import (
     TRANSPORTS,
     FrameUnreadable,
     Kind,
-    Reply,
-    Request,
+    pack,
+    pack_reply,
     unpack_numbers,
+    unpack_request,
 )
+from holdfast.web.forwarding.home_core import HomeCore
 from holdfast.web.forwarding.replies import Replies
 from holdfast.web.forwarding.shard_link import Handlers, Link
 from holdfast.web.forwarding.sinks import LinkSink
 from holdfast.web.forwarding.speakers import KnownSpeakers
 from holdfast.web.request_sink import RequestSink
 from holdfast.web.write_coalescer import WriteCoalescer
+
+# What the coalescer gets in place of all answers of a turn.
+_ANSWERS: Final = b"answers"
 
 
 class FarCarrier:
@@ -63,10 +69,13 @@ class Home:
         self,
         scheduler: RequestSink,
         coalescer: WriteCoalescer,
-        clock: Callable[[], float],
+        core: HomeCore,
         messages_per_frame: int,
     ) -> None:
-        self._speakers = KnownSpeakers()
+        self._core = core
+        self._speakers = KnownSpeakers(core.welcome)
+        # Whether the door has said that no exchange follows.
+        self.is_quiet = False
         handlers: Handlers = {
             Kind.SPEAKER: self._speakers.learn,
             Kind.EXCHANGE: self._begin,
@@ -78,12 +87,16 @@ class Home:
             Kind.CLOSED: self._close,
             Kind.FULL: partial(self._fill, True),
             Kind.DRAINED: partial(self._fill, False),
+            Kind.PAUSED: self._rest,
+            Kind.SETTLE: self._settle,
         }
         self.link = Link(handlers, self._lost, self._resumed)
         self._replies = Replies(self.link, scheduler, coalescer, messages_per_frame)
         self._scheduler, self._coalescer = scheduler, coalescer
-        self._clock = clock
-        self._answers = LinkSink(self.link, self.link.send)
+        self._clock = core.clock
+        # Answers of this turn, which leave together.
+        self._answers: list[bytes] = []
+        self._answering = LinkSink(self.link, self._send_answers)
         # Exchanges without a reply, and replies without a receipt.
         self._exchanges: dict[int, Exchange] = {}
         self._receipts: dict[int, Receipt] = {}
@@ -92,21 +105,23 @@ class Home:
     # What the door sends
 
     def _begin(self, number: int, data: bytes) -> None:
-        request = Request.unpack(data)
-        speaker = self._speakers.at(request.place)
-        if request.socket:
-            socket = self._sockets.get(request.socket)
-            if socket is None:
-                socket = self._sockets[request.socket] = FarSocket(
-                    self._replies, request.socket, speaker
-                )
-            socket.hear(number, request.body)
+        self.is_quiet = False
+        place, transport, socket, body = unpack_request(data)
+        speaker = self._speakers.at(place)
+        if socket:
+            self._socket(socket, speaker).hear(number, body)
             return
-        if request.transport >= len(TRANSPORTS):
-            raise FrameUnreadable(f"transport {request.transport}")
-        carrier = FarCarrier(self, number, TRANSPORTS[request.transport])
+        if transport >= len(TRANSPORTS):
+            raise FrameUnreadable(f"transport {transport}")
+        carrier = FarCarrier(self, number, TRANSPORTS[transport])
         exchange = self._exchanges[number] = Exchange(carrier, speaker)
-        self._replies.handle(exchange, request.body, partial(self._done, number))
+        self._replies.handle(exchange, body, partial(self._done, number))
+
+    def _socket(self, number: int, speaker: Speaker) -> FarSocket:
+        socket = self._sockets.get(number)
+        if socket is None:
+            socket = self._sockets[number] = FarSocket(self._replies, number, speaker)
+        return socket
 
     def _done(self, number: int, refused: RequestRefused | None) -> None:
         if refused is not None and self._exchanges.pop(number, None) is not None:
@@ -150,18 +165,54 @@ class Home:
             if not is_full:
                 self._scheduler.drained(socket)
 
+    # Leaving
+
+    def pause(self) -> None:
+        """Ask the door for no more exchanges, which another process will take."""
+        self.link.send(pack(Kind.PAUSE, 0))
+
+    def resume(self) -> None:
+        """Take exchanges again, because no other process does."""
+        self.link.send(pack(Kind.RESUME, 0))
+
+    def _rest(self, _: int, __: bytes) -> None:
+        self.is_quiet = True
+
+    def _settle(self, _: int, __: bytes) -> None:
+        """Answer held connects, and then say so."""
+        for exchange in [*self._exchanges.values()]:
+            self._core.release(exchange)
+        for socket in self._sockets.values():
+            held = None if socket.session is None else socket.session.held_connect
+            if held is not None and held.pipe is socket:
+                self._core.release(held)
+        # After these answers.
+        self._coalescer.write(LinkSink(self.link, self.link.send), pack(Kind.SETTLED, 0))
+
     # What the door gets
 
     def answer(self, number: int, exchange: Exchange, messages: Sequence[Event]) -> Taken:
         """Send a reply. Returns a receipt if messages travel with it."""
         self._exchanges.pop(number, None)
-        elements = exchange.body_with(messages)[1:-1]
-        reply = Reply(exchange.is_superseded, bool(messages), exchange.new_browser or "", elements)
-        self._coalescer.write(self._answers, reply.pack(number))
+        reply = pack_reply(
+            number,
+            exchange.body_with(messages)[1:-1],
+            exchange.new_browser or "",
+            is_superseded=exchange.is_superseded,
+            wants_receipt=bool(messages),
+        )
+        self._answers.append(reply)
+        if len(self._answers) == 1:
+            self._coalescer.write(self._answering, _ANSWERS)
         if not messages:
             return True
         receipt = self._receipts[number] = Receipt()
         return receipt
+
+    def _send_answers(self, _: bytes) -> None:
+        answers, self._answers = self._answers, []
+        self.link.send(b"".join(answers))
+        self.link.flush()
 
     # The link
 

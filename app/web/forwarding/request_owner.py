@@ -19,6 +19,20 @@ _MOST_BYTES: Final = 65_536
 _LIMITS: Final = RequestLimits(bytes=_MOST_BYTES)
 
 
+def plain_id_in(body: bytes) -> str | None:
+    """Return the client id that all messages of a request have, if that can be seen at once.
+
+    It can be seen in most requests; a handshake has none.
+    """
+    if b"\\" in body or _BYTES_OF_IT in body:
+        return None
+    found = _ID.search(body)
+    if found is None:
+        return None
+    count = body.count(_NAME)
+    return found[1].decode() if count == 1 or count == body.count(found[0]) else None
+
+
 def handshake_in(body: bytes) -> Json | None:
     """Return the handshake of a request, which is handled before its other messages, or None."""
     if len(body) > _MOST_BYTES or (_BYTES_OF_IT not in body and not _has_escapes(body)):
@@ -33,12 +47,10 @@ def handshake_in(body: bytes) -> Json | None:
 def client_id_of(body: bytes) -> str | None:
     """Return the client id of the first message that has one, or None if none has.
 
-    The name occurs once in most requests, or always with the same id. A body that is not JSON has
-    none: the process that refuses it need not be a particular one.
+    A body that is not JSON has none: the process that refuses it need not be a particular one.
     """
-    found = _ID.search(body)
     if not _has_escapes(body):
-        count = body.count(_NAME)
+        found, count = _ID.search(body), body.count(_NAME)
         if found is None and count <= 1:
             return None
         if found is not None and (count == 1 or count == body.count(found[0])):

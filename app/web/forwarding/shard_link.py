@@ -5,7 +5,7 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import cast
 
-from holdfast.web.forwarding.frames import Frame, FrameReader, FrameUnreadable, Kind
+from holdfast.web.forwarding.frames import FrameReader, FrameUnreadable, Kind
 
 log = logging.getLogger(__name__)
 
@@ -31,8 +31,10 @@ class Link(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._unsent: list[bytes] = []
         self._is_due = False
-        # Returns frames that are collected, in which later ones are merged.
+        # Returns frames that are collected, in which later ones are merged; and whether there may
+        # be any.
         self._collected: Callable[[], bytes] = bytes
+        self.has_collected = False
         # Whether the peer does not read as fast as this side writes.
         self.is_full = False
         # Done when the connection has ended.
@@ -53,28 +55,35 @@ class Link(asyncio.Protocol):
         self._handlers = {kind: begin}
 
     def collect(self, collected: Callable[[], bytes]) -> None:
-        """Ask for frames that are collected, whenever others are about to leave."""
+        """Ask for frames that are collected, whenever others are about to leave.
+
+        To collect one, set `has_collected` and call `flush_at_end`.
+        """
         self._collected = collected
 
     def send(self, frame: bytes) -> None:
         """Send a frame at the end of the turn, after what is collected."""
-        self.send_collected()
+        if self.has_collected:
+            self.send_collected()
         self._unsent.append(frame)
+        if not self._is_due:
+            self.flush_at_end()
 
     def send_collected(self) -> None:
         """Let nothing that follows overtake what is collected so far."""
-        self.flush_at_end()
-        self._unsent.append(self._collected())
+        if self.has_collected:
+            self.has_collected = False
+            self._unsent.append(self._collected())
 
     def flush_at_end(self) -> None:
         """Send everything, and what is collected until then, at the end of the turn."""
         if not self._is_due:
             self._is_due = True
-            self._loop.call_soon(self._flush)
+            self._loop.call_soon(self._flush_due)
 
     def close(self) -> None:
         """Send what is left, and close the connection."""
-        self._flush()
+        self.flush()
         if self._transport is not None:
             self._transport.close()
 
@@ -83,15 +92,19 @@ class Link(asyncio.Protocol):
         if self._transport is not None:
             self._transport.abort()
 
-    def _flush(self) -> None:
+    def _flush_due(self) -> None:
         self._is_due = False
+        self.flush()
+
+    def flush(self) -> None:
+        """Send everything now."""
         if self._transport is None and not self.ended.done():
             # The connection is being made.
             return
+        self.send_collected()
         unsent, self._unsent = self._unsent, []
-        unsent.append(self._collected())
-        if self._transport is not None and not self._transport.is_closing():
-            self._transport.write(b"".join(unsent))
+        if unsent and self._transport is not None and not self._transport.is_closing():
+            self._transport.write(b"".join(unsent) if len(unsent) > 1 else unsent[0])
 
     # What the event loop calls
 
@@ -102,17 +115,14 @@ class Link(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         try:
-            for frame in self._reader.read(data):
-                self._handle(frame)
+            for kind, number, content in self._reader.read(data):
+                handle = self._handlers.get(kind)
+                if handle is None:
+                    raise FrameUnreadable(f"{kind.name} from the wrong side")
+                handle(number, content)
         except FrameUnreadable as error:
             log.error("a link between two processes is closed: it brought %s", error)
             self.abort()
-
-    def _handle(self, frame: Frame) -> None:
-        handle = self._handlers.get(frame.kind)
-        if handle is None:
-            raise FrameUnreadable(f"{frame.kind.name} from the wrong side")
-        handle(frame.number, frame.data)
 
     def pause_writing(self) -> None:
         self.is_full = True

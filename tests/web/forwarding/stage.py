@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from holdfast.web.forwarding.far_shard import FarShard
+from holdfast.web.forwarding.home_core import HomeCore
 from holdfast.web.forwarding.newcomers import Newcomers
 from holdfast.web.forwarding.request_door import Door
 from holdfast.web.forwarding.request_home import Home
@@ -74,7 +75,8 @@ class Pair:
         """Connect the two."""
         rig = self.home
         per_frame = rig.endpoint.options.ws_messages_per_frame
-        self.at_home = Home(rig.scheduler, rig.coalescer, rig._clock, per_frame)
+        core = HomeCore(rig.bayeux, rig._clock)
+        self.at_home = Home(rig.scheduler, rig.coalescer, core, per_frame)
         near, far = self.far.link(), self.at_home.link
         self.wire, other = Wire(near, far, self.piece), Wire(far, near, self.piece)
         self.wire.other, other.other = other, self.wire

@@ -15,6 +15,7 @@ from holdfast.web.forwarding import hello as hellos
 from holdfast.web.forwarding.far_shard import FarShard
 from holdfast.web.forwarding.frames import FrameUnreadable, Kind, pack
 from holdfast.web.forwarding.hello import Hello
+from holdfast.web.forwarding.home_core import HomeCore
 from holdfast.web.forwarding.link_keeper import LinkKeeper
 from holdfast.web.forwarding.link_server import LinkServer
 from holdfast.web.forwarding.request_home import Home
@@ -38,7 +39,8 @@ class Ends:
 
     def serve(self, home: Hello) -> LinkServer:
         rig = self.rig
-        return LinkServer(home, lambda: Home(rig.scheduler, rig.coalescer, rig._clock, 1))
+        core = HomeCore(rig.bayeux, rig._clock)
+        return LinkServer(home, lambda: Home(rig.scheduler, rig.coalescer, core, 1))
 
     async def listen(self) -> None:
         await self.server.open(listen_for_links(self.place))

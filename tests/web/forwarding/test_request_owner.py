@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from holdfast.bayeux.wire.caller import UNKNOWN, Caller
 from holdfast.web.forwarding.newcomers import Newcomers
-from holdfast.web.forwarding.request_owner import client_id_of, handshake_in
+from holdfast.web.forwarding.request_owner import client_id_of, handshake_in, plain_id_in
 from tests.web.requests import CLIENT_ID, CONNECT, HANDSHAKE, PUBLISH, encode, ids_of_session
 
 OTHER_ID, _ = ids_of_session(2)
@@ -44,6 +44,7 @@ def test_a_request_is_that_of_the_client_of_its_first_message(
     body: bytes, found: str | None
 ) -> None:
     assert client_id_of(body) == found
+    assert plain_id_in(body) in (found, None)
 
 
 @given(st.permutations(sorted(NESTED)), st.booleans())
@@ -64,6 +65,7 @@ def test_the_order_of_fields_does_not_matter(names: list[str], is_ascii: bool) -
     ],
 )
 def test_a_handshake_is_found_among_other_messages(body: bytes) -> None:
+    assert plain_id_in(body) is None
     found = handshake_in(body)
     assert found is not None
     assert found["id"] == HANDSHAKE["id"]

@@ -2,13 +2,16 @@
 
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
+import aiohttp
 import pytest
 
 from holdfast import Client
 from tests.client.conftest import LONG_POLLING, WEBSOCKET, Basket
+from tests.store.store_process import until
 from tests.web.forwarding.workers import Workers, workers
-from tests.web.people import passwords
+from tests.web.people import Json, passwords
 
 DOORS = pytest.mark.parametrize("door", [0, 1])
 
@@ -174,3 +177,64 @@ async def test_proxies_learn_which_shard_has_which_buckets(both: Workers) -> Non
     async with both.person(1).http.get("/cluster/map") as response:
         assert response.status == 200
         assert await response.json() == {"v": 1, "ranges": [[0, 499, 0], [500, 999, 1]]}
+
+
+class SocketPerson:
+    """A client with an open WebSocket."""
+
+    def __init__(self, ws: aiohttp.ClientWebSocketResponse) -> None:
+        self.ws = ws
+
+    async def say(self, channel: str, **fields: Any) -> Json:
+        """Send a message; return its reply."""
+        await self.ws.send_json([{"channel": channel, **fields}])
+        while True:
+            for message in await self.ws.receive_json(timeout=5.0):
+                if message["channel"] == channel and "successful" in message:
+                    reply: Json = message
+                    return reply
+
+    async def enter(self, subject: str) -> str:
+        """Begin the session of a subject on this socket."""
+        reply = await self.say(
+            "/meta/handshake",
+            version="1.0",
+            supportedConnectionTypes=["websocket"],
+            ext={"delivery": {"session": f"{subject}/1"}},
+        )
+        client_id: str = reply["clientId"]
+        await self.connect(client_id)
+        return client_id
+
+    async def connect(self, client_id: str) -> Json:
+        return await self.say(
+            "/meta/connect",
+            clientId=client_id,
+            connectionType="websocket",
+            advice={"timeout": 0},
+        )
+
+
+@DOORS
+async def test_a_new_browser_may_open_its_socket_at_another_door(both: Workers, door: int) -> None:
+    # As a browser, which has no cookie before the first reply.
+    ada, socket = (both.person(each, Origin=both.urls[each]) for each in (door, 1 - door))
+    async with socket.http.ws_connect("/cometd") as ws:
+        await ada.handshake()
+        assert (await SocketPerson(ws).connect(ada.client_id))["successful"]
+
+
+@DOORS
+async def test_a_socket_has_the_session_of_one_home_only(both: Workers, door: int) -> None:
+    async with both.person(0).http.ws_connect("/cometd") as ws:
+        client = SocketPerson(ws)
+        await client.enter(both.subject_of(door))
+        [first] = both.sessions(door)
+        assert first.pipe is not None
+        await client.enter(both.subject_of(1 - door))
+        [second] = both.sessions(1 - door)
+        await until(lambda: first.pipe is None)
+        assert second.pipe is not None
+        await client.enter(both.subject_of(door))
+        await until(lambda: second.pipe is None)
+        assert first.pipe is not None

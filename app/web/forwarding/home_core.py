@@ -1,0 +1,24 @@
+"""What a home needs of the core besides the handling of requests."""
+
+from collections.abc import Callable
+
+from holdfast.bayeux.server import Bayeux
+from holdfast.bayeux.session import Exchange
+
+
+class HomeCore:
+    """The core, as the homes of all links of this process see it."""
+
+    def __init__(self, bayeux: Bayeux, clock: Callable[[], float]) -> None:
+        self.clock = clock
+        self._bayeux = bayeux
+
+    def welcome(self, browser: str, age_s: float) -> None:
+        """Remember the identity that a door gave to a new socket so many seconds ago."""
+        self._bayeux.identities.welcome(browser, self.clock() - age_s)
+
+    def release(self, exchange: Exchange) -> None:
+        """Answer a connect, if it is held."""
+        session = exchange.session
+        if session is not None and session.held_connect is exchange:
+            self._bayeux.life.answers.release(session, exchange, self.clock())
