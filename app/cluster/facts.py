@@ -5,7 +5,7 @@ then the publish is kept before it is answered. So the first durable subscriptio
 shard is answered when all shards know of it; see `agreement.py`.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from holdfast.cluster.frames import Facts
@@ -41,6 +41,14 @@ class OwnInterest:
     def facts(self) -> Facts:
         """Return all facts that hold: for a store that has lost some, and at the beginning."""
         return {_DURABLE + pattern: _HOLDS for pattern in self._counts}
+
+    def facts_of(self, patterns: Iterable[str]) -> Facts:
+        """Return the facts of these patterns that hold."""
+        return {_DURABLE + each: _HOLDS for each in patterns if each in self._counts}
+
+    def patterns_of(self, names: Iterable[str]) -> Sequence[str]:
+        """Return the patterns that facts with these names are about."""
+        return [each[len(_DURABLE) :] for each in names]
 
     def corrections(self, stored: Iterable[str]) -> Facts:
         """Return what makes the facts with these names in the store the ones that hold."""

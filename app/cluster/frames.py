@@ -104,7 +104,16 @@ def split(entries: Iterable[Entry], most: int = MOST_BYTES) -> Iterator[list[Ent
 class Frame:
     """A frame that was read. `read` makes it."""
 
-    __slots__ = ("_at", "_bytes", "_rows", "channels", "facts", "publishers", "seen")
+    __slots__ = (
+        "_at",
+        "_bytes",
+        "_rows",
+        "channels",
+        "facts",
+        "has_only_messages",
+        "publishers",
+        "seen",
+    )
 
     def __init__(
         self, frame: bytes, head: Mapping[str, Any], rows: Sequence[tuple[int, ...]], at: int
@@ -112,6 +121,8 @@ class Frame:
         self._bytes = frame
         self._rows = rows
         self._at = at
+        # Whether none of its entries is a letter or an answer.
+        self.has_only_messages = True
         self.channels: Sequence[str] = _names(head, "c")
         self.publishers: Sequence[str] = _names(head, "p")
         self.facts: Facts = _texts(head, "f")
@@ -153,6 +164,7 @@ class Frame:
             raise FrameUnreadable("an entry of a frame has a name that is not there")
         if not _KINDS.issuperset(kinds):
             raise FrameUnreadable("an entry of a frame has an unknown kind")
+        self.has_only_messages = {MESSAGE}.issuperset(kinds)
 
 
 def read(frame: bytes) -> Frame:

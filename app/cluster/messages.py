@@ -1,6 +1,6 @@
 """Messages as entries of a log, and back."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from struct import Struct
 from struct import error as error_of_struct
 from typing import Any, Final
@@ -32,7 +32,10 @@ def size_of(message: Message) -> int:
     """Return how many bytes of a frame the message needs; 0 if its call appends none for it."""
     if message.records is None:
         return 0
-    size = 0 if _unframed(message) is None else entry_of(message).size
+    crossing = _unframed(message)
+    size = 0
+    if crossing is not None:
+        size = sum(each.size for each in _entries(message, crossing))
     effect = effect_of(message)
     if effect is not None and not effect.is_framed:
         size += done_with(effect.letter, effect.answer).answer.size
@@ -46,8 +49,13 @@ def framed(messages: Iterable[Message]) -> list[Entry]:
         crossing = _unframed(message)
         if crossing is not None:
             crossing.is_framed = True
-            entries.append(entry_of(message))
+            entries += _entries(message, crossing)
     return entries
+
+
+def _entries(message: Message, crossing: Crossing) -> Sequence[Entry]:
+    """Return the entries of a message, and of those that go before it."""
+    return [*map(entry_of, crossing.before), entry_of(message)]
 
 
 def answered(messages: Iterable[Message]) -> list[Done]:

@@ -206,6 +206,22 @@ class LogReader(Generic[A]):
         return place_of(self._confirmed)
 
     @property
+    def passed(self) -> str:
+        """The openings that were passed before the last frame that was read, as text."""
+        return text_of(self._passed)
+
+    @property
+    def is_behind_start(self) -> bool:
+        """Whether everything was shown that the log had after this shard was opened."""
+        since = self._since
+        return not self._waiting and (self.place.fence, self.place.n) >= (since.fence, since.n)
+
+    @property
+    def has_followed(self) -> bool:
+        """Whether the store has the place behind the last frame that was read."""
+        return self._confirmed == str(self.place) and not self._waiting
+
+    @property
     def is_looking(self) -> bool:
         """Whether the reader needs the field `openings` of the sender's meta."""
         return self._is_looking

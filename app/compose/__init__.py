@@ -64,6 +64,7 @@ from holdfast.web.websocket import WebSocketFrontEnd
 
 if TYPE_CHECKING:
     from holdfast.compose.forwarding import Forwarding
+    from holdfast.compose.sharding import Sharding
     from holdfast.login.extension import Logins
     from holdfast.web.request_sink import RequestSink
 
@@ -111,6 +112,7 @@ class _Parts:
     administration: Administration
     tasks: Tasks
     forwarding: "Forwarding | None"
+    sharding: "Sharding | None"
 
 
 async def _assemble(
@@ -146,10 +148,20 @@ async def _assemble(
 
     endpoint = _make_endpoint(settings, bayeux, ticker, unread, storage.right, door)
     administration = make_administration(settings, stack, endpoint, server, storage, tokens, logins)
+    sharding = None
+    if forwarding is not None:
+        from holdfast.compose.sharding import Sharding
+
+        sharding = Sharding(
+            *(placement, forwarding.shards, settings),
+            bayeux=bayeux,
+            storage=storage,
+            core_clock=clock,
+        )
     ticker.collector.begin()
     return _Parts(
         *(settings, addresses, directory, storage, ticker, heads, writer, endpoint),
-        *(administration, tasks, forwarding),
+        *(administration, tasks, forwarding, sharding),
     )
 
 
@@ -179,6 +191,8 @@ async def _begin(
     settings, storage, ticker = parts.settings, parts.storage, parts.ticker
     endpoint, administration = parts.endpoint, parts.administration
     bayeux, clock = endpoint.bayeux, ticker.clock
+    if parts.sharding is not None:
+        await parts.sharding.begin()
     await storage.load(bayeux, clock)
     run = begin_journal(
         *(parts.writer, _books(bayeux.state), storage.store, settings, stack, clock)
@@ -206,6 +220,9 @@ async def _begin(
     succession.close_rest()
     # Until now the start could fail; then the next one finds what this one found.
     await storage.remove_given()
+    if parts.sharding is not None:
+        stack.push_async_callback(parts.sharding.pause)
+        await parts.sharding.serve()
     if parts.forwarding is not None:
         await parts.forwarding.open(endpoint, stack)
     listeners, url = await open_listeners(settings, parts.addresses, sockets, applications, stack)
@@ -216,7 +233,7 @@ async def _begin(
     return RunningServer(
         *(settings, url, bayeux, storage, ticker, run, administration.replays),
         *(parts.heads, websockets, listeners[MAIN], Leaving(endpoint, websockets, listeners)),
-        *(parts.tasks, parts.forwarding),
+        *(parts.tasks, parts.forwarding, parts.sharding),
     )
 
 
@@ -245,6 +262,7 @@ async def _open_storage(
         return await open_storage(
             *(settings, directory, stack, _stop_at_once),
             shard=placement.number,
+            has_log=not placement.is_alone,
             is_successor=succession.is_successor,
         )
 

@@ -26,6 +26,7 @@ from holdfast.web.websocket import WebSocketFrontEnd
 
 if TYPE_CHECKING:
     from holdfast.compose.forwarding import Forwarding
+    from holdfast.compose.sharding import Sharding
 
 log = logging.getLogger(__name__)
 
@@ -61,6 +62,7 @@ class RunningServer:
     tasks: Tasks
     # None if there is no other shard.
     forwarding: "Forwarding | None" = None
+    sharding: "Sharding | None" = None
     # Whether the next process may open the store.
     gives_store: bool = False
     # Whether the next process has what this one had, or will get it from the store.
@@ -87,6 +89,7 @@ class RunningServer:
         await self.doors.pause(_READING_S)
         await self.replays.close()
         await self._settle()
+        await self._follow_no_longer()
         # From here on nothing changes: no input is handled, and no turn ends.
         self.doors.be_still()
         self.storage.right.leave()
@@ -95,6 +98,11 @@ class RunningServer:
         self.gives_store = True
         await self.storage.give()
         self.has_left = True
+
+    async def _follow_no_longer(self) -> None:
+        """Take nothing more from other shards: the next process goes on from the same places."""
+        if self.sharding is not None:
+            await self.sharding.pause()
 
     async def _settle(self) -> None:
         """Answer held connects, and finish what clients have begun."""
@@ -124,6 +132,8 @@ class RunningServer:
             await self.storage.take_back()
             self.gives_store = self.has_left = False
         self.storage.revoke_given()
+        if self.sharding is not None:
+            self.sharding.resume()
         self.books.go_on()
         take_back(self.bayeux, self.ticker.clock())
         self.storage.right.stay()
@@ -168,6 +178,7 @@ class RunningServer:
         except CannotLeave as error:
             # Only what is not finished is lost.
             log.warning("stopped before everything was finished: %s", error)
+        await self._follow_no_longer()
         self.storage.right.leave()
         try:
             await self.storage.write_given(self.bayeux, self.ticker.clock())

@@ -37,7 +37,7 @@ from holdfast.store.link import StoreLink
 from holdfast.store.primary import Primary
 from holdfast.store.reader import Reader
 from holdfast.store.reconciliation import Knowledge, KnownQueue
-from holdfast.store.resp import Unusable
+from holdfast.store.script import Script
 from holdfast.store.scripts import SCRIPTS, finish_upgrade
 from holdfast.store.store import Store
 from holdfast.store.url import StoreUrl
@@ -73,6 +73,7 @@ class Storage:
         *,
         is_successor: bool,
         monitor: StoreMonitor,
+        has_log: bool,
     ) -> None:
         self.monitor = monitor
         monitor.on_back = self.is_back
@@ -112,6 +113,7 @@ class Storage:
                 ),
                 on_excess=self.has_excess.set,
             ),
+            has_log=has_log,
         )
         self._slices = GivenSlices(self.store)
         # If another process goes on unless this one starts, everything must be readable.
@@ -162,6 +164,11 @@ class Storage:
         if self._lease is not None:
             keeper = self.store.lease_keeper(self._lease, self._lease_reader)
             self._keeper = asyncio.create_task(keeper.run())
+
+    def before_speaking(self, catch_up: Callable[[Callable[[], None]], None]) -> None:
+        """Let this process catch up before it speaks again after a silence."""
+        if self._lease is not None:
+            self._lease.catch_up = catch_up
 
     async def _leave_lease(self) -> None:
         if self._keeper is not None:
@@ -369,9 +376,12 @@ async def open_storage(
     on_fenced: Callable[[], None],
     *,
     shard: int = 0,
+    has_log: bool = False,
     is_successor: bool = False,
 ) -> Storage:
     """Open the store of a shard once no other process has it. The stack closes it.
+
+    It has a log if there are other shards.
 
     A successor only looks at it; `Storage.open` opens it. Raises `StoreUnavailable` or
     `CannotStart`.
@@ -387,7 +397,9 @@ async def open_storage(
         primary = Primary(StoreUrl.of(url), RedisKeys(settings.namespace, shard).meta)
     except (ValueError, OSError) as error:
         raise CannotStart(f"redis: {error}") from error
-    link = StoreLink(primary, scripts=SCRIPTS, on_state=monitor.on_state, random=random.random)
+    link = StoreLink(
+        primary, scripts=_scripts(has_log=has_log), on_state=monitor.on_state, random=random.random
+    )
     stack.push_async_callback(link.close)
     try:
         await link.open()
@@ -398,11 +410,15 @@ async def open_storage(
     keys = await keys_of(link, settings.namespace, shard)
     replicas = None
     if settings.redis is not None:
-        replicas = await _compare(settings, keys, primary, link, stack)
+        # An embedded store needs none of this.
+        from holdfast.compose.external_store import compare
+
+        replicas = await compare(settings, keys, primary, link, stack)
     storage = Storage(
         *(primary, link, keys, settings, directory, on_fenced, replicas, embedded),
         is_successor=is_successor,
         monitor=monitor,
+        has_log=has_log,
     )
     stack.push_async_callback(storage.close)
     if is_successor:
@@ -412,25 +428,9 @@ async def open_storage(
     return storage
 
 
-async def _compare(
-    settings: Settings, keys: RedisKeys, primary: Primary, link: StoreLink, stack: AsyncExitStack
-) -> "Replicas | None":
-    """Check an external server's durability and replicas against the settings."""
-    # An embedded store needs none of this.
-    from holdfast.store.failover_risks import failover_risks
-    from holdfast.store.promises import warn_if_weaker
-    from holdfast.store.replicas import Replicas
+def _scripts(*, has_log: bool) -> Sequence[Script]:
+    if not has_log:
+        return SCRIPTS
+    from holdfast.store.log_scripts import LOG_SCRIPTS
 
-    try:
-        for risk in await failover_risks(primary, settings.durability):
-            log.warning("%s", risk)
-    except Unusable as error:
-        log.info("the store does not show what a failover may lose: %s", error)
-    mode, _, count = settings.durability.partition(":")
-    if not count:
-        await warn_if_weaker(link, primary, Durability(mode))
-        return None
-    replicas = Replicas(Reader(primary), keys, int(count))
-    stack.push_async_callback(replicas.close)
-    await replicas.open()
-    return replicas
+    return [*SCRIPTS, *LOG_SCRIPTS]

@@ -28,6 +28,15 @@ class FromOthers:
     def __init__(self, state: ServerState) -> None:
         self._state = state
 
+    def is_wanted(self, channel: str) -> bool:
+        """Return whether messages of the channel have receivers here."""
+        found = self._state.channels.get(channel)
+        return (
+            found is not None
+            and found.kind is Kind.BROADCAST
+            and bool(self._state.routes.receivers(found))
+        )
+
     def arrived(self, message: Message, *, is_durable: bool) -> Arrived | None:
         """Return the receivers of a message; None if there are none."""
         state = self._state

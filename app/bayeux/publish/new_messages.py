@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from holdfast.bayeux.publish.addressed_everywhere import AddressedEverywhere, groups_of
 from holdfast.bayeux.publish.addressed_here import AddressedHere
@@ -27,11 +27,13 @@ from holdfast.delivery.basics.json_text import NoNumber, to_json, to_strict_json
 from holdfast.delivery.messages.keeping import Keeping
 from holdfast.delivery.messages.message import ORDINARY_PRIORITY, Message
 from holdfast.delivery.messages.storing import PersistOutcome
-from holdfast.delivery.ports.other_shards import OthersPort
 from holdfast.delivery.routing.selections import Candidate
 from holdfast.delivery.shared_queues.shared_queues import OverQuota, Undeliverable
 from holdfast.delivery.topics.configured import Topic
 from holdfast.delivery.topics.counting import count_for
+
+if TYPE_CHECKING:
+    from holdfast.delivery.ports.other_shards import OthersPort
 
 # Accepts an encoded event that is not published now. Raises `Refused`. Returns the outcome, or None
 # if the publish is told later.
@@ -251,7 +253,7 @@ class Publishing:
             self._state.hub.deliver(session, message)
 
 
-def _refuse_overflow(publish: EventPublish, rule: ChannelRule, others: OthersPort) -> None:
+def _refuse_overflow(publish: EventPublish, rule: ChannelRule, others: "OthersPort") -> None:
     """Raise `Refused` if the log of this shard has no room for the message."""
     persistent, qos = rule.durable, publish.qos
     if qos is not None:

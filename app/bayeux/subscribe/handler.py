@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from itertools import islice
+from typing import TYPE_CHECKING
 
 from holdfast.bayeux.replies.answers import Answers
 from holdfast.bayeux.replies.pending import begin_pending, finish_later, finish_when_kept
@@ -9,7 +10,6 @@ from holdfast.bayeux.rights import BY_POLICY
 from holdfast.bayeux.session import Exchange, Session, TurnOver
 from holdfast.bayeux.state.changed_session import ChangedSession
 from holdfast.bayeux.state.server_state import ServerState
-from holdfast.bayeux.subscribe.agreeing import AgreedSubscriptions, JoiningPatterns
 from holdfast.bayeux.subscribe.catching_up import CatchUp
 from holdfast.bayeux.wire.codec import Json
 from holdfast.bayeux.wire.errors import ErrorReply, Refused
@@ -19,6 +19,9 @@ from holdfast.bayeux.wire.starts import Starts, initial_update, starts_of
 from holdfast.bayeux.wire.subscribe_qos import PLAIN, SubscribeQos
 from holdfast.delivery.basics.channels import REPLIES, Channel, Kind
 from holdfast.delivery.requests.reply_channels import reply_channel_of
+
+if TYPE_CHECKING:
+    from holdfast.bayeux.subscribe.agreeing import AgreedSubscriptions, JoiningPatterns
 
 _META = frozenset(
     f"/meta/{name}" for name in ("handshake", "connect", "subscribe", "unsubscribe", "disconnect")
@@ -96,8 +99,12 @@ class SubscribeHandler:
         others = self._state.hub.others
         if others is None or not session.is_durable:
             return
-        agreed = self._agreed = self._agreed or AgreedSubscriptions(self._state, others)
-        progress.joining = agreed.joining(session, [*patterns])
+        if self._agreed is None:
+            # A server alone need not load it.
+            from holdfast.bayeux.subscribe.agreeing import AgreedSubscriptions
+
+            self._agreed = AgreedSubscriptions(self._state, others)
+        progress.joining = self._agreed.joining(session, [*patterns])
 
     def _catch_up(
         self,
@@ -193,7 +200,7 @@ class SubscribeHandler:
         message: Json,
         reply: Json,
         *,
-        joining: JoiningPatterns | None = None,
+        joining: "JoiningPatterns | None" = None,
     ) -> bool:
         """Confirm the message. Returns whether the reply is complete.
 

@@ -1,20 +1,31 @@
-"""Which messages cross to other shards, and how."""
+"""Which messages cross to other shards, and how.
+
+Stored messages are appended to the log by the calls that store them, all others when they are
+shown. A message that is not stored, and waits for a stored one before it, would be overtaken by
+the next stored one of its channel: so the call that stores that one appends both.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 
 from holdfast.delivery.basics.feature_records import record_of, with_record
 from holdfast.delivery.messages.message import Message, MessageRecord
+from holdfast.delivery.messages.storing import PersistOutcome
+
+PassOn = Callable[[Message], None]
+Answered = Callable[[PersistOutcome], None]
 
 
 class Crossing(MessageRecord):
-    """The record of a message that other shards get, too.
+    """The record of a message that other shards get, too."""
 
-    A stored message is appended to the log by the call that stores it; any other one when it is
-    shown here.
-    """
-
-    __slots__ = ("is_framed", "is_stored")
+    __slots__ = ("before", "is_framed", "is_stored")
 
     def __init__(self) -> None:
+        # Whether a call that stores messages appends it.
         self.is_stored = False
+        # Messages that are not stored, and that the call appends before this one.
+        self.before: Sequence[Message] = ()
         # Whether a frame has it already.
         self.is_framed = False
 
@@ -33,3 +44,47 @@ class Crossing(MessageRecord):
 def crossing_of(message: Message) -> Crossing | None:
     """Return the message's record, or None if it does not cross."""
     return record_of(message.records, Crossing)
+
+
+def cross_when_stored(
+    message: Message, waiting: Iterable[Message], pass_on: PassOn, answered: Answered
+) -> Answered:
+    """Let the call that stores the message append it, if it crosses.
+
+    Returns what hears the answer of the store.
+
+    Args:
+        waiting: The messages of its channel that are not shown yet, in their order.
+        pass_on: Passes messages on that are not stored.
+    """
+    crossing = crossing_of(message)
+    if crossing is None:
+        return answered
+    crossing.is_stored = True
+    before = []
+    for each in waiting:
+        its = crossing_of(each)
+        if its is not None and not its.is_stored:
+            its.is_stored = True
+            before.append(each)
+    if not before:
+        return answered
+    crossing.before = before
+    return partial(_answered, before, pass_on, answered)
+
+
+def cross_when_shown(message: Message, pass_on: PassOn) -> None:
+    """Pass the message on, if it crosses, unless the call that stores it does so."""
+    crossing = crossing_of(message)
+    if crossing is not None and not crossing.is_stored:
+        pass_on(message)
+
+
+def _answered(
+    before: Sequence[Message], pass_on: PassOn, answered: Answered, outcome: PersistOutcome
+) -> None:
+    if outcome is PersistOutcome.REFUSED or outcome is PersistOutcome.REPEATED:
+        # The call has appended nothing.
+        for each in before:
+            pass_on(each)
+    answered(outcome)

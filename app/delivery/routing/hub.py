@@ -8,7 +8,7 @@ from holdfast.delivery.basics.error_codes import ErrorCode
 from holdfast.delivery.basics.feature_records import record_of, with_record
 from holdfast.delivery.basics.notices import FULL, Notices
 from holdfast.delivery.basics.steps import Reason
-from holdfast.delivery.messages.crossing import Crossing, crossing_of
+from holdfast.delivery.messages.crossing import Crossing, cross_when_shown, cross_when_stored
 from holdfast.delivery.messages.entries import Entry
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.publish_key import publish_key_of
@@ -190,10 +190,11 @@ class Hub(Generic[R]):
         if not self.store.is_available:
             return PersistOutcome.REFUSED
         message.is_durable = bool(keys) or is_to_keep
-        if message.records is not None and (crossing := crossing_of(message)) is not None:
-            crossing.is_stored = True
         publish.kept = len(keys)
         answered = self._publish_order.keep(publish)
+        if self.others is not None:
+            waiting = self._publish_order.messages(publish.channel.name)
+            answered = cross_when_stored(message, waiting, self.others.pass_on, answered)
         if message.keeping is not None and message.is_durable:
             # A message that is durable for its receivers is durable in its history too.
             keys = [*keys, publish.channel.name]
@@ -228,9 +229,7 @@ class Hub(Generic[R]):
             self.store.keep(message.initial(), publish.latecomers, _ignore)
         self._show_published(message, publish.receivers, publish.leave_out, publish.kept)
         if self.others is not None:
-            crossing = crossing_of(message)
-            if crossing is not None and not crossing.is_stored:
-                self.others.pass_on(message)
+            cross_when_shown(message, self.others.pass_on)
 
     def show_arrived(self, message: Message, receivers: Sequence[R], kept: int) -> None:
         """Deliver a message that another shard accepted. For `kept` receivers, it is stored."""

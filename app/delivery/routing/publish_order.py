@@ -5,6 +5,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Generic, TypeVar
 
+from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.storing import PersistOutcome
 from holdfast.delivery.queues.receivers import Receiver
 from holdfast.delivery.routing.publishes import Publish
@@ -33,6 +34,10 @@ class PublishOrder(Generic[R]):
         publish.outcome = PersistOutcome.KEPT
         waiting.append(publish)
         return None
+
+    def messages(self, channel: str) -> list[Message]:
+        """Return the channel's messages that wait, in their order."""
+        return [each.message for each in self.waiting.get(channel, ())]
 
     def newest(self, channel: str) -> Publish[R] | None:
         """Return the last message that waits to enter the channel's history."""

@@ -1,6 +1,7 @@
 """A process speaks only while the store confirms that no other process has opened it."""
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -228,3 +229,31 @@ def test_a_holder_that_stays_speaks_after_the_next_raise() -> None:
     holder.raise_()
     assert holder.lease.may_speak()
     assert heard == ["again"]
+
+
+def test_a_process_among_others_catches_up_before_it_speaks_again() -> None:
+    holder = Holder()
+    holder.raise_()
+    then: list[Any] = []
+    holder.lease.catch_up = then.append
+    holder.freeze(1.0)
+    holder.lease.may_speak()
+    holder.raise_()
+    holder.raise_()
+    assert not holder.lease.may_speak()
+    [caught_up] = then
+    caught_up()
+    assert holder.lease.may_speak()
+
+
+def test_a_process_that_was_frozen_while_it_caught_up_does_so_again() -> None:
+    holder = Holder()
+    then: list[Any] = []
+    holder.lease.catch_up = then.append
+    holder.raise_()
+    holder.freeze(SPEAK_S + 0.1)
+    then.pop()()
+    assert not holder.lease.may_speak()
+    holder.raise_()
+    then.pop()()
+    assert holder.lease.may_speak()

@@ -19,8 +19,7 @@ from holdfast.cluster.letters import (
     done_with,
     letter,
 )
-from holdfast.cluster.messages import answered, entry_of, message_of, size_of
-from holdfast.delivery.messages.crossing import crossing_of
+from holdfast.cluster.messages import answered, entry_of, framed, message_of, size_of
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.shard_letter import ShardLetter
 from holdfast.delivery.messages.storing import NO_FIELDS, PersistOutcome, RequestFields
@@ -49,8 +48,7 @@ class LoggingKeeper(FakeKeeper):
         super().keep(message, receivers, done, fields)
         if is_known or message.id not in self.bodies:
             return
-        if crossing_of(message) is not None:
-            self.log.append((entry_of(message), None))
+        self.log += [(entry, None) for entry in framed([message])]
         for done_letter in answered((message,)):
             assert size_of(message) == 0
             self.finish(done_letter)

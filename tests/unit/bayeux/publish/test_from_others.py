@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from holdfast.cluster.frames import MESSAGE, Entry, FrameUnreadable
 from holdfast.cluster.messages import HAS_EXTRA, entry_of, message_of
 from holdfast.delivery.messages.message import Message
+from holdfast.delivery.messages.storing import PersistOutcome
 from tests.unit.bayeux.harness import Asked, Client
 from tests.unit.bayeux.publish.shards import World
 
@@ -109,6 +110,36 @@ def test_priorities_and_lifetimes_cross(world: World) -> None:
     world.read_all()
     world.shards[1].server.advance(0.5)
     assert heard(reader) == ["high", "low"]
+
+
+def test_a_passing_message_between_stored_ones_stays_there(world: World) -> None:
+    stored = world.client(1, ext=named("joe"))
+    stored.subscribe("/news")
+    writer = world.client(0, ext={"delivery": {}})
+    passing = {"ext": {"delivery": {"persistent": False}}}
+    writer.publish("/news", 1)
+    writer.publish("/news", 2, **passing)
+    writer.publish("/news", 3)
+    world.shards[0].server.turn()
+    world.read_all()
+    assert heard(stored) == [1, 2, 3]
+
+
+def test_a_passing_message_crosses_even_if_the_stored_one_behind_it_is_refused(
+    world: World,
+) -> None:
+    stored = world.client(1, ext=named("joe"))
+    stored.subscribe("/news")
+    writer = world.client(0, ext={"delivery": {}})
+    passing = {"ext": {"delivery": {"persistent": False}}}
+    writer.publish("/news", 1)
+    writer.publish("/news", 2, **passing)
+    world.shards[0].keeper.outcome = PersistOutcome.REFUSED
+    asked = writer.publish("/news", 3)
+    world.shards[0].server.turn()
+    assert asked.reply["error"].startswith("503:")
+    world.read_all()
+    assert heard(stored) == [1, 2]
 
 
 def test_messages_for_a_subject_alone_do_not_cross(world: World) -> None:

@@ -1,0 +1,104 @@
+"""Makes a server one of several shards: it reads the stores of all others, which read its own."""
+
+import asyncio
+from collections.abc import Callable
+
+from holdfast.bayeux.server import Bayeux
+from holdfast.cluster.shards import Homes, ShardMap, Shards
+from holdfast.compose.placement import Placement
+from holdfast.compose.storage import Storage
+from holdfast.settings import Settings
+from holdfast.sharding.following import Following
+from holdfast.sharding.member import Member
+from holdfast.store.home import Home
+from holdfast.store.keys import RedisKeys
+from holdfast.store.other_shard import OtherStore
+from holdfast.store.primary import Primary
+from holdfast.store.shard_log import ShardLog
+from holdfast.store.url import StoreUrl
+from holdfast.web.tasks import cancel
+
+
+class Sharding:
+    """This shard among the others, and what follows them."""
+
+    def __init__(
+        self,
+        placement: Placement,
+        shards: ShardMap,
+        settings: Settings,
+        *,
+        bayeux: Bayeux,
+        storage: Storage,
+        core_clock: Callable[[], float],
+    ) -> None:
+        self._loop = loop = asyncio.get_running_loop()
+        self._storage = storage
+        bucket_of = bayeux.state.client_ids.bucket_of
+        self.member = Member(
+            placement.number,
+            Shards(shards, Homes({}), bucket_of),
+            bayeux=bayeux,
+            store=self._log,
+            clock=loop.time,
+            core_clock=core_clock,
+            wake=self._wake,
+        )
+        stores = {shard: _store_of(shard, placement, settings) for shard in self.member.others}
+        self.following = Following(self.member, stores, loop.time)
+        self._is_awake = False
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def _log(self) -> ShardLog:
+        log = self._storage.store.shard_log
+        if log is None:
+            raise RuntimeError("a store of several shards has a log")
+        return log
+
+    def _wake(self) -> None:
+        if not self._is_awake:
+            self._is_awake = True
+            self._loop.call_soon(self._end_turn)
+
+    def _end_turn(self) -> None:
+        self._is_awake = False
+        self.member.end_turn()
+
+    async def begin(self) -> None:
+        """Read what the store says about logs, before sessions are restored."""
+        log = self._log
+        self.member.begin(await log.read(), goes_on=self._storage.goes_on)
+        log.owner = self.member
+
+    async def serve(self) -> None:
+        """Take part, once all shards are there and this process is sure to go on."""
+        await self.following.read_facts()
+        self._storage.before_speaking(self.following.catch_up)
+        self.resume()
+        await self.following.caught_up()
+
+    def resume(self) -> None:
+        """Write to the log, and follow the others."""
+        if self._task is None:
+            self.member.serve()
+            self._task = asyncio.create_task(self.following.run())
+
+    async def pause(self) -> None:
+        """Follow the others no longer: another process is about to go on from the same places."""
+        if self._task is not None:
+            await cancel(self._task)
+            self._task = None
+            await self.following.rest()
+            self.member.pause()
+
+
+def _store_of(shard: int, placement: Placement, settings: Settings) -> OtherStore:
+    keys = RedisKeys(settings.namespace, shard)
+
+    def primary() -> Primary:
+        # A store that was started again may have another socket.
+        url = settings.redis or Home(placement.data_of(shard)).url
+        return Primary(StoreUrl.of(url), keys.meta)
+
+    return OtherStore(primary, keys)

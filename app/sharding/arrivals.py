@@ -1,0 +1,147 @@
+"""Takes what the log of another shard has for this one."""
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from holdfast.bayeux.publish.from_others import Arrived, FromOthers
+from holdfast.cluster.frames import (
+    DURABLE,
+    LETTER,
+    MESSAGE,
+    Entry,
+    Facts,
+    Frame,
+    FrameUnreadable,
+    Seen,
+    write,
+)
+from holdfast.cluster.messages import message_of
+from holdfast.cluster.places import Place
+from holdfast.cluster.reading import Gap, Move, NotTaken, Sorted
+from holdfast.sharding.ports import ShardStore
+from holdfast.store.log_scripts import Step
+from holdfast.store.shard_log import Taken, Taking
+
+log = logging.getLogger(__name__)
+
+# A message with its receivers here, or a letter, or the answer to one.
+Arrival = Arrived | Entry
+
+
+class ArrivalsPort(Protocol):
+    """What a shard does with all that is not a message."""
+
+    def take_letter(self, shard: int, letter: Entry, /) -> None:
+        """Do a letter, which is in the inbox."""
+        ...
+
+    def take_answer(self, answer: Entry, /) -> None:
+        """Take the answer to a letter of this shard."""
+        ...
+
+    def learn(self, shard: int, place: Place, facts: Facts, seen: Seen, /) -> None:
+        """Take note of facts in a shard's log, and of how far it has taken other logs."""
+        ...
+
+    def miss(self, shard: int, gap: Gap, /) -> None:
+        """Take note of frames that this shard does not get."""
+        ...
+
+
+class Arrivals:
+    """What arrives from one other shard; a `ReaderPort`.
+
+    Args:
+        shard: The number of the other one.
+    """
+
+    def __init__(
+        self, shard: int, from_others: FromOthers, store: ShardStore, port: ArrivalsPort
+    ) -> None:
+        self._shard = shard
+        self._from_others = from_others
+        self._store = store
+        self._port = port
+        # How many entries could not be read, or shown.
+        self.failures = 0
+
+    def sort(self, frame: Frame) -> Sorted[Arrival]:
+        if not frame.has_only_messages:
+            return self._sort_all(frame.all_entries())
+        is_wanted = self._from_others.is_wanted
+        wanted = [is_wanted(channel) for channel in frame.channels]
+        return self._sort_all(frame.entries(wanted) if True in wanted else ())
+
+    def _sort_all(self, entries: Sequence[Entry]) -> Sorted[Arrival]:
+        kept: list[Arrival] = []
+        shown: list[Arrival] = []
+        size = 0
+        for entry in entries:
+            arrival = self._arrived(entry) if entry.kind == MESSAGE else entry
+            if arrival is None:
+                continue
+            shown.append(arrival)
+            if _is_kept(arrival):
+                kept.append(arrival)
+                size += len(entry.data)
+        return Sorted(kept, shown, size)
+
+    def _arrived(self, entry: Entry) -> Arrived | None:
+        try:
+            message = message_of(entry)
+        except FrameUnreadable as error:
+            self.failures += 1
+            log.error("shard %d has sent a message that is unreadable: %s", self._shard, error)
+            return None
+        return self._from_others.arrived(message, is_durable=bool(entry.flags & DURABLE))
+
+    def take(
+        self, move: Move, kept: Sequence[Arrival], done: Callable[[NotTaken | None], None]
+    ) -> None:
+        messages = [(each.message, each.keys) for each in kept if isinstance(each, Arrived)]
+        letters = {
+            f"{self._shard} {each.id}": write([each]) for each in kept if isinstance(each, Entry)
+        }
+
+        def answered(taken: Taken) -> None:
+            done(_NOT_TAKEN.get(taken.taking, NotTaken(taken.found)))
+
+        self._store.take(Step(self._shard, *move), messages, letters, done=answered)
+
+    def show(self, entries: Sequence[Arrival]) -> None:
+        for each in entries:
+            try:
+                self._show(each)
+            except Exception:
+                # The rest must arrive.
+                self.failures += 1
+                log.exception("an entry of shard %d could not be shown", self._shard)
+
+    def _show(self, arrival: Arrival) -> None:
+        if isinstance(arrival, Arrived):
+            self._from_others.show(arrival)
+        elif arrival.kind == LETTER:
+            self._port.take_letter(self._shard, arrival)
+        else:
+            self._port.take_answer(arrival)
+
+    def learn(self, place: Place, facts: Facts, seen: Seen) -> None:
+        self._port.learn(self._shard, place, facts, seen)
+
+    def note_gap(self, gap: Gap) -> None:
+        self._port.miss(self._shard, gap)
+
+    def complain(self, why: str) -> None:
+        log.error("the log of shard %d cannot be read on: %s", self._shard, why)
+
+
+_NOT_TAKEN = {
+    Taking.DONE: None,
+    Taking.REFUSED: NotTaken(None),
+    Taking.FAILED: NotTaken(None),
+}
+
+
+def _is_kept(arrival: Arrival) -> bool:
+    return bool(arrival.keys) if isinstance(arrival, Arrived) else arrival.kind == LETTER

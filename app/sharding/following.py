@@ -1,0 +1,171 @@
+"""Follows the other shards of a deployment: reads what they have for this one, in their stores."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from holdfast.sharding.member import Member
+from holdfast.store.connection import StoreUnavailable
+from holdfast.store.other_shard import OtherStore
+
+log = logging.getLogger(__name__)
+
+# The least time between two reads of a log; with many shards, it is longer.
+_POLL_S: Final = 0.002
+_MANY_POLL_S: Final = 0.005
+_MANY: Final = 16
+# How long a read waits for a frame: so long, nothing else is read in that store.
+_WAIT_MS: Final = 50
+# How long to wait when nothing can be read now, or after a failure.
+_BUSY_S: Final = 0.01
+_SHORTEST_PAUSE_S: Final = 0.05
+_LONGEST_PAUSE_S: Final = 1.0
+_TICK_S: Final = 0.025
+# How long a start waits for the facts and the log of a shard whose store is away, and how long a
+# process that leaves waits for its own store.
+_PATIENCE_S: Final = 2.0
+_RESTING_S: Final = 0.5
+
+
+class Following:
+    """Reads the stores of all other shards for a member. None of them delays another one.
+
+    Args:
+        stores: By number, the stores of the others.
+        clock: Returns the time of the event loop.
+    """
+
+    def __init__(
+        self, member: Member, stores: Mapping[int, OtherStore], clock: Callable[[], float]
+    ) -> None:
+        self._member = member
+        self._stores = stores
+        self._clock = clock
+        self._poll_s = _POLL_S if len(stores) < _MANY else _MANY_POLL_S
+        # The shards whose holder and lease are to be read, and those whose stores are away.
+        self._looks: set[int] = set()
+        self._away: set[int] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def read_facts(self) -> None:
+        """Read the facts of all shards, as far as their stores answer in time.
+
+        In the others, every channel counts as one with durable receivers.
+        """
+        known = self._member.known
+        known.want_all()
+        try:
+            async with asyncio.timeout(_PATIENCE_S), asyncio.TaskGroup() as group:
+                for shard in self._stores:
+                    group.create_task(self._read_facts(shard))
+        except TimeoutError:
+            unread = sorted(known.wanted)
+            for shard in unread:
+                known.lose(shard)
+            log.warning("the facts of shards %s could not be read", ", ".join(map(str, unread)))
+
+    async def _read_facts(self, shard: int) -> None:
+        while shard in self._member.known.wanted:
+            try:
+                self._member.learn_all(shard, await self._stores[shard].told())
+            except StoreUnavailable as error:
+                log.debug("the store of shard %d cannot be read: %s", shard, error)
+                await asyncio.sleep(_SHORTEST_PAUSE_S)
+
+    def catch_up(self, then: Callable[[], None]) -> None:
+        """Read the facts of all again, because they may have gone on without this shard."""
+        task = asyncio.create_task(self.read_facts())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(lambda _: then())
+
+    async def caught_up(self) -> None:
+        """Wait a limited time until all logs are taken as far as they were at the start."""
+        for _ in range(round(_PATIENCE_S / _BUSY_S)):
+            if self._member.has_caught_up:
+                return
+            await asyncio.sleep(_BUSY_S)
+
+    async def rest(self) -> None:
+        """Let the store have everything that was read, after `run`."""
+        for _ in range(round(_RESTING_S / _BUSY_S)):
+            if self._member.has_followed:
+                return
+            self._member.tick()
+            await asyncio.sleep(_BUSY_S)
+
+    async def run(self) -> None:
+        """Follow the others until this is cancelled."""
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._tick())
+                for shard in self._stores:
+                    group.create_task(self._follow(shard))
+        finally:
+            for store in self._stores.values():
+                store.close()
+
+    async def _tick(self) -> None:
+        member = self._member
+        while True:
+            try:
+                member.tick()
+                self._looks.update(member.agreements.holders_to_read(self._clock()))
+            except Exception:
+                log.exception("a shard among others failed to advance its time")
+            await asyncio.sleep(_TICK_S)
+
+    async def _follow(self, shard: int) -> None:
+        pause_s = _SHORTEST_PAUSE_S
+        while True:
+            began_at = self._clock()
+            try:
+                await self._read(shard)
+            except StoreUnavailable as error:
+                self._note_away(shard, error)
+                await asyncio.sleep(pause_s)
+                pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+            except Exception:
+                log.exception("the log of shard %d could not be read", shard)
+                await asyncio.sleep(_LONGEST_PAUSE_S)
+            else:
+                self._note_back(shard)
+                pause_s = _SHORTEST_PAUSE_S
+                await asyncio.sleep(max(0.0, began_at + self._poll_s - self._clock()))
+
+    async def _read(self, shard: int) -> None:
+        """Read what is needed most from the store of a shard."""
+        member, store = self._member, self._stores[shard]
+        if shard in self._looks:
+            await self._look(shard)
+        if shard in member.known.wanted:
+            member.learn_all(shard, await store.told())
+        reader = member.readers[shard]
+        if reader.is_looking:
+            openings, link = await store.openings(reader.looks_at)
+            reader.looked(openings, self._clock(), link)
+        after = reader.next_read(self._clock())
+        if after is None:
+            await asyncio.sleep(_BUSY_S)
+        else:
+            member.heard(shard, after, await store.frames(after, _WAIT_MS))
+
+    async def _look(self, shard: int) -> None:
+        """Read who has a shard, and whether that process raises its lease."""
+        self._looks.discard(shard)
+        holder: str | None = None
+        try:
+            holder = await self._stores[shard].holder()
+        finally:
+            self._member.agreements.read(shard, holder, self._clock())
+
+    def _note_away(self, shard: int, error: StoreUnavailable) -> None:
+        if shard not in self._away:
+            self._away.add(shard)
+            log.warning("the store of shard %d cannot be read: %s", shard, error)
+
+    def _note_back(self, shard: int) -> None:
+        if shard in self._away:
+            self._away.discard(shard)
+            log.warning("the store of shard %d can be read again", shard)

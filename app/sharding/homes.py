@@ -1,0 +1,137 @@
+"""Which shard has what, and the letters to it: what one shard asks another one to do."""
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from holdfast.cluster.frames import Entry, read, write
+from holdfast.cluster.letters import (
+    Done,
+    Inbox,
+    LetterResult,
+    Received,
+    SentLetters,
+    done_with,
+    letter,
+)
+from holdfast.cluster.log import Addressed, parts_of
+from holdfast.cluster.shards import Shards
+from holdfast.delivery.messages.shard_letter import ShardLetter
+from holdfast.sharding.own_log import OwnLog
+from holdfast.sharding.ports import ShardStore
+
+if TYPE_CHECKING:
+    from holdfast.bayeux.publish.from_letters import FromLetters
+
+
+class ShardHomes:
+    """Sends letters, and does those in the inbox; a `HomesPort`.
+
+    Args:
+        number: The number of this shard.
+        stamp: Returns an id that no other letter has.
+        clock: Returns the time of the event loop, and `core_clock` the time of the core.
+        wake: Lets the turn end with a flush of the log.
+    """
+
+    def __init__(
+        self,
+        number: int,
+        shards: Shards,
+        own: OwnLog,
+        store: ShardStore,
+        *,
+        stamp: Callable[[], int],
+        clock: Callable[[], float],
+        core_clock: Callable[[], float],
+        wake: Callable[[], None],
+    ) -> None:
+        self._number = number
+        self._shards = shards
+        self._own = own
+        self._store = store
+        self._stamp = stamp
+        self._clock = clock
+        self._core_clock = core_clock
+        self._wake = wake
+        self._sent = SentLetters(own.log.pass_on)
+        self._inbox = Inbox(self._do, self._finish)
+        # What does letters, and the letters that came before it was set.
+        self._from_letters: FromLetters | None = None
+        self._early: list[Received] = []
+
+    # The core's port
+
+    def home_of_subject(self, subject: str) -> int | None:
+        home = self._shards.of_subject(subject)
+        return None if home == self._number else home
+
+    def home_of_guest(self, shard: int) -> int | None:
+        return shard if shard != self._number and shard < self._shards.map.count else None
+
+    def may_send(self, shard: int) -> bool:
+        is_behind = shard in self._own.trimming.overflowing
+        return self._store.is_available and not (is_behind or self._sent.is_full)
+
+    def send(
+        self, shard: int, what: str, data: bytes, done: Callable[[bytes | None], None]
+    ) -> None:
+        def heard(result: LetterResult) -> None:
+            done(result.answer or None)
+
+        asked = letter(what, self._stamp(), data, is_for_good=True)
+        self._sent.send(asked, shard, self._clock(), heard)
+        self._wake()
+
+    def answer(self, letter: ShardLetter, answer: bytes) -> None:
+        self._finish(done_with(letter, answer))
+        self._inbox.forget(letter.name)
+
+    def has_answered(self, letter: ShardLetter) -> None:
+        self._inbox.forget(letter.name)
+
+    # What arrives
+
+    def take_letter(self, sender: int, entry: Entry) -> None:
+        """Do a letter that the store has in its inbox."""
+        self._inbox.take(sender, entry, 0)
+
+    def take_answer(self, answer: Entry) -> None:
+        """Take the answer to a letter of this shard."""
+        self._sent.answered(answer)
+
+    def begin(self, from_letters: "FromLetters", stored: Mapping[str, bytes]) -> None:
+        """Do the letters that earlier processes left, and from now on all others."""
+        self._from_letters = from_letters
+        early, self._early = self._early, []
+        for received in early:
+            self._do(received)
+        for name, frame in stored.items():
+            sender = int(name.partition(" ")[0])
+            for entry in read(frame).all_entries():
+                self.take_letter(sender, entry)
+
+    def stored(self) -> Mapping[str, bytes]:
+        """Return the inbox as the store must have it."""
+        return {each.name: write([each.entry]) for each in self._inbox.letters()}
+
+    def tick(self, now: float) -> None:
+        """End the wait for answers that did not come in time."""
+        self._sent.tick(now)
+
+    def begin_again(self) -> None:
+        """End all waits: the store went back, and its log may have lost letters."""
+        self._sent.give_up()
+
+    def _do(self, received: Received) -> None:
+        if self._from_letters is None:
+            self._early.append(received)
+        else:
+            self._from_letters.do(received.for_core, self._core_clock())
+
+    def _finish(self, done: Done) -> None:
+        parts = parts_of([Addressed(done.answer, done.shard)])
+        self._store.append_facts({}, parts, _ignore, [done.name])
+
+
+def _ignore(_: str | None) -> None:
+    """Ignore where the answer is."""

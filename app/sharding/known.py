@@ -1,0 +1,64 @@
+"""What this shard knows of the facts of others, and from which place in their logs on."""
+
+from collections.abc import Iterable
+
+from holdfast.cluster.facts import OthersInterest
+from holdfast.cluster.frames import Facts
+from holdfast.cluster.places import Place
+
+
+class KnownFacts:
+    """The facts of other shards: read as a whole, then kept by the frames of their logs.
+
+    They are read again at each new opening of a shard, because its store may have gone back.
+
+    Args:
+        others: The numbers of the other shards. Nothing is known about them at first.
+    """
+
+    def __init__(self, others: Iterable[int]) -> None:
+        others = [*others]
+        self.interest = OthersInterest(others)
+        # The shards whose facts are to be read.
+        self.wanted = {*others}
+        # By shard, the opening at the time of reading, and the last frame that had changed a fact.
+        self._opening: dict[int, str] = {}
+        self._as_of: dict[int, Place] = {}
+
+    def begin(self, shard: int, opening: str, names: Iterable[str], as_of: Place) -> None:
+        """Take over all facts of a shard.
+
+        Args:
+            opening: The opening that the shard had before they were read.
+            as_of: The place of the last frame that had changed one of them.
+        """
+        self.interest.begin(shard, names)
+        self._opening[shard], self._as_of[shard] = opening, as_of
+        self.wanted.discard(shard)
+
+    def lose(self, shard: int) -> None:
+        """Expect anything of a shard until its facts are read again: some frames are missing."""
+        self.interest.lose(shard)
+        self.wanted.add(shard)
+
+    def want_all(self) -> None:
+        """Read the facts of all shards again: they may have gone on without this one."""
+        self.wanted |= self._as_of.keys()
+
+    def saw_opening(self, shard: int, nonce: str) -> None:
+        """Take note of the opening whose frames are read now."""
+        if self._opening.get(shard) != nonce:
+            self.wanted.add(shard)
+
+    def learn(self, shard: int, place: Place, facts: Facts) -> None:
+        """Take note of the facts in the frame before this place, unless they are older."""
+        as_of = self._as_of.get(shard)
+        if as_of is not None and facts and _is_behind(place, as_of):
+            self.interest.learn(shard, facts)
+
+
+def _is_behind(place: Place, other: Place) -> bool:
+    if place.nonce == other.nonce:
+        return place.n > other.n
+    # If the store went back, the opening that it lost may have the same number.
+    return place.fence >= other.fence

@@ -1,0 +1,250 @@
+"""A shard among others: what it has for them, and what it takes from them. No I/O, no clock."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+from holdfast.bayeux.publish.from_letters import FromLetters
+from holdfast.bayeux.publish.from_others import FromOthers
+from holdfast.bayeux.server import Bayeux
+from holdfast.cluster.agreement import Agreements, Stated
+from holdfast.cluster.frames import Entry, Facts, Seen
+from holdfast.cluster.log import parts_of
+from holdfast.cluster.places import NOWHERE, Place, place_of
+from holdfast.cluster.reading import Fields, Gap, LogReader
+from holdfast.cluster.shards import Shards
+from holdfast.delivery.messages.message import Message
+from holdfast.sharding.arrivals import Arrival, Arrivals
+from holdfast.sharding.homes import ShardHomes
+from holdfast.sharding.known import KnownFacts
+from holdfast.sharding.own_interest import DurableInterest
+from holdfast.sharding.own_log import OwnLog
+from holdfast.sharding.ports import ShardStore
+from holdfast.store.log_scripts import Parts
+from holdfast.store.log_state import LogState, TakenLog
+from holdfast.store.other_shard import OtherShard
+
+_NOTHING_TAKEN = TakenLog("", "")
+
+
+class Member:
+    """A shard among others: an `OthersPort` for its core, a `LogOwner` for its store.
+
+    Its caller says what it reads in the stores of others, and calls `flush` at the end of each turn
+    in which `wake` was called, and `tick` several times a second.
+
+    Args:
+        number: The number of this shard.
+        shards: Which shard has what.
+        clock: Returns the time of the event loop, and `core_clock` the time of the core.
+        wake: Lets the turn end with `flush`.
+    """
+
+    def __init__(
+        self,
+        number: int,
+        shards: Shards,
+        *,
+        bayeux: Bayeux,
+        store: ShardStore,
+        clock: Callable[[], float],
+        core_clock: Callable[[], float],
+        wake: Callable[[], None],
+    ) -> None:
+        self.number = number
+        self.others = [each for each in range(shards.map.count) if each != number]
+        self._bayeux = bayeux
+        self._store = store
+        self._clock = clock
+        self._wake = wake
+        self.known = KnownFacts(self.others)
+        self.own = OwnLog(store, self.others, self.known.interest)
+        self.agreements = Agreements(self.others, self._state)
+        self.interest = DurableInterest(self.agreements, self._tell, wake)
+        self.homes = ShardHomes(
+            *(number, shards, self.own, store),
+            stamp=bayeux.state.node.stamp,
+            clock=clock,
+            core_clock=core_clock,
+            wake=wake,
+        )
+        from_others = FromOthers(bayeux.state)
+        self.arrivals = {shard: Arrivals(shard, from_others, store, self) for shard in self.others}
+        self.readers: dict[int, LogReader[Arrival]] = {}
+        # What the store said at the start.
+        self._taken: dict[int, TakenLog] = {}
+        self._stored_facts: Mapping[str, str] = {}
+        self._stored_letters: Mapping[str, bytes] = {}
+        # Whether this process goes on with everything that the one before it had in memory.
+        self._goes_on = False
+        # Whether it writes to its log: not before it is sure to go on.
+        self._writes = False
+        # How often frames of others were missing.
+        self.gaps = 0
+
+    # The core's port to the other shards
+
+    def has_durable(self, channel: str) -> bool:
+        return bool(self.known.interest.shards(channel))
+
+    def refuses(self, channel: str) -> bool:
+        trimming = self.own.trimming
+        return bool(trimming.overflowing) and trimming.refuses(self.known.interest.shards(channel))
+
+    def pass_on(self, message: Message) -> None:
+        self.own.pass_on(message)
+        self._wake()
+
+    def add_interest(self, pattern: str) -> None:
+        self.interest.add(pattern)
+
+    def remove_interest(self, pattern: str) -> None:
+        self.interest.remove(pattern)
+
+    def when_known(self, patterns: Sequence[str], done: Callable[[bool], None]) -> None:
+        self.interest.when_known(patterns, done)
+
+    # The owner of the log in the store
+
+    def flush(self) -> None:
+        """End the turn: append what it has for others."""
+        if self._writes:
+            self.own.log.flush(self._clock())
+
+    def size_of(self, message: Message) -> int:
+        return self.own.size_of(message)
+
+    def frame_of(self, messages: Sequence[Message]) -> Parts | None:
+        return self.own.frame_of(messages)
+
+    def on_appended(self, n: int, frame: Parts, has_facts: bool) -> None:
+        self.own.on_appended(n, frame, has_facts=has_facts, now=self._clock())
+
+    def begin_again(self, begun: LogState) -> tuple[Facts, Mapping[str, bytes]]:
+        self.own.begin(begun, self._clock())
+        self.own.log.begin_again()
+        self.homes.begin_again()
+        facts = self.interest.corrections(begun.facts)
+        return facts, parts_of((), facts)
+
+    def places(self) -> Mapping[int, TakenLog]:
+        read = {
+            shard: TakenLog(str(reader.confirmed), reader.passed)
+            for shard, reader in self.readers.items()
+            if reader.confirmed != NOWHERE
+        }
+        return {**self._taken, **read}
+
+    def inbox(self) -> Mapping[str, bytes]:
+        return self.homes.stored()
+
+    def on_begun_again(self) -> None:
+        self.agreements.begin_again()
+
+    # The life of this shard
+
+    def begin(self, found: LogState, *, goes_on: bool) -> None:
+        """Begin with what the store says, before sessions are restored. Nothing is written yet."""
+        self.own.begin(found, self._clock())
+        self._taken, self._stored_facts = {**found.taken}, found.facts
+        self._stored_letters = found.inbox
+        self._goes_on = goes_on
+        state = self._bayeux.state
+        state.sessions.number_apart(self.number)
+        state.hub.others, state.homes = self, self.homes
+
+    def serve(self) -> None:
+        """Write from now on: no other process will go on with this shard."""
+        self._writes = True
+        now = self._clock()
+        self.interest.begin(self._stored_facts, now)
+        here = self._bayeux.publishing.here
+        self.homes.begin(FromLetters(self._bayeux.state, here, self.homes), self._stored_letters)
+        self._stored_facts, self._stored_letters = {}, {}
+        self.own.tick(now)
+
+    def pause(self) -> None:
+        """Write no longer, unless `serve` is called again: another process goes on."""
+        self._writes = False
+
+    @property
+    def has_caught_up(self) -> bool:
+        """Whether all logs are taken that can be read, as far as they were at the start."""
+        return all(reader.is_behind_start for reader in self.readers.values())
+
+    @property
+    def has_followed(self) -> bool:
+        """Whether the store has everything that was read in the logs of others."""
+        return all(reader.has_followed for reader in self.readers.values())
+
+    def end_turn(self) -> None:
+        """Tell the others what has changed in this turn."""
+        if self._writes:
+            now = self._clock()
+            self.interest.flush(now)
+            self.own.log.flush(now)
+
+    def tick(self) -> None:
+        """Advance time."""
+        if not self._writes:
+            return
+        now = self._clock()
+        for shard, reader in self.readers.items():
+            if self._store.is_available:
+                reader.tick(now)
+            self.own.log.see(shard, reader.confirmed)
+        self.interest.flush(now)
+        self.own.tick(now)
+        self.homes.tick(now)
+        self.agreements.tick(now)
+
+    # What is read in the stores of others
+
+    def learn_all(self, shard: int, found: OtherShard) -> None:
+        """Take over the facts of a shard. The first time, its log is followed from then on."""
+        self.known.begin(shard, found.nonce, found.facts, place_of(found.facts_at))
+        if shard not in self.readers:
+            taken = self._taken.get(shard, _NOTHING_TAKEN)
+            self.readers[shard] = LogReader(
+                self.arrivals[shard],
+                own=self.number,
+                place=taken.place,
+                passed=taken.passed,
+                since=NOWHERE if self._goes_on else place_of(found.end),
+            )
+
+    def heard(self, shard: int, after: str, frames: Sequence[tuple[bytes, Fields]]) -> None:
+        """Take the frames that a read behind this id has found."""
+        reader = self.readers[shard]
+        reader.heard(after, frames, self._clock())
+        if reader.place != NOWHERE:
+            self.known.saw_opening(shard, reader.place.nonce)
+
+    # What the logs of others say besides messages
+
+    def take_letter(self, shard: int, letter: Entry) -> None:
+        self.homes.take_letter(shard, letter)
+
+    def take_answer(self, answer: Entry) -> None:
+        self.homes.take_answer(answer)
+
+    def learn(self, shard: int, place: Place, facts: Facts, seen: Seen) -> None:
+        self.known.learn(shard, place, facts)
+        own = seen.get(self.number)
+        if own is not None:
+            self.own.trimming.saw(shard, own)
+            self.agreements.saw(shard, own)
+
+    def miss(self, shard: int, gap: Gap) -> None:
+        self.gaps += 1
+        self.known.lose(shard)
+
+    # What the parts of this shard tell others
+
+    def _state(self, facts: Facts, stated: Stated) -> None:
+        self.own.log.state(facts, self._clock(), stated)
+
+    def _tell(self, facts: Facts) -> None:
+        self._state(facts, _ignore)
+
+
+def _ignore(_: Place | None) -> None:
+    """Ignore where facts were told."""

@@ -1,0 +1,101 @@
+"""The log of this shard: how its frames get into the store, and which of them stay there."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from holdfast.cluster.facts import OthersInterest
+from holdfast.cluster.frames import DURABLE, Facts
+from holdfast.cluster.log import Addressed, Log, parts_of
+from holdfast.cluster.messages import answered, entry_of, framed, size_of
+from holdfast.cluster.places import Place, place_of
+from holdfast.cluster.trimming import Trimming
+from holdfast.delivery.messages.message import Message
+from holdfast.sharding.ports import ShardStore
+from holdfast.store.log_scripts import FOR_ALL, Parts
+from holdfast.store.log_state import LogState
+
+
+class OwnLog:
+    """Writes and trims the log of this shard; a `LogPort`.
+
+    Args:
+        interest: Says which other shards have durable receivers.
+    """
+
+    def __init__(self, store: ShardStore, others: Sequence[int], interest: OthersInterest) -> None:
+        self._store = store
+        self._others = others
+        self._interest = interest
+        self.log = Log(self)
+        self.trimming = Trimming(others)
+        # The books: how many entries of messages, letters and facts the log has got.
+        self.appended = 0
+
+    # The port
+
+    @property
+    def is_available(self) -> bool:
+        return self._store.is_available
+
+    def append(self, count: int, parts: Mapping[str, bytes], done: Callable[[bool], None]) -> None:
+        self._store.append(count, parts, done)
+
+    def append_facts(
+        self, facts: Facts, parts: Mapping[str, bytes], done: Callable[[Place | None], None]
+    ) -> None:
+        def stated(text: str | None) -> None:
+            done(None if text is None else place_of(text))
+
+        self._store.append_facts(facts, parts, stated)
+
+    # What a turn stores
+
+    def pass_on(self, message: Message) -> None:
+        """Pass on a message that is not stored: it leaves at the end of the turn."""
+        self.log.pass_on(entry_of(message))
+
+    def size_of(self, message: Message) -> int:
+        """Return how many bytes of a frame the message needs; 0 if others do not get it."""
+        return size_of(message)
+
+    def frame_of(self, messages: Sequence[Message]) -> Parts | None:
+        """Return what others get of these messages, once for each message."""
+        entries, answers = framed(messages), answered(messages)
+        if not (entries or answers):
+            return None
+        shards: set[int] = set()
+        for channel in {each.channel for each in entries if each.flags & DURABLE}:
+            shards.update(self._interest.shards(channel))
+        addressed = [Addressed(each) for each in entries]
+        addressed += [Addressed(each.answer, each.shard) for each in answers]
+        names = [each.name for each in answers]
+        return Parts(len(addressed), parts_of(addressed), names, frozenset(shards))
+
+    def on_appended(self, n: int, frame: Parts, *, has_facts: bool, now: float) -> None:
+        """Take note of a frame that the log has now, in its order."""
+        self.appended += frame.entries
+        needed_by: Iterable[int] = self._others
+        if not has_facts:
+            needed_by = {*frame.needed_by, *(int(each) for each in frame.parts if each != FOR_ALL)}
+        size = sum(len(part) for part in frame.parts.values())
+        self.trimming.appended(n, frame.entries, size, needed_by, now)
+
+    # The life of the log
+
+    def begin(self, found: LogState, now: float) -> None:
+        """Go on with the log as it is at the beginning of an opening."""
+        self.trimming.begin(
+            found.nonce,
+            found.fence,
+            place_of(found.end),
+            [(place_of(each.before), place_of(each.place), each.size) for each in found.frames],
+            found.links,
+            now,
+        )
+
+    def tick(self, now: float) -> None:
+        """Append what waits, and remove what no shard needs."""
+        self.log.tick(now)
+        if self._store.is_available:
+            trim = self.trimming.tick(now)
+            if trim is not None:
+                self._store.trim(*trim)

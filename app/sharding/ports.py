@@ -1,0 +1,53 @@
+"""The port to the store of this shard, for its log and what it takes from others."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
+
+from holdfast.delivery.messages.message import Message
+from holdfast.store.log_scripts import Step
+from holdfast.store.shard_log import Taken
+
+
+class ShardStore(Protocol):
+    """Appends frames and takes frames, in the order of the calls, each once or not at all."""
+
+    @property
+    def is_available(self) -> bool:
+        """Whether the store takes frames now."""
+        ...
+
+    def append(
+        self, count: int, parts: Mapping[str, bytes], done: Callable[[bool], None], /
+    ) -> None:
+        """Append a frame of so many passing entries. `done` hears whether the log has it."""
+        ...
+
+    def append_facts(
+        self,
+        facts: Mapping[str, str],
+        parts: Mapping[str, bytes],
+        done: Callable[[str | None], None],
+        letters: Sequence[str] = (),
+        /,
+    ) -> None:
+        """Append a frame of facts, places, or answers to these letters. A full store does so, too.
+
+        `done` gets the text of a place behind it; None if the log does not have it.
+        """
+        ...
+
+    def take(
+        self,
+        step: Step,
+        messages: Sequence[tuple[Message, Sequence[str]]],
+        letters: Mapping[str, bytes],
+        /,
+        *,
+        done: Callable[[Taken], None],
+    ) -> None:
+        """Store messages for sessions, and letters, and move a place on, in one step."""
+        ...
+
+    def trim(self, first: str, removed: Sequence[str], links: Mapping[str, str], /) -> None:
+        """Remove frames before the first one that stays, and further ones; change links."""
+        ...

@@ -1,0 +1,88 @@
+"""What a shard reads in the store of another one: its facts, its log, and who has it."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, cast
+
+from holdfast.store.keys import RedisKeys
+from holdfast.store.primary import Primary
+from holdfast.store.reader import Reader, fields_of
+
+# How many frames one read returns, of at most 256 KiB each.
+_FRAMES = 16
+
+
+class OtherShard(NamedTuple):
+    """What a shard has told all others."""
+
+    # The random text of its newest opening.
+    nonce: str
+    # The place at the end of its log, and the one behind the last frame that changed a fact.
+    end: str
+    facts_at: str
+    # By name, the facts that hold.
+    facts: Mapping[str, str]
+
+
+class OtherStore:
+    """The store of another shard. All methods raise `StoreUnavailable`.
+
+    Args:
+        primary: Returns how to connect, which may be another way after a restart.
+    """
+
+    def __init__(self, primary: Callable[[], Primary], keys: RedisKeys) -> None:
+        self._primary = primary
+        self._keys = keys
+        self._latest: Reader | None = None
+
+    @property
+    def _reader(self) -> Reader:
+        if self._latest is None or not self._latest.is_connected:
+            self._latest = Reader(self._primary())
+        return self._latest
+
+    async def told(self) -> OtherShard:
+        """Return what the shard has told all others."""
+        keys = self._keys
+        # The opening first: if another one follows meanwhile, the facts are read once more.
+        [[epoch, end], found] = await self._reader.ask_all(
+            ("HMGET", keys.meta, "epoch", "log"), ("HGETALL", keys.facts)
+        )
+        pairs = cast("dict[bytes, bytes]", found)
+        facts = {name.decode(): value.decode() for name, value in pairs.items()}
+        nonce = (epoch or b"").decode().rpartition(".")[2]
+        return OtherShard(nonce, (end or b"").decode(), facts.pop("", ""), facts)
+
+    async def frames(
+        self, after: str, wait_ms: int
+    ) -> Sequence[tuple[bytes, Mapping[bytes, bytes]]]:
+        """Return the frames behind this id. If there are none, wait so long for one."""
+        limits = ("COUNT", _FRAMES, "BLOCK", wait_ms)
+        found: Any = await self._reader.ask("XREAD", *limits, "STREAMS", self._keys.log, after)
+        if not found:
+            return ()
+        [frames] = found.values()
+        return [(id, fields_of(fields)) for id, fields in frames]
+
+    async def openings(self, id: str) -> tuple[str, str]:
+        """Return the openings with frames in the log, and the link of the frame with this id."""
+        keys = self._keys
+        openings, link = await self._reader.ask_all(
+            ("HGET", keys.meta, "openings"), ("HGET", keys.links, id)
+        )
+        return (openings or b"").decode(), (link or b"").decode()
+
+    async def holder(self) -> str | None:
+        """Return the epoch and the lease of the process that has the shard; '' if none has had it.
+
+        None if it has no lease: then one cannot see whether it is silent.
+        """
+        epoch, lease = await self._reader.ask("HMGET", self._keys.meta, "epoch", "lease")
+        if epoch is None:
+            return ""
+        return None if lease is None else f"{epoch.decode()} {lease.decode()}"
+
+    def close(self) -> None:
+        """Close the connection."""
+        if self._latest is not None:
+            self._latest.close()

@@ -1,0 +1,303 @@
+"""Several shards with people at each, and what fails. The seed decides what happens next."""
+
+import random
+from collections import defaultdict
+from functools import partial
+from itertools import count
+from typing import Any
+from zlib import crc32
+
+from holdfast.bayeux.sessions.restoring import restore, restore_without_session
+from holdfast.cluster.shards import Homes, Shards, first_map
+from holdfast.sharding.member import Member
+from tests.unit.bayeux.harness import Asked, Client, Server, server_of
+from tests.unit.sharding.store_model import StoreModel
+
+CHANNELS = ["/a", "/b", "/c/d"]
+PATTERNS = ["/a", "/b", "/*", "/**", "/c/*"]
+
+
+def _matches(pattern: str, channel: str) -> bool:
+    stem = channel.rpartition("/")[0]
+    return pattern in (channel, f"{stem}/*", "/**")
+
+
+class Shard:
+    """The process of a shard."""
+
+    def __init__(self, world: "World", number: int, before: "Shard | None" = None) -> None:
+        self.world = world
+        self.number = number
+        self.store = world.stores[number]
+        self.server: Server = server_of(
+            keeper=self.store, node=f"n{number}", after=None if before is None else before.server
+        )
+        self.server._stamps = world.stamps(number)
+        self.is_woken = False
+        others = [each for each in world.stores if each != number]
+        self.member = Member(
+            *(number, world.homes),
+            bayeux=self.server.bayeux,
+            store=self.store,
+            clock=lambda: world.now,
+            core_clock=lambda: self.server.now,
+            wake=self._wake,
+        )
+        self.store.owner = self.member
+        self.member.begin(self.store.open(), goes_on=False)
+        self._load()
+        # What a process does before it serves: it reads the facts of all.
+        for other in others:
+            if world.stores[other].is_readable:
+                self.member.learn_all(other, world.stores[other].told())
+        self.member.serve()
+        self.turn()
+        self.publisher = self.server.client(ext={"delivery": {}})
+        self.publisher_name = next(world.names)
+
+    def _wake(self) -> None:
+        self.is_woken = True
+
+    def _load(self) -> None:
+        life = self.server.bayeux.life
+        life.topics.expect({})
+        for record, entries in self.store.load(partial(restore_without_session, life)):
+            restore(life, record, entries, self.server.now)
+
+    def turn(self) -> None:
+        """The turn ends, and the store answers."""
+        self.server.turn()
+        while self.is_woken:
+            self.is_woken = False
+            self.member.end_turn()
+            self.server.turn()
+
+    def end_turn(self) -> None:
+        """The turn ends; the answers of the store are on their way."""
+        self.is_woken = False
+        self.member.end_turn()
+
+    def tick(self) -> None:
+        self.member.tick()
+        for other in self.member.agreements.holders_to_read(self.world.now):
+            # An embedded store has no lease.
+            self.member.agreements.read(other, None, self.world.now)
+
+    def read(self, other: int, most: int) -> None:
+        member, store = self.member, self.world.stores[other]
+        if not store.is_readable:
+            return
+        if other in member.known.wanted:
+            member.learn_all(other, store.told())
+        reader = member.readers[other]
+        if reader.is_looking:
+            openings, link = store.looked_at(reader.looks_at)
+            reader.looked(openings, self.world.now, link)
+            return
+        after = reader.next_read(self.world.now)
+        if after is not None:
+            member.heard(other, after, store.read(after, most))
+
+
+class ReadableStore(StoreModel):
+    """A store that may be away for all others."""
+
+    is_readable = True
+
+
+class Person:
+    """A client, what it must hear, and what it has heard."""
+
+    def __init__(self, world: "World", number: int, *, is_named: bool) -> None:
+        self.world = world
+        self.number = number
+        self.is_named = is_named
+        self.at = number % len(world.stores)
+        self.arrive()
+
+    def arrive(self) -> None:
+        """Come to the shard, for the first time or after its process was killed."""
+        self.shard = self.world.shards[self.at]
+        delivery: dict[str, Any] = {}
+        if self.is_named:
+            delivery["session"] = {"name": f"p{self.number}/1", "timeout": 600_000}
+        if not (self.is_named and hasattr(self, "due")):
+            self.patterns: set[str] = set()
+            self.asked: list[tuple[str, Asked]] = []
+            # By publisher and channel: numbers of messages that it must hear, and the heard ones.
+            self.due: dict[tuple[int, str], list[int]] = defaultdict(list)
+            self.heard: dict[tuple[int, str], list[int]] = defaultdict(list)
+        # What it has heard from this process.
+        self.of_process: set[int] = set()
+        self.client: Client = self.shard.server.guest()
+        self.client.handshake(ext={"delivery": delivery, "ack": True})
+        self.ack = 0
+        self.asked = []
+
+    def subscribe(self, pattern: str) -> None:
+        if pattern not in self.patterns:
+            self.asked.append((pattern, self.client.subscribe(pattern)))
+
+    def look(self) -> None:
+        """See which subscribes have been answered."""
+        for pattern, asked in [each for each in self.asked if not each[1].is_held]:
+            self.asked.remove((pattern, asked))
+            self.hear(asked)
+            if asked.reply["successful"]:
+                self.patterns.add(pattern)
+                self.world.agreed += self.is_named
+            else:
+                self.world.refused += 1
+
+    def listen(self) -> None:
+        if self.asked:
+            # The reply to a subscribe brings messages, too: their order would be unknown.
+            return
+        asked = self.client.connect(advice={"timeout": 0}, ext={"ack": self.ack})
+        self.shard.server.turn()
+        self.hear(asked)
+
+    def hear(self, asked: Asked) -> None:
+        for publisher, channel, number in asked.data:
+            assert number not in self.of_process, f"{number} twice"
+            self.of_process.add(number)
+            heard = self.heard[publisher, channel]
+            if number not in heard:
+                heard.append(number)
+        for reply in asked.replies:
+            self.ack = reply.get("ext", {}).get("ack", self.ack)
+
+    def check(self) -> None:
+        for key in {*self.due, *self.heard}:
+            due, heard = self.due[key], self.heard[key]
+            assert heard == sorted(heard), f"{key} out of order"
+            missing = {*due} - {*heard}
+            assert not missing, f"person {self.number} lacks {missing} of {key}"
+
+
+class World:
+    """The shards of a deployment."""
+
+    def __init__(self, seed: int, *, has_faults: bool = True) -> None:
+        self.random = random.Random(seed)
+        self.now = 0.0
+        self.has_faults = has_faults
+        self.names = count(1)
+        self.published = self.agreed = self.refused = self.killed = self.accepted = 0
+        self.stores: dict[int, ReadableStore] = {}
+        for number in range(self.random.randint(2, 3)):
+            self.stores[number] = ReadableStore(number)
+        shards = first_map(len(self.stores))
+        self.homes = Shards(shards, Homes({}), lambda name: crc32(name.encode()) % 1000)
+        self._stamps = count(1_700_000_000_000_000_000, 1000)
+        self.shards: dict[int, Shard] = {}
+        for number in self.stores:
+            self.shards[number] = Shard(self, number)
+        self.people = [Person(self, number, is_named=number % 2 == 0) for number in range(7)]
+        # Publishes without a reply: who must hear them if they are accepted.
+        self.waiting: list[tuple[Shard, Asked, int, str, list[Person]]] = []
+
+    def stamps(self, number: int) -> Any:
+        return (stamp + number for stamp in self._stamps)
+
+    # What happens
+
+    def run(self, steps: int = 400) -> None:
+        for _ in range(steps):
+            self.now += self.random.random() * 0.02
+            self._step()
+        self.rest()
+
+    def _step(self) -> None:
+        pick = self.random.choice
+        shard, person = pick([*self.shards.values()]), pick(self.people)
+        if self.has_faults and self.random.random() < 0.02:
+            pick([self._kill, self._kill, self._leave])(shard)
+            return
+        pick(
+            [
+                lambda: person.subscribe(pick(PATTERNS)),
+                lambda: self._publish(shard),
+                lambda: self._publish(shard),
+                lambda: self._publish(shard),
+                lambda: self._read(shard),
+                lambda: self._read(shard),
+                lambda: self._read(shard),
+                shard.tick,
+                shard.end_turn,
+                shard.turn,
+                shard.turn,
+                person.listen,
+            ]
+        )()
+        self._look()
+
+    def _publish(self, shard: Shard) -> None:
+        self.published += 1
+        channel, number = self.random.choice(CHANNELS), self.published
+        persistent = self.random.choice([None, True, False])
+        options = {} if persistent is None else {"persistent": persistent}
+        receivers = [
+            person
+            for person in self.people
+            if any(_matches(pattern, channel) for pattern in person.patterns)
+            and self._must_hear(person, persistent)
+        ]
+        asked = shard.publisher.publish(
+            channel, [shard.publisher_name, channel, number], ext={"delivery": options}
+        )
+        self.waiting.append((shard, asked, number, channel, receivers))
+
+    def _must_hear(self, person: Person, persistent: bool | None) -> bool:
+        """Whatever is not stored may get lost when something fails."""
+        return not self.has_faults or (person.is_named and persistent is not False)
+
+    def _read(self, shard: Shard) -> None:
+        other = self.random.choice([each for each in self.stores if each != shard.number])
+        shard.read(other, self.random.randint(1, 4))
+
+    def _kill(self, shard: Shard) -> None:
+        self.killed += 1
+        self.waiting = [each for each in self.waiting if each[0] is not shard]
+        self.shards[shard.number] = Shard(self, shard.number, shard)
+        for person in self.people:
+            if person.shard is shard:
+                person.arrive()
+
+    def _leave(self, shard: Shard) -> None:
+        """The store of a shard is away for the others, or back."""
+        shard.store.is_readable = not shard.store.is_readable
+
+    def _look(self) -> None:
+        """See what was answered."""
+        for each in [each for each in self.waiting if not each[1].is_held]:
+            self.waiting.remove(each)
+            shard, asked, number, channel, receivers = each
+            assert asked.data == []
+            if asked.reply["successful"]:
+                self.accepted += 1
+                for person in receivers:
+                    person.due[shard.publisher_name, channel].append(number)
+        for person in self.people:
+            person.look()
+
+    def rest(self) -> None:
+        """Everything works for a while: then everybody must have heard everything."""
+        for store in self.stores.values():
+            store.is_readable = True
+        for _ in range(60):
+            self.now += 0.2
+            for shard in self.shards.values():
+                for other in self.stores:
+                    if other != shard.number:
+                        shard.read(other, 100)
+                shard.tick()
+                shard.turn()
+            self._look()
+        assert self.waiting == []
+        for person in self.people:
+            assert person.asked == []
+            for _ in range(30):
+                person.listen()
+            person.check()
+        assert all(shard.server.balances() for shard in self.shards.values())

@@ -1,0 +1,90 @@
+"""A shard among others: what one accepts reaches receivers at all, whatever fails."""
+
+from collections.abc import Callable
+from unittest.mock import patch
+
+import pytest
+
+from holdfast.cluster.reading import Sorted
+from holdfast.delivery.messages.crossing import Answered, PassOn, cross_when_stored
+from holdfast.delivery.messages.message import Message
+from holdfast.sharding.arrivals import Arrivals
+from holdfast.sharding.known import KnownFacts
+from holdfast.sharding.member import Member
+from holdfast.sharding.own_interest import DurableInterest
+from tests.unit.sharding.member_world import World
+
+
+def test_everybody_hears_everything_in_order_if_nothing_fails() -> None:
+    for seed in range(5):
+        World(seed, has_faults=False).run()
+
+
+def test_named_sessions_lose_nothing_when_processes_are_killed_and_stores_are_away() -> None:
+    killed = accepted = agreed = 0
+    for seed in range(5):
+        world = World(seed)
+        world.run()
+        killed, accepted = killed + world.killed, accepted + world.accepted
+        agreed += world.agreed
+    assert killed > 10
+    assert accepted > 100
+    assert agreed > 10
+
+
+@pytest.mark.slow
+def test_they_lose_nothing_in_many_worlds() -> None:
+    for seed in range(100, 200):
+        World(seed).run()
+        World(seed, has_faults=False).run()
+
+
+def found_by(*, has_faults: bool = True) -> str:
+    """What is wrong in some world."""
+    for seed in range(60):
+        try:
+            World(seed, has_faults=has_faults).run()
+        except AssertionError as error:
+            return str(error)
+    return ""
+
+
+@pytest.mark.slow
+def test_subscribes_that_are_answered_at_once_are_found() -> None:
+    def when_known(_: object, __: object, done: Callable[[bool], None]) -> None:
+        done(True)
+
+    with patch.object(DurableInterest, "when_known", when_known):
+        assert "lacks" in found_by()
+
+
+@pytest.mark.slow
+def test_facts_that_are_not_learned_from_logs_are_found() -> None:
+    with patch.object(KnownFacts, "learn", lambda *_: None):
+        assert "lacks" in found_by()
+
+
+@pytest.mark.slow
+def test_messages_that_are_shown_before_they_are_stored_are_found() -> None:
+    sort = Arrivals.sort
+
+    def sort_at_once(self: Arrivals, frame: object) -> Sorted[object]:
+        return Sorted((), sort(self, frame).shown, 0)  # type: ignore[arg-type]
+
+    with patch.object(Arrivals, "sort", sort_at_once):
+        assert "lacks" in found_by()
+
+
+@pytest.mark.slow
+def test_a_stored_message_that_overtakes_others_at_its_call_is_found() -> None:
+    def cross(message: Message, _: object, pass_on: PassOn, answered: Answered) -> Answered:
+        return cross_when_stored(message, (), pass_on, answered)
+
+    with patch("holdfast.delivery.routing.hub.cross_when_stored", cross):
+        assert "out of order" in found_by(has_faults=False)
+
+
+@pytest.mark.slow
+def test_passing_messages_that_stay_behind_later_stored_ones_are_found() -> None:
+    with patch.object(Member, "flush", lambda _: None):
+        assert "out of order" in found_by(has_faults=False)
