@@ -1,0 +1,31 @@
+"""A worker as a process of its own: `python -m tests.web.sharding.worker DATA NUMBER COUNT`."""
+
+import asyncio
+import logging
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+from holdfast.compose import serving
+from holdfast.compose.placement import placed
+from holdfast.settings import Settings
+from holdfast.store.deployment import Deployment
+
+
+async def serve(data: str, number: str, count: str) -> None:
+    given: dict[str, Any] = {"port": 0, "data": Path(data), "journal": False, "chat": False}
+    settings = Settings(**given)
+    is_over = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, is_over.set)
+    async with serving(settings, placed(settings, int(number), int(count))) as url:
+        print(url, flush=True)  # noqa: T201 - the fleet reads it
+        await is_over.wait()
+
+
+if __name__ == "__main__":
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
+    # Until workers share name and key of the deployment.
+    with patch.object(Deployment, "proposed", lambda _: Deployment("here", bytes(32), False)):
+        asyncio.run(serve(*sys.argv[1:]))
