@@ -7,6 +7,7 @@ out of date. A table is between the comments `<!-- made by docs.generate: NAME -
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -24,6 +25,7 @@ from holdfast.delivery.basics.error_codes import CODES
 from holdfast.delivery.basics.node import Node
 from holdfast.delivery.basics.steps import STEPS
 from holdfast.delivery.messages.letter_quota import LetterQuota
+from holdfast.delivery.ports.other_shards import LogFigures
 from holdfast.delivery.ports.store_port import StorePort
 from holdfast.journal.writer import JournalWriter
 from holdfast.settings import SECTIONS
@@ -33,6 +35,7 @@ from holdfast.web.admin.alerts import Alerts
 from holdfast.web.admin.listed import LISTED
 from holdfast.web.connection_limit import ConnectionLimit
 from holdfast.web.metric_families import BayeuxCollector
+from holdfast.web.shard_families import families_of
 from holdfast.web.speaking import OwnStoreRight
 
 DOCS = Path(__file__).parent
@@ -197,7 +200,10 @@ def error_codes() -> str:
 def metrics() -> str:
     """The table of the server's metrics; prometheus-client adds those of the process."""
     rows = []
-    for metric in BayeuxCollector(_silent_server(), _limits(), Alerts(), OwnStoreRight()).collect():
+    alone = BayeuxCollector(_silent_server(), _limits(), Alerts(), OwnStoreRight())
+    one, other = {1: 0}, {1: 0.0}
+    crossing = families_of(LogFigures(0, 0, 0, one, one, one, other))
+    for metric in chain(alone.collect(), crossing):
         suffix = "_total" if metric.type == "counter" else ""
         labels = {name: None for sample in metric.samples for name in sample.labels}
         values = [value for sample in metric.samples for value in sample.labels.values()]

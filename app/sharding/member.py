@@ -1,5 +1,6 @@
 """A shard among others: what it has for them, and what it takes from them. No I/O, no clock."""
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 
 from holdfast.bayeux.publish.from_letters import FromLetters
@@ -12,6 +13,7 @@ from holdfast.cluster.places import NOWHERE, Place, place_of
 from holdfast.cluster.reading import Fields, Gap, LogReader
 from holdfast.cluster.shards import Shards
 from holdfast.delivery.messages.message import Message
+from holdfast.delivery.ports.other_shards import LogFigures
 from holdfast.sharding.arrivals import Arrival, Arrivals
 from holdfast.sharding.homes import ShardHomes
 from holdfast.sharding.known import KnownFacts
@@ -21,6 +23,9 @@ from holdfast.sharding.ports import ShardStore
 from holdfast.store.log_scripts import Parts
 from holdfast.store.log_state import LogState, TakenLog
 from holdfast.store.other_shard import OtherShard
+from holdfast.units import counted
+
+log = logging.getLogger(__name__)
 
 _NOTHING_TAKEN = TakenLog("", "")
 
@@ -101,6 +106,18 @@ class Member:
 
     def when_known(self, patterns: Sequence[str], done: Callable[[bool], None]) -> None:
         self.interest.when_known(patterns, done)
+
+    def figures(self) -> LogFigures:
+        readers = self.readers.items()
+        return LogFigures(
+            self.number,
+            self.own.appended,
+            self.own.log.dropped,
+            taken={shard: reader.taken for shard, reader in readers},
+            skipped={shard: reader.skipped for shard, reader in readers},
+            missing={shard: reader.missing for shard, reader in readers},
+            behind_s={**self.own.trimming.behind_s},
+        )
 
     # The owner of the log in the store
 
@@ -235,6 +252,15 @@ class Member:
 
     def miss(self, shard: int, gap: Gap) -> None:
         self.gaps += 1
+        log.error(
+            "%s of shard %d did not arrive: its log has them no more (from %s to %s)",
+            counted(gap.entries, "entry", "entries")
+            if gap.entries
+            else "An unknown number of entries",
+            shard,
+            gap.begin,
+            gap.end,
+        )
         self.known.lose(shard)
 
     # What the parts of this shard tell others

@@ -24,6 +24,7 @@ from holdfast.web.admin.alert_limits import Alert
 from holdfast.web.admin.alerts import Alerts
 from holdfast.web.census import Census
 from holdfast.web.connection_limit import ConnectionLimit
+from holdfast.web.shard_families import families_of
 from holdfast.web.speaking import SpeakingRight
 
 _MS_PER_S = 1000
@@ -58,6 +59,9 @@ class BayeuxCollector(Collector):
         yield from self._sessions()
         yield from self._connections()
         yield from self._alert_states()
+        others = self._bayeux.state.hub.others
+        if others is not None:
+            yield from families_of(others.figures())
 
     def _publishes(self) -> Iterator[Metric]:
         counters = self._bayeux.state.counters

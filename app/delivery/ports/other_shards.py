@@ -1,9 +1,25 @@
 """The port to the other shards of a deployment, which have receivers of the same channels."""
 
-from collections.abc import Callable, Sequence
-from typing import Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple, Protocol
 
 from holdfast.delivery.messages.message import Message
+
+
+class LogFigures(NamedTuple):
+    """The books of what crosses, since the start of this process, by numbers of shards."""
+
+    shard: int
+    # Entries that the log of this shard has got, and passing ones that it never got.
+    appended: int
+    dropped: int
+    # Entries in the logs of others: taken; removed before, because this shard was behind and did
+    # not need them; and missing.
+    taken: Mapping[int, int]
+    skipped: Mapping[int, int]
+    missing: Mapping[int, int]
+    # For how many seconds others have not taken the first frame that they have not taken.
+    behind_s: Mapping[int, float]
 
 
 class OthersPort(Protocol):
@@ -27,6 +43,10 @@ class OthersPort(Protocol):
 
     def remove_interest(self, pattern: str, /) -> None:
         """Count a durable receiver no more."""
+        ...
+
+    def figures(self) -> LogFigures:
+        """Return the books of what crosses."""
         ...
 
     def when_known(self, patterns: Sequence[str], done: Callable[[bool], None], /) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 from zlib import crc32
 
 from holdfast.bayeux.sessions.restoring import restore, restore_without_session
+from holdfast.cluster.places import place_of
 from holdfast.cluster.shards import Homes, Shards, first_map
 from holdfast.sharding.member import Member
 from tests.unit.bayeux.harness import Asked, Client, Server, server_of
@@ -44,7 +45,13 @@ class Shard:
             wake=self._wake,
         )
         self.store.owner = self.member
-        self.member.begin(self.store.open(), goes_on=False)
+        found = self.store.open()
+        self.member.begin(found, goes_on=False)
+        # How far the processes before this one have taken the logs of others.
+        self.began_at = {
+            other: place_of(found.taken[other].place if other in found.taken else "")
+            for other in others
+        }
         self._load()
         # What a process does before it serves: it reads the facts of all.
         for other in others:
@@ -82,6 +89,15 @@ class Shard:
         for other in self.member.agreements.holders_to_read(self.world.now):
             # An embedded store has no lease.
             self.member.agreements.read(other, None, self.world.now)
+
+    def check_books(self) -> None:
+        """Whatever others have appended is taken, skipped or missing."""
+        figures = self.member.figures()
+        for other, store in self.world.stores.items():
+            if other != self.number:
+                own = figures.taken[other] + figures.skipped[other] + figures.missing[other]
+                assert self.began_at[other].total + own == store.end.total
+                assert figures.missing[other] == 0
 
     def read(self, other: int, most: int) -> None:
         member, store = self.member, self.world.stores[other]
@@ -295,6 +311,8 @@ class World:
                 shard.turn()
             self._look()
         assert self.waiting == []
+        for shard in self.shards.values():
+            shard.check_books()
         for person in self.people:
             assert person.asked == []
             for _ in range(30):

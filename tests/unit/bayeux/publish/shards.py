@@ -24,6 +24,7 @@ from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.shard_letter import ShardLetter
 from holdfast.delivery.messages.storing import NO_FIELDS, PersistOutcome, RequestFields
 from holdfast.delivery.ports.homes import HomesPort
+from holdfast.delivery.ports.other_shards import LogFigures
 from tests.unit.bayeux.harness import Client, Installed, Server, server_of
 from tests.unit.delivery.fake_keeper import FakeKeeper
 
@@ -129,6 +130,9 @@ class Shard:
 
     def remove_interest(self, pattern: str) -> None:
         self.interest[pattern] -= 1
+
+    def figures(self) -> LogFigures:
+        return LogFigures(self.number, len(self.keeper.log), 0, {}, {}, {}, {})
 
     def when_known(self, patterns: Sequence[str], done: Callable[[bool], None]) -> None:
         if self.is_agreeing:

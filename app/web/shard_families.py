@@ -1,0 +1,51 @@
+"""The families of metrics of a shard among others."""
+
+from collections.abc import Iterator, Mapping
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+
+from holdfast.delivery.ports.other_shards import LogFigures
+
+
+def families_of(figures: LogFigures) -> Iterator[Metric]:
+    """Yield what crosses to other shards, and from them."""
+    yield CounterMetricFamily(
+        "holdfast_log_entries_appended",
+        "Messages and facts that the log for other shards has got. Only with several workers.",
+        value=figures.appended,
+    )
+    yield CounterMetricFamily(
+        "holdfast_log_entries_dropped",
+        "Passing messages that other shards did not get, because the store took them too late.",
+        value=figures.dropped,
+    )
+    yield _by_sender(
+        "holdfast_log_entries_taken",
+        "Entries that this shard has taken from the log of another one.",
+        figures.taken,
+    )
+    yield _by_sender(
+        "holdfast_log_entries_skipped",
+        "Entries that were removed from a log, because this shard was behind and needed none.",
+        figures.skipped,
+    )
+    yield _by_sender(
+        "holdfast_log_entries_missing",
+        "Entries of another shard that did not arrive here, as far as their number is known.",
+        figures.missing,
+    )
+    behind = GaugeMetricFamily(
+        "holdfast_log_behind_seconds",
+        "For how long the oldest entry of this shard has waited for another one.",
+        labels=["from", "to"],
+    )
+    for shard, seconds in figures.behind_s.items():
+        behind.add_metric([str(figures.shard), str(shard)], seconds)
+    yield behind
+
+
+def _by_sender(name: str, meaning: str, counts: Mapping[int, int]) -> Metric:
+    family = CounterMetricFamily(name, meaning, labels=["from"])
+    for shard, count in counts.items():
+        family.add_metric([str(shard)], count)
+    return family

@@ -1,0 +1,24 @@
+"""The metrics of what crosses between shards."""
+
+from holdfast.delivery.ports.other_shards import LogFigures
+from holdfast.web.shard_families import families_of
+
+
+def test_every_figure_has_a_family_and_names_both_shards() -> None:
+    figures = LogFigures(
+        2, 10, 3, taken={0: 4, 1: 5}, skipped={0: 6}, missing={0: 7}, behind_s={0: 1.5}
+    )
+    found = {
+        (sample.name.removeprefix("holdfast_log_"), *sample.labels.values()): sample.value
+        for family in families_of(figures)
+        for sample in family.samples
+    }
+    assert found == {
+        ("entries_appended_total",): 10,
+        ("entries_dropped_total",): 3,
+        ("entries_taken_total", "0"): 4,
+        ("entries_taken_total", "1"): 5,
+        ("entries_skipped_total", "0"): 6,
+        ("entries_missing_total", "0"): 7,
+        ("behind_seconds", "2", "0"): 1.5,
+    }
