@@ -115,6 +115,8 @@ class ShardLog:
         self._loop = asyncio.get_running_loop()
         # Frames of facts that were told while the store could not be written to.
         self._waiting: list[Callable[[], None]] = []
+        # Whether a turn is about to be sent, which also sends the calls before it.
+        self._precedes_turn = False
         buffer.framing = self
         writer.before_turn = self._flush
 
@@ -208,8 +210,11 @@ class ShardLog:
             self._note(frame)
 
     def _flush(self) -> None:
+        """Append what precedes a turn, which is sent together with it."""
         if self.owner is not None:
+            self._precedes_turn = True
             self.owner.flush()
+            self._precedes_turn = False
 
     # Taking
 
@@ -298,7 +303,8 @@ class ShardLog:
         self._calls.make(
             call, done, note=note, may_be_refused=True, is_publish=True, may_be_skipped=True
         )
-        self._link.flush()
+        if not self._precedes_turn:
+            self._link.flush()
 
     def _note(self, frame: Parts, *, has_facts: bool = False) -> None:
         if self.owner is not None:

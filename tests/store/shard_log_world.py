@@ -60,6 +60,7 @@ class LossyLink:
         self._source_of = source_of
         self.is_up = True
         self.lacks_memory = False
+        self.is_moving = False
         self.sent: list[_Call] = []
         self._redis = redis
         self._wire: Any = redis.connection_pool.get_connection()
@@ -94,6 +95,9 @@ class LossyLink:
         return await answer
 
     def carry_out(self, count: int) -> None:
+        if self.is_moving and self.sent:
+            self._carry_out_others(count)
+            return
         for call in [each for each in self.sent if each.reply is _NONE][:count]:
             if call.needs_memory and self.lacks_memory and self.random.random() < 0.7:
                 if not call.may_be_refused:
@@ -101,6 +105,16 @@ class LossyLink:
                 call.reply = StoreRefused("OOM")
             else:
                 call.reply = self._run(call.words)
+
+    def _carry_out_others(self, count: int) -> None:
+        """The keys of one call are on the move; those behind it are carried out, and repeated."""
+        self.is_moving = False
+        skipped = self.random.choice(self.sent)
+        for call in self.sent[:count]:
+            if call is not skipped and not (call.needs_memory and self.lacks_memory):
+                self._run(call.words)
+        for call in self.sent:
+            call.reply, call.may_be_refused = _NONE, False
 
     def _run(self, words: Sequence[Word]) -> object:
         self._wire.send_command(*words)
@@ -154,7 +168,7 @@ class Shard(Owner):
 class World:
     """The process, its publishers, and what it takes from another shard; it may be broken."""
 
-    faults: Sequence[str] = ("lose", "lose", "copy", "back", "full", "room")
+    faults: Sequence[str] = ("lose", "lose", "copy", "back", "full", "room", "move")
     # Seeds before it are known to find nothing, which saves their time.
     first_seed = 0
 
@@ -232,6 +246,8 @@ class World:
             self._copy = self._dumps(), len(self._stored)
         elif fault == "back" and self._copy is not None:
             self._go_back()
+        elif fault == "move":
+            self.link.is_moving = True
         elif fault in ("full", "room"):
             self.link.lacks_memory = fault == "full"
             self.link.is_up = True
@@ -340,8 +356,12 @@ class World:
         """Let everything be carried out and answered: nothing fails any more."""
         self.link.lacks_memory, self.link.is_up = False, True
         await self._come_to_rest()
+        for _ in range(5):
+            self._state()
+        self.link.is_moving = True
+        await self._come_to_rest()
         # A store that went back is noticed at the next call.
-        self._state()
+        self._take()
         await self._come_to_rest()
 
     async def _come_to_rest(self) -> None:
