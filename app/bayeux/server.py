@@ -3,7 +3,7 @@
 from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from holdfast.bayeux.meta.client_verdicts import VerdictHandler
 from holdfast.bayeux.meta.reading import ExtReader
@@ -21,6 +21,11 @@ from holdfast.bayeux.state.backlog import SerialWork
 from holdfast.bayeux.state.phase import Phase
 from holdfast.bayeux.state.server_state import ServerState
 from holdfast.bayeux.subscribe.handler import SubscribeHandler
+
+if TYPE_CHECKING:
+    from holdfast.bayeux.publish.from_letters import FromLetters
+    from holdfast.delivery.ports.homes import HomesPort
+    from holdfast.delivery.ports.other_shards import OthersPort
 
 # After this many messages, `_send_news` checks whether the turn is over.
 _BETWEEN_CHECKS: Final = 16
@@ -74,6 +79,15 @@ class Bayeux:
         self._due = due
         self._ticking = ticking
         self._probes = probes
+
+    def go_among(self, others: "OthersPort", homes: "HomesPort", shard: int) -> "FromLetters":
+        """Serve one of several shards, from before sessions are restored.
+
+        Returns what does the letters of others.
+        """
+        self.state.hub.others = others
+        self.state.sessions.number_apart(shard)
+        return self.publishing.go_among(homes).letters
 
     def flush(self, now: float, before_long_work: Callable[[], None] = _nothing) -> bool:
         """End the turn: send news to sessions, and continue long work.

@@ -9,7 +9,7 @@ import orjson
 
 from holdfast.cluster.frames import DURABLE, MESSAGE, Entry, FrameUnreadable
 from holdfast.cluster.letters import Done, done_with
-from holdfast.delivery.messages.crossing import Crossing, crossing_of
+from holdfast.delivery.messages.crossing import Crossing, Spared, crossing_of, spared_by
 from holdfast.delivery.messages.message import ORDINARY_PRIORITY, Message
 from holdfast.delivery.messages.shard_letter import effect_of
 
@@ -86,6 +86,8 @@ def _extra(message: Message) -> dict[str, Any]:
         extra["properties"] = message.properties
     if message.addressed:
         extra["addressed"] = [*message.addressed]
+    if message.records is not None and (spared := spared_by(message)):
+        extra["spared"] = sorted(spared)
     return extra
 
 
@@ -104,6 +106,8 @@ def message_of(entry: Entry) -> Message:
         message.life_ms, message.expires_ms = extra.get("life"), extra.get("expires", 0)
         message.properties = extra.get("properties")
         message.addressed = tuple(extra.get("addressed", ()))
+        if "spared" in extra:
+            Spared(extra["spared"]).mark(message)
     except (error_of_struct, ValueError, TypeError, AttributeError, LookupError) as error:
         raise FrameUnreadable(f"entry {entry.id} is unreadable: {error!r}") from error
     return message

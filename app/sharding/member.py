@@ -2,8 +2,8 @@
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from holdfast.bayeux.publish.from_letters import FromLetters
 from holdfast.bayeux.publish.from_others import FromOthers
 from holdfast.bayeux.server import Bayeux
 from holdfast.cluster.agreement import Agreements, Stated
@@ -26,6 +26,9 @@ from holdfast.store.other_shard import OtherShard
 from holdfast.units import counted
 
 log = logging.getLogger(__name__)
+
+if TYPE_CHECKING:
+    from holdfast.bayeux.publish.from_letters import FromLetters
 
 _NOTHING_TAKEN = TakenLog("", "")
 
@@ -78,6 +81,8 @@ class Member:
         self._taken: dict[int, TakenLog] = {}
         self._stored_facts: Mapping[str, str] = {}
         self._stored_letters: Mapping[str, bytes] = {}
+        # What does letters of others.
+        self._from_letters: FromLetters | None = None
         # Whether this process goes on with everything that the one before it had in memory.
         self._goes_on = False
         # Whether it writes to its log: not before it is sure to go on.
@@ -164,17 +169,15 @@ class Member:
         self._taken, self._stored_facts = {**found.taken}, found.facts
         self._stored_letters = found.inbox
         self._goes_on = goes_on
-        state = self._bayeux.state
-        state.sessions.number_apart(self.number)
-        state.hub.others, state.homes = self, self.homes
+        self._from_letters = self._bayeux.go_among(self, self.homes, self.number)
 
     def serve(self) -> None:
         """Write from now on: no other process will go on with this shard."""
         self._writes = True
         now = self._clock()
         self.interest.begin(self._stored_facts, now)
-        here = self._bayeux.publishing.here
-        self.homes.begin(FromLetters(self._bayeux.state, here, self.homes), self._stored_letters)
+        if self._from_letters is not None:
+            self.homes.begin(self._from_letters, self._stored_letters)
         self._stored_facts, self._stored_letters = {}, {}
         self.own.tick(now)
 

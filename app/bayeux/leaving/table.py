@@ -205,7 +205,7 @@ TABLE: Final = (
             *_of("SharedQueue", "requeued"),
             *_of("SessionLife", "answers"),
             *_of("Bayeux", "_due"),
-            *_of("record", "Effect _Unstored"),
+            *_of("record", "Effect Spared _Unstored"),
         ),
     ),
     Row(

@@ -1,35 +1,22 @@
 """Sends messages to destinations at several shards: several letters, one reply."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
 
-from holdfast.bayeux.limits.quotas import Quotas
-from holdfast.bayeux.publish.addressed_here import AddressedHere
-from holdfast.bayeux.publish.addressed_letter import (
-    ADDRESSED,
-    Addressed,
-    Result,
-    State,
-    packed,
-    result_of,
-    unreadable,
-)
+from holdfast.bayeux.publish.addressed_here import AddressedHere, kept_with
+from holdfast.bayeux.publish.addressed_letter import ADDRESSED, Addressed, packed
+from holdfast.bayeux.publish.channel_order import ChannelOrder, Turn
 from holdfast.bayeux.publish.event import EventPublish
-from holdfast.bayeux.publish.point_to_point import accounts_of
+from holdfast.bayeux.publish.joined_results import JoinedResults
+from holdfast.bayeux.publish.point_to_point import Addressing, accounts_of
 from holdfast.bayeux.publish.qos import Qos
 from holdfast.bayeux.state.server_state import ServerState
 from holdfast.bayeux.state.session_registry import SHARDS
-from holdfast.bayeux.wire.destinations import FAILED, Destination
-from holdfast.bayeux.wire.errors import ErrorReply, Refused
-from holdfast.bayeux.wire.reserved import not_supported
-from holdfast.delivery.messages.publish_key import publish_key_of
+from holdfast.bayeux.wire.destinations import Destination
+from holdfast.delivery.messages.crossing import Spared
 from holdfast.delivery.messages.storing import PersistOutcome
 from holdfast.delivery.ports.homes import HomesPort
 from holdfast.delivery.queues.receivers import NOBODY
-
-if TYPE_CHECKING:
-    from holdfast.bayeux.session import Session
 
 # By the shard that has them, or None for this one, destinations in the order of the publish.
 Groups = Mapping[int | None, Sequence[Destination]]
@@ -38,16 +25,10 @@ Groups = Mapping[int | None, Sequence[Destination]]
 class AddressedEverywhere:
     """Sends addressed publishes of this shard's clients to the shards of their destinations."""
 
-    def __init__(self, state: ServerState, here: AddressedHere) -> None:
-        self._state = state
-        self._here = here
-
-    def check(self, qos: Qos, homes: HomesPort) -> None:
-        """Check that the publish can be carried out, now or later. Raises `Refused`."""
-        groups = groups_of(qos.destinations, homes)
-        if qos.is_subscribable and groups.keys() - {None}:
-            # Its subscribers would have to wait until the other shards have answered.
-            raise not_supported("ext.delivery.subscribable")
+    def __init__(self, state: ServerState, here: AddressedHere, order: ChannelOrder) -> None:
+        self.state = state
+        self.here = here
+        self.order = order
 
     def publish(
         self, publish: EventPublish, qos: Qos, groups: Groups, homes: HomesPort
@@ -58,19 +39,106 @@ class AddressedEverywhere:
         """
         if not all(shard is None or homes.may_send(shard) for shard in groups):
             return PersistOutcome.REFUSED
-        accounts = accounts_of(publish.sender)
-        asked = {
-            shard: Addressed(publish.message, destinations, accounts, publish.persistent)
-            for shard, destinations in groups.items()
-        }
-        joined = _Joined(publish, qos, len(groups), self._state.quotas)
-        for shard, addressed in asked.items():
-            if shard is not None:
-                done = partial(joined.answered, addressed.destinations)
-                homes.send(shard, ADDRESSED, packed(addressed), done)
-        if None in asked:
-            self._here.publish(asked[None], joined.known, now=publish.now, sender=publish.sender)
+        sending = _Sending(self, publish, qos, groups=groups, homes=homes)
+        self.order.take(Turn(publish.channel.name, sending.begin, sending.refuse))
         return None
+
+
+class _Sending:
+    """One such publish. Subscribers get it if any destination does, when all shards have said."""
+
+    def __init__(
+        self,
+        parts: AddressedEverywhere,
+        publish: EventPublish,
+        qos: Qos,
+        *,
+        groups: Groups,
+        homes: HomesPort,
+    ) -> None:
+        self._parts, self._state = parts, parts.state
+        self._publish, self._qos = publish, qos
+        self._homes = homes
+        self._elsewhere = {shard: each for shard, each in groups.items() if shard is not None}
+        self._own = groups.get(None, ())
+        count = len(self._elsewhere if qos.is_subscribable else groups)
+        self._joined = JoinedResults(publish, qos, count, parts.state.quotas)
+
+    def begin(self, turn: Turn) -> bool:
+        """Send the letters, once the store has what was published before. Returns if it is over."""
+        if self._state.hub.is_coming(turn.channel):
+            self._state.when_kept(partial(self._begin_later, turn))
+            return False
+        return self._send(turn)
+
+    def _begin_later(self, turn: Turn, _: float) -> None:
+        if self._send(turn):
+            self._parts.order.over(turn)
+
+    def _send(self, turn: Turn) -> bool:
+        is_subscribable = self._qos.is_subscribable
+        if is_subscribable:
+            self._joined.complete = partial(self._finish, turn)
+        for shard, destinations in self._elsewhere.items():
+            letter = packed(self._addressed(destinations))
+            answered = partial(self._joined.answered, destinations)
+            self._homes.send(shard, ADDRESSED, letter, answered)
+        if self._own and not is_subscribable:
+            publish, addressed = self._publish, self._addressed(self._own)
+            self._parts.here.publish(
+                addressed, self._joined.known, now=publish.now, sender=publish.sender
+            )
+        return not is_subscribable
+
+    def _addressed(self, destinations: Sequence[Destination]) -> Addressed:
+        publish = self._publish
+        accounts = accounts_of(publish.sender)
+        return Addressed(publish.message, destinations, accounts, publish.persistent)
+
+    def refuse(self) -> None:
+        """Tell the publish that it was not carried out."""
+        if self._publish.done is not None:
+            self._publish.done(PersistOutcome.REFUSED)
+
+    def _finish(self, turn: Turn) -> None:
+        try:
+            self._publish_here()
+        except Exception:
+            # Those behind it must not wait forever, nor must the log of the other shard.
+            self._state.log.exception("a publish to %s failed", turn.channel)
+        self._parts.order.over(turn, is_lost=self._joined.is_unknown)
+
+    def _publish_here(self) -> None:
+        """Publish to subscribers and to the destinations here: all other shards have answered."""
+        publish, joined = self._publish, self._joined
+        is_taken_elsewhere, spared = joined.is_taken, joined.receivers
+        if self._own and not joined.is_unknown:
+            self._address_here()
+        outcome: PersistOutcome | None = joined.outcome()
+        if outcome in (PersistOutcome.KEPT, PersistOutcome.REPEATED):
+            if spared:
+                Spared(spared).mark(publish.message)
+            if is_taken_elsewhere and publish.done is not None:
+                publish.done = partial(_tell, publish.done)
+            outcome = self._state.hub.publish(publish)
+        if outcome is not None and publish.done is not None:
+            publish.done(outcome)
+
+    def _address_here(self) -> None:
+        publish, addressed = self._publish, self._addressed(self._own)
+        addressing = self._parts.here.address(addressed, publish.sender, publish.now)
+        if isinstance(addressing, Addressing):
+            publish.addressed = addressing.receivers
+            publish.then(addressing.release)
+            self._joined.add(kept_with(addressing))
+        else:
+            self._joined.add(addressing)
+
+
+def _tell(done: Callable[[PersistOutcome], None], outcome: PersistOutcome) -> None:
+    """Tell a publish that other shards have carried out already."""
+    # Refused here, it is done in part: a repeat with its key does the rest.
+    done(PersistOutcome.UNKNOWN if outcome is PersistOutcome.REFUSED else outcome)
 
 
 def groups_of(destinations: Sequence[Destination], homes: HomesPort) -> Groups:
@@ -86,72 +154,3 @@ def _home_of(destination: Destination, homes: HomesPort) -> int | None:
         return homes.home_of_subject(destination.subject)
     # Its number says which shard gave it.
     return homes.home_of_guest(-destination.number % SHARDS)
-
-
-class _Joined:
-    """What became of one publish at the shards of its destinations."""
-
-    def __init__(self, publish: EventPublish, qos: Qos, count: int, quotas: Quotas) -> None:
-        self._publish = publish
-        self._qos = qos
-        self._quotas = quotas
-        # How many shards have not answered, and what the others said; None if that is unknown.
-        self._left = count
-        self._results: list[Result | None] = []
-
-    def answered(self, destinations: Sequence[Destination], answer: bytes | None) -> None:
-        """Take the answer of another shard, or that there is none."""
-        if answer is None:
-            self.known(None, False)
-            return
-        try:
-            result = result_of(answer)
-        except (ValueError, KeyError, TypeError):
-            result = unreadable(destinations)
-        self.known(result, False)
-
-    def known(self, result: Result | None, _: bool) -> None:
-        """Take the result of one shard."""
-        self._left -= 1
-        self._results.append(result)
-        if not self._left:
-            outcome = self._outcome([each for each in self._results if each is not None])
-            if self._publish.done is not None:
-                self._publish.done(outcome)
-
-    def _outcome(self, results: Sequence[Result]) -> PersistOutcome:
-        if len(results) < len(self._results):
-            return PersistOutcome.UNKNOWN
-        reports = {each["name"]: each for result in results for each in result.outcomes}
-        names = [each.name for each in self._qos.destinations]
-        self._qos.outcomes = outcomes = [reports[name] for name in names]
-        failed = [each["name"] for each in outcomes if each["state"] == FAILED]
-        taking = [each for each in results if each.is_taken]
-        if failed and not taking:
-            return self._refuse(_with(failed[0], results), outcomes)
-        self._note_first(results)
-        are_repeats = bool(taking) and all(each.state is State.REPEATED for each in taking)
-        return PersistOutcome.REPEATED if are_repeats else PersistOutcome.KEPT
-
-    def _refuse(self, first: Result, outcomes: Sequence[Mapping[str, Any]]) -> PersistOutcome:
-        """Refuse the publish for the same reason as its first destination."""
-        if first.state is State.OVER_QUOTA:
-            # Only sessions have quotas.
-            sender = cast("Session", self._publish.sender)
-            self._qos.refused = self._quotas.too_much_waits(sender, first.error, outcomes)
-        elif first.state is State.REFUSED:
-            ext = {"delivery": {"destinations": outcomes}}
-            self._qos.refused = Refused(ErrorReply[first.error], *first.args, ext=ext)
-        return PersistOutcome.REFUSED
-
-    def _note_first(self, results: Sequence[Result]) -> None:
-        """Let the reply to a repeat name the first message."""
-        key = publish_key_of(self._publish.message)
-        firsts = [each.first for each in results if each.first]
-        if key is not None and firsts:
-            key.first = min(firsts)
-
-
-def _with(name: str, results: Sequence[Result]) -> Result:
-    """Return the result with a report about the destination of this name."""
-    return next(each for each in results if any(name == its["name"] for its in each.outcomes))

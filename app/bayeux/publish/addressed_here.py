@@ -41,30 +41,36 @@ class AddressedHere:
             letter: The letter that asks for it, if another shard does. Where the message is
                 stored, the same call answers it.
         """
-        state, message = self._state, addressed.message
+        addressing = self.address(addressed, sender, now)
+        if isinstance(addressing, Result):
+            done(addressing, False)
+            return
+        kept = kept_with(addressing)
+        if letter is not None:
+            Effect(letter, kept.to_json()).mark(addressed.message)
+        known = partial(self._known, addressed, kept, done)
+        self._publish(addressed, addressing, known, is_patient=letter is not None)
+
+    def address(
+        self, addressed: Addressed, sender: Session | None, now: float
+    ) -> Addressing | Result:
+        """Address the message, and reserve room for it. Returns a result if that is impossible."""
         try:
             addressing = self._ptp.address(
-                message,
+                addressed.message,
                 addressed.destinations,
                 sender=sender,
                 now=now,
                 accounts=addressed.accounts,
             )
         except SenderOverQuota as over:
-            done(Result(State.OVER_QUOTA, over.outcomes, error=over.kind), False)
-            return
+            return Result(State.OVER_QUOTA, over.outcomes, error=over.kind)
         except Refused as refused:
-            done(_refusal(refused), False)
-            return
-        if addressed.persistent is not False and not addressing.make_durable(state.store):
+            return _refusal(refused)
+        if addressed.persistent is not False and not addressing.make_durable(self._state.store):
             addressing.release(PersistOutcome.REFUSED)
-            done(not_stored(addressed.destinations), False)
-            return
-        kept = Result(State.KEPT, addressing.outcomes, is_taken=bool(addressing.keys))
-        if letter is not None:
-            Effect(letter, kept.to_json()).mark(message)
-        known = partial(self._known, addressed, kept, done)
-        self._publish(addressed, addressing, known, is_patient=letter is not None)
+            return not_stored(addressed.destinations)
+        return addressing
 
     def _publish(
         self,
@@ -106,6 +112,13 @@ class AddressedHere:
                 done(not_stored(addressed.destinations), False)
             case PersistOutcome.UNKNOWN:
                 done(None, False)
+
+
+def kept_with(addressing: Addressing) -> Result:
+    """Return the result if the message is stored, or need not be."""
+    receivers = [each.key for each in addressing.receivers]
+    is_taken = bool(addressing.keys)
+    return Result(State.KEPT, addressing.outcomes, is_taken=is_taken, receivers=receivers)
 
 
 def _refusal(refused: Refused) -> Result:

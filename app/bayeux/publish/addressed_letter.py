@@ -55,8 +55,9 @@ class Result(NamedTuple):
     args: Sequence[str] = ()
     # The id of the earlier message.
     first: int = 0
-    # Whether any destination takes it.
+    # Whether any destination takes it, and the keys of the sessions that get it.
     is_taken: bool = False
+    receivers: Sequence[str] = ()
 
     def to_json(self) -> bytes:
         """Return the answer as bytes."""

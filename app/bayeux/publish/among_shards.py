@@ -1,36 +1,90 @@
-"""Refuses what needs one shard that decides, while a server has other shards beside it."""
+"""Publishing in one of several shards: what goes elsewhere, and what one shard cannot do."""
 
+from collections.abc import Callable
+from functools import partial
 from typing import Final
 
+from holdfast.bayeux.publish.addressed_everywhere import AddressedEverywhere, groups_of
+from holdfast.bayeux.publish.addressed_here import AddressedHere
+from holdfast.bayeux.publish.channel_order import ChannelOrder, Turn
+from holdfast.bayeux.publish.event import EventPublish
+from holdfast.bayeux.publish.from_letters import FromLetters
+from holdfast.bayeux.publish.point_to_point import PointToPoint
 from holdfast.bayeux.publish.qos import Qos
+from holdfast.bayeux.state.server_state import ServerState
+from holdfast.bayeux.wire.errors import Refused
 from holdfast.bayeux.wire.reserved import not_supported
+from holdfast.delivery.messages.storing import PersistOutcome
+from holdfast.delivery.ports.homes import HomesPort
 
 # Services that know only what is in their shard.
 _LOCAL: Final = frozenset(("/service/presence",))
+# Publishes in this shard. Returns the outcome, or None if the publish is told later.
+Distribute = Callable[[EventPublish, Qos | None], PersistOutcome | None]
 
 
-def refuse_options(qos: Qos, *, has_homes: bool) -> None:
-    """Refuse a publish whose options a single shard cannot carry out. Raises `Refused`.
+class AmongShards:
+    """Publishes in one of several shards. A server alone does not load this module.
 
-    `has_homes` says whether other shards can be sent letters.
+    Args:
+        distribute: Publishes what does not go to destinations elsewhere. Raises `Refused`.
     """
-    asked = {
-        "ext.replyTo": qos.request is not None,
-        "ext.delivery.destinations": bool(qos.destinations) and not has_homes,
-        "ext.delivery.refuseHeld": qos.refuse_held,
-        "ext.delivery.administrative": qos.is_administrative,
-        "ext.delivery.topic": qos.topic is not None,
-        "ext.delivery.forceUpdate": not qos.force_update,
-    }
-    for name, is_asked in asked.items():
-        if is_asked:
-            raise not_supported(name)
 
+    def __init__(
+        self, state: ServerState, ptp: PointToPoint, homes: HomesPort, distribute: Distribute
+    ) -> None:
+        self._homes = homes
+        self._distribute = distribute
+        here = AddressedHere(state, ptp)
+        self._order = ChannelOrder(state.log)
+        self._everywhere = AddressedEverywhere(state, here, self._order)
+        # Does what other shards ask for.
+        self.letters = FromLetters(state, here, homes)
 
-def refuse_call(service: str, *, is_known: bool) -> None:
-    """Refuse to call a service that may be a client at another shard, or that knows only this one.
+    def check(self, qos: Qos) -> None:
+        """Refuse a publish whose options a single shard cannot carry out. Raises `Refused`."""
+        asked = {
+            "ext.replyTo": qos.request is not None,
+            "ext.delivery.refuseHeld": qos.refuse_held,
+            "ext.delivery.administrative": qos.is_administrative,
+            "ext.delivery.topic": qos.topic is not None,
+            "ext.delivery.forceUpdate": not qos.force_update,
+        }
+        for name, is_asked in asked.items():
+            if is_asked:
+                raise not_supported(name)
 
-    Raises `Refused`.
-    """
-    if not is_known or service in _LOCAL:
-        raise not_supported(service)
+    def check_call(self, service: str, *, is_known: bool) -> None:
+        """Refuse to call what may be a client at another shard, or knows only this shard.
+
+        Raises `Refused`.
+        """
+        if not is_known or service in _LOCAL:
+            raise not_supported(service)
+
+    def distribute(self, publish: EventPublish, qos: Qos | None) -> PersistOutcome | None:
+        """Publish everywhere. Returns the outcome, or None if the publish is told later.
+
+        Raises `Refused`.
+        """
+        if qos is not None and qos.destinations:
+            groups = groups_of(qos.destinations, self._homes)
+            if any(shard is not None for shard in groups):
+                return self._everywhere.publish(publish, qos, groups, self._homes)
+        channel = publish.channel.name
+        if channel not in self._order.waiting:
+            return self._distribute(publish, qos)
+        self._order.take(Turn(channel, partial(self._distribute_later, publish, qos)))
+        return None
+
+    def _distribute_later(self, publish: EventPublish, qos: Qos | None, _: Turn) -> bool:
+        try:
+            outcome = self._distribute(publish, qos)
+        except Refused as refused:
+            if qos is None:
+                raise
+            # Only addressed messages are refused so late.
+            qos.refused, outcome = refused, PersistOutcome.REFUSED
+        if outcome is not None and publish.done is not None:
+            publish.done(outcome)
+        return True

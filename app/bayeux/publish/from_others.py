@@ -6,6 +6,7 @@ from typing import NamedTuple
 from holdfast.bayeux.session import Session
 from holdfast.bayeux.state.server_state import ServerState
 from holdfast.delivery.basics.channels import Kind
+from holdfast.delivery.messages.crossing import spared_by
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.routing.selections import Candidate
 
@@ -46,6 +47,9 @@ class FromOthers:
         receivers: Sequence[Session] = state.routes.receivers(channel)
         if receivers and state.routes.selecting:
             receivers = state.routes.selecting_receivers(channel, Candidate.of(message))
+        if message.records is not None:
+            spared = spared_by(message)
+            receivers = [each for each in receivers if each.key not in spared]
         if not receivers:
             return None
         if message.linger_s is None:

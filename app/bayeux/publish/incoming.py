@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from holdfast.bayeux.publish.among_shards import refuse_call
 from holdfast.bayeux.publish.event import EventPublish
 from holdfast.bayeux.publish.new_messages import Publishing
 from holdfast.bayeux.publish.point_to_point import PTP
@@ -262,8 +261,10 @@ class _ClientPublish:
         channel, state = self._channel, self._handler.state
         self._reply["successful"] = True
         service = state.services.find(channel)
-        if state.hub.others is not None:
-            refuse_call(channel.name, is_known=service is not None or not state.requests.is_offered)
+        among = self._handler.publishing.among
+        if among is not None:
+            is_known = service is not None or not state.requests.is_offered
+            among.check_call(channel.name, is_known=is_known)
         if service is None:
             refuse_service(channel)
             return not state.requests.is_offered or self._call()

@@ -4,9 +4,6 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
-from holdfast.bayeux.publish.addressed_everywhere import AddressedEverywhere, groups_of
-from holdfast.bayeux.publish.addressed_here import AddressedHere
-from holdfast.bayeux.publish.among_shards import refuse_options
 from holdfast.bayeux.publish.event import EventPublish
 from holdfast.bayeux.publish.point_to_point import (
     PointToPoint,
@@ -33,6 +30,8 @@ from holdfast.delivery.topics.configured import Topic
 from holdfast.delivery.topics.counting import count_for
 
 if TYPE_CHECKING:
+    from holdfast.bayeux.publish.among_shards import AmongShards
+    from holdfast.delivery.ports.homes import HomesPort
     from holdfast.delivery.ports.other_shards import OthersPort
 
 # Accepts an encoded event that is not published now. Raises `Refused`. Returns the outcome, or None
@@ -46,8 +45,8 @@ class Publishing:
     def __init__(self, state: ServerState, ptp: PointToPoint) -> None:
         self._state = state
         self._ptp = ptp
-        self.here = AddressedHere(state, ptp)
-        self._everywhere = AddressedEverywhere(state, self.here)
+        # What it does in addition if there are other shards.
+        self.among: AmongShards | None = None
         # By the option that diverts a message, what accepts it.
         self._diversions: dict[str, Divert] = {}
         self._topics = TopicPublishing(
@@ -62,6 +61,13 @@ class Publishing:
         """Pass messages with this option on instead of publishing them."""
         self._diversions[option] = accept
 
+    def go_among(self, homes: "HomesPort") -> "AmongShards":
+        """Publish in one of several shards from now on."""
+        from holdfast.bayeux.publish.among_shards import AmongShards
+
+        self.among = AmongShards(self._state, self._ptp, homes, self._distribute_here)
+        return self.among
+
     def broadcast(self, publish: EventPublish) -> PersistOutcome | None:
         """Publish an event to the subscribers of a channel, or to its destinations.
 
@@ -69,11 +75,8 @@ class Publishing:
         message first: then the publish gets the outcome later. Raises `Refused`.
         """
         state, channel, qos = self._state, publish.channel, publish.qos
-        if qos is not None and state.hub.others is not None:
-            homes = state.homes
-            refuse_options(qos, has_homes=homes is not None)
-            if homes is not None and qos.destinations:
-                self._everywhere.check(qos, homes)
+        if qos is not None and self.among is not None:
+            self.among.check(qos)
         if qos is not None and qos.diversion is not None:
             wire = self.encoded(publish.event, publish.sender)
             return self._diversions[qos.diversion.option](publish, qos, wire)
@@ -99,6 +102,11 @@ class Publishing:
     def _distribute(self, publish: EventPublish, qos: Qos | None) -> PersistOutcome | None:
         if publish.candidate is None:
             publish.candidate = self.candidate(publish)
+        if self.among is not None:
+            return self.among.distribute(publish, qos)
+        return self._distribute_here(publish, qos)
+
+    def _distribute_here(self, publish: EventPublish, qos: Qos | None) -> PersistOutcome | None:
         if qos is not None:
             if qos.destinations:
                 return self._address(publish, qos)
@@ -143,10 +151,6 @@ class Publishing:
     def _address(self, publish: EventPublish, qos: Qos) -> PersistOutcome | None:
         """Also publish the message to its destinations. Raises `Refused` if none accepts it."""
         state = self._state
-        if state.homes is not None:
-            groups = groups_of(qos.destinations, state.homes)
-            if any(shard is not None for shard in groups):
-                return self._everywhere.publish(publish, qos, groups, state.homes)
         try:
             addressing = self._ptp.address(
                 publish.message, qos.destinations, sender=publish.sender, now=publish.now

@@ -33,7 +33,6 @@ from holdfast.delivery.basics.node import Node
 from holdfast.delivery.basics.notices import Notices
 from holdfast.delivery.guard.holds import Guard
 from holdfast.delivery.messages.message import Message
-from holdfast.delivery.ports.homes import HomesPort
 from holdfast.delivery.ports.journal_port import DeliveryJournal
 from holdfast.delivery.ports.ledger import Ledger
 from holdfast.delivery.ports.refused_publishes import RefusedPublishes
@@ -66,9 +65,6 @@ class RunLater(Protocol):
 
 class ServerState:
     """Creates the parts that need no session life. Ends no sessions and answers no requests."""
-
-    # The shards that have subjects, among several shards that send each other letters.
-    homes: HomesPort | None = None
 
     def __init__(
         self,

@@ -5,7 +5,7 @@ shown. A message that is not stored, and waits for a stored one before it, would
 the next stored one of its channel: so the call that stores that one appends both.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
 
 from holdfast.delivery.basics.feature_records import record_of, with_record
@@ -39,6 +39,28 @@ class Crossing(MessageRecord):
         crossing = cls()
         message.records = with_record(message.records, crossing)
         return crossing
+
+
+class Spared(MessageRecord):
+    """The record of a message that some sessions of other shards have already, by their keys."""
+
+    __slots__ = ("keys",)
+
+    def __init__(self, keys: Iterable[str]) -> None:
+        self.keys = frozenset(keys)
+
+    def is_of_copies(self) -> bool:
+        return False
+
+    def mark(self, message: Message) -> None:
+        """Let the message pass over these sessions."""
+        message.records = with_record(message.records, self)
+
+
+def spared_by(message: Message) -> Collection[str]:
+    """Return the keys of sessions of other shards that have the message already."""
+    spared = record_of(message.records, Spared)
+    return () if spared is None else spared.keys
 
 
 def crossing_of(message: Message) -> Crossing | None:

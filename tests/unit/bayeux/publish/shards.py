@@ -6,7 +6,6 @@ from functools import partial
 from itertools import count
 from typing import Any
 
-from holdfast.bayeux.publish.from_letters import FromLetters
 from holdfast.bayeux.publish.from_others import Arrived, FromOthers
 from holdfast.bayeux.sessions.restoring import restore, restore_without_session
 from holdfast.cluster.frames import ANSWER, LETTER, Entry
@@ -90,10 +89,8 @@ class Shard:
 
     def _begin(self) -> None:
         state = self.server.bayeux.state
-        state.hub.others = state.homes = self
-        state.sessions.number_apart(self.number)
         self.from_others = FromOthers(state)
-        self.from_letters = FromLetters(state, self.server.bayeux.publishing.here, self)
+        self.from_letters = self.server.bayeux.go_among(self, self, self.number)
         self.sent = SentLetters(lambda entry, shard: self.keeper.log.append((entry, shard)))
         self.inbox = Inbox(self._do, self.keeper.finish)
 

@@ -1,16 +1,22 @@
-"""Messages to subjects of other shards: once, whoever is killed, with one reply."""
-
-from collections import Counter
-from typing import Any
+"""Messages to subjects of other shards arrive once, and get one reply."""
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
+from holdfast.bayeux.publish.joined_results import JoinedResults
 from holdfast.bayeux.wire.caller import Caller
 from holdfast.bayeux.wire.options import QuotaLimits
+from holdfast.cluster.frames import LETTER, MESSAGE
 from holdfast.delivery.messages.storing import PersistOutcome
-from tests.unit.bayeux.harness import Asked, Client, Json
+from tests.unit.bayeux.publish.addressing import (
+    address,
+    delay,
+    forced,
+    heard,
+    named,
+    reported,
+    subscribed,
+    to_all,
+)
 from tests.unit.bayeux.publish.shards import World
 from tests.unit.extensions.delivering import connect
 
@@ -21,50 +27,6 @@ UNKNOWN = "user.ptp.unknownDestination"
 def world() -> World:
     # ann and carl are at the second shard, bob and dan at the first one.
     return World(2)
-
-
-def named(world: World, name: str) -> Client:
-    """A client with this session, at its home."""
-    server = world.shards[world.home_of(name)].server
-    client = server.guest()
-    client.handshake(ext={"ack": True, "delivery": {"session": name}})
-    server.turn()
-    return client
-
-
-def heard(client: Client) -> list[Any]:
-    """All that waits for a client; everything is acked."""
-    found: list[Any] = []
-    while True:
-        asked = connect(client)
-        client.server.turn()
-        if not asked.data:
-            return found
-        found += asked.data
-
-
-def address(client: Client, data: object, *destinations: Any, **delivery: Any) -> Asked:
-    fields = {"ext": {"delivery": delivery}} if delivery else {}
-    content = {"destinations": list(destinations), "content": data}
-    asked = client.publish("/service/ptp", content, **fields)
-    client.server.turn()
-    return asked
-
-
-def reported(reply: Json) -> list[tuple[str, str]]:
-    found = reply["ext"]["delivery"]["destinations"]
-    return [(each["name"], each.get("errorCode", each["state"])) for each in found]
-
-
-def delay(writer: Client, to: str, **delivery: Any) -> Asked:
-    qos = {"delay": 1000, "destinations": [to], "subscribable": False, **delivery}
-    asked = writer.publish("/news", "hello", ext={"delivery": qos})
-    writer.server.turn()
-    return asked
-
-
-def forced(name: str) -> Json:
-    return {"name": name, "forceQueuing": True}
 
 
 def test_a_message_reaches_a_subject_of_another_shard(world: World) -> None:
@@ -177,7 +139,7 @@ def test_what_the_store_elsewhere_does_not_answer_is_answered_when_it_does(world
     assert reported(asked.reply) == [("client/ann", "OK")]
 
 
-def test_a_repeated_publish_key_reaches_nobody_twice_and_gets_the_first_reply(
+def test_a_repeated_publish_key_reaches_each_once_and_gets_the_first_reply(
     world: World,
 ) -> None:
     ann, bob = named(world, "ann/1"), named(world, "bob/1")
@@ -235,12 +197,128 @@ def test_a_sender_may_let_only_so_much_wait_elsewhere() -> None:
     assert reported(second.reply) == [("client/ann", "resource.exhaust")]
 
 
-def test_subscribers_cannot_get_what_goes_to_another_shard_too(world: World) -> None:
+def test_subscribers_get_what_a_destination_elsewhere_takes_and_no_session_gets_it_twice(
+    world: World,
+) -> None:
+    clients = [subscribed(world, name) for name in ("ann/1", "bob/1", "carl/1", "dan/1")]
+    dora = named(world, "dora/1")
+    asked = to_all(world.client(0), "hello", "ann", "dora")
+    assert [heard(each) for each in clients] == [[]] * 4
+    world.read_all()
+    assert reported(asked.reply) == [("client/ann", "OK"), ("client/dora", "OK")]
+    assert [heard(each) for each in [*clients, dora]] == [["hello"]] * 5
+    assert all(shard.server.balances() for shard in world.shards)
+
+
+def test_subscribers_do_not_get_what_no_destination_takes(world: World) -> None:
+    bob = subscribed(world, "bob/1")
+    asked = to_all(world.client(0), "hello", "ann", "dan")
+    world.read_all()
+    world.shards[0].server.turn()
+    assert asked.reply["error"].startswith(f"404:{UNKNOWN},client/ann")
+    assert reported(asked.reply) == [("client/ann", UNKNOWN), ("client/dan", UNKNOWN)]
+    assert heard(bob) == []
+
+
+def test_subscribers_get_what_only_a_destination_here_takes(world: World) -> None:
+    bob, dan = subscribed(world, "bob/1"), named(world, "dan/1")
+    asked = to_all(world.client(0), "hello", "ann", "dan")
+    world.read_all()
+    world.shards[0].server.turn()
+    assert reported(asked.reply) == [("client/ann", UNKNOWN), ("client/dan", "OK")]
+    assert heard(bob) == heard(dan) == ["hello"]
+
+
+def test_later_messages_of_a_channel_wait_for_the_answers_of_other_shards(world: World) -> None:
     named(world, "ann/1")
-    asked = world.client(0).publish("/news", 1, ext={"delivery": {"destinations": ["ann"]}})
-    assert "ext.delivery.subscribable" in asked.reply["error"]
-    asked = delay(world.client(0), "ann", subscribable=True)
-    assert "ext.delivery.subscribable" in asked.reply["error"]
+    bob, writer = subscribed(world, "bob/1"), world.client(0)
+    to_all(writer, 1, "ann")
+    later = writer.publish("/news", 2)
+    to_all(writer, 3, "bob")
+    refused = to_all(writer, 4, "dan")
+    to_all(writer, 5, "ann")
+    other = writer.publish("/other", 6)
+    writer.server.turn()
+    assert (later.is_held, other.is_held, heard(bob)) == (True, False, [])
+    world.read_all()
+    writer.server.turn()
+    assert later.reply["successful"]
+    assert refused.reply["error"].startswith("404:")
+    assert heard(bob) == [1, 2, 3, 5]
+    among = writer.server.bayeux.publishing.among
+    assert among is not None
+    assert not among._order.waiting
+
+
+def test_what_is_unknown_elsewhere_is_not_shown_to_subscribers_before_it_is_repeated(
+    world: World,
+) -> None:
+    ann, bob = subscribed(world, "ann/1"), subscribed(world, "bob/1")
+    dan = named(world, "dan/1")
+    lost = to_all(dan, "hello", "ann", key="k")
+    world.shards[0].sent.give_up()
+    dan.server.turn()
+    assert "unknown" in lost.reply["error"]
+    again = to_all(dan, "hello", "ann", key="k")
+    world.read_all()
+    dan.server.turn()
+    assert reported(again.reply) == [("client/ann", "OK")]
+    assert (heard(ann), heard(bob)) == (["hello"], ["hello"])
+
+
+def test_a_store_that_refuses_what_others_have_leaves_the_outcome_unknown(world: World) -> None:
+    named(world, "ann/1")
+    bob = subscribed(world, "bob/1")
+    asked = to_all(world.client(0), "hello", "ann")
+    world.shards[1].read(0, 9)
+    world.shards[0].keeper.outcome = PersistOutcome.REFUSED
+    world.read_all()
+    world.shards[0].server.turn()
+    assert "unknown" in asked.reply["error"]
+    assert heard(bob) == []
+
+
+def test_what_waits_behind_a_shard_that_does_not_answer_is_refused_unless_it_is_for_all(
+    world: World,
+) -> None:
+    named(world, "ann/1")
+    bob, writer = subscribed(world, "bob/1"), world.client(0)
+    lost, refused = [to_all(writer, number, "ann") for number in (1, 2)]
+    later = writer.publish("/news", 3)
+    world.shards[0].sent.give_up()
+    writer.server.turn()
+    assert "unknown" in lost.reply["error"]
+    assert refused.reply["error"] == "503:communication.noConnection:store_unavailable"
+    assert later.reply["successful"]
+    assert heard(bob) == [3]
+
+
+def test_a_letter_follows_what_its_channel_is_storing(world: World) -> None:
+    ann, writer = named(world, "ann/1"), world.client(0)
+    bob, shard = subscribed(world, "bob/1"), world.shards[0]
+    writer.publish("/news", 1)
+    qos = {"destinations": ["ann"], "subscribable": False}
+    asked = writer.publish("/news", 2, ext={"delivery": qos})
+    assert [entry.kind for entry, _ in shard.keeper.log] == [MESSAGE]
+    writer.server.turn()
+    assert [entry.kind for entry, _ in shard.keeper.log] == [MESSAGE, LETTER]
+    world.read_all()
+    assert reported(asked.reply) == [("client/ann", "OK")]
+    assert (heard(ann), heard(bob)) == ([2], [1])
+
+
+def test_a_publish_that_fails_does_not_keep_those_behind_it(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    named(world, "ann/1")
+    bob, writer = subscribed(world, "bob/1"), world.client(0)
+    to_all(writer, 1, "ann")
+    later = writer.publish("/news", 2)
+    monkeypatch.setattr(JoinedResults, "outcome", lambda _: 1 / 0)
+    world.read_all()
+    writer.server.turn()
+    assert later.reply["successful"]
+    assert heard(bob) == [2]
 
 
 def test_sessions_without_a_subject_have_different_names_and_are_found(world: World) -> None:
@@ -264,125 +342,3 @@ def test_a_letter_that_cannot_be_read_is_answered(world: World) -> None:
     world.read_all()
     assert asked.reply["error"].startswith("500:")
     assert world.shards[1].keeper.inbox == {}
-
-
-PEOPLE = ["ann/1", "bob/1", "carl/1"]
-STEPS = st.one_of(
-    st.tuples(
-        st.just("publish"),
-        st.sampled_from(PEOPLE),
-        st.lists(
-            st.sampled_from(["ann", "bob/1", "carl", "dora", "ann/1"]), min_size=1, max_size=3
-        ),
-        st.booleans(),
-    ),
-    st.tuples(st.just("read"), st.integers(0, 2), st.integers(0, 2), st.integers(1, 3)),
-    st.tuples(st.just("listen"), st.sampled_from(PEOPLE)),
-    st.tuples(st.just("give_up"), st.integers(0, 2)),
-    st.tuples(st.just("kill"), st.integers(0, 2)),
-    st.tuples(st.just("pause"), st.integers(0, 2)),
-)
-
-
-class Play:
-    """Three people at three shards address each other, and repeat what has no outcome."""
-
-    def __init__(self) -> None:
-        self.world = World(3)
-        self.clients = {name: named(self.world, name) for name in PEOPLE}
-        self.heard: dict[str, list[int]] = {name: [] for name in PEOPLE}
-        # What was published: by whom, to whom, whether with a key, and the reply if it came.
-        self.asked: list[tuple[str, list[Any], bool, Asked]] = []
-
-    def publish(self, sender: str, names: list[str], is_keyed: bool) -> None:
-        # Nobody is called dora, but messages may wait.
-        to = [forced(name) if name == "dora" else name for name in dict.fromkeys(names)]
-        self._send(sender, to, len(self.asked), is_keyed)
-
-    def _send(self, sender: str, to: list[Any], number: int, is_keyed: bool) -> None:
-        qos = {"key": str(number)} if is_keyed else {"priority": 5}
-        content = {"destinations": to, "content": number}
-        client = self.clients[sender]
-        asked = client.publish("/service/ptp", content, ext={"delivery": qos})
-        client.server.turn()
-        self.asked[number:] = [(sender, to, is_keyed, asked), *self.asked[number + 1 :]]
-
-    def read(self, reader: int, writer: int, most: int) -> None:
-        if reader != writer:
-            self.world.shards[reader].read(writer, most)
-
-    def listen(self, name: str) -> None:
-        self.heard[name] += heard(self.clients[name])
-
-    def give_up(self, shard: int) -> None:
-        self.world.shards[shard].sent.give_up()
-        self.world.shards[shard].server.turn()
-
-    def kill(self, shard: int) -> None:
-        for name in PEOPLE:
-            if self.world.home_of(name) == shard:
-                # Replies that came are noted, and all that was heard is acked.
-                self.listen(name)
-        self.world.shards[shard].kill()
-        for name in PEOPLE:
-            if self.world.home_of(name) == shard:
-                self.clients[name] = named(self.world, name)
-
-    def pause(self, shard: int) -> None:
-        """Let the store of a shard refuse messages until the next pause."""
-        keeper = self.world.shards[shard].keeper
-        is_open = keeper.outcome is PersistOutcome.KEPT
-        keeper.outcome = PersistOutcome.REFUSED if is_open else PersistOutcome.KEPT
-
-    def outcome(self, number: int) -> Json | None:
-        """The reply, if there is one and the outcome is known."""
-        asked = self.asked[number][3]
-        if asked.is_held:
-            return None
-        [reply] = [each for each in asked.replies if each["channel"] == "/service/ptp"]
-        return None if "unknown:" in reply.get("error", "") else reply
-
-    def end(self) -> None:
-        for shard in self.world.shards:
-            shard.keeper.outcome = PersistOutcome.KEPT
-        self.world.read_all()
-        for number, (sender, to, is_keyed, _) in enumerate([*self.asked]):
-            if is_keyed and self.outcome(number) is None:
-                self._send(sender, to, number, is_keyed)
-        self.world.read_all()
-        for name in PEOPLE:
-            self.listen(name)
-        for number in range(len(self.asked)):
-            self._check(number)
-        for shard in self.world.shards:
-            assert shard.server.balances()
-            assert shard.keeper.inbox == {}
-            assert len(shard.inbox) == len(shard.sent) == 0
-
-    def _check(self, number: int) -> None:
-        _, to, is_keyed, _ = self.asked[number]
-        reply = self.outcome(number)
-        assert reply is not None or not is_keyed
-        got = Counter(name for name in PEOPLE for each in self.heard[name] if each == number)
-        subjects = {each.partition("/")[0] for each in to if isinstance(each, str)}
-        assert got.keys() <= {f"{each}/1" for each in subjects}
-        if reply is None:
-            # Without a key, the publisher does not repeat it: each destination may have it.
-            assert max(got.values(), default=0) <= 1
-            return
-        found = reported(reply) if "ext" in reply else []
-        reports = {name.removeprefix("client/"): state for name, state in found}
-        for person in PEOPLE:
-            subject = person.partition("/")[0]
-            taken = [reports.get(name) == "OK" for name in (person, subject)]
-            assert got[person] == any(taken)
-
-
-@pytest.mark.slow
-@given(st.lists(STEPS, max_size=40))
-@settings(max_examples=300)
-def test_every_destination_gets_what_the_reply_says_once(steps: list[Any]) -> None:
-    play = Play()
-    for kind, *args in steps:
-        getattr(play, kind)(*args)
-    play.end()

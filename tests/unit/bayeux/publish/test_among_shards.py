@@ -5,23 +5,17 @@ from typing import Any
 import pytest
 
 from holdfast.extensions.request import Request
-from tests.unit.bayeux.harness import Client
+from tests.unit.bayeux.harness import Client, server_of
 from tests.unit.bayeux.publish.shards import World
 
 
 @pytest.fixture
 def client() -> Client:
-    world = World(2, Request)
-    for shard in world.shards:
-        # Without letters.
-        shard.server.bayeux.state.homes = None
-    return world.client(0, ext={"delivery": {}})
+    return World(2, Request).client(0, ext={"delivery": {}})
 
 
 def test_a_server_alone_accepts_what_one_of_several_refuses() -> None:
-    world = World(1)
-    world.shards[0].server.bayeux.state.hub.others = None
-    client = world.client(0, ext={"delivery": {}})
+    client = server_of().client(ext={"delivery": {}})
     asked = client.publish("/news", 1, ext={"delivery": {"topic": {"readonly": True}}})
     client.server.turn()
     assert asked.reply["successful"]
@@ -30,7 +24,6 @@ def test_a_server_alone_accepts_what_one_of_several_refuses() -> None:
 @pytest.mark.parametrize(
     ("option", "value"),
     [
-        ("destinations", ["joe"]),
         ("topic", {"readonly": True}),
         ("administrative", True),
         ("forceUpdate", False),
@@ -48,12 +41,6 @@ def test_options_that_need_one_shard_are_refused(
     client.server.turn()
     error = f"400:internal.notImplemented,ext.delivery.{option}:not_supported"
     assert asked.reply["error"] == error
-
-
-def test_messages_to_the_point_to_point_service_are_refused(client: Client) -> None:
-    asked = client.publish("/service/ptp", {"destinations": ["joe"], "content": 1})
-    client.server.turn()
-    assert "ext.delivery.destinations" in asked.reply["error"]
 
 
 def test_requests_are_refused_and_none_is_left_over(client: Client) -> None:

@@ -1,0 +1,110 @@
+"""Joins what became of one publish at several shards."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+from holdfast.bayeux.limits.quotas import Quotas
+from holdfast.bayeux.publish.addressed_letter import Result, State, result_of, unreadable
+from holdfast.bayeux.publish.event import EventPublish
+from holdfast.bayeux.publish.qos import Qos
+from holdfast.bayeux.wire.destinations import FAILED, Destination
+from holdfast.bayeux.wire.errors import ErrorReply, Refused
+from holdfast.delivery.messages.publish_key import publish_key_of
+from holdfast.delivery.messages.storing import PersistOutcome
+
+if TYPE_CHECKING:
+    from holdfast.bayeux.session import Session
+
+
+class JoinedResults:
+    """What became of one publish at the shards of its destinations."""
+
+    def __init__(self, publish: EventPublish, qos: Qos, count: int, quotas: Quotas) -> None:
+        self._publish = publish
+        self._qos = qos
+        self._quotas = quotas
+        # How many shards have not answered, and what the others said.
+        self._left = count
+        self._results: list[Result] = []
+        # Whether one did not answer in time.
+        self.is_unknown = False
+        # Called when all have answered; by default, the publish is told the outcome.
+        self.complete: Callable[[], None] = self._tell
+
+    def _tell(self) -> None:
+        if self._publish.done is not None:
+            self._publish.done(self.outcome())
+
+    @property
+    def is_taken(self) -> bool:
+        """Whether any destination takes the message."""
+        return any(each.is_taken for each in self._results)
+
+    @property
+    def receivers(self) -> Sequence[str]:
+        """The keys of the sessions that get it."""
+        return [key for each in self._results for key in each.receivers]
+
+    def answered(self, destinations: Sequence[Destination], answer: bytes | None) -> None:
+        """Take the answer of another shard, or that there is none."""
+        if answer is None:
+            self.known(None, False)
+            return
+        try:
+            result = result_of(answer)
+        except (ValueError, KeyError, TypeError):
+            result = unreadable(destinations)
+        self.known(result, False)
+
+    def known(self, result: Result | None, _: bool) -> None:
+        """Take the result of one shard; None if that is unknown."""
+        self._left -= 1
+        if result is None:
+            self.is_unknown = True
+        else:
+            self.add(result)
+        if not self._left:
+            self.complete()
+
+    def add(self, result: Result) -> None:
+        """Take a result that nobody waits for."""
+        self._results.append(result)
+
+    def outcome(self) -> PersistOutcome:
+        """Return what the publish is told, and let its reply report about all destinations."""
+        if self.is_unknown:
+            return PersistOutcome.UNKNOWN
+        results = self._results
+        reports = {each["name"]: each for result in results for each in result.outcomes}
+        names = [each.name for each in self._qos.destinations]
+        self._qos.outcomes = outcomes = [reports[name] for name in names]
+        failed = [each["name"] for each in outcomes if each["state"] == FAILED]
+        if failed and not self.is_taken:
+            return self._refuse(_with(failed[0], results), outcomes)
+        self._note_first(results)
+        taking = [each for each in results if each.is_taken]
+        are_repeats = bool(taking) and all(each.state is State.REPEATED for each in taking)
+        return PersistOutcome.REPEATED if are_repeats else PersistOutcome.KEPT
+
+    def _refuse(self, first: Result, outcomes: Sequence[Mapping[str, Any]]) -> PersistOutcome:
+        """Refuse the publish for the same reason as its first destination."""
+        if first.state is State.OVER_QUOTA:
+            # Only sessions have quotas.
+            sender = cast("Session", self._publish.sender)
+            self._qos.refused = self._quotas.too_much_waits(sender, first.error, outcomes)
+        elif first.state is State.REFUSED:
+            ext = {"delivery": {"destinations": outcomes}}
+            self._qos.refused = Refused(ErrorReply[first.error], *first.args, ext=ext)
+        return PersistOutcome.REFUSED
+
+    def _note_first(self, results: Sequence[Result]) -> None:
+        """Let the reply to a repeat name the first message."""
+        key = publish_key_of(self._publish.message)
+        firsts = [each.first for each in results if each.first]
+        if key is not None and firsts:
+            key.first = min(firsts)
+
+
+def _with(name: str, results: Sequence[Result]) -> Result:
+    """Return the result with a report about the destination of this name."""
+    return next(each for each in results if any(name == its["name"] for its in each.outcomes))
