@@ -18,13 +18,21 @@ _LONGEST_LEVEL = len("critical")
 
 
 class JsonLines(logging.Formatter):
-    """One object per line; orjson escapes line breaks, so that no message can forge a line."""
+    """One object per line; orjson escapes line breaks, so that no message can forge a line.
+
+    With several shards, a line has the number of its own.
+    """
+
+    def __init__(self, shard: int | None = None) -> None:
+        super().__init__()
+        self._shard = {} if shard is None else {"shard": shard}
 
     def format(self, record: logging.LogRecord) -> str:
         line: dict[str, Any] = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
             "logger": record.name,
+            **self._shard,
             "message": _text(record.getMessage()),
         }
         if record.exc_info:
@@ -38,8 +46,9 @@ class TextLines(logging.Formatter):
     What a terminal would obey is escaped, so that no message can forge a line.
     """
 
-    def __init__(self, *, has_colours: bool) -> None:
+    def __init__(self, *, has_colours: bool, shard: int | None = None) -> None:
         super().__init__()
+        self._shard = "" if shard is None else f"shard={shard} "
         self._colours = _COLOURS if has_colours else {}
 
     def format(self, record: logging.LogRecord) -> str:
@@ -48,7 +57,7 @@ class TextLines(logging.Formatter):
         shown = f"{level:<{_LONGEST_LEVEL}}"
         if level in self._colours:
             shown = f"{self._colours[level]}{shown}{_PLAIN}"
-        lines = [f"{moment:%H:%M:%S} {shown} {_visible(record.getMessage())}"]
+        lines = [f"{moment:%H:%M:%S} {shown} {self._shard}{_visible(record.getMessage())}"]
         if record.exc_info:
             trace = self.formatException(record.exc_info)
             lines += [f"    {_visible(line)}" for line in trace.splitlines()]
@@ -67,10 +76,11 @@ def _visible(text: str) -> str:
     return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)
 
 
-def configure(level: str) -> None:
-    """Set up logging for this process."""
+def configure(level: str, *, shard: int | None = None) -> None:
+    """Set up logging for this process, which is one of several shards if it has a number."""
     handler = logging.StreamHandler(sys.stderr)
     has_colours = not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
     is_read = sys.stderr.isatty()
-    handler.setFormatter(TextLines(has_colours=has_colours) if is_read else JsonLines())
+    lines = TextLines(has_colours=has_colours, shard=shard) if is_read else JsonLines(shard)
+    handler.setFormatter(lines)
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)

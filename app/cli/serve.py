@@ -10,6 +10,7 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -25,6 +26,7 @@ from holdfast.compose import CannotStart, running
 from holdfast.compose.standing_in import standing_in
 from holdfast.compose.succession import NoSuccession
 from holdfast.compose.supervised import Supervised, do_as_asked
+from holdfast.compose.workers import count_of, place_of
 from holdfast.settings import ChannelSettings, Settings
 from holdfast.settings.environment import LIST
 from holdfast.settings.suggestion import did_you_mean
@@ -142,6 +144,7 @@ def _raise_limit_of_files() -> None:
 
 
 async def _serve(found: Settings) -> None:
+    count_of(found, is_supervised=False)
     reloads = found.tls_cert is not None and not has_terminal()
     stopped = _stop_event(_stop_signals(reloads=reloads))
     token = (found.data / OPERATOR_FILE).absolute()
@@ -159,6 +162,9 @@ async def _serve_supervised(found: Settings, channel: Channel) -> None:
     stopped = _stop_event([signal.SIGTERM, signal.SIGINT])
     supervisor = Supervised(channel)
     await supervisor.begin()
+    placement = place_of(found, supervisor)
+    if not placement.is_alone:
+        logs.configure(found.log_level, shard=placement.number)
     if supervisor.is_stand_in:
         async with standing_in(found, supervisor):
             ends = [asyncio.create_task(each) for each in (supervisor.ended(), stopped.wait())]
@@ -166,12 +172,14 @@ async def _serve_supervised(found: Settings, channel: Channel) -> None:
         return
     token = (found.data / OPERATOR_FILE).absolute()
     is_first_start = not token.exists()
-    async with running(found, supervisor) as server:
+    async with running(found, supervisor, placement) as server:
+        welcome = partial(_welcome, found, server.url, token if is_first_start else None)
+        supervisor.welcome = welcome
         timeout_s = found.restart_timeout / 1000
         # A script that waits for the welcome may ask for a restart at once.
         supervisor.ready(url=server.url, restart_timeout_s=timeout_s)
-        if supervisor.is_first:
-            _welcome(found, server.url, token if is_first_start else None)
+        if supervisor.is_first and placement.is_alone:
+            welcome()
         asked = asyncio.create_task(do_as_asked(supervisor, server))
         ended = asyncio.create_task(stopped.wait())
         await asyncio.wait([asked, ended], return_when=asyncio.FIRST_COMPLETED)

@@ -89,7 +89,8 @@ async def running(
         if succession.is_successor:
             server = await _succeed(parts, succession, stack)
         else:
-            server = await _begin(parts, None, succession, stack)
+            sockets = None if placement.is_alone else _listen(parts, succession)
+            server = await _begin(parts, sockets, succession, stack)
         parts.storage.serve()
         try:
             yield server
@@ -102,6 +103,7 @@ class _Parts:
     """The parts of a server that does not serve yet."""
 
     settings: Settings
+    placement: Placement
     addresses: ListenAddresses
     directory: DataDirectory
     storage: Storage
@@ -160,7 +162,7 @@ async def _assemble(
         )
     ticker.collector.begin()
     return _Parts(
-        *(settings, addresses, directory, storage, ticker, heads, writer, endpoint),
+        *(settings, placement, addresses, directory, storage, ticker, heads, writer, endpoint),
         *(administration, tasks, forwarding, sharding),
     )
 
@@ -168,7 +170,7 @@ async def _assemble(
 async def _succeed(parts: _Parts, succession: Succession, stack: AsyncExitStack) -> RunningServer:
     """Try what may fail while the other server still serves; then take its place."""
     storage = parts.storage
-    sockets = listen(parts.addresses, succession)
+    sockets = _listen(parts, succession)
     await storage.check()
     await succession.prepared()
     # From here on, the clients of both servers wait.
@@ -179,6 +181,17 @@ async def _succeed(parts: _Parts, succession: Succession, stack: AsyncExitStack)
         now = parts.ticker.clock()
         await begin_run(parts.writer, storage.store, now, goes_on=storage.goes_on)
         return await _begin(parts, sockets, succession, stack)
+
+
+def _listen(parts: _Parts, succession: Succession) -> ListeningSockets:
+    """Open what clients and other shards connect to; the first shard has the others started."""
+    sockets = listen(parts.addresses, succession)
+    if parts.forwarding is not None:
+        parts.forwarding.listen(succession)
+    placement = parts.placement
+    if placement.number == 0 and not placement.is_alone:
+        succession.listening(placement.count, str(placement.links))
+    return sockets
 
 
 async def _begin(
@@ -215,9 +228,12 @@ async def _begin(
     ticker.collector.exempt()
     if sockets is None:
         sockets = listen(parts.addresses, succession)
-    listen_for_commands(settings.data, succession)
+    if parts.placement.number == 0:
+        listen_for_commands(settings.data, succession)
     # A listening socket that stays open without being read would keep clients waiting.
     succession.close_rest()
+    if not parts.placement.is_alone:
+        await succession.opened()
     # Until now the start could fail; then the next one finds what this one found.
     await storage.remove_given()
     if parts.sharding is not None:
@@ -260,9 +276,7 @@ async def _open_storage(
             with naming(addresses.main, "port"):
                 await door.open(addresses.main.listen())
         return await open_storage(
-            *(settings, directory, stack, _stop_at_once),
-            shard=placement.number,
-            has_log=not placement.is_alone,
+            *(settings, directory, stack, _stop_at_once, placement),
             is_successor=succession.is_successor,
         )
 
@@ -372,10 +386,11 @@ def _forwarding(
     """Return what passes requests on to other shards; None if there are none."""
     if placement.is_alone:
         return None
-    from holdfast.cluster.shards import first_map
+    from holdfast.cluster.shards import map_of
     from holdfast.compose.forwarding import Forwarding
 
-    return Forwarding(placement, first_map(placement.count), storage.store.deployment.name, clock)
+    shards = map_of(storage.origin.shards)
+    return Forwarding(placement, shards, storage.store.deployment.name, clock)
 
 
 def _role_of(tokens: Tokens, warrant: str) -> str:

@@ -6,11 +6,14 @@ import socket
 from collections.abc import Callable
 from contextlib import AsyncExitStack, suppress
 from importlib.metadata import version
+from pathlib import Path
 
 from holdfast.bayeux.server import Bayeux
 from holdfast.cluster.shards import ShardMap
 from holdfast.compose.cannot_start import CannotStart
 from holdfast.compose.placement import Placement
+from holdfast.compose.succession import Succession
+from holdfast.supervisor.control import LINK
 from holdfast.web.endpoint import Endpoint
 from holdfast.web.forwarding.far_shard import FarShard
 from holdfast.web.forwarding.hello import Hello
@@ -36,6 +39,7 @@ class Forwarding:
     ) -> None:
         self.shards = shards
         self._placement, self._clock = placement, clock
+        self._listening: socket.socket | None = None
         self._hello = Hello(placement.number, placement.count, deployment, version("holdfast"))
         self._far = {shard: FarShard(clock) for shard in placement.others}
 
@@ -61,6 +65,10 @@ class Forwarding:
         client_ids = bayeux.state.client_ids
         return Door(own, client_ids, elsewhere.__getitem__, self._far, newcomers.subject_of)
 
+    def listen(self, succession: Succession) -> None:
+        """Open the socket for links, or inherit it. Raises `CannotStart`."""
+        self._listening = listen_for_links(self._placement, succession)
+
     async def open(self, endpoint: Endpoint, stack: AsyncExitStack) -> None:
         """Take what others forward, and begin to connect to them. The stack ends both.
 
@@ -74,7 +82,9 @@ class Forwarding:
             return Home(endpoint.scheduler, endpoint.coalescer, core, per_frame)
 
         self._server = server = LinkServer(self._hello, home)
-        await server.open(listen_for_links(self._placement))
+        if self._listening is None:
+            raise RuntimeError("the socket for links is not open")
+        await server.open(self._listening)
         stack.callback(server.close)
         for shard, far in self._far.items():
             path = self._placement.link_of(shard)
@@ -82,24 +92,35 @@ class Forwarding:
             stack.push_async_callback(cancel, asyncio.create_task(keeper.run()))
 
 
-def listen_for_links(placement: Placement) -> socket.socket:
+def listen_for_links(placement: Placement, succession: Succession) -> socket.socket:
     """Return the socket at which this shard takes what others forward. Raises `CannotStart`.
 
-    The socket of an earlier process at this place is replaced. Only this user can connect.
+    Only this user can connect. While this shard has no process, others wait there.
     """
-    path = placement.link_of(placement.number)
-    listening = socket.socket(socket.AF_UNIX)
-    try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with suppress(FileNotFoundError):
-            path.unlink()
-        before = os.umask(0o177)
+    path, found = placement.link_of(placement.number), succession.descriptors.get(LINK)
+    if found is not None and path.is_socket():
+        listening = socket.socket(fileno=os.dup(found))
+    else:
         try:
-            listening.bind(str(path))
-        finally:
-            os.umask(before)
+            listening = _bound(path)
+        except OSError as error:
+            raise CannotStart(f"cannot listen for other workers at {path}: {error}") from error
+    succession.keep(LINK, listening.fileno())
+    return listening
+
+
+def _bound(path: Path) -> socket.socket:
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with suppress(FileNotFoundError):
+        path.unlink()
+    listening = socket.socket(socket.AF_UNIX)
+    before = os.umask(0o177)
+    try:
+        listening.bind(str(path))
         listening.listen()
-    except OSError as error:
+    except OSError:
         listening.close()
-        raise CannotStart(f"cannot listen for other workers at {path}: {error}") from error
+        raise
+    finally:
+        os.umask(before)
     return listening

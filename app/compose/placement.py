@@ -58,4 +58,4 @@ def alone(settings: Settings) -> Placement:
 
 def placed(settings: Settings, number: int, count: int, links: Path | None = None) -> Placement:
     """Return the place of a shard. By default, the links are below the data directory."""
-    return Placement(settings.data, links or settings.data / _LINKS, number, count)
+    return Placement(settings.data, links or settings.data.absolute() / _LINKS, number, count)

@@ -20,15 +20,16 @@ from holdfast.bayeux.state.requests_in_records import record_requests, stop_reco
 from holdfast.compose.cannot_start import CannotStart
 from holdfast.compose.data_directory import DataDirectory
 from holdfast.compose.directory_watch import DirectoryWatch
+from holdfast.compose.placement import Placement, alone
 from holdfast.compose.store_monitor import StoreMonitor
 from holdfast.delivery.basics.node import TimestampSource
 from holdfast.delivery.messages.given import Given, GivenKind
 from holdfast.delivery.messages.letter_quota import LetterLimits, LetterQuota
 from holdfast.settings import Settings
 from holdfast.store.connection import REMEDY, StoreUnreachable
-from holdfast.store.deployment import Deployment
+from holdfast.store.deployment import Deployment, Origin
 from holdfast.store.embedded import Durability, EmbeddedValkey
-from holdfast.store.generations import keys_of
+from holdfast.store.generations import keys_of, shards_in
 from holdfast.store.given_slices import GivenSlices, GivenUnreadable
 from holdfast.store.keys import RedisKeys
 from holdfast.store.layouts import LAYOUT
@@ -66,6 +67,8 @@ class Storage:
         link: StoreLink,
         keys: RedisKeys,
         settings: Settings,
+        placement: Placement,
+        origin: Origin,
         directory: DataDirectory,
         on_fenced: Callable[[], None],
         replicas: "Replicas | None",
@@ -73,8 +76,8 @@ class Storage:
         *,
         is_successor: bool,
         monitor: StoreMonitor,
-        has_log: bool,
     ) -> None:
+        self.origin = origin
         self.monitor = monitor
         monitor.on_back = self.is_back
         self.primary = primary
@@ -94,11 +97,12 @@ class Storage:
             keys,
             opening=Opening(
                 settings.node,
-                Deployment.proposed(settings.deployment),
+                origin.deployment,
                 lock=directory.lock_name if embedded is None else "",
                 is_standby=settings.standby,
+                shards=b"" if placement.number else origin.shards,
             ),
-            seed=lambda: secrets.token_hex(8),
+            seed=lambda: origin.seed or secrets.token_hex(8),
             stamp=self.stamps,
             know=self._know,
             on_told=self.is_back,
@@ -113,7 +117,7 @@ class Storage:
                 ),
                 on_excess=self.has_excess.set,
             ),
-            has_log=has_log,
+            has_log=not placement.is_alone,
         )
         self._slices = GivenSlices(self.store)
         # If another process goes on unless this one starts, everything must be readable.
@@ -374,19 +378,17 @@ async def open_storage(
     directory: DataDirectory,
     stack: AsyncExitStack,
     on_fenced: Callable[[], None],
+    placement: Placement | None = None,
     *,
-    shard: int = 0,
-    has_log: bool = False,
     is_successor: bool = False,
 ) -> Storage:
     """Open the store of a shard once no other process has it. The stack closes it.
 
-    It has a log if there are other shards.
-
     A successor only looks at it; `Storage.open` opens it. Raises `StoreUnavailable` or
     `CannotStart`.
     """
-    url = settings.redis
+    placement = placement or alone(settings)
+    url, shard = settings.redis, placement.number
     embedded = None
     if url is None:
         embedded = EmbeddedValkey(directory.path, Durability(settings.durability))
@@ -397,9 +399,8 @@ async def open_storage(
         primary = Primary(StoreUrl.of(url), RedisKeys(settings.namespace, shard).meta)
     except (ValueError, OSError) as error:
         raise CannotStart(f"redis: {error}") from error
-    link = StoreLink(
-        primary, scripts=_scripts(has_log=has_log), on_state=monitor.on_state, random=random.random
-    )
+    scripts = SCRIPTS if placement.is_alone else _with_log()
+    link = StoreLink(primary, scripts=scripts, on_state=monitor.on_state, random=random.random)
     stack.push_async_callback(link.close)
     try:
         await link.open()
@@ -408,6 +409,7 @@ async def open_storage(
             raise
         raise CannotStart(f"{error}; {REMEDY}") from error
     keys = await keys_of(link, settings.namespace, shard)
+    origin = await _origin(settings, placement, link, keys)
     replicas = None
     if settings.redis is not None:
         # An embedded store needs none of this.
@@ -415,10 +417,10 @@ async def open_storage(
 
         replicas = await compare(settings, keys, primary, link, stack)
     storage = Storage(
-        *(primary, link, keys, settings, directory, on_fenced, replicas, embedded),
+        *(primary, link, keys, settings, placement, origin),
+        *(directory, on_fenced, replicas, embedded),
         is_successor=is_successor,
         monitor=monitor,
-        has_log=has_log,
     )
     stack.push_async_callback(storage.close)
     if is_successor:
@@ -428,9 +430,21 @@ async def open_storage(
     return storage
 
 
-def _scripts(*, has_log: bool) -> Sequence[Script]:
-    if not has_log:
-        return SCRIPTS
+def _with_log() -> list[Script]:
     from holdfast.store.log_scripts import LOG_SCRIPTS
 
     return [*SCRIPTS, *LOG_SCRIPTS]
+
+
+async def _origin(
+    settings: Settings, placement: Placement, link: StoreLink, keys: RedisKeys
+) -> Origin:
+    """Return what this store has in common with the stores of other shards."""
+    found = None if placement.number else await shards_in(link, keys)
+    if placement.is_alone and not found:
+        return Origin(Deployment.proposed(settings.deployment))
+    from holdfast.compose.shard_origin import first_origin, origin_of_others
+
+    if placement.number:
+        return await origin_of_others(settings, placement)
+    return first_origin(settings, placement, found)

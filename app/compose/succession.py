@@ -38,8 +38,20 @@ class Succession(Protocol):
         """Close the inherited descriptors, all of which have been copied but the lock."""
         ...
 
+    def listening(self, workers: int, links: str) -> None:
+        """Have the servers of other shards started, which inherit what is kept now.
+
+        Args:
+            links: The directory of their links.
+        """
+        ...
+
     async def prepared(self) -> None:
         """Report that all that can fail has been tried; wait until the other server has left."""
+        ...
+
+    async def opened(self) -> None:
+        """Report that this shard has opened its store; wait until all have."""
         ...
 
 
@@ -59,5 +71,11 @@ class NoSuccession:
     def close_rest(self) -> None:
         pass
 
+    def listening(self, workers: int, links: str) -> None:
+        pass
+
     async def prepared(self) -> None:
+        pass
+
+    async def opened(self) -> None:
         pass

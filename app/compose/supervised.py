@@ -20,7 +20,7 @@ from holdfast.supervisor.control import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 log = logging.getLogger(__name__)
 
@@ -64,6 +64,13 @@ class Supervised:
         self._kept: dict[str, int] = {}
         # By which connections arrive from the server that this one succeeds.
         self.door: int | None = None
+        # The number of this server among several, how many they are, and the directory of their
+        # links. The number is None with a supervisor of an earlier release, which has one server.
+        self.shard: int | None = None
+        self.shards = 1
+        self.links = ""
+        # Tells people that all of them serve.
+        self.welcome: Callable[[], None] = _say_nothing
         self._beat: asyncio.TimerHandle | None = None
 
     async def begin(self) -> None:
@@ -78,6 +85,8 @@ class Supervised:
         self.descriptors = inherited
         self.is_successor, self.is_first = given.fields["successor"], given.fields["first"]
         self.is_stand_in = given.fields["stand_in"]
+        self.shard, self.shards = given.fields.get("shard"), given.fields.get("shards", 1)
+        self.links = given.fields.get("links", "")
         self._say_alive()
 
     def end(self) -> None:
@@ -128,6 +137,8 @@ class Supervised:
     # The succession
 
     def keep(self, name: str, descriptor: int) -> None:
+        if name in self._kept:
+            os.close(self._kept[name])
         self._kept[name] = os.dup(descriptor)
 
     def close_rest(self) -> None:
@@ -136,8 +147,18 @@ class Supervised:
                 os.close(descriptor)
         self.descriptors = {}
 
+    def listening(self, workers: int, links: str) -> None:
+        about = {"workers": workers, "links": links, "names": [*self._kept]}
+        self.say(Say.LISTENING, *self._kept.values(), **about)
+
     async def prepared(self) -> None:
-        self.say(Say.PREPARED)
+        await self._answer_to(Say.PREPARED)
+
+    async def opened(self) -> None:
+        await self._answer_to(Say.OPENED)
+
+    async def _answer_to(self, what: Say) -> None:
+        self.say(what)
         try:
             await self.next()
         except PeerGone as error:
@@ -146,7 +167,10 @@ class Supervised:
     def _read(self) -> None:
         try:
             while (parcel := self._channel.receive()) is not None:
-                self._heard.put_nowait(parcel)
+                if parcel.fields.get("do") == Do.WELCOME:
+                    self.welcome()
+                else:
+                    self._heard.put_nowait(parcel)
         except PeerGone:
             self._loop.remove_reader(self._channel.fileno())
             self._heard.put_nowait(None)
@@ -155,6 +179,10 @@ class Supervised:
         self._beat = self._loop.call_later(_BEAT_S, self._say_alive)
         with suppress(ConnectionError):
             self._channel.send(say=Say.ALIVE)
+
+
+def _say_nothing() -> None:
+    pass
 
 
 async def do_as_asked(supervisor: Supervised, server: HandingOver) -> bool:

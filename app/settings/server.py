@@ -19,6 +19,8 @@ _PATH = re.compile(r"(?:/(?!\.\.?(?:/|$))[A-Za-z0-9._~!$&'()*+,;=:@-]+)+")
 _TAKEN = frozenset(
     {"admin", "chat", "console", "healthz", "readyz", "metrics", "publish", "static"}
 )
+# Each shard has at least 15 of the 1,000 parts in which sessions are divided.
+MOST_WORKERS = 64
 
 
 class ServerSettings(Section):
@@ -94,12 +96,33 @@ class ServerSettings(Section):
         description="Run the server below a supervisor, which starts it again if it ends, and "
         "replaces it at a restart while clients stay connected.",
     )
+    workers: int | Literal["auto"] = Field(
+        1,
+        description="Number of processes that share the work, each with the sessions and messages "
+        "of one shard; auto is one for each processor. It cannot change later. Beyond 1 it needs "
+        "the supervisor.",
+    )
+    shards: int | None = Field(
+        None,
+        ge=1,
+        le=MOST_WORKERS,
+        description="Number of shards of a new deployment; as many as workers, which is the "
+        "default.",
+    )
     alerts: Path | None = Field(
         None, description="File with the limits of alerts; it is read again when it has changed."
     )
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         "info", description="Lowest level that is logged."
     )
+
+    @field_validator("workers", mode="before")
+    @classmethod
+    def _check_workers(cls, workers: object) -> int | str:
+        text = str(workers)
+        if text == "auto" or (text.isdecimal() and 1 <= int(text) <= MOST_WORKERS):
+            return text if text == "auto" else int(text)
+        raise ValueError(f"must be a number from 1 to {MOST_WORKERS}, or auto")
 
     @field_validator("paths")
     @classmethod
@@ -154,6 +177,15 @@ class ServerSettings(Section):
             if found is None or int(found[1]) > 65535:
                 raise ValueError("must be HOST:PORT, such as 127.0.0.1:9000")
         return address
+
+    @model_validator(mode="after")
+    def _check_shards(self) -> Self:
+        if self.shards is not None and self.workers not in ("auto", self.shards):
+            raise ValueError(
+                f"shards must be as many as workers: set both to {self.shards}, or both to "
+                f"{self.workers}"
+            )
+        return self
 
     @model_validator(mode="after")
     def _check_tls(self) -> Self:

@@ -27,6 +27,17 @@ class Deployment:
         return cls(name or _random_name(), secrets.token_bytes(_KEY_BYTES), name is not None)
 
 
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """What the stores of all shards have in common."""
+
+    deployment: Deployment
+    # Begins the epochs of new stores; empty for a random one at each opening.
+    seed: str = ""
+    # The map of shards as JSON; empty if there is one shard.
+    shards: bytes = b""
+
+
 def _random_name() -> str:
     rest = (secrets.choice(ascii_lowercase + digits) for _ in range(_LENGTH - 1))
     return secrets.choice(ascii_lowercase) + "".join(rest)

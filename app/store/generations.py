@@ -7,6 +7,13 @@ from holdfast.store.keys import FIRST_GENERATION, NO_GENERATION, RedisKeys
 from holdfast.store.link import StoreLink
 
 
+async def shards_in(link: StoreLink, keys: RedisKeys) -> bytes | None:
+    """Return the map of shards of a store in use: empty if it is the only one; None if unused."""
+    reply = await link.ask("HMGET", keys.meta, "version", "shards")
+    version, shards = cast("list[bytes | None]", reply)
+    return None if version is None else shards or b""
+
+
 async def keys_of(link: StoreLink, namespace: str, shard: int = 0) -> RedisKeys:
     """Return the keys of a shard: of its current generation, or of the first in an empty one."""
     meta = RedisKeys(namespace, shard).meta

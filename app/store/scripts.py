@@ -126,6 +126,7 @@ def open_store(
     lock: str = "",
     unraised: str = "",
     above: int = 0,
+    shards: bytes = b"",
 ) -> ScriptCall:
     """Become the only process that may write; instead of one with such an epoch, if given.
 
@@ -134,10 +135,12 @@ def open_store(
             others away from the store.
         unraised: The epoch and lease of another process that has not raised it for long enough.
         above: A number below the epoch's.
+        shards: The map of shards, for a store that has none; empty if there are no others.
     """
     args: list[Word] = [LAYOUT, OLDEST_LAYOUT, seed, node, nonce, " ".join(instead_of)]
     name = deployment.name if deployment.is_known else ""
     args += (name, deployment.name, deployment.key.hex(), lock, unraised, above, keys.generation)
+    args.append(shards)
     return ScriptCall(OPEN, [keys.meta, keys.handed, *keys.unknown_to_former], args)
 
 

@@ -63,6 +63,8 @@ class Opening(NamedTuple):
     lock: str = ""
     # Whether to wait as long as another process has the store.
     is_standby: bool = False
+    # The map of shards, which the first of several keeps.
+    shards: bytes = b""
 
 
 class WriteRight:
@@ -278,6 +280,7 @@ class WriteRight:
             lock=self._opening.lock,
             unraised=unraised,
             above=self._number,
+            shards=self._opening.shards,
         )
         self._link.script(call.script, call.keys, call.args, done)
         self._link.flush()

@@ -5,10 +5,15 @@ from typing import Any
 
 import pytest
 
+from holdfast.cluster.shards import map_of
 from holdfast.compose import CannotStart, serving
 from holdfast.compose.placement import placed
 from holdfast.settings import Settings
+from holdfast.store.home import Home
 from holdfast.store.keys import RedisKeys
+from holdfast.store.primary import Primary
+from holdfast.store.reader import Reader
+from holdfast.store.url import StoreUrl
 from tests.store.servers import ValkeyServer
 
 
@@ -28,7 +33,8 @@ async def test_each_shard_has_a_lock_and_a_store_and_all_have_the_same_tokens(
     async with serving(settings, first), serving(settings, second):
         assert first.data == settings.data
         assert second.data == settings.data / "shards" / "1"
-        assert names(first.data) - names(second.data) == {"admin-token", "reader-token", "shards"}
+        only_first = names(first.data) - names(second.data)
+        assert only_first == {"admin-token", "reader-token", "shards", "links"}
         assert {"lock", "store", "store.sock"} <= names(second.data)
         assert second.data.parent.stat().st_mode & 0o777 == 0o700
         with pytest.raises(CannotStart, match="belongs to another running server"):
@@ -36,15 +42,47 @@ async def test_each_shard_has_a_lock_and_a_store_and_all_have_the_same_tokens(
                 pass
 
 
-async def test_shards_in_one_external_store_have_keys_of_their_own(tmp_path: Path) -> None:
+async def meta(url: str, namespace: str, shard: int) -> dict[bytes, bytes]:
+    key = RedisKeys(namespace, shard).meta
+    reader = Reader(Primary(StoreUrl.of(url), key))
+    found: dict[bytes, bytes] = await reader.ask("HGETALL", key)
+    reader.close()
+    return found
+
+
+async def test_all_shards_have_the_name_and_the_key_of_the_first(tmp_path: Path) -> None:
     with ValkeyServer() as valkey:
         settings = settings_in(tmp_path / "data", redis=valkey.url, namespace="test")
         async with (
             serving(settings, placed(settings, 0, 2)),
             serving(settings, placed(settings, 1, 2)),
         ):
-            deployments = [valkey.ask("HGET", RedisKeys("test", n).meta, "fence") for n in (0, 1)]
-            assert deployments == [b"1", b"1"]
+            both = [await meta(valkey.url, "test", shard) for shard in (0, 1)]
+            for field in (b"deployment", b"key", b"seed"):
+                assert both[0][field] == both[1][field]
+            assert map_of(both[0][b"shards"]).count == 2
+            assert b"shards" not in both[1]
+
+
+async def test_a_server_alone_has_no_map_of_shards(tmp_path: Path) -> None:
+    settings = settings_in(tmp_path / "data")
+    async with serving(settings):
+        assert b"shards" not in await meta(Home(settings.data).url, "holdfast", 0)
+
+
+@pytest.mark.parametrize(("created", "wanted"), [(2, 1), (1, 2), (2, 3)])
+async def test_a_store_of_another_number_of_shards_is_refused(
+    tmp_path: Path, created: int, wanted: int
+) -> None:
+    settings = settings_in(tmp_path / "data")
+    async with serving(settings, placed(settings, 0, created)):
+        before = await meta(Home(settings.data).url, "holdfast", 0)
+    with pytest.raises(CannotStart, match=f"created with {created}, and {wanted} cannot serve"):
+        async with serving(settings, placed(settings, 0, wanted)):
+            pass
+    async with serving(settings, placed(settings, 0, created)):
+        after = await meta(Home(settings.data).url, "holdfast", 0)
+        assert after.get(b"shards") == before.get(b"shards")
 
 
 def test_a_shard_knows_the_places_of_the_others(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from holdfast.compose.forwarding import listen_for_links
 from holdfast.compose.placement import Placement
+from holdfast.compose.succession import NoSuccession
 from holdfast.web.forwarding import hello as hellos
 from holdfast.web.forwarding.far_shard import FarShard
 from holdfast.web.forwarding.frames import FrameUnreadable, Kind, pack
@@ -43,7 +44,7 @@ class Ends:
         return LinkServer(home, lambda: Home(rig.scheduler, rig.coalescer, core, 1))
 
     async def listen(self) -> None:
-        await self.server.open(listen_for_links(self.place))
+        await self.server.open(listen_for_links(self.place, NoSuccession()))
 
     async def linked(self, *, is_linked: bool = True) -> None:
         await until(lambda: self.far._may_send() is is_linked)

@@ -5,14 +5,11 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from holdfast.compose import running
 from holdfast.compose.placement import placed
 from holdfast.compose.running_server import RunningServer
 from holdfast.compose.succession import NoSuccession
 from holdfast.settings import Settings
-from holdfast.store.deployment import Deployment
 from tests.store.store_process import until
 from tests.web.people import Person
 
@@ -72,15 +69,13 @@ async def linked(server: RunningServer) -> None:
 async def workers(home: Path, count: int = 2, **given: Any) -> AsyncIterator[Workers]:
     """Start workers, and wait until each has links to all others."""
     settings = Settings(**{"port": 0, "data": home / "data", "journal": False, **given})
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Deployment, "proposed", lambda _: Deployment("here", bytes(32), False))
-        async with AsyncExitStack() as stack:
-            servers = [
-                await stack.enter_async_context(
-                    running(settings, NoSuccession(), placed(settings, number, count))
-                )
-                for number in range(count)
-            ]
-            for server in servers:
-                await linked(server)
-            yield Workers(servers, stack)
+    async with AsyncExitStack() as stack:
+        servers = [
+            await stack.enter_async_context(
+                running(settings, NoSuccession(), placed(settings, number, count))
+            )
+            for number in range(count)
+        ]
+        for server in servers:
+            await linked(server)
+        yield Workers(servers, stack)

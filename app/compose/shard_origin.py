@@ -1,0 +1,89 @@
+"""What the stores of several shards have in common. The first shard's store decides."""
+
+import asyncio
+
+from holdfast.cluster.shards import MapUnreadable, first_map, map_of
+from holdfast.compose.cannot_start import CannotStart
+from holdfast.compose.placement import Placement
+from holdfast.settings import Settings
+from holdfast.store.connection import StoreUnavailable
+from holdfast.store.deployment import Deployment, Origin
+from holdfast.store.home import Home
+from holdfast.store.keys import RedisKeys
+from holdfast.store.primary import Primary
+from holdfast.store.reader import Reader
+from holdfast.store.url import StoreUrl
+
+# How long another shard waits for the first one, whose store may just start.
+_LIMIT_S = 15.0
+_LOOK_S = 0.05
+
+
+class OtherCount(CannotStart):
+    """The store was created for another number of shards."""
+
+    def __init__(self, found: int, wanted: int) -> None:
+        super().__init__(
+            f"workers: this deployment was created with {found}, and {wanted} cannot serve it: "
+            f"set workers to {found}. To change the number, sessions and messages have to be "
+            "divided again, which this version cannot do (holdfast reshard)"
+        )
+        self.found = found
+
+
+def first_origin(settings: Settings, placement: Placement, found: bytes | None) -> Origin:
+    """Return the origin for the first shard, which needs none, if its store has the right number.
+
+    Args:
+        found: The map of shards in the store; None in an empty store. Raises `CannotStart`.
+    """
+    deployment = Deployment.proposed(settings.deployment)
+    if found is None:
+        return Origin(deployment, shards=first_map(placement.count).to_json())
+    count = _count_of(found) if found else 1
+    if count != placement.count:
+        raise OtherCount(count, placement.count)
+    return Origin(deployment, shards=found)
+
+
+async def origin_of_others(settings: Settings, placement: Placement) -> Origin:
+    """Read the origin in the store of the first shard, once it is there. Raises `CannotStart`."""
+    loop = asyncio.get_running_loop()
+    until = loop.time() + _LIMIT_S
+    while True:
+        try:
+            origin = await _read(settings, placement)
+            why = "it is empty"
+        except StoreUnavailable as error:
+            origin, why = None, str(error)
+        if origin is not None:
+            break
+        if loop.time() > until:
+            raise CannotStart(f"the store of shard 0 cannot be read: {why}")
+        await asyncio.sleep(_LOOK_S)
+    count = _count_of(origin.shards) if origin.shards else 1
+    if count != placement.count:
+        raise OtherCount(count, placement.count)
+    return origin
+
+
+async def _read(settings: Settings, placement: Placement) -> Origin | None:
+    meta = RedisKeys(settings.namespace).meta
+    url = settings.redis or Home(placement.data_of(0)).url
+    reader = Reader(Primary(StoreUrl.of(url), meta))
+    try:
+        found = await reader.ask("HMGET", meta, "deployment", "key", "seed", "shards")
+    finally:
+        reader.close()
+    name, key, seed, shards = found
+    if name is None or key is None or seed is None:
+        return None
+    deployment = Deployment(name.decode(), bytes.fromhex(key.decode()))
+    return Origin(deployment, seed.decode(), shards or b"")
+
+
+def _count_of(record: bytes) -> int:
+    try:
+        return map_of(record).count
+    except MapUnreadable as error:
+        raise CannotStart(f"the store of shard 0 cannot be used: {error}") from error

@@ -1,0 +1,113 @@
+"""How many workers a server has: what its settings say, or what the machine allows."""
+
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import suppress
+from math import ceil
+from pathlib import Path
+
+from holdfast.compose.cannot_start import CannotStart
+from holdfast.compose.placement import Placement, alone, placed
+from holdfast.compose.supervised import Supervised
+from holdfast.settings import Settings
+from holdfast.settings.server import MOST_WORKERS
+
+# In bytes. What a worker and its store take, with room for sessions and messages.
+_MEMORY = 512 * 1024**2
+_ROOT = Path("/sys/fs/cgroup")
+# In bytes. A socket path may have 104 to 108, depending on the system.
+_LONGEST_LINKS = 90
+
+
+def count_of(settings: Settings, *, is_supervised: bool) -> int:
+    """Return the number of workers. Raises `CannotStart` if there cannot be so many."""
+    count = settings.workers
+    if count == "auto":
+        can_be_several = is_supervised and sys.platform == "linux"
+        count = settings.shards or (allowed() if can_be_several else 1)
+    if count > 1 and not is_supervised:
+        raise CannotStart(
+            f"workers: {count} workers need a supervisor, which starts them: set supervisor to "
+            "true, or workers to 1"
+        )
+    if count > 1 and sys.platform != "linux":
+        raise CannotStart("workers: several workers need Linux: set workers to 1")
+    return count
+
+
+def place_of(settings: Settings, supervisor: Supervised) -> Placement:
+    """Return the place that the supervisor has for this process. Raises `CannotStart`.
+
+    The first server says how many there are, and where their links are.
+    """
+    if supervisor.shard:
+        return placed(settings, supervisor.shard, supervisor.shards, Path(supervisor.links))
+    count = count_of(settings, is_supervised=True)
+    if count == 1:
+        return alone(settings)
+    if supervisor.shard is None:
+        raise CannotStart(
+            "workers: the supervisor that runs is of an earlier release, and knows one worker only:"
+            " stop it, and start this one instead of a restart"
+        )
+    from holdfast.compose.single_worker import refused_with_shards
+
+    if found := refused_with_shards(settings):
+        raise CannotStart("\n".join(found))
+    links = supervisor.links or _place_of_links(settings)
+    return placed(settings, 0, count, Path(links))
+
+
+def _place_of_links(settings: Settings) -> Path | str:
+    """Return a directory for sockets, whose paths may not be long."""
+    usual = placed(settings, 0, 1).links
+    is_short = len(os.fsencode(usual)) <= _LONGEST_LINKS
+    return usual if is_short else tempfile.mkdtemp(prefix="holdfast-")
+
+
+def allowed(root: Path = _ROOT, own: str | None = None) -> int:
+    """Return how many workers the processors and the memory allow that this process may use.
+
+    Args:
+        own: The path of its control group below the root.
+    """
+    groups = list(_groups(root, _own_group() if own is None else own))
+    processors = [float(len(os.sched_getaffinity(0))), *_quotas(groups)]
+    memory = [_memory_of_machine(), *_limits(groups)]
+    return max(1, min(ceil(min(processors)), min(memory) // _MEMORY, MOST_WORKERS))
+
+
+def _own_group() -> str:
+    with suppress(OSError):
+        for line in Path("/proc/self/cgroup").read_text().splitlines():
+            if line.startswith("0::"):
+                return line.removeprefix("0::")
+    return "/"
+
+
+def _groups(root: Path, own: str) -> Iterator[Path]:
+    """Yield the groups whose limits count: its own, and all above it."""
+    group = root / own.strip("/")
+    while group != root:
+        yield group
+        group = group.parent
+    yield root
+
+
+def _quotas(groups: list[Path]) -> Iterator[float]:
+    for group in groups:
+        with suppress(OSError, ValueError):
+            quota, period = (group / "cpu.max").read_text().split()
+            yield int(quota) / int(period)
+
+
+def _limits(groups: list[Path]) -> Iterator[int]:
+    for group in groups:
+        with suppress(OSError, ValueError):
+            yield int((group / "memory.max").read_text())
+
+
+def _memory_of_machine() -> int:
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
