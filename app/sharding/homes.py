@@ -65,6 +65,10 @@ class ShardHomes:
         home = self._shards.of_subject(subject)
         return None if home == self._number else home
 
+    def home_of(self, channel: str) -> int | None:
+        home = self._shards.of_channel(channel)
+        return None if home == self._number else home
+
     def home_of_guest(self, shard: int) -> int | None:
         return shard if shard != self._number and shard < self._shards.map.count else None
 

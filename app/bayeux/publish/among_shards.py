@@ -6,8 +6,9 @@ from typing import Final
 
 from holdfast.bayeux.publish.addressed_everywhere import AddressedEverywhere, groups_of
 from holdfast.bayeux.publish.addressed_here import AddressedHere
+from holdfast.bayeux.publish.at_home import AtHome, PublishHere
 from holdfast.bayeux.publish.channel_order import ChannelOrder, Turn
-from holdfast.bayeux.publish.event import EventPublish
+from holdfast.bayeux.publish.event import EventPublish, Far
 from holdfast.bayeux.publish.from_letters import FromLetters
 from holdfast.bayeux.publish.point_to_point import PointToPoint
 from holdfast.bayeux.publish.qos import Qos
@@ -28,10 +29,17 @@ class AmongShards:
 
     Args:
         distribute: Publishes what does not go to destinations elsewhere. Raises `Refused`.
+        publish_here: Publishes to a channel whose home is here.
     """
 
     def __init__(
-        self, state: ServerState, ptp: PointToPoint, homes: HomesPort, distribute: Distribute
+        self,
+        state: ServerState,
+        ptp: PointToPoint,
+        homes: HomesPort,
+        *,
+        distribute: Distribute,
+        publish_here: PublishHere,
     ) -> None:
         self._homes = homes
         self._distribute = distribute
@@ -39,10 +47,11 @@ class AmongShards:
         self._order = ChannelOrder(state.log)
         self._everywhere = AddressedEverywhere(state, here, self._order)
         # Does what other shards ask for.
-        self.letters = FromLetters(state, here, homes)
+        self.at_home = AtHome(state, homes, publish_here)
+        self.letters = FromLetters(state, homes, here=here, at_home=self.at_home)
 
-    def check(self, qos: Qos) -> None:
-        """Refuse a publish whose options a single shard cannot carry out. Raises `Refused`."""
+    def check(self, publish: EventPublish, qos: Qos) -> None:
+        """Refuse a publish that cannot be carried out, now or later. Raises `Refused`."""
         asked = {
             "ext.replyTo": qos.request is not None,
             "ext.delivery.refuseHeld": qos.refuse_held,
@@ -53,6 +62,7 @@ class AmongShards:
         for name, is_asked in asked.items():
             if is_asked:
                 raise not_supported(name)
+        self.home_of(publish)
 
     def check_call(self, service: str, *, is_known: bool) -> None:
         """Refuse to call what may be a client at another shard, or knows only this shard.
@@ -61,6 +71,16 @@ class AmongShards:
         """
         if not is_known or service in _LOCAL:
             raise not_supported(service)
+
+    def home_of(self, publish: EventPublish) -> int | None:
+        """Return the shard that must publish this; None if this one may. Raises `Refused`."""
+        home = self._homes.home_of(publish.channel.name)
+        if home is None or publish.qos is None or not publish.qos.destinations:
+            return home
+        if publish.qos.is_subscribable:
+            # The home of the channel would have to ask the shards of the destinations.
+            raise not_supported("ext.delivery.destinations")
+        return None
 
     def distribute(self, publish: EventPublish, qos: Qos | None) -> PersistOutcome | None:
         """Publish everywhere. Returns the outcome, or None if the publish is told later.
@@ -81,10 +101,7 @@ class AmongShards:
         try:
             outcome = self._distribute(publish, qos)
         except Refused as refused:
-            if qos is None:
-                raise
-            # Only addressed messages are refused so late.
-            qos.refused, outcome = refused, PersistOutcome.REFUSED
+            publish.far, outcome = Far(refused=refused), PersistOutcome.REFUSED
         if outcome is not None and publish.done is not None:
             publish.done(outcome)
         return True

@@ -175,7 +175,7 @@ class DueMessages:
 
     def _answered(self, delayed: Delayed, publish: EventPublish, outcome: PersistOutcome) -> None:
         delays = self._delays
-        refused = None if publish.qos is None else publish.qos.refused
+        refused = publish.refused
         if refused is not None:
             self._bury(delayed.message, publish_in(delayed.message), _REFUSED, str(refused))
         elif outcome in (PersistOutcome.KEPT, PersistOutcome.REPEATED):

@@ -1,16 +1,39 @@
 """The publish of an event: what a client, an extension or the server wants to publish."""
 
+from collections.abc import Callable, Sequence
+
 from holdfast.bayeux.publish.qos import Qos
 from holdfast.bayeux.session import Session
 from holdfast.bayeux.wire.codec import Json
+from holdfast.bayeux.wire.errors import Refused
 from holdfast.delivery.basics.channels import Channel
+from holdfast.delivery.messages.message import Message
 from holdfast.delivery.routing.publishes import Publish
+
+
+class Far:
+    """What a publish has to do with other shards."""
+
+    __slots__ = ("accounts", "prepare", "refused")
+
+    def __init__(
+        self,
+        accounts: Sequence[str] = (),
+        prepare: Callable[[Message], None] | None = None,
+        refused: Refused | None = None,
+    ) -> None:
+        # If a client of another shard publishes: its accounts, and what is called with the message
+        # before anything gets it.
+        self.accounts = accounts
+        self.prepare = prepare
+        # Why another shard refused it.
+        self.refused = refused
 
 
 class EventPublish(Publish[Session]):
     """Passed from its publisher to `Publishing`, which creates the message, and then to the hub."""
 
-    __slots__ = ("event", "lazy_s", "now", "qos", "sender")
+    __slots__ = ("event", "far", "lazy_s", "now", "qos", "sender")
 
     def __init__(
         self,
@@ -24,8 +47,15 @@ class EventPublish(Publish[Session]):
         super().__init__(channel)
         self.event = event
         self.now = now
-        # None if the server publishes.
+        # None if the server publishes, or another shard.
         self.sender = sender
         self.qos = qos
         # How long it may wait for other messages; overrides the channel's rule.
         self.lazy_s: float | None = None
+        # None if it concerns this shard only.
+        self.far: Far | None = None
+
+    @property
+    def refused(self) -> Refused | None:
+        """Why it is refused, if that was not known at once."""
+        return None if self.far is None else self.far.refused

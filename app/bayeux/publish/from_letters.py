@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Final
 
 from holdfast.bayeux.publish.addressed_here import AddressedHere
 from holdfast.bayeux.publish.addressed_letter import ADDRESSED, Result, addressed_in
+from holdfast.bayeux.publish.at_home import AtHome
+from holdfast.bayeux.publish.home_letter import PUBLISHED
 from holdfast.bayeux.state.server_state import ServerState
 from holdfast.delivery.messages.shard_letter import ShardLetter
 from holdfast.delivery.ports.homes import HomesPort
@@ -19,11 +21,16 @@ _FAULT: Final = b"{}"
 class FromLetters:
     """Does letters, each of which is answered once."""
 
-    def __init__(self, state: ServerState, here: AddressedHere, homes: HomesPort) -> None:
+    def __init__(
+        self, state: ServerState, homes: HomesPort, *, here: AddressedHere, at_home: AtHome
+    ) -> None:
         self._state = state
         self._here = here
         self._homes = homes
-        self._ways: dict[str, Callable[[ShardLetter, float], None]] = {ADDRESSED: self._address}
+        self._ways: dict[str, Callable[[ShardLetter, float], None]] = {
+            ADDRESSED: self._address,
+            PUBLISHED: at_home.carry_out,
+        }
 
     def do(self, letter: ShardLetter, now: float) -> None:
         """Do a letter from the inbox, and answer it now or later."""

@@ -195,6 +195,7 @@ class _ClientPublish:
 
     __slots__ = (
         "_channel",
+        "_event",
         "_exchange",
         "_fulfil",
         "_handler",
@@ -222,6 +223,7 @@ class _ClientPublish:
         self._message = message
         self._reply = reply
         self._qos = qos
+        self._event: EventPublish | None = None
 
     # The kinds of publish. Each returns whether the reply is complete.
 
@@ -333,7 +335,7 @@ class _ClientPublish:
         event["ext"] = {**event.pop("ext", {}), **_asked(qos.request)}
 
     def _publish(self, publish: EventPublish) -> bool:
-        handler = self._handler
+        handler, self._event = self._handler, publish
         broadcast = handler.publishing.broadcast
         return self._is_complete(handler.requests.publish(publish, broadcast, self._answered))
 
@@ -359,8 +361,8 @@ class _ClientPublish:
                     confirmation = self._qos.confirmation(self._handler.state.node)
                     self._reply["ext"] = {"delivery": confirmation}
             case PersistOutcome.REFUSED:
-                if self._qos is not None and self._qos.refused is not None:
-                    raise self._qos.refused
+                if self._event is not None and self._event.refused is not None:
+                    raise self._event.refused
                 raise Refused(ErrorReply.STORE_UNAVAILABLE, NO_CONNECTION.text)
             case PersistOutcome.UNKNOWN:
                 raise Refused(ErrorReply.STORE_UNAVAILABLE, NO_CONNECTION.text, "unknown")

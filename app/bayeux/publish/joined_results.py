@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from holdfast.bayeux.limits.quotas import Quotas
 from holdfast.bayeux.publish.addressed_letter import Result, State, result_of, unreadable
-from holdfast.bayeux.publish.event import EventPublish
+from holdfast.bayeux.publish.event import EventPublish, Far
 from holdfast.bayeux.publish.qos import Qos
 from holdfast.bayeux.wire.destinations import FAILED, Destination
 from holdfast.bayeux.wire.errors import ErrorReply, Refused
@@ -91,10 +91,12 @@ class JoinedResults:
         if first.state is State.OVER_QUOTA:
             # Only sessions have quotas.
             sender = cast("Session", self._publish.sender)
-            self._qos.refused = self._quotas.too_much_waits(sender, first.error, outcomes)
+            refused = self._quotas.too_much_waits(sender, first.error, outcomes)
+            self._publish.far = Far(refused=refused)
         elif first.state is State.REFUSED:
             ext = {"delivery": {"destinations": outcomes}}
-            self._qos.refused = Refused(ErrorReply[first.error], *first.args, ext=ext)
+            refused = Refused(ErrorReply[first.error], *first.args, ext=ext)
+            self._publish.far = Far(refused=refused)
         return PersistOutcome.REFUSED
 
     def _note_first(self, results: Sequence[Result]) -> None:

@@ -65,7 +65,13 @@ class Publishing:
         """Publish in one of several shards from now on."""
         from holdfast.bayeux.publish.among_shards import AmongShards
 
-        self.among = AmongShards(self._state, self._ptp, homes, self._distribute_here)
+        self.among = AmongShards(
+            self._state,
+            self._ptp,
+            homes,
+            distribute=self._distribute_here,
+            publish_here=self._publish,
+        )
         return self.among
 
     def broadcast(self, publish: EventPublish) -> PersistOutcome | None:
@@ -76,7 +82,7 @@ class Publishing:
         """
         state, channel, qos = self._state, publish.channel, publish.qos
         if qos is not None and self.among is not None:
-            self.among.check(qos)
+            self.among.check(publish, qos)
         if qos is not None and qos.diversion is not None:
             wire = self.encoded(publish.event, publish.sender)
             return self._diversions[qos.diversion.option](publish, qos, wire)
@@ -84,6 +90,17 @@ class Publishing:
         if installed.eventful:
             installed.complete(publish.event)
         wire = self.encoded(publish.event, publish.sender)
+        if self.among is not None:
+            home = self.among.home_of(publish)
+            if home is not None:
+                sender, rule = publish.sender, state.rules.of(channel)
+                echoes = sender is None or self._echoes(rule, sender)
+                return self.among.at_home.send(publish, wire, home, echoes=echoes)
+        return self._publish(publish, wire)
+
+    def _publish(self, publish: EventPublish, wire: bytes) -> PersistOutcome | None:
+        """Publish an encoded event in this shard. Raises `Refused`."""
+        state, channel, qos = self._state, publish.channel, publish.qos
         rule, topic = state.rules.of(channel), None
         if state.topics.are_used or (qos is not None and qos.concerns_topic):
             topic = self._topics.topic_of(channel, rule, qos, publish.sender)
@@ -128,7 +145,9 @@ class Publishing:
             count_for(topic, message)
         depth = rule.history if topic is None else self._topics.depth_for(rule, topic, message)
         if depth is not None:
-            message.keeping = Keeping(depth, account_of(sender))
+            far = publish.far
+            account = account_of(accounts_of(sender) if far is None else far.accounts)
+            message.keeping = Keeping(depth, account)
         publish.persistent = rule.durable
         if qos is not None:
             qos.qualify(message, sender)
@@ -136,6 +155,8 @@ class Publishing:
                 publish.persistent = qos.persistent
         if sender is not None and not self._echoes(rule, sender):
             publish.leave_out = sender
+        if publish.far is not None and publish.far.prepare is not None:
+            publish.far.prepare(message)
 
     def _choose(self, publish: EventPublish) -> Sequence[Session]:
         """Return the receiver of a request for one reply; none if no receiver is live."""

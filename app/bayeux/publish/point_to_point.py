@@ -224,7 +224,6 @@ def accounts_of(sender: Session | None) -> Sequence[str]:
     return (network,) if subject == NOBODY else (network, f"client/{subject}")
 
 
-def account_of(sender: Session | None) -> str:
+def account_of(accounts: Sequence[str]) -> str:
     """Return the account for a session's messages in histories: its subject or address."""
-    accounts = accounts_of(sender)
     return accounts[-1] if accounts else ""

@@ -8,7 +8,6 @@ from typing import Any, Final, NamedTuple, Self
 
 from holdfast.bayeux.session import Session
 from holdfast.bayeux.wire.destinations import Destination, DestinationInvalid, destinations_of
-from holdfast.bayeux.wire.errors import Refused
 from holdfast.bayeux.wire.known_options import (
     LONGEST_MS,
     SAID_BY_RECEIVERS,
@@ -80,8 +79,6 @@ class Qos:
     request: Request[Session] | None = field(default=None, compare=False, repr=False)
     # The outcome for each destination.
     outcomes: Sequence[Mapping[str, Any]] = field(default=(), compare=False, repr=False)
-    # Why it is refused, if that is known after the publish.
-    refused: Refused | None = field(default=None, compare=False, repr=False)
     message: Message | None = field(default=None, compare=False, repr=False)
 
     @classmethod

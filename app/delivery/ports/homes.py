@@ -13,6 +13,10 @@ class HomesPort(Protocol):
         """Return the shard that has the sessions and the queue of a subject; None if this one."""
         ...
 
+    def home_of(self, channel: str, /) -> int | None:
+        """Return the shard that orders the channel; None if it is this one, or if none does."""
+        ...
+
     def home_of_guest(self, shard: int, /) -> int | None:
         """Return the shard that gave a session without a subject its name; None if this one.
 

@@ -2,15 +2,16 @@
 
 from typing import Any
 
+from holdfast.bayeux.wire.caller import UNKNOWN, Caller
 from tests.unit.bayeux.harness import Asked, Client, Json
 from tests.unit.bayeux.publish.shards import World
 from tests.unit.extensions.delivering import connect
 
 
-def named(world: World, name: str) -> Client:
+def named(world: World, name: str, caller: Caller = UNKNOWN) -> Client:
     """A client with this session, at its home."""
     server = world.shards[world.home_of(name)].server
-    client = server.guest()
+    client = server.guest(caller=caller)
     client.handshake(ext={"ack": True, "delivery": {"session": name}})
     server.turn()
     return client

@@ -146,6 +146,10 @@ class Shard:
         home = self._world.home_of(subject)
         return None if home == self.number else home
 
+    def home_of(self, channel: str) -> int | None:
+        home = self._world.home_of_channel(channel)
+        return None if home == self.number else home
+
     def home_of_guest(self, shard: int) -> int | None:
         return shard if shard < len(self._world.shards) and shard != self.number else None
 
@@ -218,6 +222,10 @@ class World:
     def home_of(self, subject: str) -> int:
         """Subjects have homes by their first letters."""
         return ord(subject[0]) % len(self.shards)
+
+    def home_of_channel(self, channel: str) -> int | None:
+        """Channels below `/home` have homes by the next letter."""
+        return self.home_of(channel[6:]) if channel.startswith("/home/") else None
 
     def client(self, shard: int, **fields: Any) -> Client:
         return self.shards[shard].server.connected(**fields)

@@ -1,0 +1,130 @@
+"""Publishes to channels with a home: that shard orders their messages and keeps their histories."""
+
+from collections.abc import Callable
+from functools import partial
+
+from holdfast.bayeux.publish.event import EventPublish, Far
+from holdfast.bayeux.publish.home_letter import (
+    PUBLISHED,
+    Answer,
+    State,
+    answer_of,
+    packed,
+    publish_in,
+)
+from holdfast.bayeux.publish.qos import Qos
+from holdfast.bayeux.state.server_state import ServerState
+from holdfast.bayeux.wire.errors import ErrorReply, Refused
+from holdfast.delivery.messages.crossing import Spared
+from holdfast.delivery.messages.message import Message
+from holdfast.delivery.messages.publish_key import publish_key_of
+from holdfast.delivery.messages.shard_letter import Effect, ShardLetter
+from holdfast.delivery.messages.storing import NO_FIELDS, PersistOutcome, RequestStep
+from holdfast.delivery.ports.homes import HomesPort
+from holdfast.delivery.routing.selections import Candidate
+
+# Publishes an encoded event in this shard. Raises `Refused`. Returns the outcome, or None if the
+# publish is told later.
+PublishHere = Callable[[EventPublish, bytes], PersistOutcome | None]
+
+
+class AtHome:
+    """Sends publishes to the homes of their channels, and carries out the publishes of others."""
+
+    def __init__(self, state: ServerState, homes: HomesPort, publish_here: PublishHere) -> None:
+        self._state = state
+        self._homes = homes
+        self._publish_here = publish_here
+
+    # For clients here
+
+    def send(
+        self, publish: EventPublish, wire: bytes, home: int, *, echoes: bool
+    ) -> PersistOutcome | None:
+        """Send the encoded event. Returns the outcome, or None if the publish is told later."""
+        if not self._homes.may_send(home):
+            return PersistOutcome.REFUSED
+        sender, qos = publish.sender, publish.qos or Qos()
+        # It gets the id that the home gives.
+        draft = Message(
+            b"", channel=publish.channel.name, sender="" if sender is None else sender.name
+        )
+        qos.qualify(draft, sender)
+        letter = packed(publish, draft, wire, echoes=echoes)
+        self._homes.send(home, PUBLISHED, letter, partial(self._answered, publish, draft))
+        return None
+
+    def _answered(self, publish: EventPublish, draft: Message, answer: bytes | None) -> None:
+        outcome = PersistOutcome.UNKNOWN
+        if answer is not None:
+            outcome = self._outcome(publish, draft, answer)
+        if publish.done is not None:
+            publish.done(outcome)
+
+    def _outcome(self, publish: EventPublish, draft: Message, answer: bytes) -> PersistOutcome:
+        try:
+            found = answer_of(answer)
+        except (ValueError, KeyError, TypeError):
+            publish.far = Far(refused=Refused(ErrorReply.SERVER_FAULT))
+            return PersistOutcome.REFUSED
+        draft.id = found.id
+        match found.state:
+            case State.KEPT:
+                return PersistOutcome.KEPT
+            case State.REPEATED:
+                return PersistOutcome.REPEATED
+            case State.REFUSED:
+                publish.far = Far(refused=found.refused)
+            case State.NOT_STORED:
+                pass
+        return PersistOutcome.REFUSED
+
+    # For other shards
+
+    def carry_out(self, letter: ShardLetter, now: float) -> None:
+        """Publish what a letter asks for, and answer it."""
+        publish, wire, spared = publish_in(letter.data, self._state.channels, now)
+        qos = publish.qos
+        if self._state.routes.selecting and qos is not None and qos.promised is not None:
+            publish.candidate = Candidate(
+                channel=publish.channel.name,
+                data=publish.event.get("data"),
+                sender=qos.promised.sender,
+                priority=qos.priority,
+                properties=qos.properties,
+            )
+        if publish.far is not None:
+            publish.far.prepare = partial(_prepare, letter, spared)
+        # Unlike `done`, it is not called before the outcome is certain.
+        known = partial(self._known, letter, publish)
+        publish.step = RequestStep(NO_FIELDS, known)
+        try:
+            outcome = self._publish_here(publish, wire)
+        except Refused as refused:
+            self._answer(letter, Answer(State.REFUSED, 0, refused.error.name, refused.arguments))
+            return
+        if outcome is not None:
+            known(outcome)
+
+    def _known(self, letter: ShardLetter, publish: EventPublish, outcome: PersistOutcome) -> None:
+        message = publish.message
+        key = publish_key_of(message)
+        match outcome:
+            case PersistOutcome.KEPT if message.is_durable or key is not None:
+                self._homes.has_answered(letter)
+            case PersistOutcome.KEPT:
+                self._answer(letter, Answer(State.KEPT, message.id))
+            case PersistOutcome.REPEATED:
+                self._answer(letter, Answer(State.REPEATED, 0 if key is None else key.first))
+            case PersistOutcome.REFUSED | PersistOutcome.UNKNOWN:
+                self._answer(letter, Answer(State.NOT_STORED))
+
+    def _answer(self, letter: ShardLetter, answer: Answer) -> None:
+        self._homes.answer(letter, answer.to_json())
+
+
+def _prepare(letter: ShardLetter, spared: str, message: Message) -> None:
+    """Let the call that stores the message answer the letter."""
+    Effect(letter, Answer(State.KEPT, message.id).to_json()).mark(message)
+    if spared:
+        Spared((spared,)).mark(message)

@@ -1,0 +1,114 @@
+"""The form of letters by which a shard publishes to a channel with a home, and of answers.
+
+A letter is a line with a JSON object, and the encoded event.
+"""
+
+from collections.abc import Mapping, Sequence
+from enum import Enum
+from typing import Any, Final, NamedTuple
+
+from orjson import loads
+
+from holdfast.bayeux.publish.event import EventPublish, Far
+from holdfast.bayeux.publish.point_to_point import accounts_of
+from holdfast.bayeux.publish.qos import Promised, Qos
+from holdfast.bayeux.wire.errors import ErrorReply, Refused
+from holdfast.delivery.basics.channels import Channels
+from holdfast.delivery.basics.json_text import to_json
+from holdfast.delivery.messages.message import Message
+from holdfast.delivery.messages.publish_key import PublishKey, publish_key_of
+
+# What the letter is called in the log.
+PUBLISHED: Final = "published"
+
+
+class State(Enum):
+    """What became of a publish at the home of its channel."""
+
+    KEPT = "kept"
+    # An earlier message has the same key: the answer has its id.
+    REPEATED = "repeated"
+    REFUSED = "refused"
+    # The store of the home does not take it.
+    NOT_STORED = "not stored"
+
+
+class Answer(NamedTuple):
+    """The answer of the home."""
+
+    state: State
+    # The id of the message.
+    id: int = 0
+    # The error and its arguments.
+    error: str = ""
+    args: Sequence[str] = ()
+
+    @property
+    def refused(self) -> Refused:
+        """The refusal, if it is one."""
+        return Refused(ErrorReply[self.error], *self.args)
+
+    def to_json(self) -> bytes:
+        """Return the answer as bytes."""
+        return to_json({**self._asdict(), "state": self.state.value})
+
+
+def answer_of(answer: bytes) -> Answer:
+    """Undo `Answer.to_json`. Raises `ValueError`, `KeyError` or `TypeError` for another form."""
+    fields = loads(answer)
+    found = Answer(**{**fields, "state": State(fields["state"])})
+    if found.state is State.REFUSED:
+        ErrorReply[found.error]
+    return found
+
+
+def packed(publish: EventPublish, draft: Message, wire: bytes, *, echoes: bool) -> bytes:
+    """Return the letter.
+
+    Args:
+        draft: The message without an id, with what the publisher asked for.
+        echoes: Whether the publisher gets its own message.
+    """
+    qos, key = publish.qos or Qos(), publish_key_of(draft)
+    head: dict[str, Any] = {
+        "channel": draft.channel,
+        "sender": draft.sender,
+        "echoes": echoes,
+        "accounts": [*accounts_of(publish.sender)],
+        "lazy": publish.lazy_s,
+        "persistent": qos.persistent,
+        "priority": qos.priority,
+        "life": qos.life_ms,
+        "force": qos.force_destroy,
+        "properties": qos.properties,
+        "key": None if key is None else key.digest,
+    }
+    return to_json(head) + b"\n" + wire
+
+
+class Read(NamedTuple):
+    """What a letter asks for."""
+
+    publish: EventPublish
+    wire: bytes
+    # The key of the session that must not get its own message; empty if there is none.
+    spared: str
+
+
+def publish_in(letter: bytes, channels: Channels, now: float) -> Read:
+    """Undo `packed`. Raises `ValueError`, `KeyError` or `TypeError` for another form."""
+    line, _, wire = letter.partition(b"\n")
+    head: Mapping[str, Any] = loads(line)
+    qos = Qos(
+        priority=head["priority"],
+        persistent=head["persistent"],
+        life_ms=head["life"],
+        force_destroy=head["force"],
+        properties=head["properties"],
+    )
+    key, sender = head["key"], head["sender"]
+    qos.promised = Promised(sender, None if key is None else PublishKey(key))
+    publish = EventPublish(channels.named(head["channel"]), loads(wire), now, qos=qos)
+    publish.lazy_s = head["lazy"]
+    publish.far = Far(accounts=head["accounts"])
+    return Read(publish, wire, "" if head["echoes"] else sender.removeprefix("client/"))

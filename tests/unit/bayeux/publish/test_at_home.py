@@ -1,0 +1,299 @@
+"""Channels with a home: one order for all, one history, and each publish once."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from holdfast.bayeux.wire.caller import Caller
+from holdfast.bayeux.wire.options import ChannelRule
+from holdfast.delivery.messages.keeping import HistoryDepth
+from holdfast.delivery.messages.storing import PersistOutcome
+from tests.unit.bayeux.harness import Asked, Client, Json
+from tests.unit.bayeux.publish.addressing import heard, named
+from tests.unit.bayeux.publish.shards import World
+
+# Its home is the second of two shards, and the second of three.
+NEWS = "/home/a"
+RULES = {"/home/**": ChannelRule(history=HistoryDepth(100, 100_000))}
+DURABLE = {"/home/**": ChannelRule(history=HistoryDepth(100, 100_000), durable=True)}
+
+
+@pytest.fixture
+def world() -> World:
+    return World(2, channels=RULES)
+
+
+def reader(world: World, name: str, **qos: Any) -> Client:
+    client = named(world, name)
+    ext = {"ext": {"delivery": qos}} if qos else {}
+    client.send({"channel": "/meta/subscribe", "subscription": NEWS, **ext})
+    client.server.turn()
+    return client
+
+
+def say(client: Client, data: object, **delivery: Any) -> Asked:
+    fields = {"ext": {"delivery": delivery}} if delivery else {}
+    asked = client.publish(NEWS, data, **fields)
+    client.server.turn()
+    return asked
+
+
+def kept(world: World, shard: int) -> list[int]:
+    found = world.shards[shard].server.bayeux.state.histories.get(NEWS)
+    return [] if found is None else [message.id for message in found]
+
+
+def told(asked: Asked) -> Json:
+    [reply] = [each for each in asked.replies if each["channel"] == NEWS]
+    return reply
+
+
+def test_the_home_publishes_for_all_shards_and_keeps_the_history(world: World) -> None:
+    here, there = reader(world, "bob/1"), reader(world, "ann/1")
+    asked = say(world.client(0), "hello", priority=6)
+    assert asked.is_held
+    world.read_all()
+    world.shards[0].server.turn()
+    assert (heard(here), heard(there)) == (["hello"], ["hello"])
+    assert kept(world, 0) == []
+    [id] = kept(world, 1)
+    assert told(asked)["ext"]["delivery"]["rcvTimestamp"] == str(id)
+    assert all(shard.server.balances() for shard in world.shards)
+
+
+def test_what_the_home_is_asked_by_its_own_clients_needs_no_letter(world: World) -> None:
+    assert told(say(world.client(1), "hello"))["successful"]
+    assert len(kept(world, 1)) == 1
+
+
+def test_a_publish_without_options_is_only_confirmed(world: World) -> None:
+    asked = say(world.client(0), "hello")
+    world.read_all()
+    world.shards[0].server.turn()
+    assert told(asked).keys() == {"channel", "id", "successful"}
+
+
+def test_a_publish_key_is_known_at_home(world: World) -> None:
+    ann, bob = reader(world, "ann/1"), named(world, "bob/1")
+    replies = []
+    for _ in range(2):
+        asked = say(bob, "hello", key="k")
+        world.read_all()
+        bob.server.turn()
+        replies.append(told(asked)["ext"]["delivery"]["id"])
+    assert replies[0] == replies[1]
+    assert heard(ann) == ["hello"]
+    assert bob.server.bayeux.state.counters.repeated == 1
+
+
+def test_a_publisher_that_wants_no_echo_gets_none() -> None:
+    rules = {"/home/**": ChannelRule(broadcast_to_publisher=False)}
+    world = World(2, channels=rules)
+    bob, dan = reader(world, "bob/1"), reader(world, "dan/1")
+    say(bob, "hello")
+    world.read_all()
+    assert (heard(bob), heard(dan)) == ([], ["hello"])
+
+
+def test_filters_know_the_sender_and_the_options_of_the_publisher(world: World) -> None:
+    ann = reader(world, "ann/1", filter="sender = 'client/bob/1' AND priority > 5")
+    bob, dan = named(world, "bob/1"), named(world, "dan/1")
+    for client, priority in ((bob, 4), (bob, 6), (dan, 6)):
+        say(client, [client.session.key, priority], priority=priority)
+    world.read_all()
+    assert heard(ann) == [["bob/1", 6]]
+
+
+def test_a_message_may_end_before_it_is_read(world: World) -> None:
+    ann = reader(world, "ann/1")
+    say(world.client(0), "late", expiration={"lifeTime": 10, "forceDestroy": True})
+    world.read_all()
+    ann.server.advance(0.5)
+    assert heard(ann) == []
+
+
+def test_the_history_counts_for_the_publisher_wherever_it_is(world: World) -> None:
+    caller = Caller(network="192.0.2.1")
+    say(world.client(0, caller=caller), "hello")
+    say(named(world, "bob/1", caller), "hello")
+    world.read_all()
+    kept = list(world.shards[1].server.bayeux.state.histories)
+    accounts = [message.keeping and message.keeping.account for message in kept]
+    assert accounts == ["192.0.2.1", "client/bob"]
+
+
+def test_what_the_home_refuses_is_refused(world: World) -> None:
+    world.shards[1].refused.add(NEWS)
+    asked = say(world.client(0), "hello", persistent=True)
+    world.read_all()
+    world.shards[0].server.turn()
+    assert told(asked)["error"].startswith("503:resource.overflow.log")
+    assert world.shards[1].keeper.inbox == {}
+
+
+def test_a_store_of_the_home_that_refuses_is_unavailable(world: World) -> None:
+    reader(world, "ann/1")
+    world.shards[1].keeper.outcome = PersistOutcome.REFUSED
+    asked = say(world.client(0), "hello")
+    world.read_all()
+    world.shards[0].server.turn()
+    assert told(asked)["error"] == "503:communication.noConnection:store_unavailable"
+
+
+def test_without_an_answer_of_the_home_the_outcome_is_unknown(world: World) -> None:
+    client = world.client(0)
+    asked = say(client, "hello")
+    world.shards[0].sent.give_up()
+    client.server.turn()
+    assert "unknown" in told(asked)["error"]
+
+
+def test_an_unreadable_letter_or_answer_is_a_fault(world: World) -> None:
+    asked = [say(world.client(0), number) for number in range(2)]
+    [(first, shard), (second, _)] = world.shards[0].keeper.log
+    world.shards[0].keeper.log[0] = (first._replace(data=b"?"), shard)
+    world.shards[0].keeper.log[1] = (second._replace(channel="other"), shard)
+    world.read_all()
+    world.shards[0].server.turn()
+    assert [told(each)["error"][:4] for each in asked] == ["500:", "500:"]
+
+
+def test_a_delayed_message_goes_home_when_it_is_due(world: World) -> None:
+    ann, client = reader(world, "ann/1"), world.client(0)
+    say(client, "hello", delay=1000)
+    client.server.advance(1.2)
+    world.read_all()
+    client.server.advance(0.2)
+    assert heard(ann) == ["hello"]
+    assert not client.server.bayeux.state.waiting_places.queues()
+
+
+def test_the_home_does_not_ask_further_shards_for_a_publish(world: World) -> None:
+    named(world, "bob/1")
+    asked = say(world.client(0), "hello", destinations=["bob"])
+    assert "ext.delivery.destinations" in told(asked)["error"]
+    asked = say(world.client(0), "hello", destinations=["bob"], subscribable=False)
+    assert told(asked)["successful"]
+
+
+PEOPLE = ["ann/1", "bob/1", "carl/1"]
+ANYBODY = st.sampled_from(PEOPLE)
+STEPS = st.one_of(
+    st.tuples(st.just("publish"), ANYBODY, st.booleans(), st.booleans()),
+    st.tuples(st.just("read"), st.integers(0, 2), st.integers(0, 2), st.integers(1, 3)),
+    st.tuples(st.just("listen"), ANYBODY),
+    st.tuples(st.just("give_up"), st.integers(0, 2)),
+    st.tuples(st.just("kill"), st.integers(0, 2)),
+    st.tuples(st.just("pause"), st.integers(0, 2)),
+)
+
+
+class Play:
+    """Three people at three shards talk on one channel, and repeat what has no outcome."""
+
+    def __init__(self) -> None:
+        self.world = World(3, channels=DURABLE)
+        self.clients = {name: reader(self.world, name) for name in PEOPLE}
+        self.heard: dict[str, list[int]] = {name: [] for name in PEOPLE}
+        # By whom, whether with a key, and the last request.
+        self.sent: list[tuple[str, bool, Asked]] = []
+        self.replies: list[tuple[str, Asked]] = []
+
+    def publish(self, name: str, is_keyed: bool, is_kept: bool) -> None:
+        qos: Json = {"key": str(len(self.sent))} if is_keyed else {"priority": 5}
+        if not is_kept:
+            qos["persistent"] = False
+        self.sent.append((name, is_keyed, self._say(name, len(self.sent), qos)))
+
+    def _say(self, name: str, number: int, qos: Json) -> Asked:
+        asked = say(self.clients[name], number, **qos)
+        self.replies.append((name, asked))
+        return asked
+
+    def hear_replies(self) -> None:
+        """Events travel with any reply."""
+        late = []
+        for name, asked in self.replies:
+            if asked.is_held:
+                late.append((name, asked))
+            else:
+                self.heard[name] += asked.data
+        self.replies = late
+
+    def read(self, reader: int, writer: int, most: int) -> None:
+        if reader != writer:
+            self.world.shards[reader].read(writer, most)
+
+    def listen(self, name: str) -> None:
+        self.hear_replies()
+        self.heard[name] += heard(self.clients[name])
+        self.hear_replies()
+
+    def give_up(self, shard: int) -> None:
+        self.world.shards[shard].sent.give_up()
+        self.world.shards[shard].server.turn()
+
+    def kill(self, shard: int) -> None:
+        there = [name for name in PEOPLE if self.world.home_of(name) == shard]
+        for name in there:
+            # All that was heard is acked.
+            self.listen(name)
+        self.world.shards[shard].kill()
+        for name in there:
+            self.clients[name] = named(self.world, name)
+
+    def pause(self, shard: int) -> None:
+        """Let the store of a shard refuse messages until the next pause."""
+        keeper = self.world.shards[shard].keeper
+        is_open = keeper.outcome is PersistOutcome.KEPT
+        keeper.outcome = PersistOutcome.REFUSED if is_open else PersistOutcome.KEPT
+
+    def is_accepted(self, number: int) -> bool | None:
+        """Whether the publish was accepted; None if that is unknown."""
+        asked = self.sent[number][2]
+        if asked.is_held or "unknown" in told(asked).get("error", ""):
+            return None
+        return bool(told(asked)["successful"])
+
+    def end(self) -> None:
+        for shard in self.world.shards:
+            shard.keeper.outcome = PersistOutcome.KEPT
+        self.world.read_all()
+        for number, (name, is_keyed, _) in enumerate(self.sent):
+            if is_keyed and self.is_accepted(number) is None:
+                asked = self._say(name, number, {"key": str(number)})
+                self.sent[number] = name, is_keyed, asked
+        self.world.read_all()
+        for name in PEOPLE:
+            self.listen(name)
+        self._check()
+        for shard in self.world.shards:
+            assert shard.server.balances()
+            assert shard.keeper.inbox == {}
+            assert len(shard.inbox) == len(shard.sent) == 0
+
+    def _check(self) -> None:
+        first, *others = self.heard.values()
+        assert all(each == first for each in others)
+        assert len(set(first)) == len(first)
+        for number, (_, is_keyed, _) in enumerate(self.sent):
+            is_accepted = self.is_accepted(number)
+            assert is_accepted is not None or not is_keyed
+            if is_accepted is not None:
+                assert (number in first) is is_accepted
+        home = self.world.shards[self.world.home_of("a")].server
+        history = home.bayeux.state.histories.get(NEWS)
+        assert {message.channel for message in history or ()} <= {NEWS}
+
+
+@pytest.mark.slow
+@given(st.lists(STEPS, max_size=40))
+@settings(max_examples=300)
+def test_everybody_hears_what_was_accepted_once_and_in_one_order(steps: list[Any]) -> None:
+    play = Play()
+    for kind, *args in steps:
+        getattr(play, kind)(*args)
+        play.hear_replies()
+    play.end()
