@@ -5,17 +5,26 @@ import logging
 import os
 import sys
 import time
+from collections.abc import Iterable
+from itertools import count
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tests.simulation.play import Result, Setting
 
 _HASH_SEED = "0"
 
 
 def main() -> int:
-    """Play the seeds of the command line; returns how many of them broke a promise, at most 1."""
+    """Play the seeds of the command line. Returns 1 if one of them broke a promise, else 0."""
     parser = argparse.ArgumentParser(prog="python -m tests.simulation", description=__doc__)
-    parser.add_argument("--seeds", default="1-50", help="the first and the last seed: 1-50")
+    parser.add_argument("--seeds", default="1-50", help="the first and the last seed: 1-50, or 1-")
     parser.add_argument("--seed", type=int, help="one seed")
     parser.add_argument("--store", default="single", help="single, pair, or cluster")
     parser.add_argument("--shards", action="store_true", help="two or three servers, each a shard")
+    parser.add_argument("--faults", default="", help="let only these happen: kill_server,set_clock")
+    parser.add_argument("--minutes", type=float, help="play no more seeds after so many minutes")
+    parser.add_argument("--shrink", action="store_true", help="find which faults a seed needs")
     parser.add_argument("--trace", action="store_true", help="print everything that happens")
     parser.add_argument("--digests", action="store_true", help="print what tells traces apart")
     parser.add_argument("--log", action="store_true", help="print what the servers log")
@@ -25,42 +34,52 @@ def main() -> int:
         logging.disable(logging.CRITICAL)
     else:
         logging.basicConfig(level=logging.INFO, format="%(created).3f %(name)s %(message)s")
-    first, _, last = (str(given.seed) if given.seed is not None else given.seeds).partition("-")
-    seeds = range(int(first), int(last or first) + 1)
     if given.broken is None:
-        return _play_all(seeds, given)
-    # Imported late, as below.
+        return _play_all(given)
+    # Imported late: the order of sets must be decided before anything is made.
     from tests.simulation.broken import damaged
 
     with damaged(given.broken):
-        return _play_all(seeds, given, stops=True)
+        return _play_all(given)
 
 
-def _play_all(seeds: range, given: argparse.Namespace, *, stops: bool = False) -> int:
-    # Imported late: the order of sets must be decided before anything is made.
-    from tests.simulation.play import play
+def _seeds(given: argparse.Namespace) -> Iterable[int]:
+    if given.seed is not None:
+        return [given.seed]
+    first, dash, last = given.seeds.partition("-")
+    return range(int(first), int(last or first) + 1) if last or not dash else count(int(first))
+
+
+def _setting(given: argparse.Namespace) -> "Setting":
+    from tests.simulation.play import Setting
     from tests.simulation.store_site import Kind
 
+    faults = frozenset(filter(None, given.faults.split(",")))
+    return Setting(Kind(given.store), given.shards, faults, keeps_trace=given.trace)
+
+
+def _play_all(given: argparse.Namespace) -> int:
+    from tests.simulation.play import play
+    from tests.simulation.shrinking import shrunk
+
+    setting = _setting(given)
     broken: list[int] = []
     cpu_s, true_s, steps, played = 0.0, 0.0, 0, 0
     began = time.perf_counter()
-    for seed in seeds:
-        result = play(
-            seed, kind=Kind(given.store), has_shards=given.shards, keeps_trace=given.trace
-        )
+    for seed in _seeds(given):
+        result = play(seed, setting)
         cpu_s += result.cpu_s
         true_s += result.true_s
         steps += result.steps
-        for line in result.trace:
-            print(line)
-        if given.digests:
-            print(seed, result.digest)
-        if result.violations or len(seeds) == 1:
-            print(f"seed {seed}: {result.digest}, {result.published} publishes", *result.faults)
-            print(*(f"  {line}" for line in result.violations), sep="\n", flush=True)
-        broken += [seed] * bool(result.violations)
         played += 1
-        if stops and broken:
+        _tell(result, given)
+        if result.violations:
+            broken.append(seed)
+            if given.shrink:
+                print("  needs", *shrunk(result, setting).faults, flush=True)
+            if given.broken is not None:
+                break
+        if given.minutes is not None and time.perf_counter() - began > 60 * given.minutes:
             break
     print(
         f"{played} seeds, {true_s:.0f} simulated s, {steps} steps in {cpu_s:.1f} s of CPU, "
@@ -68,6 +87,16 @@ def _play_all(seeds: range, given: argparse.Namespace, *, stops: bool = False) -
         f"core; broken: {broken or 'none'}"
     )
     return min(1, len(broken))
+
+
+def _tell(result: "Result", given: argparse.Namespace) -> None:
+    for line in result.trace:
+        print(line)
+    if given.digests:
+        print(result.seed, result.digest)
+    if result.violations or given.seed is not None:
+        print(f"seed {result.seed}: {result.digest}, {result.published} publishes", *result.faults)
+        print(*(f"  {line}" for line in result.violations), sep="\n", flush=True)
 
 
 if __name__ == "__main__":

@@ -17,6 +17,8 @@ from tests.simulation.world import World
 _SHORTEST_S, _SHORT_S, _LONGEST_S = 0.02, 2.0, 7.0
 # How often a fault concerns the server that speaks, if there are several.
 _AT_SPEAKER = 0.75
+# For so long a lease is in force, and in what raises it there is this.
+_LEASE_S, _RAISE = 3.0, b"Raises the lease"
 # The longest that a step takes on a busy machine, and bytes in a bad network, in seconds.
 _SLOW_STEP_S, _SLOW_NETWORK_S = 0.03, 0.4
 _JUMP_S = 3_600.0
@@ -91,6 +93,20 @@ def freeze_server_in_call(stage: Stage, duration_s: float) -> None:
     _at_next_call(stage, process, freeze)
 
 
+def suspend_server_in_raise(stage: Stage, duration_s: float) -> None:
+    """Suspend a machine as soon as the store is asked to raise its server's lease.
+
+    The server then has the answer when the lease is over, and no timeout of its own has passed.
+    """
+    process = stage.machine().process
+
+    def freeze() -> None:
+        process.freeze(suspends=True)
+        stage.world.later(_LEASE_S + duration_s / 2, process.thaw)
+
+    _at_next_call(stage, process, freeze, having=_RAISE)
+
+
 def kill_server_in_call(stage: Stage, duration_s: float) -> None:
     """Kill a server as soon as the store has a call of it, which is carried out."""
     post = stage.machine()
@@ -98,12 +114,14 @@ def kill_server_in_call(stage: Stage, duration_s: float) -> None:
     _at_next_call(stage, post.process, post.process.kill)
 
 
-def _at_next_call(stage: Stage, process: Process, then: Callable[[], None]) -> None:
+def _at_next_call(
+    stage: Stage, process: Process, then: Callable[[], None], *, having: bytes = b""
+) -> None:
     write = process.loop.on_write
 
     def watch(end: End, data: bytes) -> None:
         write(end, data)
-        if end.peer.name[0] == stage.site.primary.host:
+        if end.peer.name[0] == stage.site.primary.host and having in data:
             process.loop.on_write = write
             # Not before the callback has ended that calls.
             stage.world.later(0.0, then)
@@ -220,6 +238,7 @@ SUDDEN = frozenset(
 FAULTS: tuple[Fault, ...] = (
     freeze_server,
     freeze_server_in_call,
+    suspend_server_in_raise,
     suspend_server,
     kill_server,
     kill_server_in_call,

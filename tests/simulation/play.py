@@ -12,35 +12,37 @@ from holdfast.cluster.shards import first_map
 from holdfast.compose.placement import placed
 from holdfast.store.deployment import Deployment
 from tests.simulation.actors import Plan, Publisher, Receiver
-from tests.simulation.faults import FAULTS, SUDDEN, Fault, Stage
+from tests.simulation.faults import Stage
 from tests.simulation.oracle import CLIENTS, Oracle
 from tests.simulation.process import Main, Process
+from tests.simulation.schedule import Schedule, schedule
 from tests.simulation.server import PORT, Post, adapted, settings_of
-from tests.simulation.store_faults import FAULTS_OF_CLUSTERS, FAULTS_OF_PAIRS
 from tests.simulation.store_site import Kind, StoreSite
 from tests.simulation.world import World
 
 _STORE_EPOCH_S = 1_800_000_000.0
-# What may go wrong besides what may with any store.
-_FURTHER: dict[Kind, tuple[Fault, ...]] = {
-    Kind.SINGLE: (),
-    Kind.PAIR: FAULTS_OF_PAIRS,
-    Kind.CLUSTER: FAULTS_OF_CLUSTERS,
-}
 _SERVERS = ("10.0.0.1", "10.0.0.2", "10.0.0.3")
 _CHANNELS = ("/a", "/b")
 _SHARED = "data"
-# When the first fault may happen, and until when, in true time.
-_CALM_S, _SHORTEST_S, _LONGEST_S = 2.0, 5.0, 40.0
-_MOST_FAULTS = 12
-# How many kinds of faults there are in one seed.
-_KINDS = (1, 1, 2, 3, 5, 8, 99)
 # How long everything may take to drain after the last fault has ended.
 _DRAIN_S = 30.0
 _LOOK_S = 0.25
 _POLL_S = (2.0, 5.0, 10.0)
 _PAUSE_S = (0.1, 0.3, 1.0)
 _ANSWER_S = (1.0, 5.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What the seed does not decide."""
+
+    kind: Kind = Kind.SINGLE
+    # Whether each server is a shard, and not a rival of the others.
+    has_shards: bool = False
+    # The names of the faults that may happen, if not all may; and which of a seed's do not.
+    faults: frozenset[str] = frozenset()
+    without: frozenset[int] = frozenset()
+    keeps_trace: bool = False
 
 
 @dataclass(slots=True)
@@ -61,13 +63,15 @@ class Result:
 class Play:
     """A deployment in a world of its own."""
 
-    def __init__(self, world: World, home: Path, kind: Kind, *, has_shards: bool) -> None:
+    def __init__(self, world: World, home: Path, setting: Setting) -> None:
         random = world.random
         self._world = world
+        self._setting = setting
+        has_shards = setting.has_shards
         named = [f"rec{n}" for n in range(random.randint(1, 3))]
         plain = [f"plain{n}" for n in range(random.randint(0, 2))]
         self.oracle = Oracle(lambda: world.now, [*named, *plain])
-        site = StoreSite(world, kind, self._wall)
+        site = StoreSite(world, setting.kind, self._wall)
         self.oracle.lost_tails = site.lost_tails
         poll_s = random.choice(_POLL_S)
         servers = _SERVERS[: random.choice((2, 2, 3) if has_shards else (1, 2, 2))]
@@ -101,7 +105,7 @@ class Play:
         ]
         # When the last fault ended.
         self._over_at = 0.0
-        self.faults: list[str] = []
+        self.schedule: Schedule
 
     def _judge_by_shard(self, posts: Sequence[Post]) -> None:
         """Let the oracle know which server has the session of a client, whatever its door."""
@@ -119,33 +123,16 @@ class Play:
         for post in self.stage.posts:
             post.start()
         world.start(CLIENTS, _running([*self._publishers, *self._receivers]))
-        self._over_at = self._plan_faults()
+        self.schedule = schedule(
+            self.stage, among=self._setting.faults, without=self._setting.without
+        )
+        self.schedule.begin(self.stage)
+        self.oracle.judges_repeats = self.schedule.is_sudden
+        self._over_at = self.schedule.over_at_s
         world.run_for(self._over_at - world.now)
         self.plan.is_over = True
         while not self._is_drained() and world.now < self._over_at + _DRAIN_S:
             world.run_for(_LOOK_S)
-
-    def _plan_faults(self) -> float:
-        """Decide what goes wrong, and when; returns when it is over."""
-        world, random = self._world, self._world.random
-        last = ends_at = _CALM_S + random.uniform(_SHORTEST_S, _LONGEST_S)
-        # A few kinds at a time: what all together would hide shows.
-        faults = (*FAULTS, *_FURTHER[self.stage.site.kind])
-        kinds = random.sample(faults, min(random.choice(_KINDS), len(faults)))
-        self.oracle.judges_repeats = SUDDEN.issuperset(kinds)
-        for _ in range(random.randint(0, _MOST_FAULTS)):
-            fault = random.choice(kinds)
-            at, duration_s = random.uniform(_CALM_S, last), self.stage.duration_s()
-            ends_at = max(ends_at, at + duration_s)
-            self.faults.append(f"{at:.3f} {fault.__name__} {duration_s:.3f}")
-
-            def begin(fault: Fault = fault, duration_s: float = duration_s) -> None:
-                world.note("fault", fault.__name__)
-                fault(self.stage, duration_s)
-
-            world.later(at, begin)
-        self.faults.sort(key=lambda line: float(line.split()[0]))
-        return ends_at
 
     def _is_drained(self) -> bool:
         return all(each.is_done for each in self._publishers) and self.oracle.is_drained(
@@ -166,9 +153,7 @@ def _running(actors: Sequence[Publisher | Receiver]) -> Main:
     return run
 
 
-def play(
-    seed: int, *, kind: Kind = Kind.SINGLE, has_shards: bool = False, keeps_trace: bool = False
-) -> Result:
+def play(seed: int, setting: Setting = Setting()) -> Result:
     """Play a seed."""
     began_s = time.process_time()
     with (
@@ -176,9 +161,9 @@ def play(
         adapted(),
         # Until shards share what the first one's store has.
         patch.object(Deployment, "proposed", lambda _: Deployment("here", bytes(32), False)),
-        World(seed, keeps_trace=keeps_trace) as world,
+        World(seed, keeps_trace=setting.keeps_trace) as world,
     ):
-        played = Play(world, Path(home), kind, has_shards=has_shards)
+        played = Play(world, Path(home), setting)
         played.run()
         failed = [f"{at:.3f} {who} failed: {what}" for at, who, what in world.failures]
         return Result(
@@ -189,6 +174,6 @@ def play(
             world.now,
             time.process_time() - began_s,
             len(played.oracle.published),
-            played.faults,
+            [str(each) for each in played.schedule.occurrences],
             world.trace.lines,
         )
