@@ -112,7 +112,6 @@ class Play:
         shards, buckets = first_map(len(posts)).of_bucket, self.oracle.buckets
         self.oracle.has_one_speaker = False
         self.oracle.home_of = lambda name: posts[shards[buckets[name]]].process
-        self.oracle.reaches = lambda one, other: shards[buckets[one]] == shards[buckets[other]]
 
     def _wall(self) -> float:
         return _STORE_EPOCH_S + self._world.now

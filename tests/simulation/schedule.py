@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from tests.simulation.faults import FAULTS, SUDDEN, Fault, Stage
 from tests.simulation.store_faults import FAULTS_OF_CLUSTERS, FAULTS_OF_PAIRS
@@ -44,7 +45,7 @@ class Schedule:
     def begin(self, stage: Stage) -> None:
         """Let it go wrong at its time."""
         for each in self.occurrences:
-            stage.world.later(each.at_s, lambda each=each: _begin(stage, each))
+            stage.world.later(each.at_s, partial(_begin, stage, each))
 
 
 def _begin(stage: Stage, one: Occurrence) -> None:

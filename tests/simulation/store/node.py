@@ -15,11 +15,13 @@ from tests.simulation.store.command import Command, UnknownCommand, Words, comma
 from tests.simulation.store.connection import Connection
 from tests.simulation.store.history import History
 from tests.simulation.store.keyspace import Keyspace
-from tests.simulation.store.replication import Replication
-from tests.simulation.store.replies import Refused, Reply, Status
+from tests.simulation.store.on_streams import block_ms
+from tests.simulation.store.replication import UNBLOCKED, Replication
+from tests.simulation.store.replies import NO_LIST, Refused, Reply, Status
 from tests.simulation.store.scripting import Compiled, scripting
 from tests.simulation.store.server_commands import SERVER_COMMANDS, ServerCommand
 from tests.simulation.store.settings import Settings
+from tests.simulation.store.stream_waits import StreamWaits
 
 if TYPE_CHECKING:
     from tests.simulation.store.cluster_view import ClusterView
@@ -75,6 +77,7 @@ class Node:
         self.scripts: dict[bytes, Compiled] = {}
         self.connections: list[Connection] = []
         self.replication = Replication(self)
+        self._stream_waits = StreamWaits(self)
         self.is_frozen = False
         self.is_loading = False
         self.is_running = True
@@ -167,10 +170,15 @@ class Node:
         at = self.keyspace
         before = self._begin(at)
         try:
-            return command.run(at, words)
+            reply = command.run(at, words)
         finally:
             if at.dirty != before:
                 self._wrote(connection, at.effects or [words])
+        if reply is NO_LIST and (timeout_ms := block_ms(words)) is not None:
+            return self._stream_waits.wait(
+                connection, lambda: command.run(self.keyspace, words), timeout_ms
+            )
+        return reply
 
     def run_script(
         self, connection: Connection, script: Compiled, keys: Words, args: Words
@@ -243,6 +251,7 @@ class Node:
         self.history.add(effects, self.clock())
         connection.wrote_to = self.history.end
         self.replication.wrote()
+        self._stream_waits.look()
 
     # What its operators and accidents do to it
 
@@ -251,6 +260,7 @@ class Node:
         self.is_running = self.is_frozen = self.is_loading = False
         self.crashes_in = None
         self.replication.forget_clients()
+        self._stream_waits.forget_clients()
         for connection in [*self.connections]:
             connection.cut()
 
@@ -307,6 +317,7 @@ class Node:
         """Go on, and first carry out what has come meanwhile."""
         self.is_frozen = False
         self.replication.go_on()
+        self._stream_waits.go_on()
         for connection in [*self.connections]:
             connection.thaw()
         self.on_back()
@@ -354,6 +365,7 @@ class Node:
         self._is_at = _NOWHERE
         leader.replication.followers.append(self)
         self.replication.unblock_clients()
+        self._stream_waits.unblock_clients(UNBLOCKED)
         if ends_connections:
             for connection in [*self.connections]:
                 connection.cut()

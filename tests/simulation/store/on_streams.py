@@ -162,6 +162,9 @@ def _range(at: Keyspace, words: Words, first: bytes, last: bytes, *, step: int) 
     return _entries(found, found.ids[low:high][::step][:most])
 
 
+BLOCK = b"BLOCK"
+
+
 def _bound(word: bytes, missing: int) -> StreamId:
     if word == b"-":
         return (0, 0)
@@ -180,13 +183,26 @@ def _entries(stream: Stream, ids: list[StreamId]) -> list[Reply]:
     return [[text_of(id), stream.entries[id]] for id in ids]
 
 
+def block_ms(words: Words) -> int | None:
+    """Return how long a client that reads waits for something, for ever if 0; None: not at all."""
+    upper = [word.upper() for word in words]
+    if upper[0] != b"XREAD" or BLOCK not in upper[: upper.index(b"STREAMS")]:
+        return None
+    return whole(words[upper.index(BLOCK) + 1], "ERR timeout is not an integer or out of range")
+
+
 @command("XREAD", -4, first_key=0)
 def xread(at: Keyspace, words: Words) -> Reply:
     upper = [word.upper() for word in words]
     if b"STREAMS" not in upper:
         raise UnknownCommand(words)
     begin = upper.index(b"STREAMS") + 1
-    most = _count(words[1 : begin - 1])
+    # A script does not wait, so BLOCK is for clients only.
+    options = upper[1 : begin - 1]
+    if BLOCK in options:
+        at_option = options.index(BLOCK)
+        del options[at_option : at_option + 2]
+    most = _count(options)
     names = words[begin:]
     if len(names) % 2:
         raise Refused(
