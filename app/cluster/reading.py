@@ -176,7 +176,7 @@ class LogReader(Generic[A]):
         self._stored = place
         self._has_passed = True
         # What is known to be in the store.
-        self._confirmed = place
+        self._confirmed, self._confirmed_passed = place, passed
         self._since = since
         self._waiting: deque[_Waiting[A]] = deque()
         self._bytes = 0
@@ -206,9 +206,9 @@ class LogReader(Generic[A]):
         return place_of(self._confirmed)
 
     @property
-    def passed(self) -> str:
-        """The openings that were passed before the last frame that was read, as text."""
-        return text_of(self._passed)
+    def taken_log(self) -> tuple[str, str]:
+        """What the store certainly has: the place, and the openings passed before it, as texts."""
+        return self._confirmed, self._confirmed_passed
 
     @property
     def is_behind_start(self) -> bool:
@@ -333,18 +333,21 @@ class LogReader(Generic[A]):
 
     def _move(self, kept: Sequence[A], waiting: _Waiting[A] | None) -> None:
         behind = str(self.place)
-        move = Move(self._stored, behind, "" if self._has_passed else text_of(self._passed))
+        passed = text_of(self._passed)
+        move = Move(self._stored, behind, "" if self._has_passed else passed)
         self._stored, self._has_passed = behind, True
         self._follow_at = 0.0
         self._unanswered += 1
-        self._port.take(move, kept, partial(self._answered, behind, waiting))
+        self._port.take(move, kept, partial(self._answered, behind, passed, waiting))
 
-    def _answered(self, behind: str, waiting: _Waiting[A] | None, answer: NotTaken | None) -> None:
+    def _answered(
+        self, behind: str, passed: str, waiting: _Waiting[A] | None, answer: NotTaken | None
+    ) -> None:
         self._unanswered -= 1
         if answer is not None:
             self._go_back(waiting, self._confirmed if answer.found is None else answer.found)
             return
-        self._confirmed = behind
+        self._confirmed, self._confirmed_passed = behind, passed
         if waiting is not None:
             waiting.is_stored = True
             self._show()

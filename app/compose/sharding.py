@@ -42,6 +42,7 @@ class Sharding:
             store=self._log,
             clock=loop.time,
             core_clock=core_clock,
+            may_speak=storage.right.may_speak,
             wake=self._wake,
         )
         stores = {shard: _store_of(shard, placement, settings) for shard in self.member.others}
@@ -90,6 +91,7 @@ class Sharding:
             await cancel(self._task)
             self._task = None
             await self.following.rest()
+            self.member.end_turn()
             self.member.pause()
 
 

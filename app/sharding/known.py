@@ -24,6 +24,8 @@ class KnownFacts:
         # By shard, the opening at the time of reading, and the last frame that had changed a fact.
         self._opening: dict[int, str] = {}
         self._as_of: dict[int, Place] = {}
+        # By shard, the opening whose frames are read.
+        self._reading: dict[int, str] = {}
 
     def begin(self, shard: int, opening: str, names: Iterable[str], as_of: Place) -> None:
         """Take over all facts of a shard.
@@ -47,6 +49,9 @@ class KnownFacts:
 
     def saw_opening(self, shard: int, nonce: str) -> None:
         """Take note of the opening whose frames are read now."""
+        if self._reading.get(shard) == nonce:
+            return
+        self._reading[shard] = nonce
         if self._opening.get(shard) != nonce:
             self.wanted.add(shard)
 

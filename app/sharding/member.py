@@ -43,6 +43,8 @@ class Member:
         number: The number of this shard.
         shards: Which shard has what.
         clock: Returns the time of the event loop, and `core_clock` the time of the core.
+        may_speak: Returns whether no other process can have opened this shard. If one can, others
+            may have gone on without this process, so it does not know all subscriptions.
         wake: Lets the turn end with `flush`.
     """
 
@@ -55,6 +57,7 @@ class Member:
         store: ShardStore,
         clock: Callable[[], float],
         core_clock: Callable[[], float],
+        may_speak: Callable[[], bool],
         wake: Callable[[], None],
     ) -> None:
         self.number = number
@@ -62,6 +65,7 @@ class Member:
         self._bayeux = bayeux
         self._store = store
         self._clock = clock
+        self._may_speak = may_speak
         self._wake = wake
         self.known = KnownFacts(self.others)
         self.own = OwnLog(store, self.others, self.known.interest)
@@ -93,7 +97,8 @@ class Member:
     # The core's port to the other shards
 
     def has_durable(self, channel: str) -> bool:
-        return bool(self.known.interest.shards(channel))
+        # A process that was frozen handles the first request before it falls silent.
+        return not self._may_speak() or bool(self.known.interest.shards(channel))
 
     def refuses(self, channel: str) -> bool:
         trimming = self.own.trimming
@@ -149,7 +154,7 @@ class Member:
 
     def places(self) -> Mapping[int, TakenLog]:
         read = {
-            shard: TakenLog(str(reader.confirmed), reader.passed)
+            shard: TakenLog(*reader.taken_log)
             for shard, reader in self.readers.items()
             if reader.confirmed != NOWHERE
         }

@@ -42,6 +42,7 @@ class Shard:
             store=self.store,
             clock=lambda: world.now,
             core_clock=lambda: self.server.now,
+            may_speak=lambda: True,
             wake=self._wake,
         )
         self.store.owner = self.member

@@ -88,3 +88,10 @@ def test_a_stored_message_that_overtakes_others_at_its_call_is_found() -> None:
 def test_passing_messages_that_stay_behind_later_stored_ones_are_found() -> None:
     with patch.object(Member, "flush", lambda _: None):
         assert "out of order" in found_by(has_faults=False)
+
+
+def test_a_process_that_may_not_speak_expects_durable_receivers_everywhere() -> None:
+    member = World(0, has_faults=False).shards[0].member
+    assert not member.has_durable("/news")
+    member._may_speak = lambda: False
+    assert member.has_durable("/news")

@@ -19,7 +19,8 @@ from tests.web.people import Json, Person
 class Fleet:
     """The processes, by the number of their shard."""
 
-    def __init__(self, home: Path, count: int) -> None:
+    def __init__(self, home: Path, count: int, redis: str = "") -> None:
+        self._redis = redis
         self.data = home / "data"
         self.count = count
         self._log: IO[bytes] = (home / "log").open("a+b")
@@ -39,7 +40,7 @@ class Fleet:
             assert self.urls[shard], self.log()
 
     def _spawn(self, shard: int) -> subprocess.Popen[bytes]:
-        words = [str(self.data), str(shard), str(self.count)]
+        words = [str(self.data), str(shard), str(self.count), self._redis]
         return subprocess.Popen(
             [sys.executable, "-m", "tests.web.sharding.worker", *words],
             cwd=ROOT,
@@ -79,9 +80,9 @@ class Fleet:
 
 
 @asynccontextmanager
-async def fleet(home: Path, count: int = 2) -> AsyncIterator[Fleet]:
-    """Workers that run."""
-    workers = Fleet(home, count)
+async def fleet(home: Path, count: int = 2, redis: str = "") -> AsyncIterator[Fleet]:
+    """Workers that run, each with its own Valkey unless all are to use one server."""
+    workers = Fleet(home, count, redis)
     try:
         await workers.start(*range(count))
         yield workers

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.store.servers import ValkeyServer
 from tests.web.sharding.fleet import Fleet, Visitor, fleet
 
 pytestmark = pytest.mark.slow
@@ -117,6 +118,37 @@ async def test_a_durable_subscribe_waits_for_a_worker_that_is_restarted(tmp_path
         await asyncio.sleep(0.1)
         await workers.start(1)
         assert (await subscribing)["successful"]
+
+
+async def test_a_worker_that_was_silent_for_long_knows_all_subscriptions_when_it_speaks(
+    tmp_path: Path,
+) -> None:
+    with ValkeyServer(appendonly="yes") as valkey:
+        async with (
+            fleet(tmp_path, redis=valkey.url) as workers,
+            Visitor(workers, 0, "joe/1") as reader,
+            Visitor(workers, 1) as writer,
+        ):
+            await reader.person()
+            await writer.person()
+            workers.send(1, signal.SIGSTOP)
+            # Its lease stands, so it is left out after some seconds.
+            assert (await reader.subscribe("/news"))["successful"]
+            publishing = asyncio.create_task(writer.publish("/news", 1))
+            await asyncio.sleep(0.2)
+            workers.send(1, signal.SIGCONT)
+            assert await publishing
+            # The publisher's worker has kept it for the subscriber, which was away.
+            await workers.end(0, signal.SIGKILL)
+            await workers.start(0)
+            await reader.hear({1})
+            assert {*reader.heard} == {1}, workers.log()
+
+
+async def test_workers_with_stores_on_one_server_exchange_messages(tmp_path: Path) -> None:
+    with ValkeyServer(appendonly="yes") as valkey:
+        async with fleet(tmp_path, 3, valkey.url) as workers:
+            await _exchange(workers)
 
 
 async def test_three_workers_exchange_messages(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""A worker as a process of its own: `python -m tests.web.sharding.worker DATA NUMBER COUNT`."""
+"""A worker as a process: `python -m tests.web.sharding.worker DATA NUMBER COUNT [URL]`."""
 
 import asyncio
 import logging
@@ -14,8 +14,11 @@ from holdfast.settings import Settings
 from holdfast.store.deployment import Deployment
 
 
-async def serve(data: str, number: str, count: str) -> None:
+async def serve(data: str, number: str, count: str, redis: str | None = None) -> None:
     given: dict[str, Any] = {"port": 0, "data": Path(data), "journal": False, "chat": False}
+    if redis:
+        # Each has a store of its own on this server.
+        given["redis"] = redis
     settings = Settings(**given)
     is_over = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, is_over.set)
