@@ -85,7 +85,11 @@ class Bayeux:
 
         Returns what does the letters of others.
         """
-        self.state.hub.others = others
+        # A server alone need not load it.
+        from holdfast.delivery.messages.crossing import Crossings
+
+        hub = self.state.hub
+        hub.others, hub.crossings = others, Crossings(others)
         self.state.sessions.number_apart(shard)
         return self.publishing.go_among(homes).letters
 

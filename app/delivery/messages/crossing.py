@@ -7,12 +7,12 @@ the next stored one of its channel: so the call that stores that one appends bot
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
+from typing import Protocol
 
 from holdfast.delivery.basics.feature_records import record_of, with_record
 from holdfast.delivery.messages.message import Message, MessageRecord
 from holdfast.delivery.messages.storing import PersistOutcome
 
-PassOn = Callable[[Message], None]
 Answered = Callable[[PersistOutcome], None]
 
 
@@ -68,45 +68,69 @@ def crossing_of(message: Message) -> Crossing | None:
     return record_of(message.records, Crossing)
 
 
-def cross_when_stored(
-    message: Message, waiting: Iterable[Message], pass_on: PassOn, answered: Answered
-) -> Answered:
-    """Let the call that stores the message append it, if it crosses.
+class CrossingPort(Protocol):
+    """The other shards, as messages on their way see them."""
 
-    Returns what hears the answer of the store.
+    def has_durable(self, channel: str, /) -> bool:
+        """Return whether any of them may have durable receivers of the channel."""
+        ...
 
-    Args:
-        waiting: The messages of its channel that are not shown yet, in their order.
-        pass_on: Passes messages on that are not stored.
-    """
-    crossing = crossing_of(message)
-    if crossing is None:
-        return answered
-    crossing.is_stored = True
-    before = []
-    for each in waiting:
-        its = crossing_of(each)
-        if its is not None and not its.is_stored:
-            its.is_stored = True
-            before.append(each)
-    if not before:
-        return answered
-    crossing.before = before
-    return partial(_answered, before, pass_on, answered)
+    def pass_on(self, message: Message, /) -> None:
+        """Pass on a message that is not stored."""
+        ...
 
 
-def cross_when_shown(message: Message, pass_on: PassOn) -> None:
-    """Pass the message on, if it crosses, unless the call that stores it does so."""
-    crossing = crossing_of(message)
-    if crossing is not None and not crossing.is_stored:
-        pass_on(message)
+class Crossings:
+    """Lets messages cross, for the hub."""
 
+    def __init__(self, others: CrossingPort) -> None:
+        self._others = others
 
-def _answered(
-    before: Sequence[Message], pass_on: PassOn, answered: Answered, outcome: PersistOutcome
-) -> None:
-    if outcome is PersistOutcome.REFUSED or outcome is PersistOutcome.REPEATED:
-        # The call has appended nothing.
-        for each in before:
-            pass_on(each)
-    answered(outcome)
+    def begin(self, message: Message, persistent: bool | None) -> bool:
+        """Let the message cross. Returns whether it must be stored for others.
+
+        Args:
+            persistent: False if it must not be stored.
+        """
+        Crossing.add_to(message)
+        return persistent is not False and self._others.has_durable(message.channel)
+
+    def when_stored(
+        self, message: Message, waiting: Iterable[Message], answered: Answered
+    ) -> Answered:
+        """Let the call that stores the message append it, if it crosses.
+
+        Returns what hears the answer of the store.
+
+        Args:
+            waiting: The messages of its channel that are not shown yet, in their order.
+        """
+        crossing = crossing_of(message)
+        if crossing is None:
+            return answered
+        crossing.is_stored = True
+        before = []
+        for each in waiting:
+            its = crossing_of(each)
+            if its is not None and not its.is_stored:
+                its.is_stored = True
+                before.append(each)
+        if not before:
+            return answered
+        crossing.before = before
+        return partial(self._answered, before, answered)
+
+    def shown(self, message: Message) -> None:
+        """Pass the message on, if it crosses, unless the call that stores it does so."""
+        crossing = crossing_of(message)
+        if crossing is not None and not crossing.is_stored:
+            self._others.pass_on(message)
+
+    def _answered(
+        self, before: Sequence[Message], answered: Answered, outcome: PersistOutcome
+    ) -> None:
+        if outcome is PersistOutcome.REFUSED or outcome is PersistOutcome.REPEATED:
+            # The call has appended nothing.
+            for each in before:
+                self._others.pass_on(each)
+        answered(outcome)

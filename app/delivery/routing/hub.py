@@ -8,7 +8,6 @@ from holdfast.delivery.basics.error_codes import ErrorCode
 from holdfast.delivery.basics.feature_records import record_of, with_record
 from holdfast.delivery.basics.notices import FULL, Notices
 from holdfast.delivery.basics.steps import Reason
-from holdfast.delivery.messages.crossing import Crossing, cross_when_shown, cross_when_stored
 from holdfast.delivery.messages.entries import Entry
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.publish_key import publish_key_of
@@ -25,6 +24,7 @@ from holdfast.delivery.routing.selections import Selection
 from holdfast.delivery.topics.configured import Topics
 
 if TYPE_CHECKING:
+    from holdfast.delivery.messages.crossing import Crossings
     from holdfast.delivery.ports.other_shards import OthersPort
     from holdfast.delivery.routing.latency import LatencySampler
 
@@ -114,8 +114,9 @@ class Hub(Generic[R]):
         # Messages with lower ids were accepted before rights changed. The receivers of each are
         # checked again.
         self.recheck_before = 0
-        # The other shards of the deployment, if there are any.
+        # The other shards of the deployment, if there are any, and how messages cross to them.
         self.others: OthersPort | None = None
+        self.crossings: Crossings | None = None
         self._publish_order: PublishOrder[R] = PublishOrder(self._show)
         # Receivers that may have news, until `take_ready` takes them.
         self.ready: list[R] = []
@@ -176,8 +177,8 @@ class Hub(Generic[R]):
         is_keyed = publish_key_of(message) is not None
         # Whether its history is stored regardless of receivers.
         is_to_keep = message.keeping is not None and publish.persistent is True
-        if self.others is not None and publish.is_subscribable:
-            is_to_keep |= self._crosses(publish, self.others)
+        if self.crossings is not None and publish.is_subscribable:
+            is_to_keep |= self.crossings.begin(message, publish.persistent)
         if not (self.durables or self._publish_order.waiting or is_keyed or is_to_keep):
             self._show(publish)
             return PersistOutcome.KEPT
@@ -192,9 +193,9 @@ class Hub(Generic[R]):
         message.is_durable = bool(keys) or is_to_keep
         publish.kept = len(keys)
         answered = self._publish_order.keep(publish)
-        if self.others is not None:
+        if self.crossings is not None:
             waiting = self._publish_order.messages(publish.channel.name)
-            answered = cross_when_stored(message, waiting, self.others.pass_on, answered)
+            answered = self.crossings.when_stored(message, waiting, answered)
         if message.keeping is not None and message.is_durable:
             # A message that is durable for its receivers is durable in its history too.
             keys = [*keys, publish.channel.name]
@@ -217,19 +218,14 @@ class Hub(Generic[R]):
                 publish.leave_out = None
         return receivers
 
-    def _crosses(self, publish: Publish[R], others: "OthersPort") -> bool:
-        """Let the message cross to other shards. Returns whether it must be stored for them."""
-        Crossing.add_to(publish.message)
-        return publish.persistent is not False and others.has_durable(publish.channel.name)
-
     def _show(self, publish: Publish[R]) -> None:
         message = publish.message
         if publish.latecomers:
             # These are copies, as from a history: the publish itself is in the journal already.
             self.store.keep(message.initial(), publish.latecomers, _ignore)
         self._show_published(message, publish.receivers, publish.leave_out, publish.kept)
-        if self.others is not None:
-            cross_when_shown(message, self.others.pass_on)
+        if self.crossings is not None:
+            self.crossings.shown(message)
 
     def show_arrived(self, message: Message, receivers: Sequence[R], kept: int) -> None:
         """Deliver a message that another shard accepted. For `kept` receivers, it is stored."""

@@ -6,7 +6,7 @@ from unittest.mock import patch
 import pytest
 
 from holdfast.cluster.reading import Sorted
-from holdfast.delivery.messages.crossing import Answered, PassOn, cross_when_stored
+from holdfast.delivery.messages.crossing import Answered, Crossings
 from holdfast.delivery.messages.message import Message
 from holdfast.sharding.arrivals import Arrivals
 from holdfast.sharding.known import KnownFacts
@@ -77,10 +77,12 @@ def test_messages_that_are_shown_before_they_are_stored_are_found() -> None:
 
 @pytest.mark.slow
 def test_a_stored_message_that_overtakes_others_at_its_call_is_found() -> None:
-    def cross(message: Message, _: object, pass_on: PassOn, answered: Answered) -> Answered:
-        return cross_when_stored(message, (), pass_on, answered)
+    when_stored = Crossings.when_stored
 
-    with patch("holdfast.delivery.routing.hub.cross_when_stored", cross):
+    def cross(self: Crossings, message: Message, _: object, answered: Answered) -> Answered:
+        return when_stored(self, message, (), answered)
+
+    with patch.object(Crossings, "when_stored", cross):
         assert "out of order" in found_by(has_faults=False)
 
 
