@@ -32,7 +32,7 @@ def is_supported() -> bool:
     return (
         aiohttp.__version__.startswith(_SUPPORTED)
         and all(hasattr(RequestHandler, name) for name in _PARTS)
-        and all(hasattr(StreamReader, name) for name in ("_buffer", "_eof"))
+        and all(hasattr(StreamReader, name) for name in ("_buffer", "_eof", "_http_chunk_splits"))
         and hasattr(HttpRequestParser, "message_consumed")
         and ErrInfo is not None
     )

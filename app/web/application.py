@@ -155,7 +155,7 @@ def _in_turn(endpoint: Endpoint) -> Callable[..., Awaitable[web.StreamResponse]]
     ) -> web.StreamResponse:
         if endpoint.right.is_silent and request.path in _PROBES:
             return await handler(request)
-        await endpoint.scheduler.wait_for_turn()
+        await endpoint.scheduler.wait_for_turn(has_body=request.body_exists)
         response = await handler(request)
         await until_speaking(endpoint.right)
         return response

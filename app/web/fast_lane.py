@@ -7,7 +7,7 @@ A connection is in one of three states. *Free*: bytes go to aiohttp's parser, an
 POST to a Bayeux path is answered at once or held. *Ordinary*: aiohttp handles what the parser
 returned, and the bytes of an unfinished body go on to the parser. *Taken*: a complete request waits
 for its response, or earlier responses are still being written; further bytes are set aside
-unparsed. Reading never stops, so the end of the stream is always seen.
+unparsed. Reading goes on, so that the end of the stream is seen (but see `reading_aside`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,7 +16,7 @@ from typing import Any
 
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
-from aiohttp.streams import EMPTY_PAYLOAD, StreamReader
+from aiohttp.streams import EMPTY_PAYLOAD
 
 from holdfast.bayeux.session import Exchange
 from holdfast.bayeux.wire.caller import NO_SPEAKER
@@ -40,34 +40,24 @@ from holdfast.web.known_head import KnownHead, learn
 from holdfast.web.odd_heads import checked
 from holdfast.web.origins import OriginTrust, speaker_kind_of
 from holdfast.web.plain_requests import is_plain
+from holdfast.web.reading_aside import ReadingAside, join_small_pieces
 from holdfast.web.request_boundaries import NOTHING, UNKNOWN, Begun, follow, follow_one
-from holdfast.web.socket_reading import SocketReading
 
-# How many bytes may arrive while a request is held. Only clients that pipeline send more.
-_MAX_SET_ASIDE = 64 * 1024
-# Memory that each piece takes besides its bytes.
-_PIECE = 64
 _NO_CORS: Mapping[str, str] = {}
 
 
-class FastLane(SocketReading):
+class FastLane(ReadingAside):
     """A connection with a shortcut past aiohttp's machinery; also the carrier of its exchanges."""
 
     __slots__ = (
-        "_begun",
-        "_body",
         "_cors",
         "_heads",
         "_is_between",
         "_known",
         "_known_before",
-        "_ordinary",
         "_paths",
         "_requests",
         "_room",
-        "_scheduler",
-        "_set_aside",
-        "_size_aside",
         "_speaker",
         "unused_since",
     )
@@ -78,17 +68,10 @@ class FastLane(SocketReading):
 
     def __init__(self, parts: ConnectionParts) -> None:
         super().__init__(parts.endpoint, parts.manager)
-        self._requests, self._scheduler = parts.endpoint.requests, parts.endpoint.scheduler
+        self._requests = parts.endpoint.requests
         self._heads = parts.heads
         self._paths = parts.paths
         self._room = parts.room
-        # Requests that aiohttp has not answered yet, and the body of the last of them.
-        self._ordinary = 0
-        self._body: StreamReader = EMPTY_PAYLOAD
-        # Bytes set aside, in the pieces in which they arrived: how aiohttp reads the bytes after a
-        # refused upgrade depends on the pieces. Mostly one: a deque would take 600 bytes for it.
-        self._set_aside: list[bytes] | None = None
-        self._size_aside = 0
         # When the connection was made; None once it has sent a further request.
         self.unused_since: float | None = parts.endpoint.clock()
         # The content of the last head, and the last two heads, to recognise repeats.
@@ -96,48 +79,29 @@ class FastLane(SocketReading):
         self._cors = _NO_CORS
         self._known: KnownHead | None = None
         self._known_before: KnownHead | None = None
-        # What the parser has read of an unfinished request.
-        self._begun: Begun | None = None
         # Whether the parser is between two requests; heads are recognised only then.
         self._is_between = True
 
     # Incoming bytes
 
-    def data_received(self, data: bytes, may_wait: bool = True) -> None:
+    def data_received(self, data: bytes) -> None:
         if self._force_close or self._close:
             return
-        if may_wait and self._scheduler.is_behind and self._puts_off(data):
-            return
-        if self._is_between and self._exchange is None and not self._paused and not self._set_aside:
-            # The usual case: aiohttp's machinery is not in use.
-            body = self._body_behind_known_head(data)
-            if body is None:
-                self._parse(data)
-            else:
-                self._receive(body)
-        elif self._set_aside and not self._is_taken():
-            # This may be the rest of deferred data.
-            self._take_up()
-            self.data_received(data, may_wait=False)
+        if self._set_aside:
+            self._follow(data)
         elif self.frames is not None:
             self._hear(data)
-        elif self._upgraded or self._payload_parser is not None:
-            super().data_received(data)
-        elif data and self._is_taken():
-            self._put_aside(data)
-        else:
-            self._parse(data)
-
-    def _puts_off(self, data: bytes) -> bool:
-        """Put bytes aside for a later turn if they can wait."""
-        is_free = not (self._set_aside or self._ordinary or self._is_taken() or self._upgraded)
-        if not is_free or not self._scheduler.can_wait(data):
-            return False
-        self._put_aside(data)
-        self._scheduler.read_later(self._take_up)
-        return True
+        elif self._scheduler.is_behind and self._puts_off(data):
+            return
+        elif (body := self._body_behind_known_head(data)) is not None:
+            # The usual case: aiohttp's machinery is not in use.
+            self._receive(body)
+        elif not self._puts_off_much(data):
+            self._handle_next(data)
 
     def _body_behind_known_head(self, data: bytes) -> bytes | None:
+        if not self._is_between or self._exchange is not None or self._paused:
+            return None
         known = self._known
         if known is not None and (body := known.body_of(data)) is not None:
             self._speaker, self._cors = known.speaker, known.cors
@@ -150,34 +114,25 @@ class FastLane(SocketReading):
             return body
         return None
 
-    def _is_taken(self) -> bool:
-        if self._exchange is not None or self._paused:
-            return True
-        return self._ordinary > 0 and self._body.is_eof()
-
-    def _put_aside(self, data: bytes) -> None:
-        if self._set_aside is None:
-            self._set_aside = []
-        self._set_aside.append(data)
-        self._size_aside += len(data) + _PIECE
-        if self._size_aside > _MAX_SET_ASIDE:
-            self._note_cut("too many bytes arrived while a request was held")
-            self.force_close()
-
-    def _take_up(self) -> None:
-        """Process the bytes set aside, unless the connection has become busy."""
-        while self._set_aside and not self._is_taken() and not self._endpoint.gate.is_still:
-            pieces, self._set_aside = self._set_aside, None
-            first = pieces.pop(0)
-            self._size_aside -= len(first) + _PIECE
-            self.data_received(first, may_wait=False)
-            self._set_aside = pieces or None
+    def _handle_next(self, data: bytes) -> None:
+        if (body := self._body_behind_known_head(data)) is not None:
+            self._receive(body)
+        elif self.frames is not None:
+            self._hear(data)
+        elif self._upgraded or self._payload_parser is not None:
+            super().data_received(data)
+        elif data and self._is_taken():
+            self._put_aside(data)
+        else:
+            self._parse(data)
 
     def _parse(self, data: bytes) -> None:
         if self._parser is None:
             return
         # After a complete request the parser is between two only if it was before.
         was_between, self._is_between = self._is_between, False
+        # A body whose request has left the parser's queue.
+        handed = None if self._messages or self._body.is_eof() else self._body
         try:
             messages, upgraded, tail = self._parser.feed_data(data)
         except HttpProcessingError as error:
@@ -199,6 +154,16 @@ class FastLane(SocketReading):
                 return
         if messages or upgraded:
             self._go_ordinary(messages, upgraded, tail)
+        self._note_parsed(data, messages)
+        if handed is not None and handed.is_eof():
+            # aiohttp counts a request at its end, and has not counted it out when it left.
+            self._parser.message_consumed()
+
+    def _note_parsed(self, data: bytes, messages: Sequence[Any]) -> None:
+        """Record what has begun or ended with these bytes."""
+        for _, payload in messages:
+            join_small_pieces(payload)
+        join_small_pieces(self._body)
         self._begun = follow(self._begun, data, messages, is_complete=self._body.is_eof())
         if self._body.is_eof() and (messages or self._ordinary):
             self._finish_reading()
@@ -264,7 +229,8 @@ class FastLane(SocketReading):
             self._body = messages[-1][1]
             if self._waiter is not None and not self._waiter.done():
                 self._waiter.set_result(None)
-            if not self._buffer_paused and len(self._messages) >= self._max_msg_queue_size:
+            # The parser may have counted one more.
+            if not self._buffer_paused and len(self._messages) >= self._max_msg_queue_size - 1:
                 self._pause_reading_for_buffer()
         self._upgraded = upgraded
         if upgraded and tail:
@@ -377,7 +343,7 @@ class FastLane(SocketReading):
         if not is_open or not is_between or self.is_writing():
             return None
         begun = self.begun()
-        return None if begun.owed else begun.head + b"".join(self._set_aside or ())
+        return None if begun.owed else begun.head + self.aside()
 
     def begun(self) -> Begun:
         """Return how much was read of an unfinished request."""
@@ -410,15 +376,6 @@ class FastLane(SocketReading):
             return self.is_writing()
         return self.is_writing() or (self._ordinary > 0 and self._body.is_eof())
 
-    def read_again(self) -> None:
-        super().read_again()
-        self._take_up()
-
-    def resume_writing(self) -> None:
-        super().resume_writing()
-        if self._set_aside:
-            self._take_up()
-
     def force_close(self) -> None:
         """Write everything that is pending, then close."""
         self._endpoint.coalescer.send()
@@ -433,12 +390,14 @@ class FastLane(SocketReading):
 
     def connection_lost(self, exc: BaseException | None) -> None:
         self._room.leave(self)
+        # A handler must not ask it for its address any more.
+        self.transport = None
         # Thousands of clients may go together.
         self._endpoint.endings.end(partial(self._be_lost, exc))
 
     def _be_lost(self, exc: BaseException | None) -> None:
         super().connection_lost(exc)
-        self._set_aside, self._size_aside = None, 0
+        self._drop_aside()
         self._unheard = b""
         exchange, self._exchange = self._exchange, None
         if exchange is not None:

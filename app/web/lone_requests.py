@@ -6,8 +6,10 @@ from typing import Final
 _CHANNEL: Final = b'"channel"'
 _NAME_OF_CONNECTS: Final = b'"/meta/connect"'
 _NAME_OF_HANDSHAKES: Final = b'"/meta/handshake"'
+_NAME_OF_DISCONNECTS: Final = b'"/meta/disconnect"'
 _CONNECT: Final = re.compile(rb'"channel"\s*:\s*"/meta/connect"')
 _HANDSHAKE: Final = re.compile(rb'"channel"\s*:\s*"/meta/handshake"')
+_DISCONNECT: Final = re.compile(rb'"channel"\s*:\s*"/meta/disconnect"')
 
 
 def is_lone_connect(data: bytes) -> bool:
@@ -18,6 +20,11 @@ def is_lone_connect(data: bytes) -> bool:
 def is_lone_handshake(data: bytes) -> bool:
     """Return whether a request is a handshake and nothing else."""
     return _is_alone(data, _NAME_OF_HANDSHAKES, _HANDSHAKE)
+
+
+def is_lone_disconnect(data: bytes) -> bool:
+    """Return whether a request is a disconnect and nothing else."""
+    return _is_alone(data, _NAME_OF_DISCONNECTS, _DISCONNECT)
 
 
 def _is_alone(data: bytes, name: bytes, found: re.Pattern[bytes]) -> bool:

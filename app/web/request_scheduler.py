@@ -20,8 +20,9 @@ from holdfast.bayeux.exchanges import RemainingMessages, SalvagedRequest, receiv
 from holdfast.bayeux.server import Bayeux
 from holdfast.bayeux.session import Exchange, Pipe
 from holdfast.bayeux.wire.errors import ErrorReply, RequestRefused
+from holdfast.web.beginnings import Beginnings
 from holdfast.web.intake import SMALL, Intake, UnreadRequests
-from holdfast.web.lone_requests import is_lone_connect, is_lone_handshake
+from holdfast.web.lone_requests import is_lone_connect, is_lone_disconnect, is_lone_handshake
 from holdfast.web.speaking import SpeakingRight
 from holdfast.web.turn_budget import Turn
 
@@ -32,8 +33,6 @@ log = logging.getLogger(__name__)
 _SHARE_S, _EARLY_S = 0.003, 0.001
 # A step that takes longer than this has overrun its turn.
 _LONG_S = 0.007
-# How many requests of the aiohttp front end begin together. Each is a task that runs later.
-_MOST_BEGINNING = 8
 # Decoded requests take many times the memory of their bytes. This limits large ones.
 _MOST_LARGE = 16
 # During a silence, requests of clients that have left are dropped once this many wait.
@@ -101,10 +100,8 @@ class RequestScheduler:
         self._waiting: deque[UnfinishedRequest] = deque()
         # How many small requests of each browser wait.
         self._browsers: Counter[str] = Counter()
-        # Requests of the aiohttp front end that wait for their turn, and how many of them have not
-        # begun although it may have come.
-        self._beginning: deque[asyncio.Future[None]] = deque()
-        self._waiting_to_begin = 0
+        # Requests of the aiohttp front end. A question need not wait for a thousand uploads.
+        self._questions, self._uploads = Beginnings(), Beginnings()
         # At how many waiting requests to look again, during a silence, for clients that have left.
         self._look_at = _MANY
         # Decoded requests, handled in rotation.
@@ -115,23 +112,14 @@ class RequestScheduler:
         # continues.
         self._pause: asyncio.TimerHandle | None = None
 
-    async def wait_for_turn(self) -> None:
+    async def wait_for_turn(self, *, has_body: bool) -> None:
         """Wait until there is time for a request of the aiohttp front end."""
+        beginnings = self._uploads if has_body else self._questions
         # Always ask, because the first call in a turn starts the budget.
         is_over = self._bayeux.state.is_turn_over() or self._right.is_silent
-        if not is_over and not self._waiting_to_begin:
-            return
-        turn = asyncio.get_running_loop().create_future()
-        if len(self._beginning) > 2 * self._waiting_to_begin + _MANY:
-            # Other clients have left, and during a silence no turn removes their entries.
-            self._beginning = deque(each for each in self._beginning if not each.done())
-        self._beginning.append(turn)
-        self._go_on_soon()
-        self._waiting_to_begin += 1
-        try:
-            await turn
-        finally:
-            self._waiting_to_begin -= 1
+        if is_over or beginnings.waiting:
+            self._go_on_soon()
+            await beginnings.wait()
 
     def receive(self, body: bytes, exchange: Exchange) -> UnfinishedRequest | None:
         """Handle a request. Returns it if it is unfinished; it then continues by itself.
@@ -224,9 +212,12 @@ class RequestScheduler:
         """Return whether bytes of a connection may be read in a later turn, if this one is behind.
 
         Reading all that thousands of clients send takes longer than others may wait. Connects can
-        wait, and cause most of the work; so can handshakes, before which a client does nothing.
+        wait, and cause most of the work; so can handshakes, before which a client does nothing,
+        and disconnects, after which it does nothing.
         """
-        return len(data) <= SMALL and (is_lone_connect(data) or is_lone_handshake(data))
+        if len(data) > SMALL:
+            return False
+        return is_lone_connect(data) or is_lone_handshake(data) or is_lone_disconnect(data)
 
     def read_later(self, read: Callable[[], None]) -> None:
         """Let a connection read in a later turn the data that it deferred."""
@@ -296,7 +287,8 @@ class RequestScheduler:
         self._turn.begin_anew(_SHARE_S)
         # The time of a turn starts with the first question.
         self._turn.is_spent()
-        self._let_begin()
+        self._questions.let_begin()
+        self._uploads.let_begin()
         begun = len(self._going) + len(self._waiting)
         self._begin_small(connects=True)
         if begun:
@@ -305,7 +297,9 @@ class RequestScheduler:
         has_next = self._handle_until_over(self._next, begun)
         # Connections that are read next must not suffer for these.
         self._turn.begin_anew()
-        if self._has_small() or self._beginning or (has_next and (self._going or self._waiting)):
+        are_beginning = len(self._questions) + len(self._uploads) > 0
+        has_others = has_next and bool(self._going or self._waiting)
+        if self._has_small() or are_beginning or has_others:
             self._go_on_soon()
 
     def _begin_small(self, *, connects: bool) -> None:
@@ -332,13 +326,6 @@ class RequestScheduler:
             read()
             if self._turn.is_spent():
                 break
-
-    def _let_begin(self) -> None:
-        for _ in range(min(_MOST_BEGINNING, len(self._beginning))):
-            turn = self._beginning.popleft()
-            if not turn.done():
-                # Otherwise its client has left.
-                turn.set_result(None)
 
     def _handle_until_over(self, take: Callable[[], UnfinishedRequest | None], most: int) -> bool:
         """Handle steps of up to `most` requests. Returns whether there were that many."""

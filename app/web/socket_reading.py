@@ -94,6 +94,9 @@ class SocketReading(TimedConnection):
             self._loop.call_soon(self._hear_more)
 
     def resume_reading(self, resume_parser: bool = True) -> None:
+        if not self._reading_paused:
+            # aiohttp calls it after each piece that a handler has read.
+            return
         super().resume_reading(resume_parser)
         if self._unheard:
             self._loop.call_soon(self._hear_more)

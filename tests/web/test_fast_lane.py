@@ -91,6 +91,16 @@ async def test_a_body_behind_a_refused_upgrade_is_read_to_its_end(rig: Rig) -> N
     assert statuses(client) == [200, 403, 200, 200]
 
 
+@pytest.mark.parametrize("count", range(29, 36))
+async def test_many_requests_behind_the_rest_of_another_are_all_answered(
+    rig: Rig, count: int
+) -> None:
+    client = rig.connect()
+    await client.send(HELLO, SAY[:-20], SAY[-20:] + SAY * count)
+    await client.settle(100)
+    assert statuses(client) == [200] * (2 + count)
+
+
 async def test_requests_behind_a_final_answer_are_not_answered(rig: Rig) -> None:
     client = rig.connect()
     refused = post(b" " * 5000, ["Content-Encoding: snappy"])

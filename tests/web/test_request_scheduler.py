@@ -18,7 +18,16 @@ from holdfast.web.endpoint import WebOptions
 from holdfast.web.fast_lane import FastLane
 from holdfast.web.intake import SMALL, Intake
 from tests.abuse.attacker import frame
-from tests.web.requests import CONNECT, COOKIE, HANDSHAKE, PUBLISH, encode, post, post_messages
+from tests.web.requests import (
+    CONNECT,
+    COOKIE,
+    DISCONNECT,
+    HANDSHAKE,
+    PUBLISH,
+    encode,
+    post,
+    post_messages,
+)
 from tests.web.rig import LONG_S, TURNS, Client, FrontEnd, Rig, without_faults
 from tests.web.test_faults import UPGRADE
 
@@ -231,17 +240,20 @@ async def test_a_connect_that_comes_when_small_requests_wait_is_read_later() -> 
         assert rig.unread.since() == inf
 
 
-async def test_a_handshake_that_comes_when_small_requests_wait_is_read_later() -> None:
+@pytest.mark.parametrize("message", [HANDSHAKE, DISCONNECT])
+async def test_a_handshake_or_disconnect_that_comes_when_small_requests_wait_is_read_later(
+    message: dict[str, object],
+) -> None:
     async with Rig() as rig:
         handled = Handled(rig)
-        newcomer, other = rig.connect(), rig.connect()
+        client, other = rig.connect(), rig.connect()
         rig.turn.is_behind = True
-        newcomer.send_now(HELLO)
+        client.send_now(post_messages(message))
         other.send_now(SAY)
         assert handled.bodies == [encode(PUBLISH)]
-        await newcomer.settle()
-        assert handled.bodies[1:] == [encode(HANDSHAKE)]
-        assert len(newcomer.heard().responses) == 1
+        await client.settle()
+        assert handled.bodies[1:] == [encode(message)]
+        assert len(client.heard().responses) == 1
 
 
 async def test_frames_of_many_sockets_are_parsed_over_several_turns() -> None:
@@ -338,7 +350,7 @@ async def test_requests_of_the_aiohttp_front_end_keep_their_order() -> None:
         handled = Handled(rig)
         first, second = rig.connect(), rig.connect()
         first.send_now(post_messages({**PUBLISH, "data": "first"}))
-        while not rig.endpoint.scheduler._beginning:
+        while not len(rig.endpoint.scheduler._uploads):
             await first.settle(1)
         # There is time again before the first has begun.
         is_over = False
@@ -366,6 +378,17 @@ async def test_requests_of_the_aiohttp_front_end_begin_a_few_in_a_turn() -> None
             await client.settle(1)
             answered.append(sum(len(each.heard().responses) for each in clients))
         assert max(after - before for before, after in pairwise(answered)) <= 8
+
+
+async def test_a_question_does_not_wait_for_the_uploads_of_others() -> None:
+    async with Rig(is_turn_over=lambda: True) as rig:
+        clients, other = [rig.connect() for _ in range(100)], rig.connect()
+        for client in clients:
+            client.send_now(SAY[:-1])
+        other.send_now(b"GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n")
+        await other.settle()
+        assert len(other.heard().responses) == 1
+        assert len(rig.endpoint.scheduler._uploads) > 0
 
 
 async def test_pipelined_requests_of_the_aiohttp_front_end_begin_one_in_a_turn() -> None:
@@ -528,7 +551,8 @@ async def test_large_requests_wait_after_another_one_took_long(
     async with Rig(is_turn_over=lambda: next(is_over, False)) as rig:
         first, second = rig.connect(), rig.connect()
         await first.send(HELLO)
-        is_over = iter((False, True))
+        # The first question is whether to parse it now.
+        is_over = iter((False, False, True))
         first.send_now(post_messages(LARGE, LARGE))
         second.send_now(post_messages({**LARGE, "clientId": "another"}))
         await first.settle()
@@ -563,7 +587,9 @@ async def test_a_socket_is_closed_when_a_later_turn_finds_no_json() -> None:
 async def test_large_requests_have_a_place_while_they_wait_or_are_refused(
     front_end: FrontEnd,
 ) -> None:
-    async with Rig(front_end=front_end, is_turn_over=lambda: True) as rig:
+    # Otherwise aiohttp's parser would get them one after the other.
+    is_over = front_end is FrontEnd.FAST_LANE
+    async with Rig(front_end=front_end, is_turn_over=lambda: is_over) as rig:
         one, other = rig.connect(), rig.connect()
         await one.send(HELLO)
         request = post_messages(LARGE)
@@ -571,6 +597,7 @@ async def test_large_requests_have_a_place_while_they_wait_or_are_refused(
         rig.endpoint.intake.take(most - len(encode(LARGE)))
         one.send_now(request)
         other.send_now(request)
+        is_over = True
         await one.settle()
         assert [each.heard().responses[-1].status for each in (one, other)] == [200, 503]
         await other.send(request)

@@ -28,7 +28,7 @@ def unhandled_of_request(connection: FastLane) -> bytes | None:
         # Its handler has begun to use it.
         return None
     # The client has been told to continue.
-    return head_of(request._message, without=b"expect") + body_as_read
+    return head_of(request._message, without=b"expect") + body_as_read + connection.aside()
 
 
 def unfinished_request(connection: FastLane) -> web.Request | None:

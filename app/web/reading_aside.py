@@ -1,0 +1,212 @@
+"""Bytes of HTTP that are read now and parsed later: behind a request, or in a later turn."""
+
+from collections import deque
+from typing import TYPE_CHECKING, Final
+
+from aiohttp import web
+from aiohttp.streams import EMPTY_PAYLOAD, StreamReader
+
+from holdfast.web.endpoint import Endpoint
+from holdfast.web.socket_reading import SocketReading
+
+if TYPE_CHECKING:
+    from holdfast.web.request_boundaries import Begun
+
+# How many bytes may arrive while a request is held. Only clients that pipeline send more.
+_MAX_SET_ASIDE: Final = 64 * 1024
+# Memory that each piece takes besides its bytes.
+_OF_EACH: Final = 64
+# More bytes than this wait if the turn is over: many connections may be readable.
+_FEW: Final = 1024
+# How many bytes are parsed before the time is looked at; with chunks, of which each may have only
+# one byte, it is fewer.
+_PIECE: Final = 32 * 1024
+_PIECE_OF_CHUNKS: Final = 4096
+# What heads of requests with chunks have, in one spelling or another.
+_OF_CHUNKS: Final = b"hunked"
+# More pieces of a body than this are joined, unless they are this long.
+_MANY: Final = 16
+_LONG: Final = 4096
+
+
+class ReadingAside(SocketReading):
+    """A connection that sets bytes aside, and parses them in the order in which they arrived.
+
+    While a request is held, reading goes on, so that the end of the stream is seen. It pauses while
+    bytes wait for a later turn, and while more are set aside than may arrive behind a request.
+    """
+
+    __slots__ = (
+        *("_begun", "_body", "_is_full", "_ordinary"),
+        *("_scheduler", "_set_aside", "_size_aside"),
+    )
+
+    def __init__(self, endpoint: Endpoint, manager: web.Server) -> None:
+        super().__init__(endpoint, manager)
+        self._scheduler = endpoint.scheduler
+        # Requests that aiohttp has not answered yet, and the body of the last of them.
+        self._ordinary = 0
+        self._body: StreamReader = EMPTY_PAYLOAD
+        # What the parser has read of an unfinished request.
+        self._begun: Begun | None = None
+        # Mostly one piece: a deque would take 600 bytes for it.
+        self._set_aside: list[bytes] | None = None
+        self._size_aside = 0
+        # Whether nothing is read until bytes set aside have been parsed.
+        self._is_full = False
+
+    def _handle_next(self, data: bytes) -> None:
+        """Handle bytes that are next, or set them aside if a request is held."""
+        raise NotImplementedError
+
+    def _is_taken(self) -> bool:
+        """Return whether bytes wait behind a request. After an upgrade they are no requests."""
+        if self._upgraded:
+            return False
+        if self._exchange is not None or self._paused:
+            return True
+        return self._ordinary > 0 and self._body.is_eof()
+
+    def _puts_off(self, data: bytes) -> bool:
+        """Put a small request aside for a later turn if it can wait."""
+        is_free = not (self._set_aside or self._ordinary or self._is_taken() or self._upgraded)
+        if not is_free or not self._scheduler.can_wait(data):
+            return False
+        self._put_aside(data)
+        self._scheduler.read_later(self._take_up)
+        return True
+
+    def _puts_off_much(self, data: bytes) -> bool:
+        """Put bytes aside if they may take long: they are parsed in pieces, as long as is time."""
+        begun = self._begun
+        if len(data) <= _FEW and (not data or begun is None or begun.owed >= 0):
+            return False
+        if self._upgraded or self._is_taken():
+            return False
+        is_over = self._endpoint.turn.is_spent()
+        if not is_over and len(data) <= self._size_of_piece(data):
+            return False
+        self._is_full = True
+        for start in range(0, len(data), _MAX_SET_ASIDE):
+            # Cutting small pieces off a longer one would copy the rest too often.
+            self._put_aside(data[start : start + _MAX_SET_ASIDE])
+        if is_over:
+            self._wait_for_turn()
+        else:
+            self._take_up()
+        return True
+
+    def _put_aside(self, data: bytes) -> None:
+        if self._set_aside is None:
+            self._set_aside = []
+        self._set_aside.append(data)
+        self._size_aside += len(data) + _OF_EACH
+        if self._size_aside > _MAX_SET_ASIDE and not self._is_full:
+            self._note_cut("too many bytes arrived while a request was held")
+            self.force_close()
+
+    def _follow(self, data: bytes) -> None:
+        """Take what arrives while earlier bytes are set aside."""
+        if not data:
+            # aiohttp goes on: what its parser has kept comes first.
+            self._handle_next(data)
+            self._take_up()
+            return
+        if not self._is_full:
+            # This may be the rest of deferred data.
+            self._take_up()
+        if self._set_aside:
+            self._put_aside(data)
+        elif not (self._force_close or self._close or self._puts_off_much(data)):
+            self._handle_next(data)
+
+    def _take_up(self) -> None:
+        """Handle the bytes set aside, as long as is time, unless the connection has become busy."""
+        while self._set_aside and self._may_go_on():
+            self._handle_next(self._next_piece())
+            if self._set_aside and not self._upgraded and self._endpoint.turn.is_spent():
+                self._wait_for_turn()
+                return
+        if self._size_aside > _MAX_SET_ASIDE:
+            self._stop_reading()
+        elif self._is_full:
+            self._read_on()
+
+    def _may_go_on(self) -> bool:
+        if self._force_close or self._close:
+            self._drop_aside()
+            return False
+        if self._endpoint.gate.is_still or self._is_taken():
+            return False
+        # What its handler has to read comes first. aiohttp tells when there is room.
+        return self._upgraded or not self._reading_paused
+
+    def _size_of_piece(self, data: bytes) -> int:
+        """Return how many of these bytes are parsed together: all of a body without chunks."""
+        if self._upgraded:
+            return len(data)
+        owed = 0 if self._begun is None else self._begun.owed
+        if owed < 0 or data.find(_OF_CHUNKS, owed, owed + _PIECE) >= 0:
+            return max(owed, _PIECE_OF_CHUNKS)
+        return max(owed, _PIECE)
+
+    def _next_piece(self) -> bytes:
+        pieces = self._set_aside or [b""]
+        first = pieces[0]
+        size = self._size_of_piece(first)
+        if len(first) > size:
+            pieces[0] = first[size:]
+            self._size_aside -= size
+            return first[:size]
+        del pieces[0]
+        self._size_aside -= len(first) + _OF_EACH
+        if not pieces:
+            self._set_aside = None
+        return first
+
+    def _wait_for_turn(self) -> None:
+        self._stop_reading()
+        self._scheduler.read_later(self._take_up)
+
+    def _stop_reading(self) -> None:
+        self._is_full = True
+        self._pause_transport_reading()
+
+    def _read_on(self) -> None:
+        self._is_full = False
+        if not self._reading_paused and not self._buffer_paused:
+            self._resume_transport_reading()
+
+    def _resume_transport_reading(self) -> None:
+        if not self._is_full:
+            super()._resume_transport_reading()
+
+    def read_again(self) -> None:
+        super().read_again()
+        self._take_up()
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        if self._set_aside:
+            self._take_up()
+
+    def _drop_aside(self) -> None:
+        self._set_aside, self._size_aside = None, 0
+
+    def aside(self) -> bytes:
+        """Return what was read and not parsed."""
+        return b"".join(self._set_aside or ())
+
+
+def join_small_pieces(body: StreamReader) -> None:
+    """Join the last pieces of a body, one for each chunk: reading takes as long for each."""
+    if type(body) is not StreamReader or len(body._buffer) <= _MANY:
+        return
+    pieces, small = body._buffer, deque[bytes]()
+    while pieces and len(pieces[-1]) < _LONG:
+        small.appendleft(pieces.pop())
+    if small:
+        pieces.append(b"".join(small))
+    if body._http_chunk_splits:
+        # No handler asks where chunks end.
+        body._http_chunk_splits.clear()
