@@ -26,6 +26,13 @@ from holdfast.web.forwarding.request_home import Home
 from holdfast.web.request_sink import RequestSink
 from holdfast.web.tasks import cancel
 
+# How long doors that leave, too, may take to say so, others to answer that they wait, and shards
+# to answer held connects.
+_ANNOUNCING_S = 0.1
+_PAUSING_S = 0.2
+_SETTLING_S = 0.3
+_LOOK_S = 0.002
+
 
 class Forwarding:
     """The door of this process, and the home of what other doors forward."""
@@ -41,6 +48,7 @@ class Forwarding:
         self._placement, self._clock = placement, clock
         self._listening: socket.socket | None = None
         self._hello = Hello(placement.number, placement.count, deployment, version("holdfast"))
+        self._server: LinkServer | None = None
         self._far = {shard: FarShard(clock) for shard in placement.others}
 
     @property
@@ -81,15 +89,61 @@ class Forwarding:
         def home() -> Home:
             return Home(endpoint.scheduler, endpoint.coalescer, core, per_frame)
 
-        self._server = server = LinkServer(self._hello, home)
+        server = LinkServer(self._hello, home)
+        stack.callback(server.close)
         if self._listening is None:
             raise RuntimeError("the socket for links is not open")
         await server.open(self._listening)
-        stack.callback(server.close)
+        self._server = server
         for shard, far in self._far.items():
             path = self._placement.link_of(shard)
             keeper = LinkKeeper(shard, path, self._hello, far)
             stack.push_async_callback(cancel, asyncio.create_task(keeper.run()))
+
+    # Leaving to a successor
+
+    async def pause(self) -> None:
+        """Take no more of what others forward; this door has stopped reading.
+
+        Others that leave at the same time say by themselves that nothing more comes. The rest are
+        asked, and wait with what comes.
+        """
+        for far in self._far.values():
+            far.say_paused()
+        server = self._server
+        if server is not None:
+            server.stop_accepting()
+            if not await _wait(_ANNOUNCING_S, lambda: server.is_quiet):
+                server.pause()
+                await _wait(_PAUSING_S, lambda: server.is_quiet)
+
+    def settle(self) -> None:
+        """Let others answer the held connects of this door's clients."""
+        for far in self._far.values():
+            far.settle()
+
+    async def settled(self) -> None:
+        """Wait until they are answered, as far as their shards can be reached."""
+        await _wait(_SETTLING_S, lambda: all(far.is_settled for far in self._far.values()))
+
+    def let_go(self) -> None:
+        """Take no more for the sockets of this door, which go on at the next one."""
+        for far in self._far.values():
+            far.let_go()
+
+    async def take_back(self) -> None:
+        """Go on as before."""
+        if self._server is not None:
+            await self._server.accept()
+            self._server.resume()
+
+
+async def _wait(limit_s: float, is_reached: Callable[[], bool]) -> bool:
+    for _ in range(int(limit_s / _LOOK_S)):
+        if is_reached():
+            return True
+        await asyncio.sleep(_LOOK_S)
+    return is_reached()
 
 
 def listen_for_links(placement: Placement, succession: Succession) -> socket.socket:

@@ -87,9 +87,13 @@ class RunningServer:
 
     async def _leave(self) -> None:
         await self.doors.pause(_READING_S)
+        if self.forwarding is not None:
+            await self.forwarding.pause()
         await self.replays.close()
         await self._settle()
         await self._follow_no_longer()
+        if self.forwarding is not None:
+            self.forwarding.let_go()
         # From here on nothing changes: no input is handled, and no turn ends.
         self.doors.be_still()
         self.storage.right.leave()
@@ -107,6 +111,9 @@ class RunningServer:
     async def _settle(self) -> None:
         """Answer held connects, and finish what clients have begun."""
         settle(self.bayeux, self.ticker.clock())
+        if self.forwarding is not None:
+            self.forwarding.settle()
+            await self.forwarding.settled()
         # An operator may read a long response all the while.
         await self.doors.settle(_ANSWERING_S)
         # Clients whose logins take longer are asked to try again.
@@ -138,6 +145,8 @@ class RunningServer:
         take_back(self.bayeux, self.ticker.clock())
         self.storage.right.stay()
         self.replays.resume_soon()
+        if self.forwarding is not None:
+            await self.forwarding.take_back()
         await self.doors.take_back()
 
     async def hand_over(self, door: int) -> None:
@@ -169,6 +178,9 @@ class RunningServer:
         answered = asyncio.Event()
         self.bayeux.stop(self.ticker.clock(), answered.set)
         await answered.wait()
+        if self.forwarding is not None:
+            self.forwarding.settle()
+            await self.forwarding.settled()
         await asyncio.gather(self.websockets.close_drained(), self.listener.drain())
 
     async def _give_to_the_next(self) -> None:

@@ -3,13 +3,18 @@
 import asyncio
 import logging
 import socket
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from holdfast.web.forwarding.hello import Hello, greet
 from holdfast.web.forwarding.request_home import Home
 from holdfast.web.forwarding.shard_link import Link
 
 log = logging.getLogger(__name__)
+
+# Newer versions of Python would remove the file, at which the next process listens.
+_KEEPS_FILE: Mapping[str, Any] = {"cleanup_socket": False} if sys.version_info >= (3, 13) else {}
 
 
 class LinkServer:
@@ -22,29 +27,56 @@ class LinkServer:
 
     def __init__(self, hello: Hello, home: Callable[[], Home]) -> None:
         self._hello, self._home = hello, home
+        self._listening: socket.socket | None = None
         self._server: asyncio.AbstractServer | None = None
-        # In order, so that a run can be repeated exactly.
-        self._links: dict[Link, None] = {}
+        self._homes: set[Home] = set()
 
     async def open(self, listening: socket.socket) -> None:
         """Accept links on a Unix socket that only this user can connect to."""
-        loop = asyncio.get_running_loop()
-        self._server = await loop.create_unix_server(self._accept, sock=listening)
+        self._listening = listening
+        await self.accept()
 
-    def _accept(self) -> Link:
-        link = self._home().link
-        self._links[link] = None
-        link.ended.add_done_callback(lambda _: self._links.pop(link, None))
-        greet(link, self._hello, self._hello.fault_of, _log_fault)
-        return link
+    async def accept(self) -> None:
+        """Accept links, again after `stop_accepting`."""
+        if self._listening is not None and self._server is None:
+            copy, loop = self._listening.dup(), asyncio.get_running_loop()
+            self._server = await loop.create_unix_server(self._make_link, sock=copy, **_KEEPS_FILE)
 
-    def close(self) -> None:
-        """Listen no longer, and close all links."""
+    def stop_accepting(self) -> None:
+        """Accept no more: who connects waits for the process that accepts next."""
         if self._server is not None:
             self._server.close()
             self._server = None
-        for link in [*self._links]:
-            link.close()
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether all doors have said that nothing more comes."""
+        return all(home.is_quiet for home in self._homes)
+
+    def pause(self) -> None:
+        """Ask all doors for no more exchanges."""
+        for home in self._homes:
+            home.pause()
+
+    def resume(self) -> None:
+        """Take exchanges again."""
+        for home in self._homes:
+            home.resume()
+
+    def _make_link(self) -> Link:
+        home = self._home()
+        self._homes.add(home)
+        home.link.ended.add_done_callback(lambda _: self._homes.discard(home))
+        greet(home.link, self._hello, self._hello.fault_of, _log_fault)
+        return home.link
+
+    def close(self) -> None:
+        """Listen no longer, and close all links."""
+        self.stop_accepting()
+        if self._listening is not None:
+            self._listening.close()
+        for home in [*self._homes]:
+            home.link.close()
 
 
 def _log_fault(fault: str | None) -> None:
