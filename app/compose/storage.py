@@ -84,7 +84,7 @@ class Storage:
         self.link = link
         self._on_fenced = on_fenced
         # The newest timestamp in the store is known when it is open.
-        self.stamps = TimestampSource(0, time.time_ns)
+        self.stamps = TimestampSource(0, time.time_ns, placement.number)
         # Whether another process has opened the store.
         self.is_fenced = False
         # No other process can open an embedded store: the lock of its directory is the lease.

@@ -1,19 +1,29 @@
-"""Calls that belong to no turn. They are made behind all writes so far."""
+"""Calls that belong to no turn: what single callers ask for, and whether messages are accepted."""
 
 import asyncio
 from collections.abc import Callable
 from functools import partial
 
+from holdfast.store import scripts
 from holdfast.store.connection import StoreUnavailable
+from holdfast.store.keys import RedisKeys
 from holdfast.store.link import StoreLink, ignore_answer, set_answer
+from holdfast.store.publish_keys import StoreClock
 from holdfast.store.scripts import ScriptCall
 from holdfast.store.turn_writer import TurnWriter
 from holdfast.store.unanswered_calls import UnansweredCalls
+from holdfast.store.write_refusals import WriteRefusals
 from holdfast.store.write_right import StoreState, WriteRight
+
+# How far the store's clock may lag behind after a kill. An idle server writes no more often.
+_STEP_S = 10
+# How far the id that is written is ahead: until the next one is written, which is a second later,
+# messages get ids below it.
+_AHEAD_NS = 1_500_000_000
 
 
 class SingleCalls:
-    """Makes them, with someone who waits for the answer or without.
+    """Makes calls behind all writes so far, with someone who waits for the answer or without.
 
     Args:
         remember: Called with what was carried out, in case that the store loses it.
@@ -73,3 +83,49 @@ class SingleCalls:
         waiting, self._waiting = self._waiting, []
         for call in waiting:
             self.post(call)
+
+
+class Probing:
+    """Advances the clock in the store. A store without memory refuses even that.
+
+    With the clock goes an id above all that were given, also to messages that are not stored: the
+    next process begins above it, even if the wall clock was set back.
+
+    Args:
+        stamp: Returns a new id.
+    """
+
+    def __init__(
+        self,
+        calls: UnansweredCalls,
+        keys: RedisKeys,
+        clock: StoreClock,
+        refusing: WriteRefusals,
+        stamp: Callable[[], int],
+    ) -> None:
+        self._stamp = stamp
+        self._calls = calls
+        self._keys = keys
+        self._clock = clock
+        self._refusing = refusing
+        self._is_probing = False
+
+    def probe(self) -> None:
+        """Ask whether the store would accept a message, unless it is being asked."""
+        if not self._is_probing:
+            self._is_probing = True
+            clock = self._clock()
+            given = self._stamp() + _AHEAD_NS
+            self._advance(clock - clock % _STEP_S, given, self._probed)
+
+    def write_clock(self) -> None:
+        """Write the exact time and id, from which the next process continues."""
+        self._advance(self._clock(), self._stamp(), ignore_answer)
+
+    def _advance(self, clock: int, given: int, done: Callable[[object], None]) -> None:
+        call = scripts.advance_clock(self._keys, clock, given=given)
+        self._calls.make(call, done, may_be_refused=True)
+
+    def _probed(self, reply: object) -> None:
+        self._is_probing = False
+        self._refusing.hear(reply, 0)

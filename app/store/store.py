@@ -24,13 +24,12 @@ from holdfast.store.lease import Lease
 from holdfast.store.link import StoreLink, ignore_answer
 from holdfast.store.loading import LoadedSession, Loading, WithoutSession
 from holdfast.store.pending_publishes import Confirm, PendingPublishes
-from holdfast.store.probing import Probing
 from holdfast.store.publish_keys import KeyLimits, PublishKeys, StoreClock
 from holdfast.store.reader import Reader
 from holdfast.store.reconciliation import Knowledge
 from holdfast.store.reply_errors import ScriptFailed
 from holdfast.store.scripts import ScriptCall
-from holdfast.store.single_calls import SingleCalls
+from holdfast.store.single_calls import Probing, SingleCalls
 from holdfast.store.telling import Telling
 from holdfast.store.turn_buffer import TurnBuffer
 from holdfast.store.turn_writer import TurnWriter
