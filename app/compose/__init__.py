@@ -389,7 +389,7 @@ def _forwarding(
     from holdfast.cluster.shards import map_of
     from holdfast.compose.forwarding import Forwarding
 
-    shards = map_of(storage.origin.shards)
+    shards = map_of(storage.origin.division.shards)
     return Forwarding(placement, shards, storage.store.deployment.name, clock)
 
 

@@ -4,10 +4,11 @@ import asyncio
 
 from holdfast.cluster.shards import MapUnreadable, first_map, map_of
 from holdfast.compose.cannot_start import CannotStart
+from holdfast.compose.homes import check_homes, homes_for
 from holdfast.compose.placement import Placement
 from holdfast.settings import Settings
 from holdfast.store.connection import StoreUnavailable
-from holdfast.store.deployment import Deployment, Origin
+from holdfast.store.deployment import Deployment, Division, Origin
 from holdfast.store.home import Home
 from holdfast.store.keys import RedisKeys
 from holdfast.store.primary import Primary
@@ -31,19 +32,18 @@ class OtherCount(CannotStart):
         self.found = found
 
 
-def first_origin(settings: Settings, placement: Placement, found: bytes | None) -> Origin:
+def first_origin(settings: Settings, placement: Placement, found: Division | None) -> Origin:
     """Return the origin for the first shard, which needs none, if its store has the right number.
 
     Args:
-        found: The map of shards in the store; None in an empty store. Raises `CannotStart`.
+        found: The division in the store; None in an empty store. Raises `CannotStart`.
     """
     deployment = Deployment.proposed(settings.deployment)
     if found is None:
-        return Origin(deployment, shards=first_map(placement.count).to_json())
-    count = _count_of(found) if found else 1
-    if count != placement.count:
-        raise OtherCount(count, placement.count)
-    return Origin(deployment, shards=found)
+        homes = homes_for(settings.channels)
+        found = Division(first_map(placement.count).to_json(), homes.to_json())
+    _check(found, settings, placement)
+    return Origin(deployment, division=found)
 
 
 async def origin_of_others(settings: Settings, placement: Placement) -> Origin:
@@ -61,9 +61,7 @@ async def origin_of_others(settings: Settings, placement: Placement) -> Origin:
         if loop.time() > until:
             raise CannotStart(f"the store of shard 0 cannot be read: {why}")
         await asyncio.sleep(_LOOK_S)
-    count = _count_of(origin.shards) if origin.shards else 1
-    if count != placement.count:
-        raise OtherCount(count, placement.count)
+    _check(origin.division, settings, placement)
     return origin
 
 
@@ -72,18 +70,22 @@ async def _read(settings: Settings, placement: Placement) -> Origin | None:
     url = settings.redis or Home(placement.data_of(0)).url
     reader = Reader(Primary(StoreUrl.of(url), meta))
     try:
-        found = await reader.ask("HMGET", meta, "deployment", "key", "seed", "shards")
+        found = await reader.ask("HMGET", meta, "deployment", "key", "seed", "shards", "homes")
     finally:
         reader.close()
-    name, key, seed, shards = found
+    name, key, seed, shards, homes = found
     if name is None or key is None or seed is None:
         return None
     deployment = Deployment(name.decode(), bytes.fromhex(key.decode()))
-    return Origin(deployment, seed.decode(), shards or b"")
+    return Origin(deployment, seed.decode(), Division(shards or b"", homes or b""))
 
 
-def _count_of(record: bytes) -> int:
+def _check(found: Division, settings: Settings, placement: Placement) -> None:
+    """Refuse another number of shards, and rules for which channels have other homes."""
     try:
-        return map_of(record).count
+        count = map_of(found.shards).count if found.shards else 1
     except MapUnreadable as error:
         raise CannotStart(f"the store of shard 0 cannot be used: {error}") from error
+    if count != placement.count:
+        raise OtherCount(count, placement.count)
+    check_homes(found.homes, settings.channels)

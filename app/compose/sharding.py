@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 
 from holdfast.bayeux.server import Bayeux
-from holdfast.cluster.shards import Homes, ShardMap, Shards
+from holdfast.cluster.shards import ShardMap, Shards, homes_of
 from holdfast.compose.placement import Placement
 from holdfast.compose.storage import Storage
 from holdfast.settings import Settings
@@ -37,7 +37,7 @@ class Sharding:
         bucket_of = bayeux.state.client_ids.bucket_of
         self.member = Member(
             placement.number,
-            Shards(shards, Homes({}), bucket_of),
+            Shards(shards, homes_of(storage.origin.division.homes), bucket_of),
             bayeux=bayeux,
             store=self._log,
             clock=loop.time,

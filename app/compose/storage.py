@@ -27,9 +27,9 @@ from holdfast.delivery.messages.given import Given, GivenKind
 from holdfast.delivery.messages.letter_quota import LetterLimits, LetterQuota
 from holdfast.settings import Settings
 from holdfast.store.connection import REMEDY, StoreUnreachable
-from holdfast.store.deployment import Deployment, Origin
+from holdfast.store.deployment import UNDIVIDED, Deployment, Origin
 from holdfast.store.embedded import Durability, EmbeddedValkey
-from holdfast.store.generations import keys_of, shards_in
+from holdfast.store.generations import division_in, keys_of
 from holdfast.store.given_slices import GivenSlices, GivenUnreadable
 from holdfast.store.keys import RedisKeys
 from holdfast.store.layouts import LAYOUT
@@ -100,7 +100,7 @@ class Storage:
                 origin.deployment,
                 lock=directory.lock_name if embedded is None else "",
                 is_standby=settings.standby,
-                shards=b"" if placement.number else origin.shards,
+                division=UNDIVIDED if placement.number else origin.division,
             ),
             seed=lambda: origin.seed or secrets.token_hex(8),
             stamp=self.stamps,
@@ -440,8 +440,8 @@ async def _origin(
     settings: Settings, placement: Placement, link: StoreLink, keys: RedisKeys
 ) -> Origin:
     """Return what this store has in common with the stores of other shards."""
-    found = None if placement.number else await shards_in(link, keys)
-    if placement.is_alone and not found:
+    found = None if placement.number else await division_in(link, keys)
+    if placement.is_alone and not (found and found.shards):
         return Origin(Deployment.proposed(settings.deployment))
     from holdfast.compose.shard_origin import first_origin, origin_of_others
 

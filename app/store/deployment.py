@@ -3,7 +3,7 @@
 import secrets
 from dataclasses import dataclass, field
 from string import ascii_lowercase, digits
-from typing import Self
+from typing import NamedTuple, Self
 
 _LENGTH = 6
 _KEY_BYTES = 32
@@ -27,6 +27,17 @@ class Deployment:
         return cls(name or _random_name(), secrets.token_bytes(_KEY_BYTES), name is not None)
 
 
+class Division(NamedTuple):
+    """How a deployment is divided into shards, as JSON; empty if there is one."""
+
+    # The map of shards, and which channels have a home.
+    shards: bytes = b""
+    homes: bytes = b""
+
+
+UNDIVIDED = Division()
+
+
 @dataclass(frozen=True, slots=True)
 class Origin:
     """What the stores of all shards have in common."""
@@ -34,8 +45,7 @@ class Origin:
     deployment: Deployment
     # Begins the epochs of new stores; empty for a random one at each opening.
     seed: str = ""
-    # The map of shards as JSON; empty if there is one shard.
-    shards: bytes = b""
+    division: Division = UNDIVIDED
 
 
 def _random_name() -> str:

@@ -3,15 +3,16 @@
 from typing import cast
 
 from holdfast.store.connection import StoreUnavailable
+from holdfast.store.deployment import Division
 from holdfast.store.keys import FIRST_GENERATION, NO_GENERATION, RedisKeys
 from holdfast.store.link import StoreLink
 
 
-async def shards_in(link: StoreLink, keys: RedisKeys) -> bytes | None:
-    """Return the map of shards of a store in use: empty if it is the only one; None if unused."""
-    reply = await link.ask("HMGET", keys.meta, "version", "shards")
-    version, shards = cast("list[bytes | None]", reply)
-    return None if version is None else shards or b""
+async def division_in(link: StoreLink, keys: RedisKeys) -> Division | None:
+    """Return the division that the store of the first shard has; None for an empty store."""
+    reply = await link.ask("HMGET", keys.meta, "version", "shards", "homes")
+    version, shards, homes = cast("list[bytes | None]", reply)
+    return None if version is None else Division(shards or b"", homes or b"")
 
 
 async def keys_of(link: StoreLink, namespace: str, shard: int = 0) -> RedisKeys:

@@ -31,13 +31,13 @@ class RedisKeys:
         # that it holds), node, deployment (its name, with which ids of messages begin), key (its
         # secret, for ids of clients), clock, former (the clock's time when a release without one
         # had the store last), newest and confirmed (ids of messages), stamped (above all ids
-        # that were given), shards (the map, in the first of several); the journal of a node ->
-        # number of its newest frame; "digest" and the journal -> digest of that frame; "trimmed"
-        # and the journal -> number of removed frames; "heard" and the journal -> when its server
-        # trimmed it last, in ms since 1970. If there are
-        # other shards: log (the place at the end of the log), openings (those with frames in the
-        # log, each with the id of its first frame); "place" and the number of a shard -> how far
-        # its log is taken; "passed" and the number -> the openings before that place, newest first.
+        # that were given), shards and homes (the map of shards and the table of homes, in the first
+        # of several); the journal of a node -> number of its newest frame; "digest" and the journal
+        # -> digest of that frame; "trimmed" and the journal -> number of removed frames; "heard"
+        # and the journal -> when its server trimmed it last, in ms since 1970. If there are other
+        # shards: log (the place at the end of the log), openings (those with frames in the log,
+        # each with the id of its first frame); "place" and the number of a shard -> how far its log
+        # is taken; "passed" and the number -> the openings before that place, newest first.
         self.meta = tag + "meta"
         # Hash: message id -> record of the message, while any queue or history has it.
         self.bodies = prefix + "bodies"

@@ -16,7 +16,7 @@ from holdfast.delivery.messages.session_record import SessionRecord
 from holdfast.delivery.messages.storing import NO_FIELDS, RequestFields
 from holdfast.delivery.topics.configured import TopicRecord
 from holdfast.store import records
-from holdfast.store.deployment import Deployment
+from holdfast.store.deployment import UNDIVIDED, Deployment, Division
 from holdfast.store.keys import RedisKeys
 from holdfast.store.layouts import LAYOUT, OLDEST_LAYOUT
 from holdfast.store.publish_keys import KeyLimits
@@ -126,7 +126,7 @@ def open_store(
     lock: str = "",
     unraised: str = "",
     above: int = 0,
-    shards: bytes = b"",
+    division: Division = UNDIVIDED,
 ) -> ScriptCall:
     """Become the only process that may write; instead of one with such an epoch, if given.
 
@@ -135,12 +135,12 @@ def open_store(
             others away from the store.
         unraised: The epoch and lease of another process that has not raised it for long enough.
         above: A number below the epoch's.
-        shards: The map of shards, for a store that has none; empty if there are no others.
+        division: How the deployment is divided, for a store that has none.
     """
     args: list[Word] = [LAYOUT, OLDEST_LAYOUT, seed, node, nonce, " ".join(instead_of)]
     name = deployment.name if deployment.is_known else ""
     args += (name, deployment.name, deployment.key.hex(), lock, unraised, above, keys.generation)
-    args.append(shards)
+    args += division
     return ScriptCall(OPEN, [keys.meta, keys.handed, *keys.unknown_to_former], args)
 
 

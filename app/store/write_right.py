@@ -11,7 +11,7 @@ from typing import NamedTuple, cast
 
 from holdfast.store import scripts
 from holdfast.store.connection import StoreUnavailable
-from holdfast.store.deployment import Deployment
+from holdfast.store.deployment import UNDIVIDED, Deployment, Division
 from holdfast.store.keys import RedisKeys
 from holdfast.store.layouts import LAYOUT, OLDEST_LAYOUT, CurrentLayout, readers_of
 from holdfast.store.lease import RivalLease, boot_clock
@@ -63,8 +63,8 @@ class Opening(NamedTuple):
     lock: str = ""
     # Whether to wait as long as another process has the store.
     is_standby: bool = False
-    # The map of shards, which the first of several keeps.
-    shards: bytes = b""
+    # How the deployment is divided, which the first of several shards keeps.
+    division: Division = UNDIVIDED
 
 
 class WriteRight:
@@ -280,7 +280,7 @@ class WriteRight:
             lock=self._opening.lock,
             unraised=unraised,
             above=self._number,
-            shards=self._opening.shards,
+            division=self._opening.division,
         )
         self._link.script(call.script, call.keys, call.args, done)
         self._link.flush()

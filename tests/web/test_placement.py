@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.cluster.shards import map_of
+from holdfast.cluster.shards import homes_of, map_of
 from holdfast.compose import CannotStart, serving
 from holdfast.compose.placement import placed
 from holdfast.settings import Settings
@@ -61,13 +61,32 @@ async def test_all_shards_have_the_name_and_the_key_of_the_first(tmp_path: Path)
             for field in (b"deployment", b"key", b"seed"):
                 assert both[0][field] == both[1][field]
             assert map_of(both[0][b"shards"]).count == 2
-            assert b"shards" not in both[1]
+            assert homes_of(both[0][b"homes"]).segments == {}
+            assert not {b"shards", b"homes"} & both[1].keys()
 
 
 async def test_a_server_alone_has_no_map_of_shards(tmp_path: Path) -> None:
     settings = settings_in(tmp_path / "data")
     async with serving(settings):
-        assert b"shards" not in await meta(Home(settings.data).url, "holdfast", 0)
+        found = await meta(Home(settings.data).url, "holdfast", 0)
+        assert not {b"shards", b"homes"} & found.keys()
+
+
+async def test_no_shard_starts_with_rules_for_which_channels_would_have_other_homes(
+    tmp_path: Path,
+) -> None:
+    rules = {"/a/**": {"history": 3}, "/b": {"lazy_timeout": 1.0}}
+    settings = settings_in(tmp_path / "data", channels=rules)
+    others = settings_in(tmp_path / "data", channels={"/a/**": {"history": 3}, "/c": {"topic": 1}})
+    async with serving(settings, placed(settings, 0, 2)):
+        found = await meta(Home(settings.data).url, "holdfast", 0)
+        assert homes_of(found[b"homes"]).segments == {"/a/**": 1}
+        with pytest.raises(CannotStart, match='other rules for "/c"'):
+            async with serving(others, placed(others, 1, 2)):
+                pass
+    with pytest.raises(CannotStart, match='other rules for "/c"'):
+        async with serving(others, placed(others, 0, 2)):
+            pass
 
 
 @pytest.mark.parametrize(("created", "wanted"), [(2, 1), (1, 2), (2, 3)])

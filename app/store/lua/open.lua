@@ -9,7 +9,7 @@
 --        10 the lock that the caller holds for as long as it lives, '' if it keeps all others away
 --        from the store   11 the epoch and lease that the caller saw unchanged for so long that
 --        their holder must be silent   12 a number below the epoch's   13 the generation of the keys
---        14 the map of shards, '' if there is only this one
+--        14 the map of shards   15 the table of homes, both '' unless this is the first of several
 -- Reply  epoch, id of the newest message or dead letter, or one above all that were given ('' if
 --        there was none), time of the store's clock, the version that was found ('' in an empty store), the epochs before it, name and
 --        key of the deployment; or the error DEPLOYMENT and a name: the store is that one's; or
@@ -72,6 +72,7 @@ if not is_repeat then
     redis.call('HSETNX', meta, 'version', version)
     if ARGV[14] ~= '' then
         redis.call('HSETNX', meta, 'shards', ARGV[14])
+        redis.call('HSETNX', meta, 'homes', ARGV[15])
     end
     redis.call('HSET', meta, 'fence', fence, 'node', node, 'epoch', epoch,
         'epochs', epochs, 'call', ARGV[5] .. '-' .. string.format('%012d', 0))
