@@ -1,0 +1,103 @@
+"""Messages to subjects reach them at whichever worker they are, once, and their senders hear it."""
+
+import asyncio
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.web.forwarding.workers import workers
+from tests.web.people import Json, Person
+from tests.web.sharding.fleet import Visitor, fleet
+from tests.web.sharding.test_crossing import heard, subscribed
+
+# So many that each worker is the home of some.
+NAMES = ["ann", "bob", "carl", "dora", "ed", "fay", "gus", "hal"]
+
+
+async def address(person: Person, data: Any, *names: str, **options: Any) -> Json:
+    content = {"destinations": [*names], "content": data}
+    fields: dict[str, Any] = {"ext": {"delivery": options}} if options else {}
+    return await person.reply("/service/ptp", data=content, **fields)
+
+
+def states(reply: Json) -> list[str]:
+    return [each["state"] for each in reply["ext"]["delivery"]["destinations"]]
+
+
+async def test_subjects_of_all_workers_get_what_is_addressed_to_them(tmp_path: Path) -> None:
+    async with workers(tmp_path, chat=False) as at:
+        people = [at.person(number % 2) for number in range(len(NAMES))]
+        for name, person in zip(NAMES, people, strict=True):
+            assert (await person.handshake(f"{name}/1"))["successful"]
+        assert {at.home_of(name) for name in NAMES} == {0, 1}
+        guests = [at.person(0), at.person(1)]
+        for guest in guests:
+            await guest.handshake()
+        for number, guest in enumerate(guests):
+            assert states(await address(guest, number, *NAMES)) == ["OK"] * len(NAMES)
+            reply = await address(guest, "lost", "nobody", key=f"lost {number}")
+            assert reply["error"].startswith("404:user.ptp.unknownDestination")
+        for number, guest in enumerate(guests):
+            # A repeat is answered as the first one, and reaches no one again.
+            sent = [await address(guest, 2 + number, *NAMES, key="k") for _ in range(2)]
+            assert sent[0]["ext"] == sent[1]["ext"]
+        for person in people:
+            assert sorted(await heard(person, 4)) == [0, 1, 2, 3]
+
+
+async def test_subscribers_and_destinations_get_a_publish_to_both(tmp_path: Path) -> None:
+    async with workers(tmp_path, chat=False) as at:
+        people = [at.person(number % 2) for number in range(len(NAMES))]
+        for name, person in zip(NAMES, people, strict=True):
+            await subscribed(person, "/news", f"{name}/1")
+        guest = at.person(0)
+        await guest.handshake()
+        sent = []
+        for number in range(10):
+            qos = {"destinations": [NAMES[number % len(NAMES)]]} if number % 2 else {}
+            sent.append(guest.reply("/news", data=number, ext={"delivery": qos}))
+        replies = [await each for each in sent]
+        assert [each["successful"] for each in replies] == [True] * 10
+        for person in people:
+            assert await heard(person, 10) == [*range(10)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("ended", [0, 1])
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+async def test_addressed_messages_survive_the_end_of_a_worker(
+    tmp_path: Path, ended: int, how: signal.Signals
+) -> None:
+    async with (
+        fleet(tmp_path) as both,
+        Visitor(both, 0, "joe/1") as joe,
+        Visitor(both, 1, "ann/1") as ann,
+    ):
+        readers = {"joe": joe, "ann": ann}
+        for reader in readers.values():
+            await reader.listen()
+        accepted: set[int] = set()
+
+        async def write(writer: Visitor, to: str, first: int) -> None:
+            for number in range(first, first + 40):
+                for _ in range(40):
+                    options = {"destinations": [to], "subscribable": False, "key": str(number)}
+                    if await writer.publish("/news", number, **options):
+                        accepted.add(number)
+                        break
+                    await asyncio.sleep(0.1)
+
+        writing = [
+            asyncio.create_task(write(ann, "joe", 0)),
+            asyncio.create_task(write(joe, "ann", 100)),
+        ]
+        await asyncio.sleep(0.15)
+        await both.end(ended, how)
+        await both.start(ended)
+        await asyncio.gather(*writing)
+        assert len(accepted) == 80, both.log()
+        await joe.hear({*range(40)})
+        await ann.hear({*range(100, 140)})
+        assert ({*joe.heard}, {*ann.heard}) == ({*range(40)}, {*range(100, 140)})
