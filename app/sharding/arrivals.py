@@ -20,6 +20,7 @@ from holdfast.cluster.messages import message_of
 from holdfast.cluster.places import Place
 from holdfast.cluster.reading import Gap, Move, NotTaken, Sorted
 from holdfast.sharding.ports import ShardStore
+from holdfast.sharding.recent import RecentIds
 from holdfast.store.log_scripts import Step
 from holdfast.store.shard_log import Taken, Taking
 
@@ -63,6 +64,7 @@ class Arrivals:
         self._from_others = from_others
         self._store = store
         self._port = port
+        self._recent = RecentIds()
         # How many entries could not be read, or shown.
         self.failures = 0
 
@@ -88,6 +90,8 @@ class Arrivals:
         return Sorted(kept, shown, size)
 
     def _arrived(self, entry: Entry) -> Arrived | None:
+        if entry.id in self._recent:
+            return None
         try:
             message = message_of(entry)
         except FrameUnreadable as error:
@@ -120,6 +124,7 @@ class Arrivals:
 
     def _show(self, arrival: Arrival) -> None:
         if isinstance(arrival, Arrived):
+            self._recent.add(arrival.message.id)
             self._from_others.show(arrival)
         elif arrival.kind == LETTER:
             self._port.take_letter(self._shard, arrival)

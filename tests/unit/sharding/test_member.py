@@ -5,6 +5,8 @@ from unittest.mock import patch
 
 import pytest
 
+from holdfast.cluster.frames import read, write
+from holdfast.cluster.messages import entry_of
 from holdfast.cluster.reading import Sorted
 from holdfast.delivery.messages.crossing import Answered, Crossings
 from holdfast.delivery.messages.message import Message
@@ -97,3 +99,17 @@ def test_a_process_that_may_not_speak_expects_durable_receivers_everywhere() -> 
     assert not member.has_durable("/news")
     member._may_speak = lambda: False
     assert member.has_durable("/news")
+
+
+def test_a_message_that_is_appended_twice_because_a_store_went_back_arrives_once() -> None:
+    world = World(0, has_faults=False)
+    reader = world.shards[1]
+    reader.server.client().subscribe("/news")
+    message = Message(b"{}", id=5_000_000_000, channel="/news", sender="ann/1")
+    frame = read(write([entry_of(message)]))
+    arrivals = reader.member.arrivals[0]
+    first = arrivals.sort(frame)
+    # Until it is shown, the store may refuse it, and then it is read again.
+    assert len(arrivals.sort(frame).shown) == 1
+    arrivals.show(first.shown)
+    assert arrivals.sort(frame).shown == []
