@@ -44,6 +44,9 @@ class Kind(StepKind):
     # The number of publishes that were refused on a channel within a minute; `what` is the reason:
     # the name of the error. Without a channel, they had none that exists, or there were too many.
     PUBLISHES_REFUSED: Final = "publishes_refused"
+    # Messages of another shard that did not arrive here; `what` is the number of that shard. Their
+    # number is missing if it is unknown.
+    GAP: Final = "gap"
     NODE: Final = "node"
     # One of the node's own counters, to be compared with the sum of its events in earlier frames.
     BOOKS: Final = "books"

@@ -211,6 +211,9 @@ class JournalWriter(DeliveryJournal):
     def publishes_refused(self, reason: str, channel: str, count: int) -> None:
         self.changed(Kind.PUBLISHES_REFUSED, reason, channel=channel or None, number=count)
 
+    def missed(self, shard: int, count: int) -> None:
+        self.changed(Kind.GAP, str(shard), number=count or None)
+
     def asked(self, requester: Receiver, channel: str, timeout_ms: int) -> None:
         self.changed(Kind.REQUEST, "asked", name=requester.key, channel=channel, number=timeout_ms)
 

@@ -260,6 +260,7 @@ class Member:
 
     def miss(self, shard: int, gap: Gap) -> None:
         self.gaps += 1
+        self._bayeux.state.journal.missed(shard, gap.entries)
         log.error(
             "%s of shard %d did not arrive: its log has them no more (from %s to %s)",
             counted(gap.entries, "entry", "entries")

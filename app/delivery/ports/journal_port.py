@@ -135,6 +135,9 @@ class DeliveryJournal:
     def publishes_refused(self, reason: str, channel: str, count: int) -> None:
         """Record how many publishes were refused; `channel` is empty if it is unknown."""
 
+    def missed(self, shard: int, count: int) -> None:
+        """Record that messages of another shard did not arrive; `count` is 0 if it is unknown."""
+
     # Live: requests and their replies
 
     def asked(self, requester: "Receiver", channel: str, timeout_ms: int) -> None:

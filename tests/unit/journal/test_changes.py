@@ -92,3 +92,11 @@ def test_the_journal_records_that_a_dispatcher_is_polling_alive_again_and_dead()
         "dispatcher dead joe/1",
         "session given_up joe/1",
     ]
+
+
+def test_the_journal_records_what_did_not_arrive_from_another_shard() -> None:
+    store = JournaledStore()
+    store.writer.missed(2, 7)
+    store.writer.missed(3, 0)
+    found = [(each.what, each.number) for each in store.events() if each.kind == Kind.GAP]
+    assert found == [("2", 7), ("3", None)]
