@@ -19,6 +19,7 @@ from holdfast.web.forwarding.frames import (
     pack_request,
     unpack_reply,
 )
+from holdfast.web.forwarding.given_replies import GivenReplies
 from holdfast.web.forwarding.parking import Parking, refuse
 from holdfast.web.forwarding.shard_link import Handlers, Link
 from holdfast.web.forwarding.speakers import Age, ToldSpeakers
@@ -64,6 +65,7 @@ class FarShard:
         self._socket_numbers: dict[Socket, int] = {}
         self._full: set[Socket] = set()
         self._parking = Parking(clock)
+        self._given = GivenReplies(self._tell_lost)
         # What transports took or not, in order, for the end of the turn.
         self._outcomes: list[tuple[Kind, int]] = []
         self._handlers: Handlers = {
@@ -106,6 +108,7 @@ class FarShard:
         exchanges, self._exchanges = self._exchanges, {}
         self._numbers.clear()
         self._outcomes.clear()
+        self._given.clear()
         self._full.clear()
         sockets, self._sockets = self._sockets, {}
         self._socket_numbers.clear()
@@ -150,6 +153,8 @@ class FarShard:
         socket = 0
         if isinstance(exchange.pipe, Socket):
             socket = self._socket_number(exchange.pipe)
+        if self._given:
+            self._given.hear(body)
         self._exchanges[number] = forwarded
         self._numbers[exchange] = number
         if len(body) > SMALL:
@@ -157,6 +162,10 @@ class FarShard:
             forwarded.body = b""
         frame = pack_request(number, place, transport, socket, body)
         link.send(telling + frame if telling else frame)
+
+    def _tell_lost(self, number: int) -> None:
+        if self._link is not None:
+            self._link.send(pack(Kind.LOST, number))
 
     def _socket_number(self, socket: Socket) -> int:
         number = self._socket_numbers.get(socket)
@@ -239,7 +248,11 @@ class FarShard:
             exchange.new_browser = reply.browser or None
             exchange.replies = [reply.elements] if reply.elements else []
             is_taken = bool(exchange.carrier.answer(exchange, ()))
-            forwarded.done(None)
+            if exchange.pipe is not None:
+                # Otherwise the answer is all that its front end waits for.
+                forwarded.done(None)
+            if is_taken and reply.wants_receipt and exchange.pipe is None:
+                self._given.add(forwarded.body, number, exchange.carrier)
         if reply.wants_receipt:
             self._note(Kind.TAKEN if is_taken else Kind.NOT_TAKEN, number)
 

@@ -33,6 +33,7 @@ class Kind(IntEnum):
     DRAINED = 10
     PAUSED = 11  # no exchange follows until one does
     SETTLE = 12  # answer held connects: their clients will ask again at another door
+    LOST = 13  # an exchange whose connection was lost after the reply
     # From the home
     ANSWER = 20  # an exchange, and its replies
     REFUSED = 21  # an exchange that is refused as a whole

@@ -46,7 +46,7 @@ class LinkKeeper:
                 self._far.open(link)
 
         greet(link, self._hello, self._fault_of, settle)
-        await loop.create_unix_connection(lambda: link, str(self._path))
+        await loop.create_unix_connection(link.as_protocol, str(self._path))
         try:
             either = (greeted, link.ended)
             await asyncio.wait(either, timeout=_GREETING_S, return_when=asyncio.FIRST_COMPLETED)

@@ -9,7 +9,6 @@ from typing import Any
 
 from holdfast.web.forwarding.hello import Hello, greet
 from holdfast.web.forwarding.request_home import Home
-from holdfast.web.forwarding.shard_link import Link
 
 log = logging.getLogger(__name__)
 
@@ -63,12 +62,12 @@ class LinkServer:
         for home in self._homes:
             home.resume()
 
-    def _make_link(self) -> Link:
+    def _make_link(self) -> asyncio.Protocol:
         home = self._home()
         self._homes.add(home)
         home.link.ended.add_done_callback(lambda _: self._homes.discard(home))
         greet(home.link, self._hello, self._hello.fault_of, _log_fault)
-        return home.link
+        return home.link.as_protocol()
 
     def close(self) -> None:
         """Listen no longer, and close all links."""

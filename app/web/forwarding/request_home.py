@@ -20,6 +20,7 @@ from holdfast.web.forwarding.frames import (
     unpack_numbers,
     unpack_request,
 )
+from holdfast.web.forwarding.given_replies import MOST_GIVEN
 from holdfast.web.forwarding.home_core import HomeCore
 from holdfast.web.forwarding.replies import Replies
 from holdfast.web.forwarding.shard_link import Handlers, Link
@@ -35,11 +36,14 @@ _ANSWERS: Final = b"answers"
 class FarCarrier:
     """The way back to a client whose connection the door has: for one exchange over HTTP."""
 
-    __slots__ = ("_home", "_number", "connection_type", "is_ended")
+    __slots__ = ("_home", "_number", "connection_type", "has_lost", "is_ended")
 
     def __init__(self, home: "Home", number: int, connection_type: ConnectionType) -> None:
         self.connection_type = connection_type
+        # Whether it has been answered, or needs no answer.
         self.is_ended = False
+        # Whether its connection is lost.
+        self.has_lost = False
         self._home = home
         self._number = number
 
@@ -56,7 +60,7 @@ class FarCarrier:
         return False
 
     def is_lost(self) -> bool:
-        return self.is_ended or not self._home.link.is_open
+        return self.has_lost or not self._home.link.is_open
 
 
 class Home:
@@ -87,6 +91,7 @@ class Home:
             Kind.CLOSED: self._close,
             Kind.FULL: partial(self._fill, True),
             Kind.DRAINED: partial(self._fill, False),
+            Kind.LOST: self._lose,
             Kind.PAUSED: self._rest,
             Kind.SETTLE: self._settle,
         }
@@ -101,6 +106,8 @@ class Home:
         self._exchanges: dict[int, Exchange] = {}
         self._receipts: dict[int, Receipt] = {}
         self._sockets: dict[int, FarSocket] = {}
+        # Carriers of the latest replies with messages, which their sessions remember.
+        self._answered: dict[int, FarCarrier] = {}
 
     # What the door sends
 
@@ -133,8 +140,14 @@ class Home:
             self._end(exchange)
 
     def _end(self, exchange: Exchange) -> None:
-        cast("FarCarrier", exchange.carrier).is_ended = True
+        carrier = cast("FarCarrier", exchange.carrier)
+        carrier.is_ended = carrier.has_lost = True
         self._scheduler.abort(exchange)
+
+    def _lose(self, number: int, _: bytes) -> None:
+        carrier = self._answered.pop(number, None)
+        if carrier is not None:
+            carrier.has_lost = True
 
     def _receipts_came(self, is_taken: bool, _: int, data: bytes) -> None:
         now = self._clock()
@@ -206,6 +219,9 @@ class Home:
             self._coalescer.write(self._answering, _ANSWERS)
         if not messages:
             return True
+        self._answered[number] = cast("FarCarrier", exchange.carrier)
+        if len(self._answered) > MOST_GIVEN:
+            del self._answered[next(iter(self._answered))]
         receipt = self._receipts[number] = Receipt()
         return receipt
 

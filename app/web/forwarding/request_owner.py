@@ -49,19 +49,26 @@ def client_id_of(body: bytes) -> str | None:
 
     A body that is not JSON has none: the process that refuses it need not be a particular one.
     """
-    if not _has_escapes(body):
-        found, count = _ID.search(body), body.count(_NAME)
-        if found is None and count <= 1:
-            return None
-        if found is not None and (count == 1 or count == body.count(found[0])):
-            return found[1].decode()
-    try:
-        messages = orjson.loads(body)
-    except ValueError:
+    found, count = _ID.search(body), body.count(_NAME)
+    if found is not None and (count == 1 or count == body.count(found[0])):
+        return found[1].decode()
+    if found is None and count <= 1 and not _has_escapes(body):
         return None
-    first = messages[0] if isinstance(messages, list) and messages else messages
-    client_id = first.get("clientId") if isinstance(first, dict) else None
+    client_id = _first_in(body).get("clientId")
     return client_id if isinstance(client_id, str) else None
+
+
+def _first_in(body: bytes) -> Json:
+    """Return the first message; an empty one if there is none that can be read at once."""
+    try:
+        if len(body) <= _MOST_BYTES:
+            return decode(body, _LIMITS)[0]
+        # Other ways to read a large one take too long.
+        messages = orjson.loads(body)
+        first = messages[0] if isinstance(messages, list) and messages else messages
+    except (RequestRefused, ValueError):
+        return {}
+    return first if isinstance(first, dict) else {}
 
 
 def _has_escapes(body: bytes) -> bool:

@@ -13,8 +13,10 @@ log = logging.getLogger(__name__)
 Handlers = Mapping[Kind, Callable[[int, bytes], None]]
 
 
-class Link(asyncio.Protocol):
+class Link:
     """Sends and reads frames in order; all frames of a turn leave in one write.
+
+    It is an `asyncio.Protocol` without that base class, with which it could not be compiled.
 
     Args:
         handlers: What frames do. The peer sends no others.
@@ -39,6 +41,10 @@ class Link(asyncio.Protocol):
         self.is_full = False
         # Done when the connection has ended.
         self.ended: asyncio.Future[None] = self._loop.create_future()
+
+    def as_protocol(self) -> asyncio.Protocol:
+        """Return the link as event loops want it."""
+        return cast("asyncio.Protocol", self)
 
     @property
     def is_open(self) -> bool:
@@ -123,6 +129,9 @@ class Link(asyncio.Protocol):
         except FrameUnreadable as error:
             log.error("a link between two processes is closed: it brought %s", error)
             self.abort()
+
+    def eof_received(self) -> None:
+        """Let the transport close."""
 
     def pause_writing(self) -> None:
         self.is_full = True

@@ -32,6 +32,9 @@ NESTED = {**PUBLISH, "data": {"clientId": OTHER_ID, "say": '"clientId"'}}
             encode(PUBLISH).replace(CLIENT_ID[:1].encode(), b"\\u00%x" % ord(CLIENT_ID[0])),
             CLIENT_ID,
         ),
+        # The quick parser reads no half of a surrogate pair.
+        (encode(PUBLISH).replace(b"hello", b"\\ud83d"), CLIENT_ID),
+        (encode(PUBLISH, {**PUBLISH, "clientId": 1}).replace(b"hello", b"\\ud83d"), CLIENT_ID),
         (encode({**PUBLISH, "clientId": 7}), None),
         (encode({**PUBLISH, "clientId": None}), None),
         (b"{", None),

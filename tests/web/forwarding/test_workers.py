@@ -1,5 +1,6 @@
 """Clients may use any worker as their door."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from holdfast import Client
 from tests.client.conftest import LONG_POLLING, WEBSOCKET, Basket
 from tests.store.store_process import until
 from tests.web.forwarding.workers import Workers, workers
-from tests.web.people import Json, passwords
+from tests.web.people import Json, Person, passwords
 
 DOORS = pytest.mark.parametrize("door", [0, 1])
 
@@ -68,6 +69,44 @@ async def test_a_named_session_is_at_the_home_of_its_subject(both: Workers, door
     assert [each.key for each in both.sessions(1 - door)] == [f"{subject}/1"]
     assert both.sessions(door) == []
     assert (await ada.connect())[-1]["successful"]
+
+
+async def deliver(both: Workers, home: int, abroad: Person) -> list[int]:
+    """Publish a message at the home; return what the client gets at the other door."""
+    publisher = both.person(home)
+    await publisher.handshake()
+    await publisher.reply("/news", data=1)
+    return [each["data"] for each in await abroad.connect() if "data" in each]
+
+
+@DOORS
+async def test_messages_are_given_once_to_a_client_without_acks(both: Workers, door: int) -> None:
+    ada = both.person(1 - door)
+    hello = {"supportedConnectionTypes": ["long-polling"], "ext": {"delivery": True}}
+    ada.client_id = (await ada.reply("/meta/handshake", **hello))["clientId"]
+    await ada.reply("/meta/subscribe", subscription="/news")
+    abroad = both.at(door, ada)
+    await abroad.connect()
+    assert await deliver(both, 1 - door, abroad) == [1]
+    assert [each["channel"] for each in await abroad.connect()] == ["/meta/connect"]
+
+
+@DOORS
+@pytest.mark.parametrize("returns_at", [0, 1])
+async def test_messages_on_a_lost_connection_come_again(
+    both: Workers, door: int, returns_at: int
+) -> None:
+    ada = both.person(1 - door)
+    hello = {"supportedConnectionTypes": ["long-polling"], "ext": {"delivery": True}}
+    ada.client_id = (await ada.reply("/meta/handshake", **hello))["clientId"]
+    await ada.reply("/meta/subscribe", subscription="/news")
+    abroad, again = both.at(door, ada), both.at(returns_at, ada)
+    await abroad.connect()
+    assert await deliver(both, 1 - door, abroad) == [1]
+    await abroad.http.close()
+    # A door looks for lost connections a few times a second.
+    await asyncio.sleep(0.6)
+    assert [each["data"] for each in await again.connect() if "data" in each] == [1]
 
 
 @DOORS
