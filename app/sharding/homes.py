@@ -1,7 +1,7 @@
 """Which shard has what, and the letters to it: what one shard asks another one to do."""
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from holdfast.cluster.frames import Entry, read, write
 from holdfast.cluster.letters import (
@@ -21,6 +21,10 @@ from holdfast.sharding.ports import ShardStore
 
 if TYPE_CHECKING:
     from holdfast.bayeux.publish.from_letters import FromLetters
+
+
+# How many channels are remembered with their homes.
+_MOST_CACHED: Final = 20_000
 
 
 class ShardHomes:
@@ -55,6 +59,8 @@ class ShardHomes:
         self._wake = wake
         self._sent = SentLetters(own.log.pass_on)
         self._inbox = Inbox(self._do, self._finish)
+        # By channel, the home; None if it is this shard, or if there is none.
+        self._home_of: dict[str, int | None] = {}
         # What does letters, and the letters that came before it was set.
         self._from_letters: FromLetters | None = None
         self._early: list[Received] = []
@@ -66,8 +72,16 @@ class ShardHomes:
         return None if home == self._number else home
 
     def home_of(self, channel: str) -> int | None:
-        home = self._shards.of_channel(channel)
-        return None if home == self._number else home
+        if not self._shards.homes.segments:
+            return None
+        # This shard's number, which is never remembered, says that the channel is new.
+        found = self._home_of.get(channel, self._number)
+        if found == self._number:
+            if len(self._home_of) >= _MOST_CACHED:
+                self._home_of.clear()
+            home = self._shards.of_channel(channel)
+            found = self._home_of[channel] = None if home == self._number else home
+        return found
 
     def home_of_guest(self, shard: int) -> int | None:
         return shard if shard != self._number and shard < self._shards.map.count else None
