@@ -23,10 +23,10 @@ from holdfast.cli.flags import ConfigFile, GivenSettings
 from holdfast.cli.output import complain
 from holdfast.cli.program import InSections, Program
 from holdfast.compose import CannotStart, running
+from holdfast.compose.placement import alone
 from holdfast.compose.standing_in import standing_in
 from holdfast.compose.succession import NoSuccession
 from holdfast.compose.supervised import Supervised, do_as_asked
-from holdfast.compose.workers import count_of, place_of
 from holdfast.settings import ChannelSettings, Settings
 from holdfast.settings.environment import LIST
 from holdfast.settings.suggestion import did_you_mean
@@ -144,7 +144,10 @@ def _raise_limit_of_files() -> None:
 
 
 async def _serve(found: Settings) -> None:
-    count_of(found, is_supervised=False)
+    if found.workers != 1:
+        from holdfast.compose.workers import count_of
+
+        count_of(found, is_supervised=False)
     reloads = found.tls_cert is not None and not has_terminal()
     stopped = _stop_event(_stop_signals(reloads=reloads))
     token = (found.data / OPERATOR_FILE).absolute()
@@ -162,7 +165,11 @@ async def _serve_supervised(found: Settings, channel: Channel) -> None:
     stopped = _stop_event([signal.SIGTERM, signal.SIGINT])
     supervisor = Supervised(channel)
     await supervisor.begin()
-    placement = place_of(found, supervisor)
+    placement = alone(found)
+    if found.workers != 1 or supervisor.shard:
+        from holdfast.compose.workers import place_of
+
+        placement = place_of(found, supervisor)
     if not placement.is_alone:
         logs.configure(found.log_level, shard=placement.number)
     if supervisor.is_stand_in:

@@ -15,6 +15,8 @@ from pathlib import Path
 from holdfast.cli.installed import core
 from holdfast.compose.cannot_start import CannotStart
 from holdfast.compose.data_directory import DirectoryTaken, own_directory
+from holdfast.compose.single_worker import refused_with_shards
+from holdfast.compose.workers import allowed, count_of
 from holdfast.pipeline.doctor import Check
 from holdfast.settings import Settings
 from holdfast.store.connection import REMEDY, StoreUnavailable
@@ -49,6 +51,8 @@ def check_server(settings: Settings) -> Iterator[Check]:
     yield _space(settings.data)
     yield _address(settings, is_running=directory.ok is None)
     yield _files()
+    if settings.workers != 1:
+        yield _workers(settings)
 
 
 def check_sources() -> Iterator[Check]:
@@ -180,6 +184,19 @@ def _address(settings: Settings, *, is_running: bool) -> Check:
         text = f"{place} cannot be used ({reason}): set host or port, such as --port 8081"
         return Check("address", False, text)
     return Check("address", True, f"{place} is free")
+
+
+def _workers(settings: Settings) -> Check:
+    try:
+        count = count_of(settings, is_supervised=settings.supervisor)
+    except CannotStart as error:
+        return Check("workers", False, str(error).removeprefix("workers: "))
+    if count > 1 and (refused := refused_with_shards(settings)):
+        return Check("workers", False, "; ".join(refused))
+    text = f"{count}, each with a shard"
+    if count > (most := allowed()):
+        return Check("workers", None, f"{text}: processors and memory are enough for {most}")
+    return Check("workers", True, text)
 
 
 def _files() -> Check:

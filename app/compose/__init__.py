@@ -27,10 +27,9 @@ from holdfast.bayeux.wire.hooks import check_outcome
 from holdfast.compose.administration import Administration, make_administration
 from holdfast.compose.cannot_start import CannotStart as CannotStart
 from holdfast.compose.data_directory import DataDirectory, own_directory
-from holdfast.compose.directory_watch import DirectoryWatch
 from holdfast.compose.journal import Books, begin_journal, begin_run, make_journal
 from holdfast.compose.listen_addresses import ListenAddresses, find_addresses
-from holdfast.compose.listeners import ServedApplications, open_listeners
+from holdfast.compose.listeners import ServedApplications, complaint, open_listeners
 from holdfast.compose.listening import MAIN, ListeningSockets, listen, listen_for_commands, naming
 from holdfast.compose.options import core_options, web_options
 from holdfast.compose.placement import Placement, alone
@@ -215,7 +214,7 @@ async def _begin(
     watch = storage.watch(parts.directory, stack)
 
     async def readiness() -> str | None:
-        return _complaint(bayeux, watch, storage)
+        return complaint(bayeux, watch, storage, parts.forwarding)
 
     _warn(settings, parts.addresses)
     _start(ticker, bayeux, storage, stack)
@@ -290,13 +289,6 @@ def _logins(
     from holdfast.compose.login import make_logins
 
     return make_logins(settings, server, stack, lambda token: tokens.role(token) is not None)
-
-
-def _complaint(bayeux: Bayeux, watch: DirectoryWatch, storage: Storage) -> str | None:
-    """Return why the server cannot do its work now, or None."""
-    if bayeux.state.is_stopping:
-        return "stopping"
-    return watch.complaint() or storage.complaint
 
 
 def _warn(settings: Settings, addresses: ListenAddresses) -> None:

@@ -62,6 +62,12 @@ class Forwarding:
         """Whether this process has links to all other shards."""
         return all(far.is_linked for far in self._far.values())
 
+    @property
+    def complaint(self) -> str | None:
+        """Return which shard is away for so long that it is more than a restart, or None."""
+        away = [shard for shard, far in self._far.items() if far.is_away]
+        return f"shard {away[0]} cannot be reached: see the log" if away else None
+
     def door(self, own: RequestSink, bayeux: Bayeux, logins: Claims | None) -> Door:
         """Return what front ends pass requests to."""
         identities, clock = bayeux.identities, self._clock

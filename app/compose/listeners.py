@@ -6,10 +6,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import holdfast
+from holdfast.bayeux.server import Bayeux
 from holdfast.compose.connection_limits import make_limits
+from holdfast.compose.directory_watch import DirectoryWatch
 from holdfast.compose.listen_addresses import ListenAddresses, log_where_admin_is
 from holdfast.compose.listening import ADMIN, MAIN, ListeningSockets
 from holdfast.compose.options import hosts_of
+from holdfast.compose.storage import Storage
 from holdfast.settings import Settings
 from holdfast.web.admin.alerts import Alerts
 from holdfast.web.application import Readiness, make_administration_apart, make_application
@@ -22,6 +25,8 @@ from holdfast.web.websocket import WebSocketFrontEnd
 
 if TYPE_CHECKING:
     from aiohttp import web
+
+    from holdfast.compose.forwarding import Forwarding
 
 _PAGES = Path(holdfast.__file__).parent / "static"
 
@@ -38,6 +43,16 @@ class ServedApplications:
     alerts: Alerts
     # Which shard has which buckets, as JSON, if there are several.
     shards: bytes | None = None
+
+
+def complaint(
+    bayeux: Bayeux, watch: DirectoryWatch, storage: Storage, forwarding: "Forwarding | None"
+) -> str | None:
+    """Return why the server cannot do its work now, or None."""
+    if bayeux.state.is_stopping:
+        return "stopping"
+    found = watch.complaint() or storage.complaint
+    return found if found or forwarding is None else forwarding.complaint
 
 
 async def open_listeners(

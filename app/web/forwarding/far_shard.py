@@ -29,6 +29,8 @@ from holdfast.web.open_socket import Socket
 from holdfast.web.request_scheduler import UnfinishedRequest
 
 _TRANSPORTS: Final = {kind: place for place, kind in enumerate(TRANSPORTS)}
+# In seconds. A worker that was killed is there again by then.
+_AWAY_S: Final = 3.0
 
 
 def _is_old(browser: str) -> float | None:
@@ -47,7 +49,10 @@ class FarShard:
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
         self._link: Link | None = None
+        # When the last link was lost.
+        self._lost_at = clock()
         # How many seconds ago this process gave an identity to a new socket, if it was lately.
         self.age_of: Age = _is_old
         # Called when a socket has a session of the home.
@@ -88,6 +93,11 @@ class FarShard:
         """Whether exchanges reach the home now."""
         return self._link is not None and self._link.is_open
 
+    @property
+    def is_away(self) -> bool:
+        """Whether there has been no link for longer than a restart takes."""
+        return not self.is_linked and self._clock() - self._lost_at > _AWAY_S
+
     def link(self) -> Link:
         """Return the end of a new link to the home, for a connection that is being made."""
         link = Link(self._handlers, lambda: self._lost(link), self._send_parked)
@@ -104,7 +114,7 @@ class FarShard:
     def _lost(self, link: Link) -> None:
         if link is not self._link:
             return
-        self._link = None
+        self._link, self._lost_at = None, self._clock()
         exchanges, self._exchanges = self._exchanges, {}
         self._numbers.clear()
         self._outcomes.clear()

@@ -1,0 +1,320 @@
+"""Several workers as real processes: they are killed, stopped and restarted under traffic."""
+
+import asyncio
+import os
+import signal
+import subprocess
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import orjson
+import pytest
+
+from holdfast.supervisor.asking import ask
+from holdfast.supervisor.control import CONTROL_FILE, Do
+from tests.serving import PROGRAM, environment, kill_orphans_in
+from tests.web.people import Person
+
+pytestmark = pytest.mark.slow  # each starts several processes
+
+LIMIT_S = 60.0
+PEOPLE = 6
+BROKEN = """
+import os
+def install(server):
+    if os.path.exists("broken"):
+        raise ValueError("the test wants it")
+"""
+
+
+class Deployment:
+    """A supervisor with its workers, in one data directory."""
+
+    def __init__(self, home: Path, count: int) -> None:
+        self.home, self.count = home, count
+        self.data = home / "data"
+        (home / "breaking.py").write_text(BROKEN)
+        known = {**environment(), "HOLDFAST_SUPERVISOR": "on"}
+        given = f"--workers {count} --no-chat --port 0 --data data --extension breaking:install"
+        with (home / "stderr").open("w") as errors:
+            self.process = subprocess.Popen(
+                [*PROGRAM, "serve", *given.split()],
+                cwd=home,
+                env=known,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
+                start_new_session=True,
+            )
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        assert "is ready" in line, self.errors()
+        self.url = line.split()[3].removesuffix("/cometd")
+
+    def errors(self) -> str:
+        return (self.home / "stderr").read_text()
+
+    def lines(self) -> list[dict[str, Any]]:
+        return [orjson.loads(line) for line in self.errors().splitlines() if line[0] == "{"]
+
+    def workers(self) -> list[int]:
+        """Their pids, which are children of importers."""
+        return [each for importer in children(self.process.pid) for each in children(importer)]
+
+    async def restart(self) -> dict[str, Any]:
+        answers = await asyncio.to_thread(lambda: [*ask(self.data / CONTROL_FILE, do=Do.RESTART)])
+        return answers[-1]
+
+    def stop(self) -> int:
+        self.process.terminate()
+        return self.process.wait(LIMIT_S)
+
+    def close(self) -> None:
+        if self.process.poll() is None:
+            with suppress(ProcessLookupError):
+                os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait()
+        assert self.process.stdout is not None
+        self.process.stdout.close()
+        kill_orphans_in(self.home)
+
+
+def children(pid: int) -> list[int]:
+    """Return the children that run this program, and no store."""
+    found = []
+    with suppress(OSError):
+        for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
+            with suppress(OSError):
+                if b"serve" in Path(f"/proc/{each}/cmdline").read_bytes().split(b"\0"):
+                    found.append(int(each))
+    return found
+
+
+class Member(Person):
+    """Somebody with a named session, who collects what a room says."""
+
+    def __init__(self, url: str, name: str) -> None:
+        super().__init__(url)
+        self.name = name
+        self.heard: list[int] = []
+        self.ids: set[str] = set()
+        self.handshakes = 0
+        self._batch = 0
+        self.task: asyncio.Task[None] | None = None
+
+    async def join(self) -> None:
+        await self.insist(self._enter)
+
+    async def _enter(self) -> None:
+        reply = await self.handshake(self.name)
+        if not reply["successful"]:
+            raise aiohttp.ClientError(str(reply))
+        self.handshakes += 1
+        [reply] = await self.ask("/meta/subscribe", subscription="/room")
+        if not reply["successful"]:
+            raise aiohttp.ClientError(str(reply))
+        self._batch = 0
+
+    async def listen(self) -> None:
+        while True:
+            with suppress(aiohttp.ClientError, AssertionError, TimeoutError):
+                async with asyncio.timeout(5):
+                    await self._connect()
+
+    async def _connect(self) -> None:
+        messages = await self.connect(1000, ack=self._batch)
+        reply = next(each for each in messages if each["channel"] == "/meta/connect")
+        for each in messages:
+            if each["channel"] == "/room":
+                id = each["ext"]["delivery"]["id"]
+                if id not in self.ids:
+                    self.ids.add(id)
+                    self.heard.append(each["data"])
+        if reply["successful"]:
+            self._batch = reply.get("ext", {}).get("ack", self._batch)
+        elif reply.get("advice", {}).get("reconnect") == "handshake":
+            await self._enter()
+        else:
+            await asyncio.sleep(0.02)
+
+    async def insist(self, what: Callable[[], Awaitable[None]]) -> None:
+        """Try again, as clients do, while the server is away."""
+        async with asyncio.timeout(LIMIT_S):
+            while True:
+                try:
+                    await what()
+                except (aiohttp.ClientError, AssertionError):
+                    await asyncio.sleep(0.02)
+                else:
+                    return
+
+
+class Traffic:
+    """Members of a room, and a publisher whose messages are numbered."""
+
+    def __init__(self, members: list[Member], publisher: Member) -> None:
+        self.members, self._publisher = members, publisher
+        self.number = 0
+        # Those that were accepted, and attempts that failed.
+        self.accepted: list[int] = []
+        self.failed: list[Any] = []
+
+    async def publish(self) -> None:
+        while True:
+            self.number += 1
+            try:
+                replies = await self._publisher.ask("/room", data=self.number)
+            except (aiohttp.ClientError, AssertionError) as error:
+                self.failed.append(repr(error))
+                await asyncio.sleep(0.02)
+                continue
+            reply = next(each for each in replies if each["channel"] == "/room")
+            if reply["successful"]:
+                self.accepted.append(self.number)
+            else:
+                self.failed.append(reply.get("error"))
+                if reply["error"].startswith("402"):
+                    with suppress(aiohttp.ClientError, AssertionError):
+                        await self._publisher.handshake()
+            await asyncio.sleep(0.01)
+
+    async def flows(self, messages: int = 30) -> None:
+        """Wait until so many more messages are accepted."""
+        wanted = len(self.accepted) + messages
+        await until(lambda: len(self.accepted) >= wanted)
+
+    async def arrived(self) -> None:
+        """Wait until everybody has heard everything that was accepted."""
+        accepted = {*self.accepted}
+        with suppress(TimeoutError):
+            await until(lambda: all(accepted <= {*each.heard} for each in self.members), 20)
+        for each in self.members:
+            missing = accepted - {*each.heard}
+            assert not missing, f"{each.name} misses {sorted(missing)}"
+            assert len(each.heard) == len({*each.heard}), "twice, with different ids"
+            assert each.heard == sorted(each.heard)
+
+
+@asynccontextmanager
+async def traffic(deployment: Deployment) -> AsyncIterator[Traffic]:
+    async with AsyncExitStack() as stack:
+        members = [Member(deployment.url, f"person{n}/1") for n in range(PEOPLE + 1)]
+        for each in members:
+            stack.push_async_callback(each.http.close)
+            await each.join()
+        publisher = members.pop()
+        found = Traffic(members, publisher)
+        tasks = [asyncio.create_task(each.listen()) for each in members]
+        publishing = asyncio.create_task(found.publish())
+        try:
+            await found.flows()
+            yield found
+            await found.flows()
+            publishing.cancel()
+            await asyncio.wait([publishing])
+            await found.arrived()
+        finally:
+            for task in (publishing, *tasks):
+                task.cancel()
+            await asyncio.wait([publishing, *tasks])
+
+
+@asynccontextmanager
+async def deployed(home: Path, count: int) -> AsyncIterator[Deployment]:
+    found = Deployment(home, count)
+    try:
+        yield found
+        assert await asyncio.to_thread(found.stop) == 0, found.errors()
+        assert "Traceback" not in found.errors(), found.errors()
+    finally:
+        found.close()
+
+
+async def until(is_so: Callable[[], object], limit_s: float = LIMIT_S) -> None:
+    """Wait for something that other processes do."""
+    async with asyncio.timeout(limit_s):
+        while not is_so():  # noqa: ASYNC110 - it is seen from outside alone
+            await asyncio.sleep(0.02)
+
+
+@pytest.mark.parametrize("count", [2, 3])
+async def test_workers_share_the_work_and_stop_in_order(tmp_path: Path, count: int) -> None:
+    async with deployed(tmp_path, count) as deployment:
+        assert len(deployment.workers()) == count
+        async with traffic(deployment) as flowing:
+            pass
+        assert flowing.failed == []
+        assert [each.handshakes for each in flowing.members] == PEOPLE * [1]
+    assert not [each for each in deployment.lines() if each["level"] == "error"]
+
+
+@pytest.mark.parametrize("count", [2, 3])
+async def test_a_killed_worker_is_replaced_and_its_sessions_lose_nothing(
+    tmp_path: Path, count: int
+) -> None:
+    async with deployed(tmp_path, count) as deployment, traffic(deployment) as flowing:
+        for number in range(count):
+            before = deployment.workers()
+            os.kill(before[number % len(before)], signal.SIGKILL)
+            await until(lambda: len(deployment.workers()) == count)
+            await until(lambda: set(deployment.workers()) - set(before))  # noqa: B023
+            await flowing.flows()
+        ended = [each for each in deployment.lines() if "has ended (signal 9)" in each["message"]]
+        assert len(ended) == count
+
+
+@pytest.mark.parametrize("count", [2, 3])
+async def test_a_restart_replaces_all_workers_under_traffic(tmp_path: Path, count: int) -> None:
+    async with deployed(tmp_path, count) as deployment, traffic(deployment) as flowing:
+        before = deployment.workers()
+        assert await deployment.restart() == {"done": True}
+        await until(lambda: len(deployment.workers()) == count)
+        assert not {*before} & {*deployment.workers()}
+        await flowing.flows()
+        assert [each.handshakes for each in flowing.members] == PEOPLE * [1]
+    assert flowing.failed == []
+
+
+async def test_a_restart_that_fails_leaves_all_old_workers(tmp_path: Path) -> None:
+    async with deployed(tmp_path, 2) as deployment, traffic(deployment) as flowing:
+        before = deployment.workers()
+        (tmp_path / "broken").touch()
+        end = await deployment.restart()
+        assert "the test wants it" in end["failed"]
+        assert end["serving"] is True
+        assert deployment.workers() == before
+        await flowing.flows()
+        assert flowing.failed == []
+
+
+async def ready(url: str) -> str:
+    async with aiohttp.ClientSession(url) as http, http.get("/readyz") as response:
+        return f"{response.status} {(await response.text()).strip()}"
+
+
+async def test_a_worker_that_ends_again_and_again_is_missed_by_the_others(tmp_path: Path) -> None:
+    async with deployed(tmp_path, 2) as deployment:
+        assert await ready(deployment.url) == "200 ready"
+        (tmp_path / "broken").touch()
+        before = deployment.workers()
+        os.kill(before[0], signal.SIGKILL)
+        missing = "503 shard 0 cannot be reached: see the log"
+        async with asyncio.timeout(LIMIT_S):
+            while await ready(deployment.url) != missing:  # noqa: ASYNC110 - it tells nobody
+                await asyncio.sleep(0.1)
+        assert before[1] in deployment.workers()
+        (tmp_path / "broken").unlink()
+        async with asyncio.timeout(LIMIT_S):
+            while await ready(deployment.url) != "200 ready":  # noqa: ASYNC110 - see above
+                await asyncio.sleep(0.1)
+
+
+async def test_log_lines_name_the_shard(tmp_path: Path) -> None:
+    async with deployed(tmp_path, 2) as deployment:
+        assert await deployment.restart() == {"done": True}
+    shards = {each.get("shard") for each in deployment.lines()}
+    # The supervisor has none.
+    assert shards == {None, 0, 1}
