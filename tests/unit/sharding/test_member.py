@@ -113,3 +113,40 @@ def test_a_message_that_is_appended_twice_because_a_store_went_back_arrives_once
     assert len(arrivals.sort(frame).shown) == 1
     arrivals.show(first.shown)
     assert arrivals.sort(frame).shown == []
+
+
+def exchange(world: World, *readers: int) -> None:
+    """These shards read the logs of all others; all shards tick."""
+    for _ in range(5):
+        world.now += 0.3
+        for number, shard in world.shards.items():
+            for other in world.shards:
+                if number in readers and other != number:
+                    shard.read(other, 100)
+            shard.tick()
+            shard.turn()
+
+
+def test_what_a_shard_needs_that_is_far_behind_is_refused_until_it_reads_again() -> None:
+    world = World(1, has_faults=False)
+    everybody = [*world.shards]
+    writer, reader = world.shards[0], world.shards[1]
+    subscriber = reader.server.client(ext={"delivery": {"session": "joe/1"}, "ack": True})
+    asked = subscriber.subscribe("/news")
+    exchange(world, *everybody)
+    assert asked.reply["successful"]
+    writer.member.own.trimming._most_bytes = 100_000
+
+    def publish(channel: str) -> str:
+        asked = writer.publisher.publish(channel, "x" * 2000)
+        writer.turn()
+        return str(asked.reply.get("error", "accepted"))
+
+    for _ in range(40):
+        assert publish("/news") == "accepted"
+    exchange(world, *[each for each in everybody if each != 1])
+    assert publish("/news") == "503:resource.overflow.log:shard_unavailable"
+    assert publish("/other") == "accepted"
+    for _ in range(3):
+        exchange(world, *everybody)
+    assert publish("/news") == "accepted"
