@@ -90,7 +90,7 @@ class Member:
         # Whether this process goes on with everything that the one before it had in memory.
         self._goes_on = False
         # Whether it writes to its log: not before it is sure to go on.
-        self._writes = False
+        self._writes = self._has_served = False
         # How often frames of others were missing.
         self.gaps = 0
 
@@ -147,6 +147,10 @@ class Member:
 
     def begin_again(self, begun: LogState) -> tuple[Facts, Mapping[str, bytes]]:
         self.own.begin(begun, self._clock())
+        if not self._has_served:
+            # Sessions are not restored yet, and so their facts stay.
+            self._go_on_from(begun)
+            return {}, {}
         self.own.log.begin_again()
         self.homes.begin_again()
         facts = self.interest.corrections(begun.facts)
@@ -171,14 +175,17 @@ class Member:
     def begin(self, found: LogState, *, goes_on: bool) -> None:
         """Begin with what the store says, before sessions are restored. Nothing is written yet."""
         self.own.begin(found, self._clock())
-        self._taken, self._stored_facts = {**found.taken}, found.facts
-        self._stored_letters = found.inbox
+        self._go_on_from(found)
         self._goes_on = goes_on
         self._from_letters = self._bayeux.go_among(self, self.homes, self.number)
 
+    def _go_on_from(self, found: LogState) -> None:
+        self._taken, self._stored_facts = {**found.taken}, found.facts
+        self._stored_letters = found.inbox
+
     def serve(self) -> None:
         """Write from now on: no other process will go on with this shard."""
-        self._writes = True
+        self._writes = self._has_served = True
         now = self._clock()
         self.interest.begin(self._stored_facts, now)
         if self._from_letters is not None:

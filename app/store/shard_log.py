@@ -75,7 +75,7 @@ class LogOwner(Protocol):
         """Begin a new opening, because the store has lost changes.
 
         Returns what corrects the facts in the store, and the parts of a frame with it, which is the
-        first one of this opening.
+        first one of this opening; no parts if the facts stay as they are.
         """
         ...
 
@@ -260,9 +260,10 @@ class ShardLog:
         """
         if self.owner is not None:
             facts, parts = self.owner.begin_again(await self.read())
-            frame = Parts(len(facts), parts)
-            call = log_scripts.append_facts(self._keys, facts, frame)
-            self._calls.tell(call, False, partial(self._stated, facts, frame, _ignore))
+            if parts:
+                frame = Parts(len(facts), parts)
+                call = log_scripts.append_facts(self._keys, facts, frame)
+                self._calls.tell(call, False, partial(self._stated, facts, frame, _ignore))
 
     async def tell_taken(self) -> None:
         """Tell how far logs are taken, and which letters are not done.

@@ -14,7 +14,7 @@ from holdfast.sharding.arrivals import Arrivals
 from holdfast.sharding.known import KnownFacts
 from holdfast.sharding.member import Member
 from holdfast.sharding.own_interest import DurableInterest
-from tests.unit.sharding.member_world import World
+from tests.unit.sharding.member_world import Shard, World
 
 
 def test_everybody_hears_everything_in_order_if_nothing_fails() -> None:
@@ -32,6 +32,22 @@ def test_named_sessions_lose_nothing_when_processes_are_killed_and_stores_are_aw
     assert killed > 10
     assert accepted > 100
     assert agreed > 10
+
+
+def test_facts_stay_if_a_store_goes_back_before_the_sessions_are_restored() -> None:
+    world = World(0)
+    store = world.stores[0]
+    with patch.object(Member, "serve", lambda _: None):
+        member = Shard(world, 0).member
+    store.facts, store.inbox = {"durable /a": "1"}, {}
+    assert member.begin_again(store.open()) == ({}, {})
+    # From then on they are those of the sessions, of which there are none.
+    member.serve()
+    assert store.facts == {}
+    store.facts = {"durable /b": "1"}
+    facts, parts = member.begin_again(store.open())
+    assert facts == {"durable /b": ""}
+    assert read(parts["all"]).facts == facts
 
 
 @pytest.mark.slow
