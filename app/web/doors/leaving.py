@@ -139,6 +139,8 @@ class Leaving:
         finally:
             stuck.cancel()
             link.close()
+        # If the successor has left in turn, slow clients can only be served here.
+        await _wait(last - loop.time(), self._are_all_closed)
         self._close_all(self._connections())
         await relays.ended(max(0.0, last - loop.time()))
         done = HandedOver(passing.passed, relays.count, self._closed)
@@ -147,6 +149,11 @@ class Leaving:
             *(counted(done.passed, "connection"), done.relayed, done.closed),
         )
         return done
+
+    def _are_all_closed(self) -> bool:
+        """Close what has nothing to read any more. Returns whether nothing is left."""
+        self._close_stuck()
+        return all(each.is_lost() for each in self._connections())
 
     def _close_stuck(self) -> None:
         self._close_all([each for each in self._connections() if not each.is_responding()])

@@ -476,6 +476,29 @@ async def test_the_rest_is_closed_if_the_door_breaks() -> None:
             assert await client.is_closed()
 
 
+@pytest.mark.slow
+async def test_a_slow_reader_gets_everything_although_the_successor_has_left_meanwhile() -> None:
+    async with stage() as house:
+        client, other = await slow_socket(house), await house.connect()
+        await other.ask(GET)
+        house.patience_s = 0.05
+        await house.leave()
+        ours, theirs = door()
+        theirs.close()
+        leaving = house.old.leaving.hand_over(ours, limit_s=LIMIT_S, last_limit_s=LIMIT_S)
+        moving = asyncio.create_task(leaving)
+        assert await other.is_closed()
+        await asyncio.sleep(0.1)
+        assert not moving.done()
+        widen(client)
+        for _ in range(MANY):
+            await client.until(b'"data":"' + BIG.encode() + b'"')
+        await client.until(b"the server restarts")
+        async with asyncio.timeout(LIMIT_S):
+            done = await moving
+        assert (done.passed, done.closed) == (0, 2)
+
+
 async def test_a_successor_without_room_closes_connections() -> None:
     async with stage() as house:
         clients = [await house.connect() for _ in range(3)]
