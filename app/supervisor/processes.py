@@ -30,7 +30,8 @@ class Process:
     why = ""
     # Seconds since it last said that it is alive, in which the supervisor ran; none before.
     silent_s: float | None = None
-    # Whether clients wait for it: it opens, leaves, or is about to end.
+    # Whether clients wait for it: it opens, leaves, is about to end, or has said nothing since it
+    # was ready.
     is_awaited = False
 
     def __init__(self, channel: Channel, pid: int = 0, importer: "Process | None" = None) -> None:
@@ -64,6 +65,11 @@ class Process:
     def hurry(self) -> None:
         """Have it killed soon if it is silent, because clients wait for it."""
         self.is_awaited, self.silent_s = True, self.silent_s or 0.0
+
+    def note_alive(self) -> None:
+        """Note that it has just said so."""
+        self.silent_s = 0.0
+        self.is_awaited = self.is_awaited and self.said != Say.READY
 
     def signal(self, number: int) -> None:
         if self.pid and self.code is None:

@@ -169,7 +169,7 @@ class Supervisor:
         place.server, self.importer = server, server.importer
         if self.stand_in is not None:
             self.stand_in.signal(signal.SIGTERM)
-        server.title, server.is_awaited = "the server", False
+        server.title = "the server"
         self.restart_timeout_s = server.told.get("restart_timeout", self.restart_timeout_s)
         if server.kept:
             self._keep(place, server)
@@ -282,7 +282,7 @@ class Supervisor:
         fields = parcel.fields
         match fields["say"]:
             case Say.ALIVE:
-                process.silent_s = 0.0
+                process.note_alive()
             case Say.FORKED:
                 process.pid = fields["pid"]
             case Say.ENDED:

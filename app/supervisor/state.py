@@ -67,7 +67,8 @@ def resume(supervisor: Supervisor, text: str) -> None:
         server.title = "a former server"
         server.hurry()
     for place, server in zip(supervisor.places, supervisor.processes[1:], strict=False):
-        server.title, server.is_awaited = "the server", False
+        # Clients wait for it until it says that it is alive.
+        server.title = "the server"
         server.shard = supervisor.shard_text(place)
         server.told = {"say": Say.READY}
         place.server = server

@@ -169,6 +169,21 @@ def test_a_new_server_that_freezes_while_clients_wait_is_killed(stage: Stage) ->
     assert stage.stop() == 0
 
 
+def test_a_new_server_that_freezes_as_soon_as_it_is_ready_is_soon_followed_by_another(
+    stage: Stage,
+) -> None:
+    stage.constants(running=SOON_KILLED)
+    stage.start_and_wait()
+    stage.plan(code="second", silent=True)
+    assert stage.restart()[-1] == {"done": True}
+    frozen = stage.who()
+    assert frozen["code"] == "second"
+    stage.plan(code="second")
+    until(lambda: stage.who()["pid"] != frozen["pid"])
+    assert "the server has said nothing for 0 s: it is killed" in stage.log()
+    assert stage.stop() == 0
+
+
 @pytest.mark.parametrize(("leave", "back"), [("freeze", "say"), ("say", "freeze")])
 def test_an_old_server_that_freezes_while_clients_wait_is_followed_by_another_of_its_code(
     stage: Stage, leave: str, back: str
