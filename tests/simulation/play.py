@@ -12,6 +12,7 @@ from holdfast.cluster.shards import first_map
 from holdfast.compose.placement import placed
 from holdfast.store.deployment import Deployment
 from tests.simulation.actors import Plan, Publisher, Receiver
+from tests.simulation.books import Books
 from tests.simulation.faults import Stage
 from tests.simulation.oracle import CLIENTS, Oracle
 from tests.simulation.process import Main, Process
@@ -89,6 +90,7 @@ class Play:
             return Post(world, settings, self.oracle, placement)
 
         posts = [post(number, name) for number, name in enumerate(servers)]
+        self._books = Books(site.keyspace_with, len(posts) if has_shards else 1)
         if has_shards:
             self._judge_by_shard(posts)
         self.stage = Stage(world, self.oracle, posts, site)
@@ -134,13 +136,12 @@ class Play:
             world.run_for(_LOOK_S)
 
     def _is_drained(self) -> bool:
-        return all(each.is_done for each in self._publishers) and self.oracle.is_drained(
-            self._over_at
-        )
+        are_done = all(each.is_done for each in self._publishers)
+        return are_done and self.oracle.is_drained(self._over_at) and not self._books.unsettled()
 
     def violations(self) -> list[str]:
         """Return all broken promises."""
-        return self.oracle.violations(self._over_at)
+        return [*self.oracle.violations(self._over_at), *self._books.unsettled()]
 
 
 def _running(actors: Sequence[Publisher | Receiver]) -> Main:

@@ -8,6 +8,7 @@ from random import Random
 from holdfast.store.keys import RedisKeys
 from tests.simulation.host import Host
 from tests.simulation.store.groups import Cluster, Group, Sentinel
+from tests.simulation.store.keyspace import Keyspace
 from tests.simulation.store.node import Node
 from tests.simulation.world import World
 
@@ -86,6 +87,11 @@ class StoreSite:
     @property
     def primary(self) -> Node:
         return self.group.primary
+
+    def keyspace_with(self, key: str) -> Keyspace:
+        """Return what the primary has that has this key."""
+        group = self._group if self.cluster is None else self.cluster.group_of(key.encode())
+        return group.primary.keyspace
 
     def lost_tails(self) -> list[tuple[float, float]]:
         """Return when servers wrote what a failover lost, in true time."""
