@@ -6,11 +6,9 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from unittest.mock import patch
 
 from holdfast.cluster.shards import first_map
 from holdfast.compose.placement import placed
-from holdfast.store.deployment import Deployment
 from tests.simulation.actors import Plan, Publisher, Receiver
 from tests.simulation.books import Books
 from tests.simulation.faults import Stage
@@ -159,8 +157,6 @@ def play(seed: int, setting: Setting = Setting()) -> Result:
     with (
         tempfile.TemporaryDirectory() as home,
         adapted(),
-        # Until shards share what the first one's store has.
-        patch.object(Deployment, "proposed", lambda _: Deployment("here", bytes(32), False)),
         World(seed, keeps_trace=setting.keeps_trace) as world,
     ):
         played = Play(world, Path(home), setting)

@@ -12,6 +12,11 @@ SHARD: Final = 0
 _NS_PER_US: Final = 1000
 
 
+def shard_of(timestamp: int) -> int:
+    """Return the shard that a timestamp is of."""
+    return timestamp % _NS_PER_US
+
+
 class TimestampSource:
     """Returns increasing timestamps in nanoseconds since 1970, at most one in each microsecond.
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from holdfast.delivery.basics.counters import Counters
+from holdfast.delivery.basics.node import shard_of
 from holdfast.delivery.basics.steps import Reason
 from holdfast.delivery.messages.batch import Batch
 from holdfast.delivery.messages.entries import Entry, SettledBy
@@ -143,7 +144,23 @@ class CallbackQueue(InFlight):
     def _rank(self, message: Message) -> None:
         """Insert by priority, after messages of the same priority; late messages by their id."""
         self.is_mixed = True
-        insort(self.new, message, key=rightful_place if message.is_late else _precedence)
+        if message.is_late:
+            self.new.insert(self._late_place(message), message)
+        else:
+            insort(self.new, message, key=_precedence)
+
+    def _late_place(self, message: Message) -> int:
+        """Return the place before all that is later.
+
+        Messages of different shards are in the order of their arrival: their clocks are not the
+        same, so that their ids say nothing about each other.
+        """
+        rightful, shard = rightful_place(message), shard_of(message.id)
+        for place, other in enumerate(self.new):
+            is_comparable = other.priority < message.priority or shard_of(other.id) == shard
+            if is_comparable and rightful_place(other) > rightful:
+                return place
+        return len(self.new)
 
     # Going on in another process
 
