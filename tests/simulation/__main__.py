@@ -38,7 +38,9 @@ def main() -> int:
         return _play_all(given)
     # Imported late: the order of sets must be decided before anything is made.
     from tests.simulation.broken import damaged
+    from tests.simulation.broken_shards import BUILDS_OF_SHARDS
 
+    given.shards |= given.broken in BUILDS_OF_SHARDS
     with damaged(given.broken):
         return _play_all(given)
 

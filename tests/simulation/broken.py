@@ -7,7 +7,6 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 from itertools import count
 from typing import Any
-from unittest.mock import patch
 
 from holdfast.bayeux.publish import incoming, qos
 from holdfast.bayeux.publish.qos import key_of
@@ -15,26 +14,24 @@ from holdfast.compose import storage
 from holdfast.delivery.messages.publish_key import PublishKey
 from holdfast.delivery.messages.storing import PersistOutcome
 from holdfast.delivery.queues import in_flight
-from holdfast.store import lease, lease_keeper, scripts
+from holdfast.store import lease
 from holdfast.store.lease import Lease
 from holdfast.store.link import StoreLink
-from holdfast.store.script import Script
 from holdfast.store.store import Store
-
-# Enters what it changes, so that the change ends with the stack.
-Damage = Callable[[ExitStack], None]
+from tests.simulation.breaking import Damage, nothing, replace, rewrite
+from tests.simulation.broken_shards import BUILDS_OF_SHARDS
 
 
 @contextmanager
 def damaged(name: str) -> Iterator[None]:
     """Let every server that is started meanwhile be broken in this way."""
     with ExitStack() as stack:
-        BUILDS[name](stack)
+        {**BUILDS, **BUILDS_OF_SHARDS}[name](stack)
         yield
 
 
 def no_server_falls_silent(stack: ExitStack) -> None:
-    _replace(stack, Lease, "may_speak", lambda _: True)
+    replace(stack, Lease, "may_speak", lambda _: True)
 
 
 def any_confirmed_raise_ends_a_silence(stack: ExitStack) -> None:
@@ -44,28 +41,28 @@ def any_confirmed_raise_ends_a_silence(stack: ExitStack) -> None:
     def hastily(self: Lease, sent_at: float) -> None:
         raised(self, max(sent_at, self._silent_since))
 
-    _replace(stack, Lease, "raised", hastily)
+    replace(stack, Lease, "raised", hastily)
 
 
 def the_lease_stops_with_the_machine(stack: ExitStack) -> None:
     def monotonic() -> Callable[[], float]:
         return partial(time.clock_gettime, time.CLOCK_MONOTONIC)
 
-    _replace(stack, storage, "boot_clock", monotonic)
+    replace(stack, storage, "boot_clock", monotonic)
 
 
 def rivals_wait_too_short(stack: ExitStack) -> None:
-    _replace(stack, lease, "LEASE_S", 1.0)
+    replace(stack, lease, "LEASE_S", 1.0)
 
 
 def rivals_do_not_wait(stack: ExitStack) -> None:
-    _rewrite(stack, "if held ~= unraised then", "if false then")
+    rewrite(stack, "if held ~= unraised then", "if false then")
 
 
 def rivals_may_write(stack: ExitStack) -> None:
     """The fence does not check the epoch, and raising the lease neither."""
-    _rewrite(stack, "if string.sub(before, 1, #process) ~= process then", "if false then")
-    _rewrite(stack, "return epoch or ''", "return ARGV[1]")
+    rewrite(stack, "if string.sub(before, 1, #process) ~= process then", "if false then")
+    rewrite(stack, "return epoch or ''", "return ARGV[1]")
 
 
 def what_was_unanswered_is_not_repeated(stack: ExitStack) -> None:
@@ -78,7 +75,7 @@ def what_was_unanswered_is_not_repeated(stack: ExitStack) -> None:
             self._report(call.done, PersistOutcome.KEPT)
         return []
 
-    _replace(stack, StoreLink, "_to_be_repeated", forget)
+    replace(stack, StoreLink, "_to_be_repeated", forget)
 
 
 def publishers_are_answered_before_the_store(stack: ExitStack) -> None:
@@ -90,15 +87,15 @@ def publishers_are_answered_before_the_store(stack: ExitStack) -> None:
         keep(self, message, keys, lambda _: None, *rest)
         self._loop.call_soon(done, PersistOutcome.KEPT)
 
-    _replace(stack, Store, "keep", hasty)
+    replace(stack, Store, "keep", hasty)
 
 
 def subscribers_are_not_stored(stack: ExitStack) -> None:
-    _replace(stack, Store, "save", _nothing)
+    replace(stack, Store, "save", nothing)
 
 
 def acks_do_not_reach_the_store(stack: ExitStack) -> None:
-    _replace(stack, Store, "settle", _nothing)
+    replace(stack, Store, "settle", nothing)
 
 
 def keys_are_ignored(stack: ExitStack) -> None:
@@ -108,7 +105,7 @@ def keys_are_ignored(stack: ExitStack) -> None:
         return key_of(session, f"{next(number)} {given}")
 
     for place in (qos, incoming):
-        _replace(stack, place, "key_of", always_new)
+        replace(stack, place, "key_of", always_new)
 
 
 def keys_are_forgotten_at_a_restart(stack: ExitStack) -> None:
@@ -116,15 +113,15 @@ def keys_are_forgotten_at_a_restart(stack: ExitStack) -> None:
         return key_of(session, f"{_life()} {given}")
 
     for place in (qos, incoming):
-        _replace(stack, place, "key_of", in_this_life)
+        replace(stack, place, "key_of", in_this_life)
 
 
 def bodies_go_with_their_first_entry(stack: ExitStack) -> None:
-    _rewrite(stack, "if redis.call('EXISTS', receivers) == 0 then", "if true then")
+    rewrite(stack, "if redis.call('EXISTS', receivers) == 0 then", "if true then")
 
 
 def what_returns_comes_reversed(stack: ExitStack) -> None:
-    _replace(stack, in_flight, "by_place", lambda entry: -entry.place)
+    replace(stack, in_flight, "by_place", lambda entry: -entry.place)
 
 
 BUILDS: dict[str, Damage] = {
@@ -151,38 +148,3 @@ BUILDS: dict[str, Damage] = {
 def _life() -> str:
     """Tell the process that runs now from others."""
     return str(os.getpid())
-
-
-def _nothing(*_: object, **__: object) -> None:
-    """Instead of what should be done."""
-
-
-def _replace(stack: ExitStack, owner: object, name: str, broken: object) -> None:
-    """Replace what is there: a name that has changed is noticed here."""
-    stack.enter_context(patch.object(owner, name, broken))
-
-
-def _rewrite(stack: ExitStack, line: str, broken_line: str) -> None:
-    """Break one line of all scripts that have it."""
-    broken: dict[Script, Script] = {}
-
-    def of(script: Script) -> Script:
-        if script not in broken:
-            with_note = None if script.with_note is None else of(script.with_note)
-            source = script.source.replace(line, broken_line)
-            broken[script] = Script(script.name, source, with_note)
-        return broken[script]
-
-    named = {name: each for name, each in vars(scripts).items() if isinstance(each, Script)}
-    assert any(line in each.source for each in named.values())
-    for name, script in named.items():
-        _replace(stack, scripts, name, of(script))
-        if getattr(lease_keeper, name, None) is script:
-            _replace(stack, lease_keeper, name, of(script))
-    _replace_list(stack, [of(each) for each in scripts.SCRIPTS])
-
-
-def _replace_list(stack: ExitStack, broken: list[Script]) -> None:
-    former = [*scripts.SCRIPTS]
-    scripts.SCRIPTS[:] = broken
-    stack.callback(scripts.SCRIPTS.__setitem__, slice(None), former)

@@ -1,0 +1,49 @@
+"""Breaks servers that are started meanwhile, in ways that end with a stack."""
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from types import ModuleType
+from unittest.mock import patch
+
+from holdfast.store import lease_keeper, log_scripts, scripts
+from holdfast.store.script import Script
+
+# Enters what it changes, so that the change ends with the stack.
+Damage = Callable[[ExitStack], None]
+
+
+def nothing(*_: object, **__: object) -> None:
+    """Instead of what should be done."""
+
+
+def replace(stack: ExitStack, owner: object, name: str, broken: object) -> None:
+    """Replace what is there: a name that has changed is noticed here."""
+    stack.enter_context(patch.object(owner, name, broken))
+
+
+def rewrite(stack: ExitStack, line: str, broken_line: str) -> None:
+    """Break one line of all scripts that have it."""
+    broken: dict[Script, Script] = {}
+
+    def of(script: Script) -> Script:
+        if script not in broken:
+            with_note = None if script.with_note is None else of(script.with_note)
+            source = script.source.replace(line, broken_line)
+            broken[script] = Script(script.name, source, with_note)
+        return broken[script]
+
+    lists = (scripts.SCRIPTS, log_scripts.LOG_SCRIPTS)
+    assert any(line in each.source for some in lists for each in some), line
+    with_frames = {of(one): of(other) for one, other in log_scripts._WITH_FRAME.items()}
+    replace(stack, log_scripts, "_WITH_FRAME", with_frames)
+    for module in (scripts, log_scripts, lease_keeper):
+        _replace_all(stack, module, of)
+    for some in lists:
+        stack.callback(some.__setitem__, slice(None), [*some])
+        some[:] = map(of, some)
+
+
+def _replace_all(stack: ExitStack, module: ModuleType, of: Callable[[Script], Script]) -> None:
+    for name, script in [*vars(module).items()]:
+        if isinstance(script, Script):
+            replace(stack, module, name, of(script))

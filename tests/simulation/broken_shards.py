@@ -1,0 +1,106 @@
+"""Servers of several shards that are broken on purpose, to see that seeds find it."""
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from typing import Any
+
+from holdfast.cluster import reading
+from holdfast.cluster.places import Opening, Place
+from holdfast.cluster.trimming import Trimming
+from holdfast.sharding import arrivals
+from holdfast.sharding.member import Member
+from holdfast.sharding.own_interest import DurableInterest
+from holdfast.web.forwarding.far_shard import FarShard
+from tests.simulation.breaking import Damage, nothing, replace, rewrite
+
+
+def frames_are_numbered_by_the_store(stack: ExitStack) -> None:
+    """A call that is repeated after a lost answer appends its frame again."""
+    rewrite(stack, "is_repeat = number <= last", "is_repeat = false")
+    counted = "redis.call('HINCRBY', KEYS[1], 'frames', 1)"
+    rewrite(stack, "found[2] .. '-' .. n\n", f"found[2] .. '-' .. {counted}\n")
+
+
+def what_crosses_is_appended_afterwards(stack: ExitStack) -> None:
+    """In a step of its own, behind the one that stores the message."""
+    frame_of = Member.frame_of
+
+    def later(self: Member, messages: Any) -> None:
+        frame = frame_of(self, messages)
+        if frame is not None:
+            self._store.append(frame.entries, frame.parts, nothing)
+
+    replace(stack, Member, "frame_of", later)
+
+
+def passing_frames_leave_late(stack: ExitStack) -> None:
+    """Behind durable ones, which were accepted later."""
+    replace(stack, Member, "flush", nothing)
+
+
+def what_others_have_is_not_stored(stack: ExitStack) -> None:
+    """A shard shows what it reads in the logs of others, and moves on."""
+    replace(stack, arrivals, "_is_kept", lambda _: False)
+
+
+def readers_begin_with_the_newest_opening(stack: ExitStack) -> None:
+    """They skip what they had not read of the one before."""
+
+    def newest(place: Place, _: Sequence[Opening], listed: Sequence[Opening]) -> str:
+        if listed and listed[-1].nonce != place.nonce:
+            return f"{listed[-1].fence}-{listed[-1].n - 1}"
+        return place.id
+
+    replace(stack, reading, "go_on", newest)
+
+
+def places_are_forgotten_at_a_restart(stack: ExitStack) -> None:
+    """Readers begin with the end of each log."""
+    learn_all = Member.learn_all
+
+    def at_the_end(self: Member, shard: int, found: Any) -> None:
+        known = {**self._taken}
+        if shard in known:
+            self._taken[shard] = known[shard]._replace(place=found.end)
+        learn_all(self, shard, found)
+
+    replace(stack, Member, "learn_all", at_the_end)
+
+
+def a_place_is_not_compared(stack: ExitStack) -> None:
+    rewrite(stack, "if found ~= ARGV[at + 1] then", "if false then")
+
+
+def logs_are_trimmed_at_once(stack: ExitStack) -> None:
+    """Whatever others have taken of them."""
+    replace(stack, Trimming, "_long_ago", lambda self, *_: self._end)
+
+
+def openings_are_not_listed(stack: ExitStack) -> None:
+    rewrite(stack, "if string.sub(before, 1, #nonce) ~= nonce then", "if false then")
+
+
+def subscribers_do_not_wait_for_others(stack: ExitStack) -> None:
+    replace(stack, DurableInterest, "when_known", lambda _, __, done: done(True))
+
+
+def parked_requests_stay(stack: ExitStack) -> None:
+    replace(stack, FarShard, "_send_parked", nothing)
+
+
+BUILDS_OF_SHARDS: dict[str, Damage] = {
+    build.__name__: build
+    for build in (
+        frames_are_numbered_by_the_store,
+        what_crosses_is_appended_afterwards,
+        passing_frames_leave_late,
+        what_others_have_is_not_stored,
+        readers_begin_with_the_newest_opening,
+        places_are_forgotten_at_a_restart,
+        a_place_is_not_compared,
+        logs_are_trimmed_at_once,
+        openings_are_not_listed,
+        subscribers_do_not_wait_for_others,
+        parked_requests_stay,
+    )
+}
