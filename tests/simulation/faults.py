@@ -22,6 +22,8 @@ _LEASE_S, _RAISE = 3.0, b"Raises the lease"
 # The longest that a step takes on a busy machine, and bytes in a bad network, in seconds.
 _SLOW_STEP_S, _SLOW_NETWORK_S = 0.03, 0.4
 _JUMP_S = 3_600.0
+# How often a connection breaks when its machines are parted.
+_BREAKS = 0.5
 # How many bytes a connection carries at most before it breaks.
 _LAST_BYTES = 3_000
 
@@ -225,6 +227,32 @@ def _part(stage: Stage, one: str, other: str, duration_s: float) -> None:
     stage.world.later(duration_s, join)
 
 
+def part_from_server(stage: Stage, duration_s: float) -> None:
+    """Let nothing pass between two servers, and perhaps break their connections."""
+    one, other = stage.random.sample([post.name for post in stage.posts], 2)
+    _part(stage, one, other, duration_s)
+    for end in stage.world.network.open_connections(one, other):
+        if stage.random.random() < _BREAKS:
+            end.breaks_after = stage.random.randrange(_LAST_BYTES)
+
+
+def fill_store(stage: Stage, duration_s: float) -> None:
+    """Leave the store no memory."""
+    _set_memory(stage.site.primary, 1)
+    stage.world.later(duration_s, partial(_set_memory, stage.site.primary, 0))
+
+
+def _set_memory(node: Node, most: int) -> None:
+    node.settings.set("maxmemory", str(most))
+
+
+def fill_disk(stage: Stage, duration_s: float) -> None:
+    """Let the store accept no changes, because it cannot write them to its disk."""
+    primary = stage.site.primary
+    primary.is_disk_full = True
+    stage.world.later(duration_s, partial(setattr, primary, "is_disk_full", False))
+
+
 def slow_network(stage: Stage, duration_s: float) -> None:
     weather = stage.world.network.weather(*stage.pair())
     weather.longest_s = stage.random.random() * _SLOW_NETWORK_S
@@ -235,6 +263,8 @@ def slow_network(stage: Stage, duration_s: float) -> None:
 SUDDEN = frozenset(
     (kill_server, kill_server_in_call, terminate_server, set_clock, part_from_clients)
 )
+# Those of several shards, besides all others.
+FAULTS_OF_SHARDS: tuple[Fault, ...] = (part_from_server, fill_store, fill_disk)
 FAULTS: tuple[Fault, ...] = (
     freeze_server,
     freeze_server_in_call,

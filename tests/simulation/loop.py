@@ -62,6 +62,9 @@ class ListeningSocket:
 class InheritedSocket(ListeningSocket):
     """A listening socket that others hold, too: connections wait in it without this one."""
 
+    def dup(self) -> Self:
+        return type(self)(self._listening)
+
     def close(self) -> None:
         self._listening.on_waiting = _unwatched
 

@@ -199,7 +199,11 @@ class Oracle:
             if len(ids) > 1 and not self._is_in_doubt(publish):
                 found.append(f"S4: {key} is several messages: {', '.join(sorted(ids))}")
         for receiver, heard in self._heard.items():
-            found += [f"S4: {receiver} got {key} again" for key in heard.repeated]
+            found += [
+                f"S4: {receiver} got {key} again"
+                for key in heard.repeated
+                if heard.is_named or not self._is_in_doubt(self.published[key])
+            ]
         return found
 
     def _is_in_doubt(self, publish: Publish) -> bool:

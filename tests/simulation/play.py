@@ -122,8 +122,12 @@ class Play:
         for post in self.stage.posts:
             post.start()
         world.start(CLIENTS, _running([*self._publishers, *self._receivers]))
+        setting = self._setting
         self.schedule = schedule(
-            self.stage, among=self._setting.faults, without=self._setting.without
+            self.stage,
+            has_shards=setting.has_shards,
+            among=setting.faults,
+            without=setting.without,
         )
         self.schedule.begin(self.stage)
         self.oracle.judges_repeats = self.schedule.is_sudden

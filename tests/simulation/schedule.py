@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from tests.simulation.faults import FAULTS, SUDDEN, Fault, Stage
+from tests.simulation.faults import FAULTS, FAULTS_OF_SHARDS, SUDDEN, Fault, Stage
 from tests.simulation.store_faults import FAULTS_OF_CLUSTERS, FAULTS_OF_PAIRS
 from tests.simulation.store_site import Kind
 
@@ -53,7 +53,9 @@ def _begin(stage: Stage, one: Occurrence) -> None:
     one.fault(stage, one.duration_s)
 
 
-def schedule(stage: Stage, *, among: Collection[str], without: Collection[int]) -> Schedule:
+def schedule(
+    stage: Stage, *, has_shards: bool, among: Collection[str], without: Collection[int]
+) -> Schedule:
     """Decide what goes wrong.
 
     Args:
@@ -64,7 +66,7 @@ def schedule(stage: Stage, *, among: Collection[str], without: Collection[int]) 
     last = over_at = _CALM_S + random.uniform(_SHORTEST_S, _LONGEST_S)
     faults = [
         each
-        for each in (*FAULTS, *_FURTHER[stage.site.kind])
+        for each in (*FAULTS, *_FURTHER[stage.site.kind], *(FAULTS_OF_SHARDS if has_shards else ()))
         if not among or each.__name__ in among
     ]
     # A few kinds at a time: what all together would hide shows.
