@@ -15,6 +15,7 @@ import pytest
 
 from holdfast.supervisor.asking import ask
 from holdfast.supervisor.control import CONTROL_FILE, Do
+from tests.chaos import steps
 from tests.serving import PROGRAM, environment, kill_orphans_in
 from tests.web.people import Person
 
@@ -22,6 +23,8 @@ pytestmark = pytest.mark.slow  # each starts several processes
 
 LIMIT_S = 60.0
 PEOPLE = 6
+# Steps at which an old worker dies, so that the restart fails.
+FORMER = ("told to leave", "given complete")
 BROKEN = """
 import os
 def install(server):
@@ -37,8 +40,10 @@ class Deployment:
         self.home, self.count = home, count
         self.data = home / "data"
         (home / "breaking.py").write_text(BROKEN)
-        known = {**environment(), "HOLDFAST_SUPERVISOR": "on"}
-        given = f"--workers {count} --no-chat --port 0 --data data --extension breaking:install"
+        self.steps = home / "steps"
+        known = {**environment(), "HOLDFAST_SUPERVISOR": "on", steps.VARIABLE: str(self.steps)}
+        given = f"--workers {count} --no-chat --port 0 --data data"
+        given += " --extension breaking:install --extension tests.chaos.steps:install"
         with (home / "stderr").open("w") as errors:
             self.process = subprocess.Popen(
                 [*PROGRAM, "serve", *given.split()],
@@ -288,6 +293,28 @@ async def test_a_restart_that_fails_leaves_all_old_workers(tmp_path: Path) -> No
         assert deployment.workers() == before
         await flowing.flows()
         assert flowing.failed == []
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        *("told to leave", "given complete", "left", "half handed over"),
+        *("prepared", "told to open", "loaded", "given removed", "listening", "ready"),
+    ],
+)
+async def test_a_worker_that_is_killed_in_a_restart_loses_nothing(
+    tmp_path: Path, step: str
+) -> None:
+    async with deployed(tmp_path, 2) as deployment, traffic(deployment) as flowing:
+        before = deployment.workers()
+        steps.arm(deployment.steps, step, signal.SIGKILL)
+        end = await deployment.restart()
+        await until(lambda: not steps.is_armed(deployment.steps, step))
+        await until(lambda: len(deployment.workers()) == 2)
+        await flowing.flows()
+        after = {*deployment.workers()}
+        # All are of the old code, or of the new.
+        assert len(after & {*before}) == (0 if "done" in end else 1 if step in FORMER else 2)
 
 
 async def ready(url: str) -> str:
