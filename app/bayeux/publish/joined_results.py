@@ -54,6 +54,8 @@ class JoinedResults:
             result = result_of(answer)
         except (ValueError, KeyError, TypeError):
             result = unreadable(destinations)
+        if [each["name"] for each in result.outcomes] != [each.name for each in destinations]:
+            result = unreadable(destinations)
         self.known(result, False)
 
     def known(self, result: Result | None, _: bool) -> None:

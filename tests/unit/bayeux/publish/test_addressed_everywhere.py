@@ -1,8 +1,10 @@
 """Messages to subjects of other shards arrive once, and get one reply."""
 
+import logging
+
 import pytest
 
-from holdfast.bayeux.publish.joined_results import JoinedResults
+from holdfast.bayeux.publish.channel_order import ChannelOrder, Turn
 from holdfast.bayeux.wire.caller import Caller
 from holdfast.bayeux.wire.options import QuotaLimits
 from holdfast.cluster.frames import LETTER, MESSAGE
@@ -307,18 +309,35 @@ def test_a_letter_follows_what_its_channel_is_storing(world: World) -> None:
     assert (heard(ann), heard(bob)) == ([2], [1])
 
 
-def test_a_publish_that_fails_does_not_keep_those_behind_it(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_publish_that_fails_does_not_keep_those_behind_it() -> None:
+    done: list[str] = []
+
+    def fail(_: Turn) -> bool:
+        raise ValueError("it fails")
+
+    def publish(_: Turn) -> bool:
+        done.append("published")
+        return True
+
+    order = ChannelOrder(logging.getLogger("test"))
+    waiting = Turn("/news", lambda _: False)
+    for turn in (waiting, Turn("/news", fail), Turn("/news", publish)):
+        order.take(turn)
+    assert done == []
+    order.over(waiting)
+    assert (done, order.waiting) == (["published"], {})
+
+
+def test_an_answer_about_other_destinations_is_a_fault(world: World) -> None:
     named(world, "ann/1")
-    bob, writer = subscribed(world, "bob/1"), world.client(0)
-    to_all(writer, 1, "ann")
-    later = writer.publish("/news", 2)
-    monkeypatch.setattr(JoinedResults, "outcome", lambda _: 1 / 0)
+    asked = address(world.client(0), "hello", "ann")
+    world.shards[1].read(0, 9)
+    log = world.shards[1].keeper.log
+    entry, shard = log[-1]
+    log[-1] = entry._replace(data=entry.data.replace(b"client/ann", b"client/bob")), shard
     world.read_all()
-    writer.server.turn()
-    assert later.reply["successful"]
-    assert heard(bob) == [2]
+    world.shards[0].server.turn()
+    assert asked.reply["error"].startswith("500:")
 
 
 def test_sessions_without_a_subject_have_different_names_and_are_found(world: World) -> None:
