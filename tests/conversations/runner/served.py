@@ -72,11 +72,14 @@ class Servers:
         new = AsyncExitStack()
         own = {"port": 0, "data": self._directory()}
         try:
-            url = await new.enter_async_context(serving(Settings(**{**own, **command["open"]})))
+            url = await self._serve(Settings(**{**own, **command["open"]}), new)
         except (CannotStart, ValidationError) as error:
             return " ".join(str(error).split())
         self._servers[url] = new
         return url
+
+    async def _serve(self, settings: Settings, stack: AsyncExitStack) -> str:
+        return await stack.enter_async_context(serving(settings))
 
     def _directory(self) -> Path:
         """A new one, with a token that stories know."""
@@ -91,15 +94,19 @@ class Servers:
         await asyncio.gather(*(server.aclose() for server in self._servers.values()))
 
 
-async def run(data: Path) -> None:
-    loop, servers = asyncio.get_running_loop(), Servers(data)
+async def run(servers: Servers) -> None:
+    loop = asyncio.get_running_loop()
     while line := await loop.run_in_executor(None, sys.stdin.readline):
         sys.stdout.write(await servers.obey(json.loads(line)) + "\n")
         sys.stdout.flush()
     await servers.close()
 
 
-if __name__ == "__main__":
+def main(kind: type[Servers]) -> None:
     ticker.TurnBudget = UnhurriedTurn  # type: ignore[assignment,attr-defined]
     with tempfile.TemporaryDirectory(prefix="holdfast-test-") as home:
-        uvloop.run(run(Path(home)))
+        uvloop.run(run(kind(Path(home))))
+
+
+if __name__ == "__main__":
+    main(Servers)

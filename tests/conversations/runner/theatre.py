@@ -88,8 +88,8 @@ class Server:
 
 
 @asynccontextmanager
-async def open_process() -> AsyncIterator[ServerProcess]:
-    module = f"{__package__}.served"
+async def open_process(module: str = "served") -> AsyncIterator[ServerProcess]:
+    module = f"{__package__}.{module}"
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-m", module, cwd=ROOT, env=environment(), stdin=PIPE, stdout=PIPE
     )
@@ -104,7 +104,9 @@ async def open_process() -> AsyncIterator[ServerProcess]:
 class Theatre:
     """Plays everything in a thread of its own; each play has a result to wait for."""
 
-    def __init__(self, plays: Sequence[Play]) -> None:
+    def __init__(self, plays: Sequence[Play], module: str = "served") -> None:
+        """The module is the process with the servers."""
+        self._module = module
         self._results: dict[str, Future[str | None]] = {str(play): Future() for play in plays}
         self._plays = sorted(plays, key=lambda play: play.programme)
         self._thread = Thread(target=self._run)
@@ -132,7 +134,7 @@ class Theatre:
 
     async def _open(self) -> None:
         stages = asyncio.Semaphore(STAGES)
-        async with open_process() as process:
+        async with open_process(self._module) as process:
             onlooker = await process.open({})
             async with pulse_of(onlooker.url) as pulse, asyncio.TaskGroup() as tasks:
                 for plays in self._evenings():
