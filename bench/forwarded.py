@@ -23,7 +23,6 @@ import orjson
 from holdfast.compose import serving
 from holdfast.compose.placement import placed
 from holdfast.settings import Settings
-from holdfast.store.deployment import Deployment
 
 _PATH = "/cometd"
 _JSON = "application/json"
@@ -127,8 +126,6 @@ def _cpu_s(pid: int) -> float:
 async def _serve(number: int, data: Path, port: int) -> None:
     given: dict[str, Any] = {"port": port, "data": data, "journal": False, "chat": False}
     settings = Settings(**given)
-    # Workers that a supervisor starts share a name and a key in this way, too.
-    Deployment.proposed = classmethod(lambda cls, _: cls("bench", bytes(32), False))  # type: ignore[assignment, method-assign]
     async with serving(settings, placed(settings, number, 2)) as url:
         sys.stdout.write(url + "\n")
         sys.stdout.flush()
