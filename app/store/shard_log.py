@@ -10,6 +10,7 @@ from enum import Enum
 from functools import partial
 from typing import NamedTuple, Protocol, cast
 
+from holdfast.delivery.messages.crossing import crossing_of
 from holdfast.delivery.messages.message import Message
 from holdfast.store import log_scripts, scripts
 from holdfast.store.journaling import Journaling
@@ -17,6 +18,7 @@ from holdfast.store.keys import RedisKeys
 from holdfast.store.link import Answer, StoreLink, ignore_answer
 from holdfast.store.log_scripts import NO_LETTERS, Parts, Step
 from holdfast.store.log_state import LogState, TakenLog, read_log_state
+from holdfast.store.publish_keys import PublishKeys
 from holdfast.store.reply_errors import StoreRefused
 from holdfast.store.resp import Word
 from holdfast.store.scripts import ScriptCall
@@ -104,6 +106,7 @@ class ShardLog:
         writer: TurnWriter,
         buffer: TurnBuffer,
         journaling: Journaling,
+        keyed: PublishKeys,
     ) -> None:
         # Nothing crosses before it is set.
         self.owner: LogOwner | None = None
@@ -118,6 +121,7 @@ class ShardLog:
         # Whether a turn is about to be sent, which also sends the calls before it.
         self._precedes_turn = False
         buffer.framing = self
+        keyed.forgets = self.crosses
         writer.before_turn = self._flush
 
     @property
@@ -193,6 +197,14 @@ class ShardLog:
     def size_of(self, message: Message, /) -> int:
         """Return how many bytes of a frame the message needs; 0 if others do not get it."""
         return 0 if self.owner is None else self.owner.size_of(message)
+
+    def crosses(self, message: Message, /) -> bool:
+        """Return whether others get the message, or got it.
+
+        A store that lost the message has lost its frame, too. So it is not told its publish key: if
+        the message is published again, others must get it.
+        """
+        return crossing_of(message) is not None
 
     def framed(
         self, call: ScriptCall, messages: Sequence[Message], /

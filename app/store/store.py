@@ -123,9 +123,9 @@ class Store:
             on_sent=self._open_if_lost,
         )
         self.journal = JournalOutlet(self._journaling, link, self._right, self._calls, self._writer)
+        self._keyed = PublishKeys(self._loop.time)
         self.shard_log = self._open_log() if has_log else None
         self._pending = PendingPublishes(self._loop, confirm)
-        self._keyed = PublishKeys(self._loop.time)
         self._refusing = WriteRefusals(self._loop.time)
         self._probing = Probing(self._calls, keys, self._clock, self._refusing, stamp)
         self._telling = Telling(
@@ -151,7 +151,7 @@ class Store:
         from holdfast.store.shard_log import ShardLog
 
         parts = self._right, self._calls, self._writer, self._turns, self._journaling
-        return ShardLog(self.link, self.keys, *parts)
+        return ShardLog(self.link, self.keys, *parts, self._keyed)
 
     async def look(self) -> None:
         """Learn the deployment of a store that another process has. Nothing is written."""
