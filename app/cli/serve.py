@@ -32,7 +32,6 @@ from holdfast.settings.environment import LIST
 from holdfast.settings.suggestion import did_you_mean
 from holdfast.store.connection import StoreUnavailable
 from holdfast.supervisor.control import Channel, Say, given_channel
-from holdfast.supervisor.processes import has_terminal
 from holdfast.web.admin.tokens import OPERATOR_FILE
 
 # What settings with a pattern may be.
@@ -148,7 +147,7 @@ async def _serve(found: Settings) -> None:
         from holdfast.compose.workers import count_of
 
         count_of(found, is_supervised=False)
-    reloads = found.tls_cert is not None and not has_terminal()
+    reloads = found.tls_cert is not None and not _has_terminal()
     stopped = _stop_event(_stop_signals(reloads=reloads))
     token = (found.data / OPERATOR_FILE).absolute()
     is_first_start = not token.exists()
@@ -196,6 +195,13 @@ async def _serve_supervised(found: Settings, channel: Channel) -> None:
             await asyncio.wait([asked])
         if server.has_left or (not asked.cancelled() and asked.result()):
             _leave_at_once()
+
+
+def _has_terminal() -> bool:
+    # A server without TLS does not need to know.
+    from holdfast.supervisor.processes import has_terminal
+
+    return has_terminal()
 
 
 def _stop_event(signals: list[signal.Signals]) -> asyncio.Event:
