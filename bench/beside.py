@@ -33,6 +33,7 @@ def parse_arguments() -> argparse.Namespace:
     add("--only", default="holdfast,holdfast-silent", help="two servers")
     add("--old", type=Path, help="instead of --only: where `pip install --target` put a version")
     add("--rounds", type=int, default=8)
+    add("--without-stores", action="store_true", help="do not count the servers' own Valkeys")
     add("--extra", default="", help="more arguments for the load generators")
     add("--out", type=Path, default=CACHE / "beside")
     add("--loader", type=Path, default=CACHE / "bayeux_load")
@@ -117,6 +118,7 @@ def main() -> None:
         loader_cpus="1",
         timeout_s=400,
         extra=options.extra,
+        without_stores=options.without_stores,
     )
     allow_many_files()
     for workload in read_workloads(BENCH / "workloads.toml", options.set):

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.plan import ServerSpec, Workload
-from bench.processes import Server, ServerFailed, running
+from bench.processes import Server, ServerFailed, running, without_stores
 
 # The report of the load generator, with the fields that the run adds; README.md has the figures.
 Result = dict[str, Any]
@@ -27,6 +27,8 @@ class Conditions:
     loader_cpus: str
     timeout_s: float
     extra: str = ""
+    # Whether the processor time of the servers' own Valkeys is not counted.
+    without_stores: bool = False
     verbose: bool = False
 
 
@@ -58,7 +60,8 @@ def load(server: Server, args: str, *, conditions: Conditions) -> Result:
     report = conditions.out / "last.json"
     report.unlink(missing_ok=True)
     words = ["taskset", "-c", conditions.loader_cpus, str(conditions.loader), *shlex.split(args)]
-    words += ["--url", server.url, "--pids", ",".join(map(str, server.pids))]
+    pids = without_stores(server.pids) if conditions.without_stores else server.pids
+    words += ["--url", server.url, "--pids", ",".join(map(str, pids))]
     words += ["--json", str(report)]
     started = time.monotonic()
     ended = subprocess.run(

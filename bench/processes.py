@@ -73,6 +73,11 @@ def family(pid: int) -> list[int]:
     return members
 
 
+def without_stores(pids: Iterable[int]) -> list[int]:
+    """Return the processes that are no Valkey."""
+    return [pid for pid in pids if b"valkey" not in Path(f"/proc/{pid}/cmdline").read_bytes()]
+
+
 def listening_sockets(port: int) -> set[str]:
     found = set()
     for table in ("/proc/net/tcp", "/proc/net/tcp6"):
