@@ -68,16 +68,23 @@ def parts_of(
     return parts
 
 
-def frames_of(entries: Sequence[Addressed]) -> Iterator[tuple[int, Parts]]:
-    """Yield frames with these entries, each with the number of its entries."""
+def frames_of(
+    entries: Sequence[Addressed], seen: Seen = _NOTHING_SEEN
+) -> Iterator[tuple[int, Parts]]:
+    """Yield frames with these entries, each with the number of its entries.
+
+    The first one also tells these places.
+    """
     if all(shard is None for _, shard in entries):
         for part in split(entry for entry, _ in entries):
-            yield len(part), {_FOR_ALL: write(part)}
+            yield len(part), {_FOR_ALL: write(part, seen=seen)}
+            seen = _NOTHING_SEEN
         return
     at = 0
     for part in split(entry for entry, _ in entries):
-        yield len(part), parts_of(entries[at : at + len(part)])
+        yield len(part), parts_of(entries[at : at + len(part)], seen=seen)
         at += len(part)
+        seen = _NOTHING_SEEN
 
 
 class Log:
@@ -109,7 +116,7 @@ class Log:
             self._waiting.append((now, turn))
         if self._port.is_available:
             while self._waiting:
-                self._append(self._take_oldest())
+                self._append(self._take_oldest(), now)
         else:
             self._limit(now)
 
@@ -118,15 +125,31 @@ class Log:
         self._bytes -= _size(entries)
         return entries
 
-    def _append(self, entries: list[Addressed]) -> None:
-        for count, parts in frames_of(entries):
-            self._port.append(count, parts, partial(self._appended, count))
+    def _append(self, entries: list[Addressed], now: float) -> None:
+        seen = self._to_tell(now)
+        for count, parts in frames_of(entries, seen):
+            self._port.append(count, parts, partial(self._appended, count, seen))
+            seen = _NOTHING_SEEN
 
-    def _appended(self, count: int, is_there: bool) -> None:
+    def _to_tell(self, now: float) -> Seen:
+        """Return the places that are due to be told; they count as told."""
+        if not self._untold or now < self._tell_at:
+            return _NOTHING_SEEN
+        self._tell_at = now + _TELL_S
+        seen, self._untold = self._untold, {}
+        self._told |= seen
+        return seen
+
+    def _appended(self, count: int, seen: Seen, is_there: bool) -> None:
         if is_there:
             self.appended += count
-        else:
-            self.dropped += count
+            return
+        self.dropped += count
+        for shard, place in seen.items():
+            if self._told.get(shard) == place:
+                # A full store takes it in a frame without messages.
+                del self._told[shard]
+                self._untold.setdefault(shard, place)
 
     def _limit(self, now: float) -> None:
         """Drop what has waited for too long, and what is too much."""

@@ -22,8 +22,10 @@ from holdfast.cluster.places import (
     text_of,
 )
 
-# How long the place in the store may stay behind if there is nothing to store.
+# How long the place in the store may stay behind if there is nothing to store; and if the frames
+# had no entries, so that no shard waits for it.
 _FOLLOW_S: Final = 0.05
+_FOLLOW_EMPTY_S: Final = 1.0
 # How long after an empty read the reader makes sure that the log did not go back.
 _LOOK_S: Final = 0.25
 # How long it waits when the store takes nothing, or a frame is unreadable.
@@ -218,8 +220,8 @@ class LogReader(Generic[A]):
 
     @property
     def has_followed(self) -> bool:
-        """Whether the store has the place behind the last frame that was read."""
-        return self._confirmed == str(self.place) and not self._waiting
+        """Whether the store has the place behind the last entry that was read."""
+        return self.confirmed.total == self.place.total and not self._waiting
 
     @property
     def is_looking(self) -> bool:
@@ -328,7 +330,8 @@ class LogReader(Generic[A]):
             self._bytes += waiting.size
             self._move(kept, waiting)
         else:
-            self._follow_at = self._follow_at or now + _FOLLOW_S
+            due = now + (_FOLLOW_EMPTY_S if behind.total == before.total else _FOLLOW_S)
+            self._follow_at = min(self._follow_at or due, due)
             self._show()
 
     def _move(self, kept: Sequence[A], waiting: _Waiting[A] | None) -> None:

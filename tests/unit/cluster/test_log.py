@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from unittest.mock import patch
 
 from holdfast.cluster.frames import MESSAGE, Entry, Facts, read
 from holdfast.cluster.log import Log, Parts
@@ -161,3 +162,25 @@ def test_a_log_that_is_opened_again_tells_all_places() -> None:
     log.begin_again()
     log.tick(2.0)
     assert read(store.frames[1]["all"]).seen == {3: PLACE}
+
+
+def test_places_are_told_with_messages_that_leave_when_they_are_due() -> None:
+    store = Store()
+    log = Log(store)
+    log.see(3, PLACE)
+    log.pass_on(entry(1))
+    log.flush(1.0)
+    log.tick(2.0)
+    assert [read(frame["all"]).seen for frame in store.frames] == [{3: PLACE}]
+
+
+def test_places_in_a_frame_that_the_store_refused_are_told_again() -> None:
+    store = Store()
+    log = Log(store)
+    log.see(3, PLACE)
+    with patch.object(store, "append", lambda count, parts, done: done(False)):
+        log.pass_on(entry(1))
+        log.flush(1.0)
+    assert store.frames == []
+    log.tick(2.0)
+    assert [read(frame["all"]).seen for frame in store.frames] == [{3: PLACE}]

@@ -130,6 +130,18 @@ def test_the_place_follows_after_50_ms_if_there_is_nothing_to_store() -> None:
     assert len(at.shard.moves) == 1
 
 
+def test_the_place_follows_later_behind_frames_without_entries() -> None:
+    at = Reading()
+    at.hear(stored(f"{X} 1-1 0"), now=10.0)
+    assert at.reader.has_followed
+    at.reader.tick(10.9)
+    assert at.shard.moves == []
+    at.hear(stored(f"{X} 1-2 1", f"{X} 1-1 0", entry(2, flags=0)), now=10.9)
+    assert not at.reader.has_followed
+    at.reader.tick(10.96)
+    assert at.shard.moves == [Move("", f"{X} 1-2 1", "")]
+
+
 def test_entries_without_receivers_here_only_move_the_place() -> None:
     at = Reading()
     at.hear(stored(f"{X} 1-1 2", "", entry(1, channel="/other"), entry(2, channel="/other")))
