@@ -7,6 +7,7 @@ from random import Random
 
 from holdfast.store.keys import RedisKeys
 from tests.simulation.host import Host
+from tests.simulation.store.cluster_view import slot_of_key
 from tests.simulation.store.groups import Cluster, Group, Sentinel
 from tests.simulation.store.keyspace import Keyspace
 from tests.simulation.store.node import Node
@@ -143,7 +144,8 @@ class StoreSite:
             return
         there = random.choice([each for each in cluster.groups if each is not self.group])
         cluster.begin_moving(_META, there)
-        keys = [*self.primary.keyspace.data]
+        slot = slot_of_key(_META)
+        keys = [key for key in self.primary.keyspace.data if slot_of_key(key) == slot]
         random.shuffle(keys)
         moved = keys[: random.randint(0, len(keys))]
         for n, key in enumerate(moved):
