@@ -38,7 +38,7 @@ class PublishRequests:
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
         state = endpoint.bayeux.state
-        self._channels, self._new_browser = state.channels, state.client_ids.new
+        self._channels, self._client_ids = state.channels, state.client_ids
         self._limits = state.options.request_limits
         # Large bodies are decoded one after the other, each in a separate turn.
         self._decoding = asyncio.Lock()
@@ -52,12 +52,18 @@ class PublishRequests:
                 raise RequestRefused(ErrorReply.TRANSPORT_UNKNOWN)
             caller = endpoint.caller(request)
             messages = await self._messages(request, caller)
-            # A new identity, whatever cookies the request has: the session is not shared.
-            speaker = Speaker(caller, (self._new_browser(),), kind=kind)
+            speaker = Speaker(caller, (self._identity_for(caller),), kind=kind)
             results = await self._publish(request, speaker, messages)
         except RequestRefused as refused:
             return refusal(request, refused, endpoint)
         return self._response(request, results)
+
+    def _identity_for(self, caller: Caller) -> str:
+        """Return a new identity, whatever cookies the request has: the session is not shared.
+
+        All requests of an address go to one shard, so that what a script publishes keeps its order.
+        """
+        return self._client_ids.new(self._client_ids.bucket_of(f"address {caller.address}"))
 
     async def _messages(self, request: web.Request, caller: Caller) -> list[Json]:
         """Read and decode the body. Raises `RequestRefused`."""

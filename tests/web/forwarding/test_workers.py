@@ -142,16 +142,30 @@ async def test_the_python_client_does_not_notice_that_its_session_is_elsewhere(
 
 
 @DOORS
-async def test_scripts_publish_without_a_session_at_their_door(both: Workers, door: int) -> None:
+async def test_what_scripts_publish_without_a_session_arrives_at_any_door(
+    both: Workers, door: int
+) -> None:
     ada = both.person(door)
     await ada.handshake()
     await ada.reply("/meta/subscribe", subscription="/news")
+    await ada.connect()
     body = {"channel": "/news", "data": "from a script"}
     async with both.person(door).http.post("/publish", json=body) as response:
         [result] = await response.json()
     assert result["successful"], result
-    events = await ada.connect()
+    events = await ada.connect(5000)
     assert [each["data"] for each in events if "data" in each] == ["from a script"]
+
+
+async def test_what_scripts_of_an_address_publish_has_one_order(both: Workers) -> None:
+    shards = set()
+    for door in (0, 1, 0, 1):
+        body: dict[str, Any] = {"channel": "/news", "data": door, "ext": {"delivery": {}}}
+        async with both.person(door).http.post("/publish", json=body) as response:
+            [result] = await response.json()
+        # The last three digits of an id name the shard that has given it.
+        shards.add(result["ext"]["delivery"]["id"][-3:])
+    assert len(shards) == 1
 
 
 @DOORS
