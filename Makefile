@@ -95,7 +95,7 @@ GROUPS := cover-units cover-spark cover-rest test-slow cover-tables test-chaos t
     test-pages cover-store test-clients
 POLITE := nice -n 3
 # Without slow tests, such as state machines, and with shorter searches.
-QUICK := -m 'not slow' --hypothesis-profile quick
+QUICK := -m 'not slow or interpreted' --hypothesis-profile quick
 TEST := $(BIN)/python -m pytest
 SERVE_INSTALLED := TEST_INSTALLED=1
 COVER := $(BIN)/coverage run -m pytest
@@ -152,7 +152,7 @@ unit-rest:
 
 .PHONY: compiled
 compiled: $(STAMPS)/dev $(STAMPS)/holdfast ## the unit tests, slow ones too, of the core as it was installed
-	$(POLITE) $(COMPILED) tests/unit --ignore tests/unit/pipeline
+	$(POLITE) $(COMPILED) tests/unit --ignore tests/unit/pipeline -m 'not interpreted'
 
 .PHONY: fmt
 fmt: setup-test ## format, and repair what the linter can

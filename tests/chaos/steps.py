@@ -122,8 +122,13 @@ def _mark(order: Path, step: Step) -> None:
     def reach(*args: Any, **named: Any) -> None:
         if not order.exists() or not step.when(*args, **named):
             return
-        number, pid = map(int, order.read_text().split())
-        order.unlink()
+        taken = order.with_name(f"{order.name}, taken by {os.getpid()}")
+        try:
+            # Of several workers, one does it.
+            order.rename(taken)
+        except FileNotFoundError:
+            return
+        number, pid = map(int, taken.read_text().split())
         os.kill(pid or os.getpid(), number)
 
     def marked(self: Any, *args: Any, **named: Any) -> Any:

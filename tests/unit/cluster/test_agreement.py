@@ -220,6 +220,7 @@ def test_broken_orders_are_found(broken: type[World]) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.interpreted
 def test_leaving_out_a_shard_too_early_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("holdfast.cluster.agreement.SILENT_S", 0.2)
     check_found(World)

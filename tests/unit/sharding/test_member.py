@@ -93,6 +93,7 @@ def test_messages_that_are_shown_before_they_are_stored_are_found() -> None:
         assert "lacks" in found_by()
 
 
+@pytest.mark.interpreted
 @pytest.mark.slow
 def test_a_stored_message_that_overtakes_others_at_its_call_is_found() -> None:
     when_stored = Crossings.when_stored
