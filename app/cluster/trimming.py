@@ -197,22 +197,28 @@ class Trimming:
         if not self._frames or self._frames[0].at > now - self._keep_s:
             return thinned
         stay: deque[_Kept] = deque()
+        # The newest one stays: the next frame will be linked to it.
         newest = len(self._frames) - 1
+        at = 0
         for number, kept in enumerate(self._frames):
-            # The newest one stays: the next frame will be linked to it.
-            is_old = (
-                number < newest and kept.at <= now - self._keep_s and len(thinned) < _MOST_REMOVED
-            )
+            is_old = number < newest and kept.at <= now - self._keep_s
+            if not is_old or len(thinned) == _MOST_REMOVED:
+                break
+            at = number + 1
             before = [shard for shard, taken in long_taken.items() if taken <= number]
-            if is_old and number < newest and not any(map(kept.is_needed, before)):
-                thinned.append(kept)
-            else:
+            if any(map(kept.is_needed, before)):
                 stay.append(kept)
-        self._frames = stay
+            else:
+                thinned.append(kept)
+        if thinned:
+            stay.extend(islice(self._frames, at, None))
+            self._frames = stay
         return thinned
 
     def _links(self, thinned: Sequence[_Kept]) -> Mapping[str, str]:
         """Return the links that change: each frame behind removed ones has one."""
+        if not (thinned or self._linked):
+            return {}
         gone = {kept.place: kept for kept in thinned}
         links: dict[str, str] = {}
         there = {kept.place.id for kept in self._frames}
