@@ -100,6 +100,8 @@ class Log:
         self._told: dict[int, Place] = {}
         self._untold: dict[int, Place] = {}
         self._tell_at = 0.0
+        # Until when the next frame with entries is likely to tell them.
+        self._expects_until = 0.0
         # The books: passing entries in the log, and dropped ones.
         self.appended = 0
         self.dropped = 0
@@ -128,7 +130,7 @@ class Log:
     def _append(self, entries: list[Addressed], now: float) -> None:
         seen = self._to_tell(now)
         for count, parts in frames_of(entries, seen):
-            self._port.append(count, parts, partial(self._appended, count, seen))
+            self._port.append(count, parts, partial(self._appended, count, seen, now))
             seen = _NOTHING_SEEN
 
     def _to_tell(self, now: float) -> Seen:
@@ -140,8 +142,9 @@ class Log:
         self._told |= seen
         return seen
 
-    def _appended(self, count: int, seen: Seen, is_there: bool) -> None:
+    def _appended(self, count: int, seen: Seen, now: float, is_there: bool) -> None:
         if is_there:
+            self._expects_until = now + _TELL_S
             self.appended += count
             return
         self.dropped += count
@@ -170,9 +173,13 @@ class Log:
             self._untold[shard] = place
 
     def tick(self, now: float) -> None:
-        """Tell places that have changed, if it is time, and drop what has waited for too long."""
+        """Tell places that have changed, if it is time, and drop what has waited for too long.
+
+        While messages are frequent, their frames tell them.
+        """
         self.flush(now)
-        if self._untold and now >= self._tell_at and self._port.is_available:
+        is_due = now >= self._tell_at and now >= self._expects_until
+        if self._untold and is_due and self._port.is_available:
             self._tell_at = now + _TELL_S
             self.state(_NO_FACTS, now, _ignore)
 

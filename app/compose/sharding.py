@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Callable
-from typing import Final
 
 from holdfast.bayeux.server import Bayeux
 from holdfast.cluster.shards import ShardMap, Shards, homes_of
@@ -11,6 +10,7 @@ from holdfast.compose.storage import Storage
 from holdfast.settings import Settings
 from holdfast.sharding.following import Following
 from holdfast.sharding.member import Member
+from holdfast.sharding.pace import Pace
 from holdfast.store.home import Home
 from holdfast.store.keys import RedisKeys
 from holdfast.store.other_shard import OtherStore
@@ -18,10 +18,6 @@ from holdfast.store.primary import Primary
 from holdfast.store.shard_log import ShardLog
 from holdfast.store.url import StoreUrl
 from holdfast.web.tasks import cancel
-
-# How soon a frame of passing messages follows another one. Each costs its writer and all its readers
-# a turn, which costs more than a small message.
-_PAUSE_S: Final = 0.005
 
 
 class Sharding:
@@ -37,7 +33,7 @@ class Sharding:
         storage: Storage,
         core_clock: Callable[[], float],
     ) -> None:
-        self._loop = loop = asyncio.get_running_loop()
+        loop = asyncio.get_running_loop()
         self._storage = storage
         bucket_of = bayeux.state.client_ids.bucket_of
         self.member = Member(
@@ -48,13 +44,10 @@ class Sharding:
             clock=loop.time,
             core_clock=core_clock,
             may_speak=storage.right.may_speak,
-            wake=self._wake,
+            wake=Pace(loop, self._end_turn).wake,
         )
         stores = {shard: _store_of(shard, placement, settings) for shard in self.member.others}
         self.following = Following(self.member, stores, loop.time)
-        self._is_awake = False
-        # When the next frame may leave.
-        self._next_at = 0.0
         self._task: asyncio.Task[None] | None = None
 
     @property
@@ -64,17 +57,7 @@ class Sharding:
             raise RuntimeError("a store of several shards has a log")
         return log
 
-    def _wake(self) -> None:
-        if not self._is_awake:
-            self._is_awake = True
-            if self._loop.time() < self._next_at:
-                self._loop.call_at(self._next_at, self._end_turn)
-            else:
-                self._loop.call_soon(self._end_turn)
-
     def _end_turn(self) -> None:
-        self._is_awake = False
-        self._next_at = self._loop.time() + _PAUSE_S
         self.member.end_turn()
 
     async def begin(self) -> None:

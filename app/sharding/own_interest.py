@@ -73,6 +73,8 @@ class DurableInterest:
 
     def flush(self, now: float) -> None:
         """Tell the others what has changed, and ask whether they know."""
+        if not (self._asked or self._untold):
+            return
         asked, self._asked = self._asked, []
         wanted = {pattern for each in asked for pattern in each.patterns}
         holding = {name: value for name, value in self._untold.items() if value}

@@ -187,10 +187,19 @@ class RespConnection(asyncio.Protocol):
             if len(replies) == count and not complete.done():
                 complete.set_result(None)
 
+        def end(_: object) -> None:
+            if not complete.done():
+                complete.set_result(None)
+
         self.listen(collect)
         self.write(data)
-        await asyncio.wait([complete, self.lost], return_when=asyncio.FIRST_COMPLETED)
-        if not complete.done():
+        # `asyncio.wait` takes several times as long, and logs are read often.
+        self.lost.add_done_callback(end)
+        try:
+            await complete
+        finally:
+            self.lost.remove_done_callback(end)
+        if len(replies) < count:
             raise Unusable(self.lost.result())
         return replies
 

@@ -184,3 +184,29 @@ def test_places_in_a_frame_that_the_store_refused_are_told_again() -> None:
     assert store.frames == []
     log.tick(2.0)
     assert [read(frame["all"]).seen for frame in store.frames] == [{3: PLACE}]
+
+
+def test_places_wait_for_the_next_message_while_messages_are_frequent() -> None:
+    store = Store()
+    log = Log(store)
+    log.pass_on(entry(1))
+    log.flush(1.0)
+    store.dones[0](True)
+    log.see(3, PLACE)
+    log.tick(1.02)
+    log.pass_on(entry(2))
+    log.flush(1.04)
+    store.dones[1](True)
+    assert [read(frame["all"]).seen for frame in store.frames] == [{}, {3: PLACE}]
+
+
+def test_places_leave_alone_when_no_message_follows_soon() -> None:
+    store = Store()
+    log = Log(store)
+    log.pass_on(entry(1))
+    log.flush(1.0)
+    store.dones[0](True)
+    log.see(3, PLACE)
+    log.tick(1.02)
+    log.tick(1.05)
+    assert [read(frame["all"]).seen for frame in store.frames] == [{}, {3: PLACE}]
