@@ -105,6 +105,8 @@ class Remote:
         import aiohttp
 
         self._server = server
+        # Shards that have not answered, of which this command has spoken.
+        self._named: set[str] = set()
         token = server.token()
         base, socket = address(server.url)
         self._base = base + _API
@@ -167,7 +169,16 @@ class Remote:
         """Send a request, with a body of JSON or of lines; return its answer."""
         async with self._answer(method, path, body, params=params) as response:
             answer: Json = orjson.loads(await response.read() or b"{}")
-            return answer
+        self._name_shards(answer)
+        return answer
+
+    def _name_shards(self, answer: Json) -> None:
+        """Say which shards are not in the answer, once each."""
+        for each in answer.get("unanswered", ()):
+            text = f"shard {each['shard']} is not in this: {each['reason']}"
+            if text not in self._named:
+                self._named.add(text)
+                complain(text)
 
     @asynccontextmanager
     async def _answer(
@@ -262,7 +273,7 @@ def _user() -> str:
 
 
 async def metric(url: str, name: str) -> float | None:
-    """Return a metric of a server; None if it does not show it here."""
+    """Return a metric of a server, of all its workers; None if it does not show it here."""
     import aiohttp
 
     base, socket = address(url)
@@ -275,5 +286,5 @@ async def metric(url: str, name: str) -> float | None:
             text = await response.text()
     except (aiohttp.ClientError, TimeoutError, OSError):
         return None
-    found = re.search(rf"^{name} (\S+)$", text, re.MULTILINE)
-    return None if found is None else float(found[1])
+    found = re.findall(rf'^{name}(?:{{shard="\d+"}})? (\S+)$', text, re.MULTILINE)
+    return sum(map(float, found)) if found else None

@@ -148,7 +148,9 @@ async def _assemble(
         return forwarding.door(own, bayeux, logins)
 
     endpoint = _make_endpoint(settings, bayeux, ticker, unread, storage.right, door)
-    administration = make_administration(settings, stack, endpoint, server, storage, tokens, logins)
+    administration = make_administration(
+        *(settings, stack, endpoint, server, storage, tokens, logins, placement)
+    )
     sharding = None
     if forwarding is not None:
         from holdfast.compose.sharding import Sharding
@@ -220,8 +222,7 @@ async def _begin(
     _start(ticker, bayeux, storage, stack)
     applications = ServedApplications(
         *(endpoint, websockets, parts.heads, readiness),
-        administration.application,
-        administration.alerts,
+        administration,
         None if parts.forwarding is None else parts.forwarding.shards.to_json(),
     )
     ticker.collector.exempt()

@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from functools import partial
@@ -12,6 +13,7 @@ from holdfast.bayeux.api import ServerApi
 from holdfast.bayeux.commands.running import Commands
 from holdfast.bayeux.sessions.replaying import Replaying
 from holdfast.compose.alerts import alert_limits
+from holdfast.compose.placement import Placement
 from holdfast.compose.storage import Storage
 from holdfast.compose.token_watch import TokenWatch
 from holdfast.extensions.operators import Operators
@@ -29,6 +31,7 @@ from holdfast.web.admin.application import OpenRequests, make_admin
 from holdfast.web.admin.changes import RunningServer, change
 from holdfast.web.admin.feed import Feed
 from holdfast.web.admin.figures import LiveFigures
+from holdfast.web.admin.given_ids import GIVEN
 from holdfast.web.admin.letters import LetterResource
 from holdfast.web.admin.messages import MessageResource
 from holdfast.web.admin.now import LiveNow
@@ -47,6 +50,7 @@ from holdfast.web.tasks import cancel
 if TYPE_CHECKING:
     from aiohttp import web
 
+    from holdfast.compose.joint_administration import JointAdministration
     from holdfast.login.extension import Logins
 
 
@@ -57,6 +61,8 @@ class Administration:
     application: "web.Application"
     replays: Replays
     alerts: Alerts
+    # What it does with other workers, if there are any.
+    joint: "JointAdministration | None"
 
 
 def make_administration(
@@ -67,10 +73,16 @@ def make_administration(
     storage: Storage,
     tokens: Tokens,
     logins: "Logins | None",
+    placement: Placement,
 ) -> Administration:
     """Install the operators' extension and build the API of the running server."""
     bayeux, clock = endpoint.bayeux, endpoint.clock
     state, store, node = bayeux.state, storage.store, bayeux.state.node
+
+    def new_id() -> str:
+        return f"{node.stamp():019d}"
+
+    joint = _joint(placement, new_id)
     reader = Reader(storage.primary)
     stack.callback(reader.close)
     release = version("holdfast")
@@ -89,7 +101,7 @@ def make_administration(
             clock=clock,
         ),
         audit=audit,
-        new_id=lambda: f"{node.stamp():019d}",
+        new_id=lambda: GIVEN.get() or new_id(),
     )
     stack.push_async_callback(replays.close)
     alerts = Alerts()
@@ -142,10 +154,19 @@ def make_administration(
     )
     by_login = None if logins is None else logins.operator
     opened = OpenRequests(tokens)
-    admin = make_admin(resources, tokens, clock, _feed_of(endpoint), by_login, opened)
+    among = None if joint is None else joint.among
+    admin = make_admin(resources, tokens, clock, _feed_of(endpoint), by_login, opened, among)
     tokens_watch = TokenWatch(settings.data, tokens, server, opened.end_invalid)
     stack.push_async_callback(cancel, asyncio.create_task(tokens_watch.run()))
-    return Administration(admin, replays, alerts)
+    return Administration(admin, replays, alerts, joint)
+
+
+def _joint(placement: Placement, new_id: Callable[[], str]) -> "JointAdministration | None":
+    if placement.is_alone:
+        return None
+    from holdfast.compose.joint_administration import JointAdministration
+
+    return JointAdministration(placement, new_id)
 
 
 def _operators(server: ServerApi, tokens: Tokens, commands: Commands, audit: Audit) -> Operators:

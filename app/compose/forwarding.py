@@ -162,14 +162,15 @@ def listen_for_links(placement: Placement, succession: Succession) -> socket.soc
         listening = socket.socket(fileno=os.dup(found))
     else:
         try:
-            listening = _bound(path)
+            listening = bound(path)
         except OSError as error:
             raise CannotStart(f"cannot listen for other workers at {path}: {error}") from error
     succession.keep(LINK, listening.fileno())
     return listening
 
 
-def _bound(path: Path) -> socket.socket:
+def bound(path: Path) -> socket.socket:
+    """Listen at a path, taken from an earlier process, that only this user can connect to."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with suppress(FileNotFoundError):
         path.unlink()

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import holdfast
 from holdfast.bayeux.server import Bayeux
+from holdfast.compose.administration import Administration
 from holdfast.compose.connection_limits import make_limits
 from holdfast.compose.directory_watch import DirectoryWatch
 from holdfast.compose.listen_addresses import ListenAddresses, log_where_admin_is
@@ -14,7 +15,6 @@ from holdfast.compose.listening import ADMIN, MAIN, ListeningSockets
 from holdfast.compose.options import hosts_of
 from holdfast.compose.storage import Storage
 from holdfast.settings import Settings
-from holdfast.web.admin.alerts import Alerts
 from holdfast.web.application import Readiness, make_administration_apart, make_application
 from holdfast.web.endpoint import Endpoint
 from holdfast.web.heads import Heads
@@ -24,8 +24,6 @@ from holdfast.web.static_files import read_files
 from holdfast.web.websocket import WebSocketFrontEnd
 
 if TYPE_CHECKING:
-    from aiohttp import web
-
     from holdfast.compose.forwarding import Forwarding
 
 _PAGES = Path(holdfast.__file__).parent / "static"
@@ -39,8 +37,7 @@ class ServedApplications:
     websockets: WebSocketFrontEnd
     heads: Heads
     readiness: Readiness
-    admin: "web.Application"
-    alerts: Alerts
+    administration: Administration
     # Which shard has which buckets, as JSON, if there are several.
     shards: bytes | None = None
 
@@ -64,22 +61,26 @@ async def open_listeners(
 ) -> tuple[dict[str, Listener], str]:
     """Open the listeners; returns them by name, and the URL. The stack closes the operators'."""
     endpoint, timeout_s = parts.endpoint, settings.shutdown_timeout / 1000
+    admin, joint = parts.administration.application, parts.administration.joint
     limits = make_limits(endpoint.notices, has_admin_apart=addresses.admin is not None)
     files = read_files(_PAGES)
     listeners: dict[str, Listener] = {}
     if addresses.admin is not None:
         application = make_administration_apart(
-            *(endpoint, parts.readiness, files, parts.admin), hosts_of(settings)
+            *(endpoint, parts.readiness, files, admin), hosts_of(settings)
         )
         apart = Listener(application, addresses.admin, limits.admin, shutdown_timeout_s=timeout_s)
         listeners[ADMIN] = apart
         stack.push_async_callback(apart.close)
         admin_url = await apart.open(sockets.admin, endpoint, parts.heads, has_bayeux=False)
         log_where_admin_is(addresses.admin, admin_url, settings.data)
-    metrics = Metrics(endpoint.bayeux, limits.named(), parts.alerts, endpoint.right)
+    metrics = Metrics(
+        *(endpoint.bayeux, limits.named(), parts.administration.alerts, endpoint.right)
+    )
+    page = metrics if joint is None else await joint.open(metrics, endpoint.right, stack)
     application = make_application(
-        *(endpoint, parts.websockets, metrics, parts.readiness, files),
-        parts.admin if addresses.has_admin_on_main else None,
+        *(endpoint, parts.websockets, page, parts.readiness, files),
+        admin if addresses.has_admin_on_main else None,
         chat=settings.chat,
         login=_sign_in(settings),
         shards=parts.shards,

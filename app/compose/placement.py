@@ -45,6 +45,10 @@ class Placement:
         """Return the socket at which a shard takes what others forward."""
         return self.links / f"{shard}.sock"
 
+    def admin_of(self, shard: int) -> Path:
+        """Return the socket at which the administration of a shard answers other workers."""
+        return self.links / f"{shard}.admin.sock"
+
     @property
     def others(self) -> list[int]:
         """The numbers of all other shards."""

@@ -17,7 +17,7 @@ from holdfast.web.endpoint import (
 )
 from holdfast.web.hosts import Hosts
 from holdfast.web.long_polling import long_poll, refusal
-from holdfast.web.metrics import Metrics
+from holdfast.web.metrics import MetricsPage
 from holdfast.web.misdirected import answering_to
 from holdfast.web.origins import OriginTrust, only_value
 from holdfast.web.pages import PAGE_HEADERS, add_console, add_pages
@@ -35,7 +35,7 @@ Readiness = Callable[[], Awaitable[str | None]]
 def make_application(
     endpoint: Endpoint,
     websockets: WebSocketFrontEnd,
-    metrics: Metrics,
+    metrics: MetricsPage,
     readiness: Readiness,
     files: StaticFiles,
     admin: web.Application | None = None,
@@ -163,7 +163,7 @@ def _in_turn(endpoint: Endpoint) -> Callable[..., Awaitable[web.StreamResponse]]
     return wait
 
 
-def _add_metrics(application: web.Application, metrics: Metrics) -> None:
+def _add_metrics(application: web.Application, metrics: MetricsPage) -> None:
     async def figures(_: web.Request) -> web.Response:
         text, kind = await metrics.text()
         return web.Response(body=text, headers={"Content-Type": kind})

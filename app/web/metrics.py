@@ -3,7 +3,7 @@
 import asyncio
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from holdfast.bayeux.server import Bayeux
 from holdfast.web.admin.alerts import Alerts
@@ -16,6 +16,14 @@ if TYPE_CHECKING:
 # After reading the metrics, the server pauses for this many times as long: with many sessions,
 # reading takes a tenth of a second, and any client may ask.
 _PAUSES = 10
+
+
+class MetricsPage(Protocol):
+    """What Prometheus reads."""
+
+    async def text(self) -> tuple[bytes, str]:
+        """Return the metrics as a text and its type, none of them older than this call."""
+        ...
 
 
 class Metrics:

@@ -44,6 +44,19 @@ def families_of(figures: LogFigures) -> Iterator[Metric]:
     yield behind
 
 
+def answering(shards: Mapping[int, bool]) -> Metric:
+    """Return which workers are on the page that any of them shows."""
+    family = GaugeMetricFamily(
+        "holdfast_shard_answers",
+        "Whether the worker of the shard has answered: its metrics are on this page. Only with "
+        "several workers.",
+        labels=["shard"],
+    )
+    for shard, has_answered in shards.items():
+        family.add_metric([str(shard)], has_answered)
+    return family
+
+
 def _by_sender(name: str, meaning: str, counts: Mapping[int, int]) -> Metric:
     family = CounterMetricFamily(name, meaning, labels=["from"])
     for shard, count in counts.items():

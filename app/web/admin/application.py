@@ -56,7 +56,7 @@ _SIGN_IN = {"WWW-Authenticate": 'Bearer realm="holdfast"'}
 # A client with a token works in bursts.
 _SIGNED_IN = Rate(burst=200, per_s=50)
 
-_Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 _Model = TypeVar("_Model", bound=BaseModel)
 
 
@@ -104,7 +104,9 @@ class OpenRequests:
 # there is no login.
 ByLogin = Callable[[Caller, float], Awaitable[tuple[str, str] | None]]
 
-_PERSON = web.RequestKey("person", Person)
+PERSON = web.RequestKey("person", Person)
+# Returns what answers a route for all shards, given what answers it for this one.
+Among = Callable[[Route, Handler], Handler]
 
 
 def make_admin(
@@ -114,12 +116,13 @@ def make_admin(
     feed: Endpoint | None = None,
     by_login: ByLogin | None = None,
     open_requests: OpenRequests | None = None,
+    among: Among | None = None,
 ) -> web.Application:
     """Return the application to mount at /admin. The clock counts seconds.
 
     Together, the resources have a method for each route. With an endpoint, the application includes
     the console's way to the Bayeux server: long-polling for clients that send a token with each
-    request.
+    request. With `among`, it answers for several shards.
     """
     notices = Notices() if feed is None else feed.notices
     peers = Peers() if feed is None else feed.options.peers
@@ -128,13 +131,21 @@ def make_admin(
     application = web.Application(middlewares=[door.serve])
     application.on_response_prepare.append(_add_headers)
     speaking = _at_once if feed is None else partial(until_speaking, feed.right)
-    for route in ROUTES:
-        answer = _method(route, (*resources, Description()))
-        handler = _handler(route, answer, speaking)
-        application.router.add_route(route.method, API + route.path, handler)
+    for route, handler in handlers(resources, speaking):
+        answer = handler if among is None else among(route, handler)
+        application.router.add_route(route.method, API + route.path, answer)
     if feed is not None:
         application.router.add_post(FEED, partial(long_poll, endpoint=feed))
     return application
+
+
+def handlers(
+    resources: Sequence[object], speaking: Callable[[], Awaitable[None]]
+) -> Iterator[tuple[Route, Handler]]:
+    """Yield each route with what answers it."""
+    for route in ROUTES:
+        answer = _method(route, (*resources, Description()))
+        yield route, _handler(route, answer, speaking)
 
 
 async def _at_once() -> None:
@@ -145,8 +156,27 @@ async def _add_headers(_: web.Request, response: web.StreamResponse) -> None:
     response.headers.update(_HEADERS)
 
 
+async def answered(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Answer a request. Failures are answered with JSON."""
+    try:
+        return await handler(request)
+    except RequestFailed as failed:
+        return faults.failure(failed.status, failed.code, failed.message, failed.headers)
+    except CommandRefused as refused:
+        status = faults.status_of(refused.code)
+        return faults.failure(status, refused.code, refused.message)
+    except StoreUnavailable as error:
+        status = faults.status_of(faults.STORE_UNAVAILABLE)
+        return faults.failure(status, faults.STORE_UNAVAILABLE, str(error))
+    except web.HTTPException as error:
+        return _of_http(error)
+    except Exception:
+        log.exception("an administrative request failed")
+        return faults.failure(500, OUR_FAULT, "the server failed; see its log")
+
+
 class _AccessControl:
-    """Admits requests with a role, within their rate, and answers failures with JSON."""
+    """Admits requests with a role, within their rate."""
 
     def __init__(
         self,
@@ -167,24 +197,13 @@ class _AccessControl:
         self._strangers = Throttle(STRANGERS)
 
     @web.middleware
-    async def serve(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
-        try:
-            person = request[_PERSON] = await self._let_in(request)
+    async def serve(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        async def admit(request: web.Request) -> web.StreamResponse:
+            person = request[PERSON] = await self._let_in(request)
             with self._opened.keep(request, person.token):
                 return await handler(request)
-        except RequestFailed as failed:
-            return faults.failure(failed.status, failed.code, failed.message, failed.headers)
-        except CommandRefused as refused:
-            status = faults.status_of(refused.code)
-            return faults.failure(status, refused.code, refused.message)
-        except StoreUnavailable as error:
-            status = faults.status_of(faults.STORE_UNAVAILABLE)
-            return faults.failure(status, faults.STORE_UNAVAILABLE, str(error))
-        except web.HTTPException as error:
-            return _of_http(error)
-        except Exception:
-            log.exception("an administrative request failed")
-            return faults.failure(500, OUR_FAULT, "the server failed; see its log")
+
+        return await answered(request, admit)
 
     async def _let_in(self, request: web.Request) -> Person:
         caller = self._peers.caller(request.headers, request.transport)
@@ -249,11 +268,9 @@ def _method(route: Route, resources: Sequence[object]) -> Callable[..., Any]:
 
 def _handler(
     route: Route, method: Callable[..., Any], speaking: Callable[[], Awaitable[None]]
-) -> _Handler:
+) -> Handler:
     async def answer(request: web.Request) -> web.StreamResponse:
-        person = request[_PERSON]
-        if person.role < route.role:
-            raise RequestFailed(NOT_ALLOWED, "this requires the role of an operator")
+        person = check_role(request, route)
         params, body = _params(request, route), await _body(request, route)
         found = method(**route.arguments(params, body, person.who))
         if isinstance(found, AsyncIterator):
@@ -265,6 +282,14 @@ def _handler(
         return web.Response(body=orjson.dumps(shown), content_type="application/json")
 
     return answer
+
+
+def check_role(request: web.Request, route: Route) -> Person:
+    """Return who sent the request. Raises `RequestFailed` if the role is not enough."""
+    person = request[PERSON]
+    if person.role < route.role:
+        raise RequestFailed(NOT_ALLOWED, "this requires the role of an operator")
+    return person
 
 
 def _params(request: web.Request, route: Route) -> BaseModel:
@@ -293,11 +318,12 @@ async def _body(request: web.Request, route: Route) -> BaseModel | AsyncIterator
         )
     if issubclass(route.body, Lines):
         return ndjson.read_lines(request)
-    model, text = route.body, await _read(request)
+    model, text = route.body, await read_body(request)
     return _checked(lambda: model.model_validate_json(text, strict=True))
 
 
-async def _read(request: web.Request) -> bytes:
+async def read_body(request: web.Request) -> bytes:
+    """Return a body of limited size; raises `RequestFailed`."""
     body = bytearray()
     async with ndjson.arriving():
         async for part in request.content.iter_any():

@@ -1,0 +1,51 @@
+"""The administration of a worker among others: what it asks them, and what it answers them."""
+
+import asyncio
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from functools import partial
+from typing import TYPE_CHECKING
+
+from holdfast.compose.forwarding import bound
+from holdfast.compose.placement import Placement
+from holdfast.web.joint.answering import among, make_private
+from holdfast.web.joint.asking import Shards
+from holdfast.web.joint.metrics_page import JointMetrics
+from holdfast.web.joint.private_listener import PrivateListener
+from holdfast.web.speaking import SpeakingRight, until_speaking
+
+if TYPE_CHECKING:
+    from holdfast.web.admin.application import Handler
+    from holdfast.web.admin.route import Route
+    from holdfast.web.metrics import Metrics
+
+
+class JointAdministration:
+    """Answers for all shards, at any worker.
+
+    Args:
+        new_id: Returns an id that no shard gives to anything else.
+    """
+
+    def __init__(self, placement: Placement, new_id: Callable[[], str]) -> None:
+        sockets = [placement.admin_of(shard) for shard in range(placement.count)]
+        self.shards = Shards(placement.number, sockets, new_id)
+        self._socket = sockets[placement.number]
+        self._own: list[tuple[Route, Handler]] = []
+
+    def among(self, route: "Route", own: "Handler") -> "Handler":
+        """Return what answers a route for all shards, given what answers it for this one."""
+        self._own.append((route, own))
+        return among(self.shards, route, own)
+
+    async def open(
+        self, metrics: "Metrics", right: SpeakingRight, stack: AsyncExitStack
+    ) -> JointMetrics:
+        """Answer other workers; returns the metrics of all. The stack ends it."""
+        application = make_private(self._own, metrics.text, partial(until_speaking, right))
+        listener = PrivateListener(application)
+        # An earlier process of this shard no longer answers there.
+        await listener.open(await asyncio.to_thread(bound, self._socket))
+        stack.push_async_callback(self.shards.close)
+        stack.push_async_callback(listener.close)
+        return JointMetrics(self.shards, metrics.text)

@@ -1,0 +1,92 @@
+"""The metrics of all shards on one page, each with a label that says whose it is."""
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from holdfast.web.joint.asking import READ_S, Answer, Ask, Shards
+
+if TYPE_CHECKING:
+    from prometheus_client.core import Metric
+
+_ASK = Ask(method="GET", path="/metrics", who="reader", headers={})
+_NAME = re.compile(rb"# (?:HELP|TYPE) (\S+) ")
+_SAMPLE = re.compile(rb"([a-zA-Z_:][a-zA-Z0-9_:]*)(\{)?")
+
+
+class JointMetrics:
+    """The metrics of all workers."""
+
+    def __init__(self, shards: Shards, own: Callable[[], Awaitable[tuple[bytes, str]]]) -> None:
+        self._shards = shards
+        self._own = own
+
+    async def text(self) -> tuple[bytes, str]:
+        """Return the page and its type."""
+        others = [each for each in self._shards.numbers if each != self._shards.number]
+        asked = (self._shards.ask(each, _ASK, READ_S) for each in others)
+        (own, kind), found = await asyncio.gather(self._own(), asyncio.gather(*asked))
+        pages = {
+            each.shard: each.body
+            for each in found
+            if isinstance(each, Answer) and each.status == 200
+        }
+        pages[self._shards.number] = own
+        answered = {shard: shard in pages for shard in self._shards.numbers}
+        return _joined(dict(sorted(pages.items()))) + _answering(answered), kind
+
+
+def _answering(shards: Mapping[int, bool]) -> bytes:
+    # The metrics of this shard have loaded it, in a thread.
+    from prometheus_client import CollectorRegistry, generate_latest
+    from prometheus_client.registry import Collector
+
+    from holdfast.web.shard_families import answering
+
+    class OnPage(Collector):
+        def collect(self) -> "Iterator[Metric]":
+            yield answering(shards)
+
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(OnPage())
+    return generate_latest(registry)
+
+
+def _joined(pages: Mapping[int, bytes]) -> bytes:
+    """Return one page, with all samples of a family together, as its format demands."""
+    families: dict[bytes, tuple[list[bytes], list[bytes]]] = {}
+    for shard, page in pages.items():
+        for name, heads, samples in _families(page):
+            family = families.setdefault(name, (heads, []))
+            family[1].extend(_labelled(each, shard) for each in samples)
+    return b"".join(
+        line + b"\n" for heads, samples in families.values() for line in (*heads, *samples)
+    )
+
+
+def _families(page: bytes) -> Iterator[tuple[bytes, list[bytes], list[bytes]]]:
+    """Yield each family: its name, the lines that describe it, and its samples."""
+    name, heads, samples = b"", list[bytes](), list[bytes]()
+    for line in page.splitlines():
+        found = _NAME.match(line)
+        if found is None:
+            samples.append(line)
+            continue
+        if found[1] != name:
+            if name:
+                yield name, heads, samples
+            name, heads, samples = found[1], [], []
+        heads.append(line)
+    if name:
+        yield name, heads, samples
+
+
+def _labelled(sample: bytes, shard: int) -> bytes:
+    """Return a sample with the label of its shard."""
+    found = _SAMPLE.match(sample)
+    if found is None:
+        return sample
+    label = b'{shard="%d"' % shard
+    end = b"," if found[2] else b"}"
+    return found[1] + label + end + sample[found.end() :]

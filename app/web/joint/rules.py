@@ -1,0 +1,307 @@
+"""How a route is answered for all shards: the kinds of rules."""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import aiohttp
+import orjson
+from aiohttp import web
+
+from holdfast.web.admin.faults import TOO_SLOW, RequestFailed
+from holdfast.web.admin.paths import LINES
+from holdfast.web.joint.asking import GIVEN_ID, SWEEP_S, Answer, Ask, Json, NoAnswer, Shards
+from holdfast.web.joint.hearing import AWAY, Heard, heard, refusal
+from holdfast.web.joint.lists import Order, joined
+
+NOT_SUPPORTED = "internal.notImplemented"
+_NOT_HERE = (400, 404)
+# In a list that is sorted by size, a cursor is a number of items.
+_PLACE = re.compile(r"[0-9]{1,9}")
+
+
+class Rule(Protocol):
+    """Answers a request for all shards; raises `RequestFailed`."""
+
+    async def answer(self, shards: Shards, ask: Ask) -> Json:
+        """Return the answer; an empty one has no content."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Same:
+    """All workers answer the same, so the one that was asked answers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """The lines of all shards, one shard after the other."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """It cannot be done with several shards."""
+
+    why: str
+
+    @property
+    def fault(self) -> RequestFailed:
+        text = f"not supported with several workers: {self.why}"
+        return RequestFailed(NOT_SUPPORTED, text, status=501)
+
+
+@dataclass(frozen=True, slots=True)
+class One:
+    """One shard answers, and says so: the given one, or else the one that was asked."""
+
+    shard: int | None = None
+
+    async def answer(self, shards: Shards, ask: Ask) -> Json:
+        number = shards.number if self.shard is None else self.shard
+        return _alone(await shards.ask(number, ask))
+
+
+@dataclass(frozen=True, slots=True)
+class All:
+    """All shards answer, and one answer is made of theirs."""
+
+    join: Callable[[list[Json]], Json]
+    limit_s: float | None = None
+
+    async def answer(self, shards: Shards, ask: Ask) -> Json:
+        found = heard(await shards.ask_all(ask, self.limit_s))
+        return with_unanswered(found, self.join(found.bodies))
+
+
+@dataclass(frozen=True, slots=True)
+class Paged:
+    """The page of a list whose cursor is a place in its order."""
+
+    order: Order
+    usual: int = 100
+
+    async def answer(self, shards: Shards, ask: Ask) -> Json:
+        found = heard(await shards.ask_all(ask))
+        page = joined(found.bodies, limit_of(ask, self.usual), self.order)
+        return with_unanswered(found, page)
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """All shards begin something under one id, by which all of them are asked later."""
+
+    join: Callable[[list[Json]], Json]
+
+    async def answer(self, shards: Shards, ask: Ask) -> Json:
+        headers = {**ask.headers, GIVEN_ID: shards.new_id()}
+        found = heard(await shards.ask_all(replace(ask, headers=headers), SWEEP_S))
+        return with_unanswered(found, self.join(found.bodies))
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """Something that one shard has, which answers.
+
+    Changes are asked of the shard that can read it; without a `reading`, of one shard after the
+    other, until one has it.
+
+    Args:
+        reading: Returns the request that reads it.
+        is_found: Whether this answer is of a shard that has it.
+    """
+
+    reading: Callable[[Ask], Ask] | None = None
+    is_found: Callable[[Answer], bool] = lambda _: True
+
+    async def answer(self, shards: Shards, ask: Ask) -> Json:
+        if ask.method == "GET":
+            return self._of(await shards.ask_all(ask))
+        if self.reading is None:
+            return await self._change_in_turn(shards, ask)
+        found = await shards.ask_all(self.reading(ask))
+        holders = [each for each in found if self._has(each)]
+        if not holders and any(isinstance(each, NoAnswer) for each in found):
+            raise _nowhere(found)
+        # A shard that does not have it either says so, and writes the attempt into its audit.
+        shard = holders[0].shard if holders else shards.number
+        return _alone(await shards.ask(shard, ask))
+
+    def _has(self, each: Answer | NoAnswer) -> bool:
+        return isinstance(each, Answer) and each.status < 300 and self.is_found(each)
+
+    def _of(self, found: list[Answer | NoAnswer]) -> Json:
+        fit = [each for each in found if self._has(each)]
+        good = [each for each in found if isinstance(each, Answer) and each.status < 300]
+        for each in (*fit, *good):
+            return _alone(each)
+        raise _nowhere(found)
+
+    async def _change_in_turn(self, shards: Shards, ask: Ask) -> Json:
+        found: list[Answer | NoAnswer] = []
+        others = [each for each in shards.numbers if each != shards.number]
+        for shard in (shards.number, *others):
+            answer = await shards.ask(shard, ask)
+            if not isinstance(answer, NoAnswer) and answer.status not in _NOT_HERE:
+                return _alone(answer)
+            found.append(answer)
+        raise _nowhere(found)
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """Changes many things, at most so many of all shards: one after the other does its part."""
+
+    usual: int
+    done: str
+    sums: Callable[[list[Json]], Json]
+
+    async def answer(self, shards: Shards, ask: Ask) -> Json:
+        given = _body(ask)
+        left = given.get("limit", self.usual)
+        if given.get("dry_run") is not False or not isinstance(left, int):
+            # The shards refuse what is wrong with it.
+            return await All(self.sums, SWEEP_S).answer(shards, ask)
+        found: list[Answer | NoAnswer] = []
+        for shard in shards.numbers:
+            part = {**given, "limit": left} if left else {**given, "dry_run": True}
+            answer = await shards.ask(shard, replace(ask, body=orjson.dumps(part)), SWEEP_S)
+            found.append(answer)
+            if isinstance(answer, Answer) and answer.status < 300:
+                left -= answer.json[self.done]
+        joint = heard(found)
+        return with_unanswered(joint, {**self.sums(joint.bodies), "dry_run": False})
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """Pages of a list that is sorted by size: all of it is read, to join what belongs together."""
+
+    key: str
+    size: str
+    make: Callable[[list[Json]], Json]
+    usual: int
+
+    async def answer(self, shards: Shards, ask: Ask) -> Json:
+        start = ask.given("cursor") or "0"
+        # A cursor that is none is refused by the shards.
+        begin = ask.asking(cursor=None if _PLACE.fullmatch(start) else start)
+        wholes = await asyncio.gather(
+            *(self._whole(shards, each, begin) for each in shards.numbers)
+        )
+        found = heard(wholes)
+        same: dict[str, list[Json]] = {}
+        for item in (item for each in found.bodies for item in each["items"]):
+            same.setdefault(item[self.key], []).append(item)
+        items = sorted(map(self.make, same.values()), key=lambda each: -int(each[self.size]))
+        end = int(start) + limit_of(ask, self.usual)
+        page = {
+            "items": items[int(start) : end],
+            "cursor": str(end) if len(items) > end else None,
+            "total": sum(each["total"] for each in found.bodies),
+        }
+        return with_unanswered(found, page)
+
+    async def _whole(self, shards: Shards, shard: int, ask: Ask) -> Answer | NoAnswer:
+        items: list[Json] = []
+        while True:
+            answer = await shards.ask(shard, ask)
+            if isinstance(answer, NoAnswer) or answer.status >= 300:
+                return answer
+            page = answer.json
+            items += page["items"]
+            if page["cursor"] is None:
+                return replace(answer, body=orjson.dumps({**page, "items": items}))
+            ask = ask.asking(cursor=page["cursor"])
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """Something that all shards have in parts. The cursor joins their cursors with `.`."""
+
+    join: Callable[[list[Json]], Json]
+
+    async def answer(self, shards: Shards, ask: Ask) -> Json:
+        given = ask.given("cursor")
+        count = len(shards.numbers)
+        cursors: list[str | None] = [None] * count if given is None else [*given.split(".")]
+        if len(cursors) != count:
+            # It is refused by the shards.
+            cursors = [given] * count
+        begun = {shard: each for shard, each in enumerate(cursors) if each != ""}
+        asked = (shards.ask(shard, ask.asking(cursor=each)) for shard, each in begun.items())
+        found = heard(await asyncio.gather(*asked))
+        ends = [(found.answers.get(shard) or {}).get("cursor") for shard in shards.numbers]
+        cursor = ".".join(each or "" for each in ends) if any(ends) else None
+        return with_unanswered(found, {**self.join(found.bodies), "cursor": cursor})
+
+
+async def export(shards: Shards, ask: Ask, request: web.Request) -> web.StreamResponse:
+    """Answer with the lines of all shards. If one fails, the answer is cut off."""
+    about = ask.reading(ask.path.partition("/dead-letters")[0] + "/about")
+    missing = [each for each in await shards.ask_all(replace(about, query=())) if _is_away(each)]
+    if missing:
+        raise RequestFailed(AWAY, f"{refusal(missing).message}. An export has all letters or none")
+    lines = _lines(shards, ask)
+    first = await anext(lines, b"")
+    response = web.StreamResponse(headers={"Content-Type": LINES})
+    try:
+        await response.prepare(request)
+        await response.write(first)
+        async for part in lines:
+            await response.write(part)
+    except (aiohttp.ClientError, RequestFailed, OSError):
+        if request.transport is not None:
+            request.transport.abort()
+    return response
+
+
+def _is_away(each: Answer | NoAnswer) -> bool:
+    return isinstance(each, NoAnswer) or each.status >= 300
+
+
+async def _lines(shards: Shards, ask: Ask) -> AsyncIterator[bytes]:
+    for shard in shards.numbers:
+        async with shards.open(shard, ask) as response:
+            if response.status >= 300:
+                raise refusal([Answer(shard, response.status, await response.read())])
+            async for part in response.content.iter_any():
+                yield part
+
+
+def with_unanswered(found: Heard, answer: Json) -> Json:
+    """Return the answer with the shards that are not in it. A change may have no other answer."""
+    if not answer and not found.unanswered:
+        return answer
+    return {**answer, "unanswered": found.unanswered}
+
+
+def limit_of(ask: Ask, usual: int) -> int:
+    """Return how many items are wanted; the shards have checked it."""
+    given = ask.given("limit")
+    return usual if given is None else int(given)
+
+
+def _nowhere(found: list[Answer | NoAnswer]) -> RequestFailed:
+    """Return that no shard has it, unless one that may have it is silent."""
+    return refusal([each for each in found if isinstance(each, NoAnswer)] or found)
+
+
+def _alone(answer: Answer | NoAnswer) -> Json:
+    """Return what one shard has answered, and which."""
+    if isinstance(answer, NoAnswer):
+        text = f"shard {answer.shard}: {answer.reason}"
+        raise RequestFailed(TOO_SLOW, f"{text}; if this changes something, it may have done so")
+    if answer.status >= 300:
+        raise refusal([answer])
+    found = answer.json
+    return {**found, "shard": answer.shard} if found else found
+
+
+def _body(ask: Ask) -> Json:
+    try:
+        found = orjson.loads(ask.body or b"")
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}

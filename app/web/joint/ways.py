@@ -1,0 +1,153 @@
+"""What each route of the administration does with several shards: the table of it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, Final
+
+from holdfast.web.joint import sums
+from holdfast.web.joint.asking import SWEEP_S, Answer, Ask, Json, Shards
+from holdfast.web.joint.hearing import heard
+from holdfast.web.joint.lists import AS_THEY_ARE, Order, by_name
+from holdfast.web.joint.readings import figures, now
+from holdfast.web.joint.rules import (
+    All,
+    Begun,
+    Exported,
+    Holder,
+    One,
+    Paged,
+    Parts,
+    Ranked,
+    Refused,
+    Rule,
+    Same,
+    Sweep,
+    limit_of,
+    with_unanswered,
+)
+
+_MOST = 100
+# The limit of a list that has none.
+_WHOLE = 1 << 31
+
+
+class _Now:
+    """The reading of what is stuck: its lists are cut when they are joined."""
+
+    async def answer(self, shards: Shards, ask: Ask) -> Json:
+        limit = ask.given("limit")
+        is_number = limit is None or (
+            limit.isascii() and limit.isdigit() and 1 <= int(limit) <= _MOST
+        )
+        # What is no limit is refused by the shards.
+        found = heard(await shards.ask_all(ask.asking(limit=_MOST) if is_number else ask))
+        return with_unanswered(found, now(found.answers, limit_of(ask, 10)))
+
+
+def _session(ask: Ask) -> Ask:
+    """Return what reads the session that this is about: it is `/sessions/SUBJECT/NUMBER`."""
+    path = ask.path
+    for part in ("/queue", "/hold"):
+        path = path.removesuffix(part)
+    return replace(ask.reading(path), query=())
+
+
+def _topic(ask: Ask) -> Ask:
+    return replace(ask.reading(ask.path), query=(("channel", ask.given("channel") or ""),))
+
+
+def _has_value(answer: Answer) -> bool:
+    """Whether the answer to a command says more than that nothing is there."""
+    return answer.json.get("value") not in ("", "0")
+
+
+def _number_of(id: str) -> int:
+    return int(id.rpartition("-")[2])
+
+
+def _pair(cursor: str) -> tuple[int, ...]:
+    return tuple(int(each) for each in cursor.split("-"))
+
+
+def _text(place: tuple[int, int]) -> str:
+    return f"{place[0]}-{place[1]}"
+
+
+def _sums(*names: str) -> Any:  # noqa: ANN401 - what joins answers
+    return lambda found: sums.with_sums(found, *names)
+
+
+def _first(found: Sequence[Json]) -> Json:
+    return found[0]
+
+
+def _latest(field: str) -> Any:  # noqa: ANN401 - what joins answers
+    return lambda found: max(found, key=lambda each: each[field])
+
+
+_by_id = partial(Order, place=lambda item: item["id"], read=str, write=str, is_latest_first=True)
+_OF_SESSION: Final = Holder(_session)
+
+# By the names of the methods that answer.
+RULES: Final[Mapping[str, Rule | Same | Refused | Exported]] = {
+    # The server.
+    "about": One(),
+    "figures": All(figures),
+    "now": _Now(),
+    "now_tables": Same(),
+    "description": Same(),
+    "pipeline_result": One(0),
+    "audit": Paged(
+        Order(place=lambda item: _pair(item["id"]), read=_pair, write=_text, is_latest_first=True)
+    ),
+    "upgrade": All(sums.upgrade),
+    "finish_upgrade": All(sums.upgrade, SWEEP_S),
+    # Commands name one session, one subject or one topic.
+    "question": Holder(is_found=_has_value),
+    "command": Holder(),
+    # Channels.
+    "channels": Paged(by_name("name", sums.channel)),
+    "held_channels": Paged(by_name("channel", sums.held_channel), _WHOLE),
+    "hold_channel": All(_first),
+    "release": All(_first),
+    "topics": Paged(by_name("channel")),
+    "topic": Holder(),
+    "topic_history": Refused("no channel has a history with them"),
+    "erase_topic": Holder(_topic),
+    # Sessions and queues.
+    "sessions": Paged(by_name("key")),
+    "end_sessions": Sweep(500, "ended", _sums("matched", "entries", "ended")),
+    "session": _OF_SESSION,
+    "end_session": _OF_SESSION,
+    "peek": _OF_SESSION,
+    "clear": _OF_SESSION,
+    "hold": _OF_SESSION,
+    "resume": _OF_SESSION,
+    "subjects": Paged(by_name("subject")),
+    "subject_queue": Paged(AS_THEY_ARE),
+    "clear_subject": All(_sums("discarded")),
+    "work_queues": Paged(by_name("channel")),
+    "work_queue": Paged(AS_THEY_ARE),
+    "work_receivers": Paged(AS_THEY_ARE),
+    "clear_work_queue": All(_sums("discarded")),
+    # Messages.
+    "trace": Parts(sums.trace),
+    "table_steps": One(0),
+    "delayed": Paged(
+        Order(place=lambda item: (item["due"], _number_of(item["id"])), read=_pair, write=_text)
+    ),
+    "cancel_delayed": Holder(),
+    # Dead letters. Shards give them ids that no other gives.
+    "letters": Paged(_by_id()),
+    "letter": Holder(),
+    "groups": Ranked("fingerprint", "count", sums.group, 50),
+    "remark": All(_latest("at")),
+    "export": Exported(),
+    "import_": Refused("dead-letters/import cannot divide letters among their shards"),
+    "purge": All(_sums("matched", "purged"), SWEEP_S),
+    "replays": Paged(_by_id(combine=sums.replay)),
+    "replay_start": Begun(sums.replay),
+    "replay": All(sums.replay),
+    "replay_cancel": All(sums.replay),
+}

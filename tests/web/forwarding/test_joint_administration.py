@@ -1,0 +1,191 @@
+"""The administration of any worker answers for all shards."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from holdfast.web.admin.resources import ROUTES
+from holdfast.web.joint.ways import RULES
+from tests.web.forwarding.operators import Operator, operator
+from tests.web.forwarding.workers import Workers, workers
+from tests.web.people import until as until_async
+
+
+@pytest.fixture
+async def both(tmp_path: Path) -> AsyncIterator[Workers]:
+    async with workers(tmp_path) as both:
+        yield both
+
+
+@pytest.fixture
+async def ada(both: Workers, tmp_path: Path) -> AsyncIterator[Operator]:
+    async with operator(both, tmp_path) as ada:
+        yield ada
+
+
+def test_the_table_says_what_each_route_does_with_several_shards() -> None:
+    assert sorted(RULES) == sorted(route.handler for route in ROUTES)
+
+
+async def named(both: Workers, count: int = 2) -> list[str]:
+    """Begin sessions of subjects in both shards; returns their keys, in order."""
+    keys = []
+    for shard in (0, 1):
+        for n in range(count):
+            subject = both.subject_of(shard, f"user-{n}-")
+            person = both.person(0)
+            await person.handshake(f"{subject}/1")
+            await person.reply("/meta/subscribe", subscription="/news")
+            keys.append(f"{subject}/1")
+    return sorted(keys)
+
+
+async def test_sessions_of_all_shards_are_listed_in_order(both: Workers, ada: Operator) -> None:
+    keys = await named(both)
+    page = await ada.get("/sessions")
+    assert [each["key"] for each in page["items"]] == keys
+    assert page["unanswered"] == []
+
+
+async def test_a_cursor_goes_through_the_sessions_of_all_shards(
+    both: Workers, ada: Operator
+) -> None:
+    keys, found, cursor = await named(both), [], ""
+    while cursor is not None:
+        page = await ada.get("/sessions", limit=1, **({"cursor": cursor} if cursor else {}))
+        found += [each["key"] for each in page["items"]]
+        cursor = page["cursor"]
+    assert found == keys
+
+
+async def test_one_session_is_shown_held_and_ended_wherever_it_is(
+    both: Workers, ada: Operator
+) -> None:
+    for key in await named(both, 1):
+        assert (await ada.get(f"/sessions/{key}"))["key"] == key
+        held = await ada.change("PUT", f"/sessions/{key}/hold", {"reason": "why"})
+        assert held["hold"]["who"] == "operator/ada"
+        assert (await ada.get(f"/sessions/{key}/queue"))["items"] == []
+        await ada.change("DELETE", f"/sessions/{key}")
+    assert both.counts == [0, 0]
+
+
+async def test_a_session_that_no_shard_has_is_unknown(ada: Operator) -> None:
+    status, found = await ada.ask("GET", "/sessions/nobody/1")
+    assert (status, found["error"]["code"]) == (404, "user.notConnected")
+    assert (await ada.ask("DELETE", "/sessions/nobody/1"))[0] == 404
+
+
+async def test_a_change_is_audited_once_by_the_shard_that_has_made_it(
+    both: Workers, ada: Operator
+) -> None:
+    [first, second] = await named(both, 1)
+    for key in (first, second):
+        await ada.change("DELETE", f"/sessions/{key}")
+    entries = (await ada.get("/audit"))["items"]
+    assert [(each["target"], each["who"]) for each in entries] == [
+        (second, "operator/ada"),
+        (first, "operator/ada"),
+    ]
+
+
+async def test_a_channel_is_counted_held_and_released_in_all_shards(
+    both: Workers, ada: Operator
+) -> None:
+    await named(both, 1)
+    [news] = [each for each in (await ada.get("/channels"))["items"] if each["name"] == "/news"]
+    assert (news["subscribers"], news["held"]) == (2, False)
+    held = await ada.change("PUT", "/held-channels", {"channel": "/news", "reason": "why"})
+    assert held["unanswered"] == []
+    assert ["/news" in each.bayeux.state.guard.held for each in both.servers] == [True, True]
+    [shown] = (await ada.get("/held-channels"))["items"]
+    assert shown["reason"] == "why"
+    assert (await ada.get("/now"))["held_channels"]["items"] == [shown]
+    await ada.change("DELETE", "/held-channels", channel="/news")
+    assert ["/news" in each.bayeux.state.guard.held for each in both.servers] == [False, False]
+
+
+async def test_figures_and_now_count_the_entries_of_all_shards(
+    both: Workers, ada: Operator
+) -> None:
+    await named(both)
+    publisher = both.person(1)
+    await publisher.handshake()
+    await publisher.reply("/news", data=1)
+    await until_async(lambda: waiting(ada, 4))
+    now = await ada.get("/now")
+    assert (now["waiting"], now["channels"]["items"][0]["receivers"]) == (4, 4)
+    assert now["sentence"].startswith("4 messages wait")
+    [one] = (await ada.get("/now", limit=1))["receivers"]["items"]
+    assert one["waiting"] == 1
+
+
+async def waiting(ada: Operator, count: int) -> bool:
+    return bool((await ada.get("/figures"))["waiting"] == count)
+
+
+async def test_ended_sessions_are_at_most_as_many_as_the_request_allows(
+    both: Workers, ada: Operator
+) -> None:
+    await named(both)
+    body = {"filter": {"prefix": "user"}, "limit": 3, "dry_run": True}
+    planned = await ada.change("POST", "/sessions/end", body)
+    assert (planned["matched"], planned["ended"], planned["dry_run"]) == (4, 0, True)
+    ended = await ada.change("POST", "/sessions/end", {**body, "dry_run": False})
+    assert (ended["ended"], sum(both.counts)) == (3, 1)
+
+
+async def test_a_shard_that_does_not_answer_is_named(both: Workers, ada: Operator) -> None:
+    keys = await named(both, 1)
+    both.servers[1].forwarding._placement.admin_of(1).unlink()  # type: ignore[union-attr]
+    _, page = await ada.ask("GET", "/sessions")
+    assert page["unanswered"] == [{"shard": 1, "reason": "it cannot be reached"}]
+    mine = [key for key in keys if both.home_of(key.partition("/")[0]) == 0]
+    assert [each["key"] for each in page["items"]] == mine
+    for method in ("GET", "DELETE"):
+        status, found = await ada.ask(method, "/sessions/nobody/1")
+        assert status == 503
+        assert found["error"]["message"].startswith("shard 1: it cannot be reached")
+
+
+async def test_what_needs_a_single_worker_is_refused(ada: Operator) -> None:
+    headers = {"Content-Type": "application/x-ndjson"}
+    status, found = await ada.ask("POST", "/dead-letters/import", data=b"{}", headers=headers)
+    assert status == 501
+    assert found["error"]["message"].startswith("not supported with several workers")
+
+
+async def test_a_reader_changes_nothing(both: Workers, tmp_path: Path) -> None:
+    async with operator(both, tmp_path, token="reader-token") as reader:
+        assert (await reader.get("/sessions"))["items"] == []
+        status, _ = await reader.ask("PUT", "/held-channels", json={"channel": "/news"})
+        assert status == 403
+        status, _ = await reader.ask("POST", "/dead-letters/import", data=b"")
+        assert status == 403
+
+
+async def test_metrics_of_all_shards_are_on_one_page(both: Workers, ada: Operator) -> None:
+    async with ada.http.get("/metrics") as response:
+        lines = (await response.text()).splitlines()
+    published = [each for each in lines if each.startswith("holdfast_messages_published_total")]
+    assert published == [
+        f'holdfast_messages_published_total{{shard="{shard}"}} 0.0' for shard in (0, 1)
+    ]
+    assert lines.count("# TYPE holdfast_messages_published_total counter") == 1
+    assert 'holdfast_entries_settled_total{shard="1",outcome="acked"} 0.0' in lines
+    assert 'holdfast_shard_answers{shard="1"} 1.0' in lines
+
+
+READING = [
+    *("/about", "/figures", "/now", "/now/tables", "/audit", "/upgrade", "/channels", "/topics"),
+    *("/held-channels", "/sessions", "/subjects", "/subjects/ada/queue", "/work-queues"),
+    *("/work-queue?channel=/jobs", "/work-queue/receivers?channel=/jobs", "/delayed"),
+    *("/dead-letters", "/dead-letters/groups", "/replays", "/openapi.json"),
+    "/messages/holdfast-1763000000000000000",
+]
+
+
+async def test_what_only_reads_is_answered_with_nothing_there(ada: Operator) -> None:
+    for path in READING:
+        assert await ada.get(path), path
