@@ -23,8 +23,6 @@ pytestmark = pytest.mark.slow  # each starts several processes
 
 LIMIT_S = 60.0
 PEOPLE = 6
-# Steps at which an old worker dies, so that the restart fails.
-FORMER = ("told to leave", "given complete")
 BROKEN = """
 import os
 def install(server):
@@ -314,7 +312,8 @@ async def test_a_worker_that_is_killed_in_a_restart_loses_nothing(
         await flowing.flows()
         after = {*deployment.workers()}
         # All are of the old code, or of the new.
-        assert len(after & {*before}) == (0 if "done" in end else 1 if step in FORMER else 2)
+        stayed = 1 if step in steps.OF_FORMER else 2
+        assert len(after & {*before}) == (0 if "done" in end else stayed)
 
 
 async def ready(url: str) -> str:
