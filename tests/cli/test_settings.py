@@ -38,6 +38,8 @@ SAMPLES: dict[str, tuple[Any, list[str]]] = {
     "write_timeout": (22, ["22"]),
     "shutdown_timeout": (23, ["23"]),
     "supervisor": (False, ["--no-supervisor"]),
+    "workers": (3, ["3"]),
+    "shards": (3, ["3"]),
     "alerts": (Path("alerts.toml"), ["alerts.toml"]),
     "log_level": ("debug", ["debug"]),
     "data": (Path("elsewhere"), ["elsewhere"]),
@@ -170,6 +172,7 @@ SAMPLES: dict[str, tuple[Any, list[str]]] = {
 }
 # Settings without which others would be invalid.
 COMPANIONS = {
+    "shards": ["--workers", "3"],
     "browser_cookie_name": ["--browser-cookie-secure"],
     "login_audience": ["--login-keys", "key.pem"],
     "login_leeway": ["--login-keys", "key.pem"],
