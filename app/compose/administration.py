@@ -116,7 +116,8 @@ def make_administration(
         version=release,
         letters=letters.search.statistics,
     )
-    feed = Feed(figures, state.channels, state.hub, node)
+    shown = figures if joint is None else joint.figures(figures)
+    feed = Feed(shown, state.channels, state.hub, node)
     stack.push_async_callback(cancel, asyncio.create_task(feed.run()))
     upkeep = LetterUpkeep(
         letters, store.letter_quota, storage.has_excess, age_s=settings.dead_letter_age / 1000

@@ -10,12 +10,14 @@ from holdfast.compose.forwarding import bound
 from holdfast.compose.placement import Placement
 from holdfast.web.joint.answering import among, make_private
 from holdfast.web.joint.asking import Shards
+from holdfast.web.joint.live import JointFigures
 from holdfast.web.joint.metrics_page import JointMetrics
 from holdfast.web.joint.private_listener import PrivateListener
 from holdfast.web.speaking import SpeakingRight, until_speaking
 
 if TYPE_CHECKING:
     from holdfast.web.admin.application import Handler
+    from holdfast.web.admin.figures import LiveFigures
     from holdfast.web.admin.route import Route
     from holdfast.web.metrics import Metrics
 
@@ -37,6 +39,10 @@ class JointAdministration:
         """Return what answers a route for all shards, given what answers it for this one."""
         self._own.append((route, own))
         return among(self.shards, route, own)
+
+    def figures(self, own: "LiveFigures") -> JointFigures:
+        """Return the figures of all shards."""
+        return JointFigures(self.shards, own)
 
     async def open(
         self, metrics: "Metrics", right: SpeakingRight, stack: AsyncExitStack

@@ -13,26 +13,39 @@ class Failure extends Error {
 
 export class Api {
     #headers;
+    #missing;
 
-    /** Needs no `authorization` if the connection, or a proxy, proves the user. */
-    constructor(authorization, name) {
+    /**
+     * Needs no `authorization` if the connection, or a proxy, proves the user. Reports to `missing`
+     * which shards have not answered, each with a reason.
+     */
+    constructor(authorization, name, missing = () => {}) {
+        this.#missing = missing;
         this.#headers = {...(authorization && {Authorization: authorization}), ...(name && {"X-Operator": name})};
     }
 
     async get(path, query = {}) {
         // A connection that broke while a laptop slept reports no error.
         const response = await this.#ask("GET", path, {query, signal: AbortSignal.timeout(TIMEOUT_MS)});
-        return parse(await response.text());
+        return this.#whole(parse(await response.text()));
     }
 
-    post = async (path, body) => (await this.#ask("POST", path, json(body))).json();
-    put = async (path, body) => (await this.#ask("PUT", path, json(body))).json();
+    post = async (path, body) => this.#whole(await (await this.#ask("POST", path, json(body))).json());
+    put = async (path, body) => this.#whole(await (await this.#ask("PUT", path, json(body))).json());
     postLines = async (path, body) => (await this.#ask("POST", path, {body, type: LINES})).json();
     blob = async (path, query = {}) => (await this.#ask("GET", path, {query})).blob();
 
     async remove(path, query = {}) {
         const response = await this.#ask("DELETE", path, {query});
-        return response.status === 204 ? null : response.json();
+        return response.status === 204 ? null : this.#whole(await response.json());
+    }
+
+    /** Returns an answer, after a report of what is not in it. */
+    #whole(answer) {
+        if (answer.unanswered?.length) {
+            this.#missing(answer.unanswered);
+        }
+        return answer;
     }
 
     /** Sends a request, without the empty values of its query. */

@@ -73,7 +73,8 @@ class App {
 
     constructor(authorization, name, about, requests) {
         Object.assign(this, {about, name, requests, isOperator: about.role === "operator", readings: [], alerts: []});
-        this.api = new Api(authorization, name);
+        this.api = new Api(authorization, name, (unanswered) => this.tell(
+            unanswered.map(({shard, reason}) => `Shard ${shard} is not in this: ${reason}`).join("; "), "warn"));
         this.#feed = new Feed(new URL("../admin/feed", location.href), authorization, {
             hear: (figures) => this.#hear(figures),
             alert: (alert) => this.#warn(alert),

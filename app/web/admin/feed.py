@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
 import orjson
 
@@ -13,7 +13,6 @@ from holdfast.delivery.basics.node import Node
 from holdfast.delivery.letters.exempt import leave_no_letter
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.routing.hub import Hub
-from holdfast.web.admin.figures import LiveFigures
 
 if TYPE_CHECKING:
     from holdfast.web.admin.system_views import Figures
@@ -26,17 +25,27 @@ _EVERY_S = 1.0
 _LIFE_MS = 5_000
 
 
+class Figured(Protocol):
+    """The live figures: of this server, or of several shards."""
+
+    def watch(self, *, is_watched: bool) -> None:
+        """Begin or end the measurement of what costs time."""
+        ...
+
+    async def read(self) -> "Figures | dict[str, Any]":
+        """Return a reading; the same object while it is the same."""
+        ...
+
+
 class Feed:
     """Publishes live figures while a client waits for them."""
 
-    def __init__(
-        self, figures: LiveFigures, channels: Channels, hub: Hub[Session], node: Node
-    ) -> None:
+    def __init__(self, figures: Figured, channels: Channels, hub: Hub[Session], node: Node) -> None:
         self._figures = figures
         self._hub = hub
         self._node = node
         self._channel = channels.named(CHANNEL)
-        self._published: Figures | None = None
+        self._published: Figures | dict[str, Any] | None = None
         # Numbers of the sessions that were waiting at the last reading.
         self._waiting: set[int] = set()
 

@@ -9,6 +9,7 @@ from holdfast.web.admin.resources import ROUTES
 from holdfast.web.joint.ways import RULES
 from tests.web.forwarding.operators import Operator, operator
 from tests.web.forwarding.workers import Workers, workers
+from tests.web.people import Json
 from tests.web.people import until as until_async
 
 
@@ -175,6 +176,21 @@ async def test_metrics_of_all_shards_are_on_one_page(both: Workers, ada: Operato
     assert lines.count("# TYPE holdfast_messages_published_total counter") == 1
     assert 'holdfast_entries_settled_total{shard="1",outcome="acked"} 0.0' in lines
     assert 'holdfast_shard_answers{shard="1"} 1.0' in lines
+
+
+async def test_live_figures_are_those_of_all_shards(both: Workers, ada: Operator) -> None:
+    await named(both)
+    watcher = both.person(1)
+    secret = ada.http.headers["Authorization"].removeprefix("Bearer ")
+    await watcher.handshake(token=secret)
+    await watcher.reply("/meta/subscribe", subscription="/sys/figures")
+    events: list[Json] = []
+    while not any(each["channel"] == "/sys/figures" for each in events):
+        events = await watcher.connect(timeout_ms=5000)
+    [found] = [each["data"] for each in events if each["channel"] == "/sys/figures"]
+    # A reading may be a second old.
+    assert found["sessions"] >= 4
+    assert found["unanswered"] == []
 
 
 READING = [
