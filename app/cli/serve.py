@@ -168,7 +168,7 @@ async def _serve_supervised(found: Settings, channel: Channel) -> None:
     if found.workers != 1 or supervisor.shard:
         from holdfast.compose.workers import place_of
 
-        placement = place_of(found, supervisor)
+        placement = await place_of(found, supervisor)
     if not placement.is_alone:
         logs.configure(found.log_level, shard=placement.number)
     if supervisor.is_stand_in:

@@ -16,7 +16,7 @@ from holdfast.cli.installed import core
 from holdfast.compose.cannot_start import CannotStart
 from holdfast.compose.data_directory import DirectoryTaken, own_directory
 from holdfast.compose.single_worker import refused_with_shards
-from holdfast.compose.workers import allowed, count_of
+from holdfast.compose.workers import allowed, count_of, stored_here
 from holdfast.pipeline.doctor import Check
 from holdfast.settings import Settings
 from holdfast.store.connection import REMEDY, StoreUnavailable
@@ -188,7 +188,8 @@ def _address(settings: Settings, *, is_running: bool) -> Check:
 
 def _workers(settings: Settings) -> Check:
     try:
-        count = count_of(settings, is_supervised=settings.supervisor)
+        stored = stored_here(settings.data) if settings.redis is None else None
+        count = count_of(settings, is_supervised=settings.supervisor, stored=stored)
     except CannotStart as error:
         return Check("workers", False, str(error).removeprefix("workers: "))
     if count > 1 and (refused := refused_with_shards(settings)):

@@ -19,7 +19,9 @@ def value_type(annotation: Any) -> Any:  # noqa: ANN401 - whatever is a type
     if get_origin(annotation) is Annotated:
         return value_type(get_args(annotation)[0])
     if get_origin(annotation) in (Union, UnionType):
-        return value_type(next(kind for kind in get_args(annotation) if kind is not NoneType))
+        kinds = [kind for kind in get_args(annotation) if kind is not NoneType]
+        # What may be a number or a word is a text, until the settings are checked.
+        return value_type(kinds[0]) if len(kinds) == 1 else str
     if get_origin(annotation) is list:
         return list[str]
     return annotation if annotation in _SCALARS else str

@@ -41,6 +41,13 @@ class Placement:
         if self.number:
             self.data.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
 
+    def make_others(self) -> None:
+        """Make the directories of all other shards, which show how many there are."""
+        for shard in self.others:
+            other = self.data_of(shard)
+            other.parent.mkdir(mode=0o700, exist_ok=True)
+            other.mkdir(mode=0o700, exist_ok=True)
+
     def link_of(self, shard: int) -> Path:
         """Return the socket at which a shard takes what others forward."""
         return self.links / f"{shard}.sock"

@@ -5,7 +5,7 @@ import asyncio
 from holdfast.cluster.shards import MapUnreadable, first_map, map_of
 from holdfast.compose.cannot_start import CannotStart
 from holdfast.compose.homes import check_homes, homes_for
-from holdfast.compose.placement import Placement
+from holdfast.compose.placement import Placement, alone
 from holdfast.settings import Settings
 from holdfast.store.connection import StoreUnavailable
 from holdfast.store.deployment import Deployment, Division, Origin
@@ -43,6 +43,7 @@ def first_origin(settings: Settings, placement: Placement, found: Division | Non
         homes = homes_for(settings.channels)
         found = Division(first_map(placement.count).to_json(), homes.to_json())
     _check(found, settings, placement)
+    placement.make_others()
     return Origin(deployment, division=found)
 
 
@@ -80,12 +81,22 @@ async def _read(settings: Settings, placement: Placement) -> Origin | None:
     return Origin(deployment, seed.decode(), Division(shards or b"", homes or b""))
 
 
-def _check(found: Division, settings: Settings, placement: Placement) -> None:
-    """Refuse another number of shards, and rules for which channels have other homes."""
+async def count_in_store(settings: Settings) -> int | None:
+    """Return with how many workers the deployment in a store was created; None in an empty one."""
+    origin = await _read(settings, alone(settings))
+    return None if origin is None else _count(origin.division)
+
+
+def _count(found: Division) -> int:
     try:
-        count = map_of(found.shards).count if found.shards else 1
+        return map_of(found.shards).count if found.shards else 1
     except MapUnreadable as error:
         raise CannotStart(f"the store of shard 0 cannot be used: {error}") from error
+
+
+def _check(found: Division, settings: Settings, placement: Placement) -> None:
+    """Refuse another number of shards, and rules for which channels have other homes."""
+    count = _count(found)
     if count != placement.count:
         raise OtherCount(count, placement.count)
     check_homes(found.homes, settings.channels)

@@ -13,6 +13,7 @@ from holdfast.compose.placement import Placement, alone, placed
 from holdfast.compose.supervised import Supervised
 from holdfast.settings import Settings
 from holdfast.settings.server import MOST_WORKERS
+from holdfast.store.home import STORE
 
 # In bytes. What a worker and its store take, with room for sessions and messages.
 _MEMORY = 512 * 1024**2
@@ -21,12 +22,16 @@ _ROOT = Path("/sys/fs/cgroup")
 _LONGEST_LINKS = 90
 
 
-def count_of(settings: Settings, *, is_supervised: bool) -> int:
-    """Return the number of workers. Raises `CannotStart` if there cannot be so many."""
+def count_of(settings: Settings, *, is_supervised: bool, stored: int | None = None) -> int:
+    """Return the number of workers. Raises `CannotStart` if there cannot be so many.
+
+    Args:
+        stored: How many the deployment was created with, if that is known.
+    """
     count = settings.workers
     if count == "auto":
         can_be_several = is_supervised and sys.platform == "linux"
-        count = settings.shards or (allowed() if can_be_several else 1)
+        count = settings.shards or stored or (allowed() if can_be_several else 1)
     if count > 1 and not is_supervised:
         raise CannotStart(
             f"workers: {count} workers need a supervisor, which starts them: set supervisor to "
@@ -37,14 +42,32 @@ def count_of(settings: Settings, *, is_supervised: bool) -> int:
     return count
 
 
-def place_of(settings: Settings, supervisor: Supervised) -> Placement:
+def stored_here(data: Path) -> int | None:
+    """Return how many workers a data directory with stores is for; None if it has no store."""
+    numbers = [int(each.name) for each in data.glob("shards/*") if each.name.isdecimal()]
+    if numbers:
+        return 1 + max(numbers)
+    return 1 if any(data.glob(f"{STORE}/appendonlydir/*")) else None
+
+
+async def _stored(settings: Settings) -> int | None:
+    """Return how many workers the deployment was created with; None if it is new."""
+    if settings.redis is None:
+        return stored_here(settings.data)
+    from holdfast.compose.shard_origin import count_in_store
+
+    return await count_in_store(settings)
+
+
+async def place_of(settings: Settings, supervisor: Supervised) -> Placement:
     """Return the place that the supervisor has for this process. Raises `CannotStart`.
 
     The first server says how many there are, and where their links are.
     """
     if supervisor.shard:
         return placed(settings, supervisor.shard, supervisor.shards, Path(supervisor.links))
-    count = count_of(settings, is_supervised=True)
+    stored = await _stored(settings) if settings.workers == "auto" else None
+    count = count_of(settings, is_supervised=True, stored=stored)
     if count == 1:
         return alone(settings)
     if supervisor.shard is None:

@@ -12,6 +12,7 @@ from holdfast.cli.flags import ConfigFile, GivenSettings
 from holdfast.cli.main import program
 from holdfast.cli.program import Program
 from holdfast.cli.serve import read_settings, telling_failures
+from holdfast.cli.value_types import value_type
 from holdfast.settings import SECTIONS, ChannelSettings, Settings
 from holdfast.units import unit_of
 from tests.serving import as_toml
@@ -621,3 +622,8 @@ def test_settings_that_are_times_or_sizes_have_a_unit() -> None:
 
 def help_of_serve() -> str:
     return CliRunner().invoke(program, ["serve", "--help"], env={"COLUMNS": "100"}).stdout
+
+
+def test_a_setting_that_is_a_number_or_a_word_takes_both_as_a_flag() -> None:
+    assert value_type(Settings.model_fields["workers"].annotation) is str
+    assert value_type(int | None) is int

@@ -8,6 +8,8 @@ import pytest
 from holdfast.cluster.shards import homes_of, map_of
 from holdfast.compose import CannotStart, serving
 from holdfast.compose.placement import placed
+from holdfast.compose.shard_origin import count_in_store
+from holdfast.compose.workers import stored_here
 from holdfast.settings import Settings
 from holdfast.store.home import Home
 from holdfast.store.keys import RedisKeys
@@ -111,3 +113,20 @@ def test_a_shard_knows_the_places_of_the_others(tmp_path: Path) -> None:
     assert third.data_of(0) == tmp_path
     assert third.data_of(3) == tmp_path / "shards" / "3"
     assert third.link_of(1) == tmp_path / "short" / "1.sock"
+
+
+async def test_a_store_says_with_how_many_workers_it_was_created(tmp_path: Path) -> None:
+    with ValkeyServer() as valkey:
+        settings = settings_in(tmp_path / "data", redis=valkey.url, namespace="test")
+        assert await count_in_store(settings) is None
+        async with serving(settings, placed(settings, 0, 3)):
+            assert await count_in_store(settings) == 3
+        other = settings_in(tmp_path / "other", redis=valkey.url, namespace="alone")
+        async with serving(other):
+            assert await count_in_store(other) == 1
+
+
+async def test_a_data_directory_shows_with_how_many_workers_it_was_created(tmp_path: Path) -> None:
+    several, single = settings_in(tmp_path / "several"), settings_in(tmp_path / "single")
+    async with serving(several, placed(several, 0, 3)), serving(single):
+        assert (stored_here(several.data), stored_here(single.data)) == (3, 1)

@@ -8,7 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from holdfast.compose.cannot_start import CannotStart
-from holdfast.compose.workers import allowed, count_of
+from holdfast.compose.workers import allowed, count_of, stored_here
 from holdfast.settings import Settings
 
 GIB = 1024**3
@@ -51,6 +51,19 @@ def test_limits_of_the_control_group_and_of_those_above_it_count(tmp_path: Path)
     assert allowed(tmp_path, "/a/b") == 4
     group(tmp_path, memory="1000")
     assert allowed(tmp_path, "/a/b") == 1
+
+
+def test_a_deployment_keeps_its_number_of_workers_with_auto(tmp_path: Path) -> None:
+    assert stored_here(tmp_path) is None
+    (tmp_path / "store" / "appendonlydir").mkdir(parents=True)
+    assert stored_here(tmp_path) is None
+    (tmp_path / "store" / "appendonlydir" / "manifest").touch()
+    assert stored_here(tmp_path) == 1
+    (tmp_path / "shards" / "1").mkdir(parents=True)
+    (tmp_path / "shards" / "2").mkdir()
+    assert stored_here(tmp_path) == 3
+    assert count_of(settings(workers="auto"), is_supervised=True, stored=3) == 3
+    assert count_of(settings(workers=2), is_supervised=True, stored=3) == 2
 
 
 def test_one_worker_is_the_default_and_needs_no_supervisor() -> None:
