@@ -3,11 +3,12 @@
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import orjson
 import pytest
 
 from holdfast.web.admin.resources import ROUTES
 from holdfast.web.joint.ways import RULES
-from tests.web.forwarding.operators import Operator, operator
+from tests.web.forwarding.operators import API, Operator, operator
 from tests.web.forwarding.workers import Workers, workers
 from tests.web.people import Json
 from tests.web.people import until as until_async
@@ -69,6 +70,17 @@ async def test_one_session_is_shown_held_and_ended_wherever_it_is(
         assert held["hold"]["who"] == "operator/ada"
         assert (await ada.get(f"/sessions/{key}/queue"))["items"] == []
         await ada.change("DELETE", f"/sessions/{key}")
+    assert both.counts == [0, 0]
+
+
+async def test_a_command_runs_where_its_session_is(both: Workers, ada: Operator) -> None:
+    for key in await named(both, 1):
+        asked = await ada.get("/commands", command=f"client/{key}/?connectionState")
+        assert asked["value"] == "UNDEF"
+        subject = key.partition("/")[0]
+        listed = await ada.get("/commands", command=f"client/{subject}/?sessions")
+        assert listed["value"] == key
+        await ada.change("POST", "/commands", {"command": f"client/{key}/?killSession"})
     assert both.counts == [0, 0]
 
 
@@ -176,6 +188,71 @@ async def test_metrics_of_all_shards_are_on_one_page(both: Workers, ada: Operato
     assert lines.count("# TYPE holdfast_messages_published_total counter") == 1
     assert 'holdfast_entries_settled_total{shard="1",outcome="acked"} 0.0' in lines
     assert 'holdfast_shard_answers{shard="1"} 1.0' in lines
+
+
+@pytest.fixture
+async def letters(both: Workers, ada: Operator) -> list[str]:
+    """The receivers of dead letters, two in each shard."""
+    keys = await named(both)
+    publisher = both.person(1)
+    await publisher.handshake()
+    await publisher.reply("/news", data=1)
+    await until_async(lambda: waiting(ada, 4))
+    await ada.change("POST", "/sessions/end", {"filter": {"prefix": "user"}, "dry_run": False})
+    return keys
+
+
+async def test_dead_letters_of_all_shards_are_one_list_and_one_group(
+    letters: list[str], ada: Operator
+) -> None:
+    first = await ada.get("/dead-letters", limit=3)
+    rest = await ada.get("/dead-letters", limit=3, cursor=first["cursor"])
+    found = [*first["items"], *rest["items"]]
+    assert sorted(each["receiver"] for each in found) == letters
+    ids = [each["id"] for each in found]
+    assert ids == sorted(ids, reverse=True)
+    for id in ids:
+        assert (await ada.get(f"/dead-letters/{id}"))["id"] == id
+    groups = await ada.get("/dead-letters/groups")
+    [group] = groups["items"]
+    assert (group["count"], group["receivers"], group["sample"]) == (4, 4, ids[0])
+    assert (groups["total"], groups["cursor"], sum(group["hours"])) == (4, None, 4)
+    path = f"/dead-letters/groups/{group['fingerprint']}"
+    await ada.change("PUT", f"{path}/remark", {"assignee": "ada"})
+    [group] = (await ada.get("/dead-letters/groups"))["items"]
+    assert group["remark"]["assignee"] == "ada"
+    trace = await ada.get(f"/messages/{found[0]['message']}")
+    assert sorted(each["receiver"] for each in trace["letters"]) == letters
+
+
+async def test_letters_of_all_shards_are_exported_replayed_and_purged(
+    letters: list[str], ada: Operator
+) -> None:
+    async with ada.http.get(f"{API}/dead-letters/export") as response:
+        lines = [orjson.loads(each) for each in (await response.read()).splitlines()]
+    assert len(lines) == len(letters)
+    planned = await ada.change("POST", "/replays", {"all": True, "dry_run": True})
+    assert (planned["id"], planned["total"]) == (None, 4)
+    begun = await ada.change("POST", "/replays", {"all": True, "dry_run": False})
+    [shown] = (await ada.get("/replays"))["items"]
+    assert shown["id"] == begun["id"]
+    await until_async(lambda: is_over(ada, begun["id"]))
+    over = await ada.get(f"/replays/{begun['id']}")
+    assert over["total"] == 4
+    purged = await ada.change("POST", "/dead-letters/purge", {"all": True, "dry_run": False})
+    assert purged["purged"] == 4
+    assert (await ada.get("/dead-letters"))["items"] == []
+
+
+async def is_over(ada: Operator, id: str) -> bool:
+    return bool((await ada.get(f"/replays/{id}"))["over"])
+
+
+async def test_an_export_is_refused_without_one_of_the_shards(both: Workers, ada: Operator) -> None:
+    both.servers[1].forwarding._placement.admin_of(1).unlink()  # type: ignore[union-attr]
+    status, found = await ada.ask("GET", "/dead-letters/export")
+    assert status == 503
+    assert found["error"]["message"].endswith("An export has all letters or none")
 
 
 async def test_live_figures_are_those_of_all_shards(both: Workers, ada: Operator) -> None:

@@ -1,0 +1,47 @@
+"""Lists of several shards are joined page by page, and nothing is told twice or left out."""
+
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.web.joint.lists import Order, by_name, joined
+from holdfast.web.joint.sums import channel
+
+Names = st.lists(st.text("abc", min_size=1, max_size=3), unique=True, max_size=8)
+EARLIEST = by_name("name")
+LATEST = Order(place=lambda item: item["name"], read=str, write=str, is_latest_first=True)
+
+
+def page(names: list[str], after: str | None, limit: int, *, is_latest: bool) -> dict[str, Any]:
+    """One page of one shard."""
+    left = sorted(names, reverse=is_latest)
+    if after is not None:
+        left = [each for each in left if (each < after if is_latest else each > after)]
+    cursor = left[limit - 1] if len(left) > limit else None
+    return {"items": [{"name": each} for each in left[:limit]], "cursor": cursor}
+
+
+@given(st.lists(Names, min_size=1, max_size=3), st.integers(1, 4), st.booleans())
+def test_all_pages_together_have_each_item_once_in_order(
+    shards: list[list[str]], limit: int, is_latest: bool
+) -> None:
+    order, cursor, found = LATEST if is_latest else EARLIEST, None, []
+    for _ in range(50):
+        pages = [page(each, cursor, limit, is_latest=is_latest) for each in shards]
+        part = joined(pages, limit, order)
+        found += [each["name"] for each in part["items"]]
+        cursor = part["cursor"]
+        if cursor is None:
+            break
+    everything = sorted((name for each in shards for name in each), reverse=is_latest)
+    assert found == everything
+
+
+def test_a_channel_of_several_shards_is_one_item() -> None:
+    shards = [
+        {"items": [{"name": "/a", "subscribers": n, "rate": rate, "held": held}], "cursor": None}
+        for n, rate, held in ((1, None, False), (2, 0.5, True))
+    ]
+    [found] = joined(shards, 10, by_name("name", channel))["items"]
+    assert found == {"name": "/a", "subscribers": 3, "rate": 0.5, "held": True}
