@@ -131,14 +131,14 @@ cover-tables:
 test-cluster:
 	$(SERVE_INSTALLED) $(POLITE) $(TEST) $(CLUSTER) $(ARGS)
 cover-store:
-	$(SERVE_INSTALLED) $(COVER) $(STORE) -m 'not slow' $(ARGS)
+	$(SERVE_INSTALLED) $(COVER) $(STORE) -m 'not slow or interpreted' $(ARGS)
 cover-units:
 	$(POLITE) $(COVER) tests/unit --ignore tests/unit/pipeline $(QUICK) $(ARGS)
 cover-rest:
 	$(SERVE_INSTALLED) $(COVER) $(REST) $(patsubst %,--ignore %,$(STORE)) -m 'not slow' $(ARGS)
 # Not traced, which would make searches take several times as long; `compiled` runs those of units.
 test-slow:
-	$(SERVE_INSTALLED) $(POLITE) $(COMPILED) $(REST) -m slow $(ARGS)
+	$(SERVE_INSTALLED) $(POLITE) $(COMPILED) $(REST) -m 'slow and not interpreted' $(ARGS)
 
 .PHONY: unit
 unit: $(STAMPS)/pipeline ## the unit tests but for the slow ones, in seconds

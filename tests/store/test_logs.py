@@ -8,8 +8,6 @@ from redis import Redis
 
 from holdfast.cluster.frames import Entry
 from holdfast.cluster.letters import Done
-from holdfast.cluster.log import Log
-from holdfast.cluster.places import Place
 from holdfast.cluster.reading import LogReader
 from holdfast.cluster.trimming import Trim
 from holdfast.store import log_scripts, scripts
@@ -204,24 +202,14 @@ async def test_frames_that_are_removed_too_early_are_found(redis: Redis) -> None
 
 
 @pytest.mark.slow
+@pytest.mark.interpreted
 async def test_a_reader_that_does_not_ask_for_openings_is_found(redis: Redis) -> None:
     with patch.object(LogReader, "_follows", lambda *_: True):
         assert found_by(redis, first=110)
 
 
 @pytest.mark.slow
+@pytest.mark.interpreted
 async def test_a_reader_that_forgets_what_it_passed_is_found(redis: Redis) -> None:
     with patch("holdfast.cluster.reading.passed_with", lambda *_: ()):
         assert found_by(redis, first=10)
-
-
-@pytest.mark.slow
-async def test_shards_that_tell_each_other_that_they_have_heard_each_other_are_found(
-    redis: Redis,
-) -> None:
-    def see(self: Log, shard: int, place: Place) -> None:
-        if self._told.get(shard) != place:
-            self._untold[shard] = place
-
-    with patch.object(Log, "see", see):
-        assert "does not arrive" in found_by(redis, first=10)

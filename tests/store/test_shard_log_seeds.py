@@ -86,6 +86,7 @@ class GapNoted(Replaced):
 
 
 @pytest.mark.slow
+@pytest.mark.interpreted
 @pytest.mark.parametrize("broken", [WithoutFlush, LookNoted, GapNoted])
 async def test_broken_processes_and_scripts_are_found(redis: Redis, broken: type[World]) -> None:
     assert await found_by(redis, broken)
@@ -108,6 +109,7 @@ async def nothing(_: ShardLog) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.interpreted
 @pytest.mark.parametrize(
     ("method", "broken"),
     [
