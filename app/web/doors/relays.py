@@ -62,6 +62,8 @@ class Relays:
     async def _connect(self, client: "_Side", link: socket.socket) -> None:
         link.setblocking(False)
         server = _Side(None)
+        # What the successor has written by now may be read before this continues.
+        server.lead_to(client)
         try:
             await self._loop.connect_accepted_socket(lambda: server, link)
         except OSError as error:
@@ -81,9 +83,13 @@ class _Side(asyncio.Protocol):
         self._other: _Side | None = None
         self._is_lost = False
 
+    def lead_to(self, other: "_Side") -> None:
+        """Pass on to the other side what is read from now on."""
+        self._other = other
+
     def join(self, other: "_Side") -> None:
-        """Relay between this side, which is not read yet, and another one."""
-        self._other, other._other = other, self
+        """Relay between this side, which is not read yet, and another one, which leads to it."""
+        self.lead_to(other)
         if self._is_lost or other._is_lost:
             self.end()
             other.end()
