@@ -333,7 +333,7 @@ def _make_bayeux(
         key = storage.store.deployment.key
         client_ids = ClientIds(key, secrets.token_bytes, buckets=forwarding.buckets)
     return assemble(
-        core_options(settings),
+        core_options(settings, is_alone=forwarding is None),
         node=Node(settings.node, storage.stamps, storage.store.deployment.name),
         store=storage.store,
         epoch=storage.store.seed,

@@ -26,7 +26,7 @@ _ANY = "*"
 Kind = TypeVar("Kind")
 
 
-def core_options(settings: Settings) -> Options:
+def core_options(settings: Settings, *, is_alone: bool = True) -> Options:
     """Return the core's options."""
     return _taken(
         Options,
@@ -48,7 +48,9 @@ def core_options(settings: Settings) -> Options:
             bytes=settings.max_request_size,
             messages=settings.max_batch,
         ),
-        queue_limits=QueueLimits(entries=settings.max_queue, bytes=settings.max_queue_bytes),
+        queue_limits=QueueLimits(
+            entries=settings.max_queue, bytes=settings.max_queue_bytes, has_one_clock=is_alone
+        ),
         history_limits=_history_limits(settings),
         subject_limits=SharedQueueLimits(
             entries=settings.max_subject_queue,

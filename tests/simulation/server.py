@@ -11,11 +11,14 @@ from unittest.mock import patch
 from holdfast.compose import forwarding, running
 from holdfast.compose.cannot_start import CannotStart
 from holdfast.compose.data_directory import DataDirectory
+from holdfast.compose.joint_administration import JointAdministration
 from holdfast.compose.placement import Placement
 from holdfast.compose.succession import NoSuccession
 from holdfast.settings import Settings
 from holdfast.store.connection import StoreUnavailable
 from holdfast.web import ticker
+from holdfast.web.joint.metrics_page import JointMetrics
+from holdfast.web.metrics import Metrics
 from tests.simulation.loop import InheritedSocket, SimLoop
 from tests.simulation.oracle import Oracle
 from tests.simulation.process import Main, Process
@@ -100,10 +103,16 @@ def adapted() -> Iterator[None]:
 
     with (
         patch.object(forwarding, "listen_for_links", _links),
+        patch.object(JointAdministration, "open", _own_metrics),
         patch.object(ticker, "Collector", _NoCollector),
         patch.object(DataDirectory, "lock_name", property(name)),
     ):
         yield
+
+
+async def _own_metrics(joint: JointAdministration, metrics: Metrics, *_: object) -> JointMetrics:
+    """Return the metrics without the socket at which other workers ask for them."""
+    return JointMetrics(joint.shards, metrics.text)
 
 
 def _links(placement: Placement, *_: object) -> InheritedSocket:

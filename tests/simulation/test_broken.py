@@ -19,7 +19,6 @@ FOUND_SOON = [
     "keys_are_ignored",
     "keys_are_forgotten_at_a_restart",
     "bodies_go_with_their_first_entry",
-    "any_confirmed_raise_ends_a_silence",
     "what_crosses_is_appended_afterwards",
     "what_others_have_is_not_stored",
     "logs_are_trimmed_at_once",

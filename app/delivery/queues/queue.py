@@ -1,6 +1,6 @@
 """The callback queue of one receiver: entries in flight first."""
 
-from bisect import bisect_left, insort
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -22,6 +22,8 @@ class QueueLimits:
 
     entries: int = 10_000
     bytes: int = 16 * 1024 * 1024
+    # Whether one server gives all ids, which then are in the order of its clock.
+    has_one_clock: bool = True
 
 
 _WRITTEN: Final = SettledBy.WRITTEN
@@ -40,11 +42,19 @@ def rightful_place(message: Message) -> tuple[int, int]:
 class CallbackQueue(InFlight):
     """The entries of one receiver: in flight, then returned, then `new`."""
 
-    __slots__ = ("_most_bytes", "_most_entries", "coming", "coming_bytes", "new")
+    __slots__ = (
+        "_has_one_clock",
+        "_most_bytes",
+        "_most_entries",
+        "coming",
+        "coming_bytes",
+        "new",
+    )
 
     def __init__(self, limits: QueueLimits, counters: Counters) -> None:
         super().__init__(counters)
         self._most_entries, self._most_bytes = limits.entries, limits.bytes
+        self._has_one_clock = limits.has_one_clock
         self.new: list[Message] = []
         # Addressed messages that the store is about to have, and their size.
         self.coming = self.coming_bytes = 0
@@ -156,6 +166,8 @@ class CallbackQueue(InFlight):
         same, so that their ids say nothing about each other.
         """
         rightful, shard = rightful_place(message), shard_of(message.id)
+        if self._has_one_clock:
+            return bisect_right(self.new, rightful, key=rightful_place)
         for place, other in enumerate(self.new):
             is_comparable = other.priority < message.priority or shard_of(other.id) == shard
             if is_comparable and rightful_place(other) > rightful:

@@ -1,6 +1,7 @@
 """The callback queue: plain and acknowledged, and what happens when it is full."""
 
 from collections.abc import Iterable
+from typing import Any
 
 import pytest
 
@@ -15,7 +16,7 @@ from holdfast.delivery.queues.queue import CallbackQueue, QueueLimits
 class CountedQueue:
     """A queue with its counters; messages are texts."""
 
-    def __init__(self, *, acknowledged: bool = False, **limits: int) -> None:
+    def __init__(self, *, acknowledged: bool = False, **limits: Any) -> None:
         self.counters = Counters()
         self.queue = CallbackQueue(QueueLimits(**limits), self.counters)
         if acknowledged:
