@@ -110,7 +110,7 @@ TABLE: Final = (
         (
             *_of("InFlight", "_counters count size expiring has_counted has_former settling"),
             *_of("InFlight", "gives_verdicts response_timeout_s"),
-            *_of("CallbackQueue", "_most_bytes _most_entries"),
+            *_of("CallbackQueue", "_has_one_clock _most_bytes _most_entries"),
             *_of("Session", "drops_outdated"),
         ),
     ),
