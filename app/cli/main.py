@@ -23,6 +23,8 @@ GROUPS = {
         "bench": "Put a load on a running server; report rates, latencies and losses.",
         "doctor": "Check what a server and the pipeline need; say how to fix faults.",
         "upgrade": "Show and finish the upgrade of a server's store to the newest layout.",
+        "backup": "Back up the stores of a running server, with all its workers.",
+        "restore": "Restore the stores of a backup into a data directory that has none.",
         "version": "Show the version, and whether the core is compiled.",
     },
     "Messages": {

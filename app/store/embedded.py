@@ -201,6 +201,7 @@ class EmbeddedValkey:
             output = home.open_log()
             files.callback(os.close, output)
             home.prepare_socket()
+            home.drop_snapshot()
             process = await asyncio.create_subprocess_exec(
                 str(server_binary()),
                 *self._arguments(),

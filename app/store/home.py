@@ -30,6 +30,10 @@ class Home:
         self.directory = data / STORE
         self.log = self.directory / "valkey.log"
         self.pid_file = self.directory / "valkey.pid"
+        # What Valkey writes for a backup, which takes it away.
+        self.snapshot = self.directory / "dump.rdb"
+        # What Valkey begins with, unless it keeps nothing on the disk.
+        self.files = self.directory / "appendonlydir"
         self._socket = data / "store.sock"
         self._claim: int | None = None
         self._log_begin = 0
@@ -99,6 +103,10 @@ class Home:
     @property
     def url(self) -> str:
         return f"unix://{quote(str(self.socket))}"
+
+    def drop_snapshot(self) -> None:
+        """Remove the snapshot of a backup that was killed: a Valkey would begin with it."""
+        self.snapshot.unlink(missing_ok=True)
 
     def prepare_socket(self) -> None:
         """Remove a dead Valkey's socket, and link to a shorter path if necessary."""

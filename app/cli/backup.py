@@ -1,0 +1,57 @@
+"""`holdfast backup`: backs up a running deployment."""
+
+import asyncio
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from holdfast.cli.failures import Exit
+from holdfast.cli.flags import ConfigFile
+from holdfast.cli.options import AsJson, OfData
+from holdfast.cli.output import answer, complain, spinner, when
+from holdfast.cli.program import Program
+from holdfast.cli.serve import read_settings
+from holdfast.compose.cannot_start import CannotStart
+from holdfast.offline.backup import back_up
+from holdfast.offline.manifest import Manifest
+from holdfast.units import counted
+
+program = Program()
+
+
+@program.command()
+def backup(
+    directory: Annotated[
+        Path, typer.Argument(metavar="DIRECTORY", help="A new directory for the backup.")
+    ],
+    *,
+    config: ConfigFile = None,
+    data: OfData = None,
+    as_json: AsJson = False,
+) -> None:
+    """Back up the stores of a running server, with all its workers.
+
+    The server goes on. Each store is backed up as it was at one moment, which the command says. The
+    directory appears when the backup is complete.
+
+    Example: holdfast backup /backups/monday
+    """
+    try:
+        settings = read_settings(config, {} if data is None else {"data": data})
+        with spinner("Backing up"):
+            found = asyncio.run(back_up(settings, directory))
+    except CannotStart as error:
+        complain(str(error))
+        raise typer.Exit(Exit.FAILED) from None
+    answer(found.to_json(), _text(found, directory), as_json=as_json)
+
+
+def _text(found: Manifest, directory: Path) -> str:
+    lines = [
+        f"shard {store.shard}: {when(store.time)}, {counted(store.bytes, 'byte')}"
+        for store in found.stores
+    ]
+    if len(lines) > 1:
+        lines.append(f"all within {found.spread_ms} ms")
+    return "\n".join([f"the backup is in {directory}", *lines])

@@ -1,0 +1,55 @@
+"""`holdfast restore`: restores a deployment from a backup."""
+
+import asyncio
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from holdfast.cli.failures import Exit
+from holdfast.cli.flags import ConfigFile
+from holdfast.cli.options import AsJson, OfData
+from holdfast.cli.output import answer, complain, spinner, when
+from holdfast.cli.program import Program
+from holdfast.cli.serve import read_settings
+from holdfast.compose.cannot_start import CannotStart
+from holdfast.offline.manifest import Manifest
+from holdfast.offline.restore import restore as put_back
+from holdfast.store.connection import StoreUnavailable
+
+program = Program()
+
+
+@program.command()
+def restore(
+    directory: Annotated[
+        Path, typer.Argument(metavar="DIRECTORY", help="The directory of the backup.")
+    ],
+    *,
+    config: ConfigFile = None,
+    data: OfData = None,
+    as_json: AsJson = False,
+) -> None:
+    """Restore the stores of a backup into a data directory that has none.
+
+    No server may run there. Then start the server with as many workers as the backup has shards.
+
+    Example: holdfast restore /backups/monday --data /var/lib/holdfast
+    """
+    try:
+        settings = read_settings(config, {} if data is None else {"data": data})
+        with spinner("Restoring"):
+            found = asyncio.run(put_back(settings, directory))
+    except (CannotStart, StoreUnavailable) as error:
+        complain(str(error))
+        raise typer.Exit(Exit.FAILED) from None
+    told = {**found.to_json(), "data": str(settings.data)}
+    answer(told, _text(found, settings.data), as_json=as_json)
+
+
+def _text(found: Manifest, data: Path) -> str:
+    first = found.stores[0]
+    return (
+        f"restored into {data}, as it was at {when(first.time)}: start the server there with "
+        f"--workers {len(found.stores)}"
+    )
