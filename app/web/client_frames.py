@@ -108,6 +108,7 @@ class ClientFrames:
         """The connection is lost: give back the room that its messages take in the intake."""
         self._intake.give_back(self._taken, self._network)
         self._taken = self._unheard = 0
+        self._held, self._fragments = bytearray(), bytearray()
         self._reader.feed_eof()
 
     @property

@@ -399,6 +399,8 @@ class FastLane(ReadingAside):
         super().connection_lost(exc)
         self._drop_aside()
         self._unheard = b""
+        # aiohttp's reader refers to this connection, and may have much of an unfinished message.
+        self.frames = None
         exchange, self._exchange = self._exchange, None
         if exchange is not None:
             self._requests.abort(exchange)

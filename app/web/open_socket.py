@@ -26,6 +26,20 @@ def _knows_none() -> bool:
     return False
 
 
+async def _nothing(*_: object) -> None:
+    """Do what remains to be done at a lost connection."""
+
+
+class _Lost:
+    """Stands for a connection that is lost."""
+
+    transport = None
+    writing_paused = False
+
+
+_LOST = _Lost()
+
+
 class Socket:
     """One open socket: carrier of its exchanges, pipe of its session.
 
@@ -76,7 +90,7 @@ class Socket:
         # Python asks the kernel for its process id whenever it looks up the running loop.
         self._loop = asyncio.get_running_loop()
         # Needed for every message, and two attribute lookups away in the request.
-        self._protocol = request.protocol
+        self._protocol: web.RequestHandler | _Lost = request.protocol
         # Connections that only aiohttp reads do not know.
         self._has_unread: Callable[[], bool] = getattr(self._protocol, "has_unread", _knows_none)
         self._bayeux, self._coalescer = endpoint.bayeux, endpoint.coalescer
@@ -225,10 +239,18 @@ class Socket:
         self._is_closed = True
 
     def leave(self) -> None:
-        """Stop waiting, because the connection is lost."""
+        """Stop waiting, and let go of the connection, because it is lost.
+
+        The session remembers this carrier until it has another. What was read of an unfinished
+        message may be large, and the intake no longer counts it.
+        """
         for waiting in (self._draining, self._ending, self.expecting):
             if waiting is not None:
                 waiting.cancel()
+        self._is_closed = True
+        self._protocol = _LOST
+        self._has_unread = _knows_none
+        self._flush = self._hang_up = _nothing
 
     async def _end(self, session: "Session | None") -> None:
         await asyncio.sleep(_GOODBYE_S)

@@ -20,3 +20,11 @@ class RelayedSocket(Socket):
         if is_taken:
             self._loop.call_soon(self.part, self)
         return is_taken
+
+    def leave(self) -> None:
+        super().leave()
+        self.part = _nothing
+
+
+def _nothing(_: Socket) -> None:
+    """Do what remains to be done at the end of a lost socket."""

@@ -1,13 +1,16 @@
 """Messages on sockets that arrive alone are handled at once, in order with all others."""
 
 import asyncio
+import gc
 import re
 
 import pytest
 
 from holdfast.bayeux.exchanges import RemainingMessages
+from holdfast.web.client_frames import ClientFrames
 from holdfast.web.endpoint import WebOptions
 from holdfast.web.intake import SMALL
+from holdfast.web.socket_response import SocketResponse
 from tests.abuse.attacker import PING, frame
 from tests.web.requests import HANDSHAKE, PUBLISH, encode
 from tests.web.rig import LONG_S, Client, FrontEnd, Rig
@@ -218,3 +221,24 @@ async def test_frames_that_are_finished_in_time_are_heard_however_long_they_keep
             await asyncio.sleep(0.02)
         await client.send(begun)
         assert answered(client) == [*range(number)]
+
+
+def parts_of_connections() -> int:
+    """How many objects there are that only an open WebSocket needs."""
+    kinds = (ClientFrames, SocketResponse)
+    return sum(type(each) in kinds for each in gc.get_objects())
+
+
+@pytest.mark.parametrize("size", [0, 100_000, WebOptions().max_request_size])
+async def test_the_session_of_a_lost_socket_keeps_nothing_of_its_connection(size: int) -> None:
+    async with Rig() as rig:
+        before = parts_of_connections()
+        client = await welcomed(rig)
+        await client.send(frame(b"x" * size, is_final=False))
+        assert parts_of_connections() == before + 2
+        client.transport.lose()
+        await client.settle()
+        assert parts_of_connections() == before
+        [session] = rig.bayeux.state.sessions
+        assert session.carrier is not None
+        assert session.carrier.is_lost()

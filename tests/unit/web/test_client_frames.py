@@ -129,6 +129,15 @@ def test_the_end_of_the_stream_is_passed_on() -> None:
     assert reader.is_at_end
 
 
+def test_the_end_of_the_stream_drops_what_has_begun_with_its_room() -> None:
+    intake = Intake()
+    frames = ClientFrames(Reader(), MOST, intake)
+    frames.feed_data(frame(b"x" * 5000, is_final=False) + frame(b"x" * 1000, CONTINUATION)[:-1])
+    assert intake.used > 0
+    frames.feed_eof()
+    assert (intake.used, frames.begun()) == (0, b"")
+
+
 class Taker:
     """Handles texts if it is able to."""
 
