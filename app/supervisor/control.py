@@ -144,9 +144,9 @@ class Channel:
             fields = json.loads(data)
             if not isinstance(fields, dict):
                 raise ParcelRefused("a parcel is not a JSON object")
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             Parcel({}, descriptors).close()
-            raise error if isinstance(error, ParcelRefused) else ParcelRefused(str(error)) from None
+            raise ParcelRefused(str(error)) from None
         return Parcel(fields, descriptors)
 
     def close(self) -> None:

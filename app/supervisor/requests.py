@@ -26,10 +26,11 @@ class Request:
 
 
 def request_of(parcel: Parcel) -> Request | None:
-    """Return what a command asks for; a command that is not known is told so."""
+    """Return what a command asks for; one that is not known is told so. May raise `OSError`."""
     if not parcel.descriptors:
         return None
-    request = Request(Channel.of_descriptor(parcel.descriptors.pop()))
+    request = Request(Channel.of_descriptor(parcel.descriptors[-1]))
+    parcel.descriptors.pop()
     match parcel.fields:
         case {"do": Do.RESTART, "timeout": float(timeout_s) | int(timeout_s)}:
             request.timeout_s = timeout_s

@@ -137,7 +137,7 @@ class Supervisor:
     def revive(self) -> float:
         """Have a server forked in each empty place, after a pause if many have ended there.
 
-        Returns for how long none is to be forked.
+        Returns for how long none is to be forked. Raises `OSError` if none can be at the start.
         """
         pauses_s = [TICK_S]
         for place in self.places:
@@ -152,8 +152,18 @@ class Supervisor:
                 if left_s > 0:
                     pauses_s.append(left_s)
                 else:
-                    self._begin_at(place)
+                    self._begin_again_at(place)
         return min(pauses_s)
+
+    def _begin_again_at(self, place: Place) -> None:
+        try:
+            self._begin_at(place)
+        except OSError as error:
+            if not self.has_served:
+                raise
+            # The machine has no memory, or its administrator is replacing the program.
+            log("error", f"no server can be started, which is tried again: {error}")
+            place.resumes_at = time.monotonic() + TICK_S
 
     def _stand_in(self, place: Place) -> None:
         """Tell clients and probes to try again, as long as no server does."""
@@ -316,11 +326,14 @@ class Supervisor:
                 pass
 
     def _hear_command(self, commands: Channel) -> None:
-        with suppress(PeerGone, ParcelRefused):
+        # A server that was heard just before may have replaced the socket.
+        with suppress(OSError, ParcelRefused):
             while parcel := commands.receive():
-                if request := request_of(parcel):
-                    self.ask(request)
-                parcel.close()
+                try:
+                    if request := request_of(parcel):
+                        self.ask(request)
+                finally:
+                    parcel.close()
 
     def ask(self, request: Request) -> None:
         """Have this done, unless something else is."""

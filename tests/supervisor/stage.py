@@ -45,6 +45,7 @@ class Stage:
         (package / "fake_server.py").symlink_to(Path(__file__).with_name("fake_server.py"))
         (package / "__main__.py").write_text(_MAIN)
         self.main = package / "__main__.py"
+        self.python = sys.executable
         self.environment = {
             name: each for name, each in os.environ.items() if not name.startswith("HOLDFAST_")
         }
@@ -67,7 +68,7 @@ class Stage:
         """Start a supervisor; returns its pid. It is the last of `processes`."""
         with (self.home / "log").open("a") as log:
             process = subprocess.Popen(
-                [*before, sys.executable, "-P", "-m", "holdfast", "serve", "--supervisor"],
+                [*before, self.python, "-P", "-m", "holdfast", "serve", "--supervisor"],
                 cwd=self.home,
                 env=self.environment,
                 stdout=subprocess.PIPE,
@@ -113,6 +114,11 @@ class Stage:
             client.connect(str(self.home / "main.0"))
             found: dict[str, Any] = json.loads(client.recv(1000))
             return found
+
+    def pid_of_server(self) -> int:
+        """The one that listens, although it may accept nobody yet."""
+        found: int = json.loads((self.home / "serving.0").read_text())["pid"]
+        return found
 
     def ask(self, **request: object) -> list[dict[str, Any]]:
         """Send a command; returns all lines of the answer."""

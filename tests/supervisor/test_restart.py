@@ -308,7 +308,9 @@ def test_the_old_server_goes_on_if_the_code_of_the_supervisor_is_broken(stage: S
     assert stage.stop() == 0
 
 
-@pytest.mark.parametrize("sent", [b"nonsense", b"[]", b"", b'"restart"', b'{"do":"restart"}'])
+@pytest.mark.parametrize(
+    "sent", [b"nonsense", b"[]", b"", b'"restart"', b'{"do":"restart"}', b"[" * 10_000]
+)
 def test_nonsense_on_the_socket_for_commands_ends_nothing(stage: Stage, sent: bytes) -> None:
     stage.start_and_wait()
     first = stage.who()
@@ -317,6 +319,35 @@ def test_nonsense_on_the_socket_for_commands_ends_nothing(stage: Stage, sent: by
     assert stage.who() == first
     assert "does not know" in stage.restart(timeout="soon")[-1]["failed"]
     assert stage.restart() == DONE
+
+
+def test_a_command_with_a_descriptor_that_is_no_socket_ends_nothing(stage: Stage) -> None:
+    pid = stage.start_and_wait()
+    before = descriptors_of(pid)
+    with socket_for_commands() as commands, open(os.devnull) as file:
+        commands.connect(str(stage.home / CONTROL_FILE))
+        Channel(commands).send([file.fileno()], do="restart")
+    assert "does not know this request" in stage.ask(do="dance")[-1]["failed"]
+    assert descriptors_of(pid) == before
+    assert stage.stop() == 0
+
+
+def test_a_command_that_arrives_together_with_another_server_is_answered(stage: Stage) -> None:
+    pid = stage.start_and_wait()
+    first = stage.who()["pid"]
+    stage.plan(ready=0.3)
+    os.kill(first, signal.SIGKILL)
+    # It listens, and says so later.
+    until(lambda: stage.pid_of_server() != first)
+    os.kill(pid, signal.SIGSTOP)
+    time.sleep(0.6)
+    answers, theirs = channel_pair()
+    with closing(answers), closing(theirs), socket_for_commands() as commands:
+        commands.connect(str(stage.home / CONTROL_FILE))
+        Channel(commands).send([theirs.fileno()], do="dance")
+        os.kill(pid, signal.SIGCONT)
+        assert select([answers], [], [], 10) != ([], [], [])
+    assert stage.stop() == 0
 
 
 def test_who_asks_and_goes_leaves_nothing_behind(stage: Stage) -> None:

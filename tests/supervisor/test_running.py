@@ -5,6 +5,7 @@ import os
 import pty
 import signal
 import subprocess
+import sys
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -86,6 +87,34 @@ def test_a_server_outlives_its_importer_and_the_next_one_has_another(stage: Stag
     assert stage.parent_of(second) not in (pid, importer)
     assert stage.stop() == 0
     assert stage.family() == []
+
+
+def test_a_server_that_cannot_be_started_is_started_as_soon_as_it_can_be(stage: Stage) -> None:
+    stage.constants(running={"TICK_S": 0.1})
+    python = stage.home / "python"
+    python.symlink_to(sys.executable)
+    stage.python = str(python)
+    stage.start_and_wait()
+    server = stage.who()["pid"]
+    os.kill(stage.parent_of(server), signal.SIGKILL)
+    python.rename(stage.home / "elsewhere")
+    os.kill(server, signal.SIGKILL)
+    until(lambda: stage.log().count("no server can be started") > 1)
+    assert stage.process.poll() is None
+    (stage.home / "elsewhere").rename(python)
+    assert stage.who()["pid"] != server
+    assert stage.stop() == 0
+
+
+def test_a_first_server_that_cannot_be_started_ends_the_program(stage: Stage) -> None:
+    """As far as anybody can tell, nothing will change about it."""
+    python = stage.home / "python"
+    python.symlink_to(sys.executable)
+    stage.python = str(python)
+    stage.main.write_text("import os\nos.unlink('python')\n" + stage.main.read_text())
+    stage.start()
+    assert stage.process.wait(10) == 1
+    assert "FileNotFoundError" in stage.log()
 
 
 def test_without_its_importer_a_server_stops_in_order(stage: Stage) -> None:
