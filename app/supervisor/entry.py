@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 from holdfast.supervisor.control import STATE_VARIABLE, given_channel
-from holdfast.supervisor.importer import serve_forks
 
 # As the setting of this name has it; the file of settings may be in `--config`.
 IS_DEFAULT = True
@@ -20,11 +19,13 @@ _WORDS = {
 def enter(words: Sequence[str], load: Callable[[], object]) -> None:
     """Supervise, or fork; returns in what is to serve. The words follow `holdfast serve`."""
     if channel := given_channel():
+        # Each process has the code for its own part alone.
+        from holdfast.supervisor.importer import serve_forks
+
         serve_forks(channel, load)
         return
     left = os.environ.pop(STATE_VARIABLE, "")
     if left or is_wanted(words):
-        # A server without a supervisor has no use for it.
         from holdfast.supervisor.replacing import supervise
 
         sys.exit(supervise(["serve", *words], left))

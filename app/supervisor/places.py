@@ -4,7 +4,7 @@ import time
 from collections.abc import Mapping
 
 from holdfast.supervisor.control import OWN, Do, Say
-from holdfast.supervisor.processes import Process
+from holdfast.supervisor.processes import Process, close_all
 
 # A server that last said this is open to clients.
 SERVING = (Say.READY, Say.BACK)
@@ -23,30 +23,37 @@ class Place:
     resumes_at = 0.0
     _short_lives = 0
 
-    def __init__(self, number: int) -> None:
+    def __init__(self, number: int, kept: dict[str, int]) -> None:
         self.number = number
+        # What its server gave for the next one.
+        self.kept = kept
         self._began = time.monotonic()
         # The last one whose end was noted.
         self._ended: Process | None = None
 
     @property
+    def living(self) -> Process | None:
+        """The server that lives here."""
+        return None if self.server is None or self.server.code is not None else self.server
+
+    @property
     def is_empty(self) -> bool:
         """Whether no server lives here."""
-        return self.server is None or self.server.code is not None
+        return self.living is None
 
     @property
     def is_open(self) -> bool:
         """Whether its server has the store, so that it can serve."""
-        return not self.is_empty and self._said in (Say.OPENED, Do.SERVE, *SERVING)
+        return self._said in (Say.OPENED, Do.SERVE, *SERVING)
 
     @property
     def is_serving(self) -> bool:
         """Whether its server is open to clients."""
-        return not self.is_empty and self._said in SERVING
+        return self._said in SERVING
 
     @property
     def _said(self) -> str:
-        return "" if self.server is None else self.server.said
+        return "" if self.living is None else self.living.said
 
     def begin(self, server: Process) -> None:
         """Have a server that takes the place of no other."""
@@ -65,37 +72,16 @@ class Place:
         self.resumes_at = now + found
         return found
 
-    # What servers of this place keep for later ones
-
-    def given(self, kept: Mapping[str, int], by_first: Mapping[str, int]) -> dict[str, int]:
-        """Return what its next server inherits, by the names that servers use.
+    def given(self, by_first: Mapping[str, int]) -> dict[str, int]:
+        """Return what its next server inherits.
 
         Args:
-            by_first: Has what all servers inherit.
+            by_first: What the first of all servers gave; here without what each has for itself.
         """
-        shared = {name: each for name, each in by_first.items() if not is_own(name)}
-        own = {name: kept[key] for name in OWN if (key := self._key(name)) in kept}
-        return {**shared, **own}
+        shared = {name: each for name, each in by_first.items() if name not in OWN}
+        return shared | {name: self.kept[name] for name in OWN if name in self.kept}
 
-    def keeps(self, given: Mapping[str, int]) -> dict[str, int]:
-        """Return what to keep of what its server gave: the first one gives what all share, too."""
-        return {
-            self._key(name): each for name, each in given.items() if name in OWN or self.number == 0
-        }
-
-    def replaces(self, kept: Mapping[str, int]) -> dict[str, int]:
-        """Return what was kept of an earlier server of this place."""
-        mine = {self._key(name) for name in OWN}
-        return {
-            name: each
-            for name, each in kept.items()
-            if name in mine or (self.number == 0 and not is_own(name))
-        }
-
-    def _key(self, name: str) -> str:
-        return f"{name}.{self.number}" if self.number and name in OWN else name
-
-
-def is_own(key: str) -> bool:
-    """Whether a kept descriptor is for the servers of one place."""
-    return key.partition(".")[0] in OWN
+    def keep(self, server: Process) -> None:
+        """Keep what its server gave, in place of what an earlier one did."""
+        close_all(self.kept)
+        self.kept, server.kept = server.kept, {}

@@ -6,7 +6,7 @@ Until the new one says that it is ready, the old one can take everything back, a
 import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping
 
 from holdfast.supervisor.control import Channel, Do, Say, channel_pair
 from holdfast.supervisor.log import log
@@ -40,8 +40,6 @@ def supervise(words: list[str], left: str) -> int:
     supervisor = Supervisor(words)
     if left:
         resume(supervisor, left)
-    else:
-        supervisor.begin()
     while not supervisor.is_stopping:
         if supervisor.request is not None:
             restart(supervisor, supervisor.request)
@@ -79,193 +77,145 @@ def restart(supervisor: Supervisor, request: Request) -> None:
         become_new(supervisor)
 
 
-class _Move:
-    """A place, the server that leaves it, if one lives there, and the one that takes it."""
-
-    def __init__(self, place: Place) -> None:
-        self.place = place
-        self.old = None if place.is_empty else place.server
-        self.new: Process | None = None
-        # By which the old server hands its connections over.
-        self.door: Channel | None = None
-
-    def begin(self, supervisor: Supervisor, importer: Process, first: Process | None) -> Process:
-        """Have the new server forked."""
-        self.door, its_door = channel_pair() if self.old is not None else (None, None)
-        self.new = supervisor.begin_server(importer, self.place, its_door, first=first)
-        self.new.title = "the new server"
-        if its_door is not None:
-            its_door.close()
-        return self.new
-
-    def close(self) -> None:
-        if self.door is not None:
-            self.door.close()
-
-
 def _replace(supervisor: Supervisor, request: Request) -> None:
     timeout_s = request.timeout_s or supervisor.restart_timeout_s
-    moves = [_Move(place) for place in supervisor.places]
-    olds = [move.old for move in moves if move.old is not None]
-    if not olds or not HANDS_OVER:
-        _start_anew(supervisor, timeout_s)
-        return
-    _check_quiet(supervisor, olds)
-    until = time.monotonic() + timeout_s
-    former, importer = supervisor.importer, supervisor.begin_importer()
-    try:
-        _hand_over(supervisor, request, importer, moves, until=until)
-    except Failed:
-        _return(supervisor, moves, importer)
-        raise
-    finally:
-        for move in moves:
-            move.close()
-    for old in olds:
-        old.title = "a former server"
-        old.tell(do=Do.GO)
-    for move in moves:
-        if move.new is not None:
-            supervisor.adopt(move.place, move.new)
-    if former is not None:
-        supervisor.forget(former.channel)
-
-
-def _check_quiet(supervisor: Supervisor, olds: Sequence[Process]) -> None:
-    """Raise `Failed` while something earlier is not over."""
-    if any(old.said not in SERVING for old in olds):
-        raise Failed("the server is still starting: wait until it is ready")
-    servers = [each for each in supervisor.processes if each.importer]
-    if len(servers) > _MOST_GOING * len(supervisor.places):
-        raise Failed("former servers still hand over their connections: wait for a minute")
-    for old in olds:
-        # Of something earlier, which it survived.
-        old.why = ""
-
-
-def _hand_over(
-    supervisor: Supervisor,
-    request: Request,
-    importer: Process,
-    moves: Sequence[_Move],
-    *,
-    until: float,
-) -> None:
-    """Take all servers to the point from which there is no way back."""
-    request.tell(step="starting")
-    olds = [move.old for move in moves if move.old is not None]
-    news = _prepared(supervisor, importer, moves, olds, until=until)
-    request.tell(step=Say.PREPARED)
-    for move in moves:
-        if move.old is not None and move.door is not None:
-            move.old.told = {}
-            move.old.hurry()
-            move.old.tell([move.door.fileno()], do=Do.LEAVE)
-    leaving_until = min(until, time.monotonic() + _LEAVING_S)
-    _await_all(supervisor, Say.LEFT, olds, news, until=leaving_until)
-    request.tell(step=Say.LEFT)
-    for new in news:
-        if new.said == Say.PREPARED:
-            new.hurry()
-            new.tell(do=Do.OPEN)
-    # The old ones may die now: the new ones need nothing of them.
-    if len(moves) > 1:
-        _await_all(supervisor, Say.OPENED, news, until=until)
-        _serve(supervisor, news, until=until)
+    if HANDS_OVER and not all(place.is_empty for place in supervisor.places):
+        _HandOver(supervisor, request, timeout_s).run()
     else:
-        _await_all(supervisor, Say.READY, news, until=until)
-    request.tell(step=Say.READY)
+        _start_anew(supervisor, timeout_s)
 
 
-def _prepared(
-    supervisor: Supervisor,
-    importer: Process,
-    moves: Sequence[_Move],
-    olds: Sequence[Process],
-    *,
-    until: float,
-) -> list[Process]:
-    """Start a new server in each place. Where an old one serves, it is prepared to succeed it."""
-    news: list[Process] = []
-    for move in moves:
-        new = move.begin(supervisor, importer, news[0] if news else None)
-        news.append(new)
-        # The first one gives the others what all inherit.
-        if len(news) == 1 or len(news) == len(moves):
-            _await_prepared(supervisor, moves, [*news, *olds], until=until)
-        if news[0].workers != len(moves):
-            raise Failed(
-                f"there are {len(moves)} servers, and the new settings want {news[0].workers}: "
-                "stop the server, and start it again"
-            )
-    return news
+class _HandOver:
+    """All servers leave their places to new ones, or take them back."""
 
+    def __init__(self, supervisor: Supervisor, request: Request, timeout_s: float) -> None:
+        self._supervisor = supervisor
+        self._request = request
+        self._until = time.monotonic() + timeout_s
+        self._olds = {place: each for place in supervisor.places if (each := place.living)}
+        self._news: dict[Place, Process] = {}
+        # By which each old server hands its connections over.
+        self._doors: dict[Process, Channel] = {}
 
-def _await_prepared(
-    supervisor: Supervisor, moves: Sequence[_Move], others: Sequence[Process], *, until: float
-) -> None:
-    for move in moves:
-        if move.new is not None:
-            word = Say.OPENED if move.old is None else Say.PREPARED
-            _await(supervisor, word, move.new, *others, until=until)
-
-
-def _serve(supervisor: Supervisor, news: Sequence[Process], *, until: float) -> None:
-    """Have all new servers serve. Clients may notice at once, so there is no way back."""
-    for new in news:
-        new.let_serve()
-    for new in news:
+    def run(self) -> None:
+        """Raises `Failed` when the old servers go on, as far as they can."""
+        supervisor, former, olds = self._supervisor, self._supervisor.importer, self._olds
+        self._check_quiet()
+        self._importer = supervisor.begin_importer()
         try:
-            _await(supervisor, Say.READY, new, until=until)
-        except Failed as error:
-            log("error", f"{new.name} is started again: {error}")
-            new.signal(signal.SIGKILL)
+            self._lead()
+        except Failed:
+            self._return()
+            raise
+        finally:
+            for door in self._doors.values():
+                door.close()
+        for old in olds.values():
+            old.title = "a former server"
+            old.tell(do=Do.GO)
+        for place, new in self._news.items():
+            supervisor.adopt(place, new)
+        if former is not None:
+            supervisor.forget(former.channel)
 
+    def _check_quiet(self) -> None:
+        """Raise `Failed` while something earlier is not over."""
+        if any(old.said not in SERVING for old in self._olds.values()):
+            raise Failed("the server is still starting: wait until it is ready")
+        servers = [each for each in self._supervisor.processes if each.importer]
+        if len(servers) > _MOST_GOING * len(self._supervisor.places):
+            raise Failed("former servers still hand over their connections: wait for a minute")
+        for old in self._olds.values():
+            # Of something earlier, which it survived.
+            old.why = ""
 
-def _await_all(
-    supervisor: Supervisor,
-    word: Say,
-    servers: Sequence[Process],
-    others: Sequence[Process] = (),
-    *,
-    until: float,
-) -> None:
-    for each in servers:
-        _await(supervisor, word, each, *servers, *others, until=until)
-
-
-def _await(
-    supervisor: Supervisor, word: Say, server: Process, *others: Process, until: float
-) -> None:
-    """Wait until the server says this; raises `Failed` if it, or another of them, does not."""
-    while server.said != word:
-        for each in (server, *others):
-            if each.why or each.code is not None:
-                raise Failed(each.why or f"{each.name} has ended ({each.ending}): see the log")
-        if supervisor.is_stopping and word != Say.BACK:
-            raise Failed("the supervisor was told to stop")
-        if (left_s := until - time.monotonic()) <= 0:
-            raise Failed(_TOO_LATE[word])
-        supervisor.turn(left_s)
-
-
-def _return(supervisor: Supervisor, moves: Sequence[_Move], importer: Process) -> None:
-    """Kill the new servers, and only then have the old ones go on; one that cannot dies, too."""
-    news = [move.new for move in moves if move.new is not None]
-    importer.signal(signal.SIGKILL)
-    while any(each.code is None for each in (*news, importer)):
+    def _lead(self) -> None:
+        """Take all servers to the point from which there is no way back."""
+        olds, news = self._olds.values(), self._news.values()
+        self._request.tell(step="starting")
+        self._prepare()
+        self._request.tell(step=Say.PREPARED)
+        for old in olds:
+            old.told = {}
+            old.hurry()
+            old.tell([self._doors[old].fileno()], do=Do.LEAVE)
+        leaving_until = min(self._until, time.monotonic() + _LEAVING_S)
+        _await(self._supervisor, dict.fromkeys(olds, Say.LEFT), news, until=leaving_until)
+        self._request.tell(step=Say.LEFT)
         for new in news:
-            new.signal(signal.SIGKILL)
-        supervisor.turn()
-    for move in moves:
-        if move.old is not None and move.old.said not in SERVING:
-            _take_back(move.old, move.new)
-        if move.new is not None:
-            close_all(move.new.kept)
-    until = time.monotonic() + _LEAVING_S
-    for move in moves:
-        if move.old is not None:
-            _await_back(supervisor, move.old, until=until)
+            if new.said == Say.PREPARED:
+                new.hurry()
+                new.tell(do=Do.OPEN)
+        # The old ones may die now: the new ones need nothing of them.
+        is_one = len(news) == 1
+        self._await_news(Say.READY if is_one else Say.OPENED)
+        if not is_one:
+            self._serve()
+        self._request.tell(step=Say.READY)
+
+    def _prepare(self) -> None:
+        """Start a new server in each place. Where an old one serves, it prepares to succeed it."""
+        places = self._supervisor.places
+        for place in places:
+            self._begin(place)
+            # The first one gives the others what all inherit.
+            if place in (places[0], places[-1]):
+                self._await_prepared()
+            workers = self._news[places[0]].workers
+            if workers != len(places):
+                raise Failed(
+                    f"there are {len(places)} servers, and the new settings want {workers}: "
+                    "stop the server, and start it again"
+                )
+
+    def _begin(self, place: Place) -> None:
+        its_door = None
+        if place in self._olds:
+            self._doors[self._olds[place]], its_door = channel_pair()
+        first = self._news.get(self._supervisor.places[0])
+        new = self._supervisor.begin_server(self._importer, place, its_door, first=first)
+        new.title = "the new server"
+        self._news[place] = new
+        if its_door is not None:
+            its_door.close()
+
+    def _await_prepared(self) -> None:
+        words = {
+            new: Say.PREPARED if place in self._olds else Say.OPENED
+            for place, new in self._news.items()
+        }
+        _await(self._supervisor, words, self._olds.values(), until=self._until)
+
+    def _await_news(self, word: Say) -> None:
+        words = dict.fromkeys(self._news.values(), word)
+        _await(self._supervisor, words, until=self._until)
+
+    def _serve(self) -> None:
+        """Have all new servers serve. Clients may notice at once, so there is no way back."""
+        for new in self._news.values():
+            new.let_serve()
+        for new in self._news.values():
+            try:
+                _await(self._supervisor, {new: Say.READY}, until=self._until)
+            except Failed as error:
+                log("error", f"{new.name} is started again: {error}")
+                new.signal(signal.SIGKILL)
+
+    def _return(self) -> None:
+        """Kill the new servers, and only then have the old ones go on; one that cannot dies."""
+        ending = (*self._news.values(), self._importer)
+        while any(each.code is None for each in ending):
+            for each in ending:
+                each.signal(signal.SIGKILL)
+            self._supervisor.turn()
+        for place, old in self._olds.items():
+            if old.said not in SERVING:
+                _take_back(old, self._news.get(place))
+        for new in self._news.values():
+            close_all(new.kept)
+        until = time.monotonic() + _LEAVING_S
+        for old in self._olds.values():
+            _await_back(self._supervisor, old, until=until)
 
 
 def _take_back(old: Process, new: Process | None) -> None:
@@ -282,11 +232,30 @@ def _take_back(old: Process, new: Process | None) -> None:
 def _await_back(supervisor: Supervisor, old: Process, *, until: float) -> None:
     try:
         if old.said not in SERVING:
-            _await(supervisor, Say.BACK, old, until=until)
+            _await(supervisor, {old: Say.BACK}, until=until)
     except Failed as error:
         log("error", f"the old server cannot go on: {error}")
         old.signal(signal.SIGKILL)
     old.is_awaited = False
+
+
+def _await(
+    supervisor: Supervisor,
+    words: Mapping[Process, Say],
+    others: Iterable[Process] = (),
+    *,
+    until: float,
+) -> None:
+    """Wait until servers say this; raises `Failed` if they do not, or one of them has ended."""
+    while late := [word for each, word in words.items() if each.said != word]:
+        for each in (*words, *others):
+            if each.why or each.code is not None:
+                raise Failed(each.why or f"{each.name} has ended ({each.ending}): see the log")
+        if supervisor.is_stopping and late[0] != Say.BACK:
+            raise Failed("the supervisor was told to stop")
+        if (left_s := until - time.monotonic()) <= 0:
+            raise Failed(_TOO_LATE[late[0]])
+        supervisor.turn(left_s)
 
 
 def _start_anew(supervisor: Supervisor, timeout_s: float) -> None:
@@ -304,7 +273,5 @@ def _start_anew(supervisor: Supervisor, timeout_s: float) -> None:
         supervisor.forget(supervisor.importer.channel)
         supervisor.importer = None
     supervisor.begin()
-    until = time.monotonic() + timeout_s
-    for place in supervisor.places:
-        if place.server is not None:
-            _await(supervisor, Say.READY, place.server, until=until)
+    news = {place.server: Say.READY for place in supervisor.places if place.server is not None}
+    _await(supervisor, news, until=time.monotonic() + timeout_s)

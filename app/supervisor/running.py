@@ -10,6 +10,7 @@ from selectors import EVENT_READ, DefaultSelector
 
 from holdfast.supervisor.control import (
     CONTROL,
+    OWN,
     Channel,
     Do,
     Parcel,
@@ -19,12 +20,11 @@ from holdfast.supervisor.control import (
     channel_pair,
 )
 from holdfast.supervisor.log import log
-from holdfast.supervisor.places import Place, is_own
+from holdfast.supervisor.places import Place
 from holdfast.supervisor.processes import (
     OURS,
     Process,
     become_subreaper,
-    close_all,
     code_of,
     has_terminal,
     started_importer,
@@ -59,11 +59,10 @@ class Supervisor:
 
     def __init__(self, words: list[str]) -> None:
         self.words = words
-        # The first server says whether there are others.
-        self.places = [Place(0)]
+        # The first server says whether there are others. None of their places is ever given up.
+        self.places = [Place(0, given_sockets())]
         # All that live, importers and servers.
         self.processes: list[Process] = []
-        self.kept = given_sockets()
         self.systemd = Systemd()
         self._selector = DefaultSelector()
         self._ticked = time.monotonic()
@@ -113,7 +112,7 @@ class Supervisor:
         server.shard = self.shard_text(place)
         importer.tell([theirs.fileno()], do=Do.FORK)
         theirs.close()
-        given = place.given(self.kept, self.kept if first is None else first.kept)
+        given = place.given(self.places[0].kept if first is None else first.kept)
         if door is not None:
             given["door"] = door.fileno()
         server.tell(
@@ -181,8 +180,7 @@ class Supervisor:
             self.stand_in.signal(signal.SIGTERM)
         server.title = "the server"
         self.restart_timeout_s = server.told.get("restart_timeout", self.restart_timeout_s)
-        if server.kept:
-            self._keep(place, server)
+        self._keep(place, server)
         self.let_serve()
         if not all(each.is_serving for each in self.places):
             return
@@ -193,35 +191,26 @@ class Supervisor:
             first.tell(do=Do.WELCOME)
 
     def _keep(self, place: Place, server: Process) -> None:
-        """Keep what a server gave in place of what was kept of earlier ones."""
-        former, given, server.kept = place.replaces(self.kept), server.kept, {}
-        kept = place.keeps(given)
-        close_all({name: given[name] for name in given if given[name] not in kept.values()})
-        self.kept = {name: each for name, each in self.kept.items() if name not in former} | kept
-        for name in {**former, **kept}:
-            if not is_own(name):
-                self.systemd.store(name, self.kept.get(name))
-        close_all(former)
+        """Keep what a server gave, if it did, in place of what earlier ones of this place gave."""
+        names = {*place.kept, *server.kept} - {*OWN}
+        if not server.kept:
+            return
+        place.keep(server)
         if place.number == 0:
+            for name in names:
+                self.systemd.store(name, place.kept.get(name))
             self.take_commands()
 
     def _spread(self, first: Process) -> None:
-        """Start the others of several servers: the first one gives what all inherit."""
+        """Make places for the others of several servers: the first one gives what all inherit."""
         self.links = first.links
         self._keep(self.places[0], first)
-        self.spread_over(first.workers)
+        self.places += [Place(number, {}) for number in range(len(self.places), first.workers)]
         first.shard = self.shard_text(self.places[0])
-        for place in self.places:
-            if place.server is None:
-                self._begin_at(place)
 
     def shard_text(self, place: Place) -> str:
         """Return which one of several servers has this place, for people."""
         return f" of shard {place.number}" if len(self.places) > 1 else ""
-
-    def spread_over(self, count: int) -> None:
-        """Have this many places; none is ever given up."""
-        self.places += [Place(number) for number in range(len(self.places), count)]
 
     def let_serve(self) -> None:
         """Have servers that are open serve: at the first start, when all are."""
@@ -235,8 +224,8 @@ class Supervisor:
         if self._commands is not None:
             self.forget(self._commands)
             self._commands = None
-        if CONTROL in self.kept:
-            commands = self._commands = Channel(socket.socket(fileno=os.dup(self.kept[CONTROL])))
+        if (kept := self.places[0].kept.get(CONTROL)) is not None:
+            commands = self._commands = Channel(socket.socket(fileno=os.dup(kept)))
             self._listen(commands, lambda: self._hear_command(commands))
 
     def stop(self) -> int:

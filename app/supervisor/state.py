@@ -3,9 +3,11 @@
 import json
 import os
 import signal
+from collections.abc import Sequence
 
 from holdfast.supervisor.control import STATE_VARIABLE, STATE_VERSION, Channel, Say
 from holdfast.supervisor.log import log
+from holdfast.supervisor.places import Place
 from holdfast.supervisor.processes import OURS, Process, command
 from holdfast.supervisor.running import Supervisor
 
@@ -25,50 +27,47 @@ def become_new(supervisor: Supervisor) -> None:
 
 
 def _run_new_code(supervisor: Supervisor) -> None:
-    importer, servers = supervisor.importer, [place.server for place in supervisor.places]
-    present = [
-        each for each in (importer, *servers) if each is not None and each in supervisor.processes
-    ]
-    if importer is None or len(present) <= len(servers):
+    importer, places = supervisor.importer, supervisor.places
+    servers = [each.living for each in places if each.living is not None]
+    if importer is None or importer.code is not None or len(servers) < len(places):
         raise OSError("a process has just ended")
     if importer.told.get("state") != STATE_VERSION:
         raise OSError("the new code cannot go on with this state")
-    going = [each for each in supervisor.processes if each not in present and each.importer]
-    processes = [*present, *going]
+    former = [each for each in supervisor.processes if each.importer and each not in servers]
+    processes = [(each.channel.fileno(), each.pid) for each in (importer, *servers, *former)]
     left = {
-        "processes": [(each.channel.fileno(), each.pid) for each in processes],
-        "kept": supervisor.kept,
+        "processes": processes,
+        "kept": [each.kept for each in places],
         "restart_timeout": supervisor.restart_timeout_s,
-        "shards": len(servers),
         "links": supervisor.links,
     }
-    for each in (*(each.channel.fileno() for each in processes), *supervisor.kept.values()):
+    for each in (*(number for number, _ in processes), *_kept_of(places)):
         os.set_inheritable(each, True)
     program = command(supervisor.words)
     os.execve(program[0], program, {**os.environ, STATE_VARIABLE: json.dumps(left)})  # noqa: S606
+
+
+def _kept_of(places: Sequence[Place]) -> list[int]:
+    return [each for place in places for each in place.kept.values()]
 
 
 def resume(supervisor: Supervisor, text: str) -> None:
     """Go on where the program before this one has left off."""
     left = json.loads(text)
     supervisor.has_served = True
-    supervisor.restart_timeout_s = left["restart_timeout"]
-    supervisor.kept = left["kept"]
-    for each in supervisor.kept.values():
+    supervisor.restart_timeout_s, supervisor.links = left["restart_timeout"], left["links"]
+    supervisor.places = [Place(number, kept) for number, kept in enumerate(left["kept"])]
+    for each in _kept_of(supervisor.places):
         os.set_inheritable(each, False)
     supervisor.take_commands()
-    # Earlier releases had one server.
-    supervisor.spread_over(left.get("shards", 1))
-    supervisor.links = left.get("links", "")
-    handles = [(Channel.of_descriptor(number), pid) for number, pid in left["processes"]]
-    importer = supervisor.importer = supervisor.add(Process(*handles[0]))
-    for handle in handles[1:]:
-        server = supervisor.add(Process(*handle, importer))
+    importer, *servers = ((Channel.of_descriptor(each), pid) for each, pid in left["processes"])
+    supervisor.importer = supervisor.add(Process(*importer))
+    for handle in servers:
+        server = supervisor.add(Process(*handle, supervisor.importer))
         server.title = "a former server"
+        # Clients wait for it until it says that it is alive.
         server.hurry()
     for place, server in zip(supervisor.places, supervisor.processes[1:], strict=False):
-        # Clients wait for it until it says that it is alive.
-        server.title = "the server"
+        place.server, server.title = server, "the server"
         server.shard = supervisor.shard_text(place)
         server.told = {"say": Say.READY}
-        place.server = server
