@@ -26,9 +26,9 @@ from holdfast.web.forwarding.request_home import Home
 from holdfast.web.request_sink import RequestSink
 from holdfast.web.tasks import cancel
 
-# How long doors that leave, too, may take to say so, others to answer that they wait, and shards
-# to answer held connects.
-_ANNOUNCING_S = 0.1
+# How long doors that leave, too, may take to say so, which is longer than they read; others to
+# answer that they wait; and shards to answer held connects.
+_ANNOUNCING_S = 0.3
 _PAUSING_S = 0.2
 _SETTLING_S = 0.3
 _LOOK_S = 0.002
@@ -89,7 +89,7 @@ class Forwarding:
         Raises `CannotStart`.
         """
 
-        core = HomeCore(endpoint.bayeux, endpoint.clock)
+        core = HomeCore(endpoint.bayeux, endpoint.clock, endpoint.gate)
         per_frame = endpoint.options.ws_messages_per_frame
 
         def home() -> Home:
@@ -129,8 +129,16 @@ class Forwarding:
             far.settle()
 
     async def settled(self) -> None:
-        """Wait until they are answered, as far as their shards can be reached."""
-        await _wait(_SETTLING_S, lambda: all(far.is_settled for far in self._far.values()))
+        """Wait until they, and what others have forwarded, are answered. Refuse the rest."""
+        server, shards = self._server, self._far.values()
+
+        def is_settled() -> bool:
+            is_answered = server is None or server.is_settled
+            return is_answered and all(far.is_settled for far in shards)
+
+        await _wait(_SETTLING_S, is_settled)
+        for far in shards:
+            far.give_up()
 
     def let_go(self) -> None:
         """Take no more for the sockets of this door, which go on at the next one."""

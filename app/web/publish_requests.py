@@ -96,9 +96,18 @@ class PublishRequests:
         self, request: web.Request, speaker: Speaker, messages: list[Json]
     ) -> list[Json]:
         """Publish in a session for this request only. Returns the results in order."""
-        endpoint = self._endpoint
+        gate = self._endpoint.gate
+        gate.under_way += 1
+        try:
+            return await self._publish_in_steps(request, speaker, messages)
+        finally:
+            gate.under_way -= 1
+
+    async def _publish_in_steps(
+        self, request: web.Request, speaker: Speaker, messages: list[Json]
+    ) -> list[Json]:
         _, answer = await exchange_over_http(
-            request, endpoint, speaker, _LONG_POLLING, to_json(_handshake(request))
+            request, self._endpoint, speaker, _LONG_POLLING, to_json(_handshake(request))
         )
         # The session may be in another process.
         reply = next(each for each in orjson.loads(answer) if each.get("channel") == _HANDSHAKE)

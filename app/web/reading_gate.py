@@ -29,12 +29,14 @@ class Pausable(Protocol):
 class ReadingGate:
     """Says which connections may be read. All listeners of a process share one."""
 
-    __slots__ = ("_opened", "state", "unfinished")
+    __slots__ = ("_opened", "state", "under_way", "unfinished")
 
     def __init__(self) -> None:
         self.state = Reading.OPEN
         # While `FINISHING`, the connections that are still read.
         self.unfinished: set[Pausable] = set()
+        # How many requests are handled in steps, the next of which may be for another process.
+        self.under_way = 0
         self._opened: asyncio.Event | None = None
 
     @property

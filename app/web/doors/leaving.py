@@ -168,7 +168,8 @@ class Leaving:
         return [each for listener in self.listeners.values() for each in listener.lanes()]
 
     def _is_complete(self) -> bool:
-        return not self._gate.unfinished and not self._endpoint.scheduler.is_busy
+        gate = self._gate
+        return not (gate.unfinished or gate.under_way or self._endpoint.scheduler.is_busy)
 
 
 def _close(connection: FastLane) -> None:

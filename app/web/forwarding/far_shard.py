@@ -29,6 +29,8 @@ from holdfast.web.open_socket import Socket
 from holdfast.web.request_scheduler import UnfinishedRequest
 
 _TRANSPORTS: Final = {kind: place for place, kind in enumerate(TRANSPORTS)}
+# That it is unknown whether a request was handled.
+_UNKNOWN: Final = "unknown"
 # In seconds. A worker that was killed is there again by then.
 _AWAY_S: Final = 3.0
 
@@ -131,7 +133,7 @@ class FarShard:
             if forwarded.exchange.pipe is None and is_lone_connect(forwarded.body):
                 self._parking.park(forwarded)
             else:
-                refuse(forwarded, "unknown")
+                refuse(forwarded, _UNKNOWN)
 
     # From front ends
 
@@ -221,6 +223,12 @@ class FarShard:
         if self._link is not None and (self._exchanges or self._sockets):
             self.is_settled = False
             self._link.send(pack(Kind.SETTLE, 0))
+
+    def give_up(self) -> None:
+        """Refuse what the home has not answered. It may be handled all the same."""
+        for forwarded in [*self._exchanges.values()]:
+            self.abort(forwarded.exchange)
+            refuse(forwarded, *([] if is_lone_connect(forwarded.body) else [_UNKNOWN]))
 
     def let_go(self) -> None:
         """Take no more for sockets, whose clients go on at another door."""

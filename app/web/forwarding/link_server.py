@@ -52,6 +52,11 @@ class LinkServer:
         """Whether all doors have said that nothing more comes."""
         return all(home.is_quiet for home in self._homes)
 
+    @property
+    def is_settled(self) -> bool:
+        """Whether everything that doors have forwarded over HTTP is answered."""
+        return all(home.is_settled for home in self._homes)
+
     def pause(self) -> None:
         """Ask all doors for no more exchanges."""
         for home in self._homes:

@@ -13,12 +13,13 @@ PATIENCE_S: Final = 5.0
 MOST_BYTES: Final = 16 * 1024 * 1024
 # What a request takes besides its body.
 _REQUEST_BYTES: Final = 1024
-_RETRY_S: Final = 1.0
+# When clients should repeat what is refused.
+RETRY_S: Final = 1.0
 
 
 def refuse(request: UnfinishedRequest, *args: str) -> None:
     """Refuse a request for now: its client may try again."""
-    request.done(RequestRefused(ErrorReply.SERVER_BUSY, *args, wait_s=_RETRY_S))
+    request.done(RequestRefused(ErrorReply.SERVER_BUSY, *args, wait_s=RETRY_S))
 
 
 class Parking:

@@ -6,7 +6,7 @@ from typing import Final, cast
 
 from holdfast.bayeux.session import Exchange
 from holdfast.bayeux.wire.caller import Speaker
-from holdfast.bayeux.wire.errors import RequestRefused
+from holdfast.bayeux.wire.errors import ErrorReply, RequestRefused
 from holdfast.bayeux.wire.receipts import Receipt, Taken
 from holdfast.bayeux.wire.transports import ConnectionType
 from holdfast.delivery.messages.message import Event
@@ -22,6 +22,7 @@ from holdfast.web.forwarding.frames import (
 )
 from holdfast.web.forwarding.given_replies import MOST_GIVEN
 from holdfast.web.forwarding.home_core import HomeCore
+from holdfast.web.forwarding.parking import RETRY_S
 from holdfast.web.forwarding.replies import Replies
 from holdfast.web.forwarding.shard_link import Handlers, Link
 from holdfast.web.forwarding.sinks import LinkSink
@@ -109,10 +110,19 @@ class Home:
         # Carriers of the latest replies with messages, which their sessions remember.
         self._answered: dict[int, FarCarrier] = {}
 
+    @property
+    def is_settled(self) -> bool:
+        """Whether all exchanges over HTTP are answered."""
+        return not self._exchanges
+
     # What the door sends
 
     def _begin(self, number: int, data: bytes) -> None:
         self.is_quiet = False
+        if self._core.is_still:
+            # What is handled now would be lost.
+            self._replies.refuse(number, RequestRefused(ErrorReply.SERVER_BUSY, wait_s=RETRY_S))
+            return
         place, transport, socket, body = unpack_request(data)
         speaker = self._speakers.at(place)
         if socket:

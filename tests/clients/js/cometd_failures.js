@@ -12,16 +12,22 @@ export async function comesThrough(context) {
         extensions: {ack: new AckExtension()},
     });
     const [inbox, connects] = [new Inbox("messages"), new Inbox("connects")];
+    const subscribed = new Inbox("subscribes");
     let handshakes = 0;
     client.cometd.addListener("/meta/handshake", ({successful}) => {
         handshakes += 1;
         if (successful) {
-            client.cometd.subscribe(channel, ({data}) => inbox.put(data));
+            client.cometd.subscribe(
+                channel,
+                ({data}) => inbox.put(data),
+                (reply) => subscribed.put(reply),
+            );
         }
     });
     client.cometd.addListener("/meta/connect", (reply) => connects.put(reply));
     client.cometd.handshake({ext: {delivery: {session: "javascript/1"}}});
     await connects.until(({successful}) => successful);
+    await subscribed.until(({successful}) => successful);
     let published = 0;
     for (const failure of context.failures) {
         await ask(failure);

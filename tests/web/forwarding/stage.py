@@ -75,7 +75,7 @@ class Pair:
         """Connect the two."""
         rig = self.home
         per_frame = rig.endpoint.options.ws_messages_per_frame
-        core = HomeCore(rig.bayeux, rig._clock)
+        core = HomeCore(rig.bayeux, rig._clock, rig.endpoint.gate)
         self.at_home = Home(rig.scheduler, rig.coalescer, core, per_frame)
         near, far = self.far.link(), self.at_home.link
         self.wire, other = Wire(near, far, self.piece), Wire(far, near, self.piece)

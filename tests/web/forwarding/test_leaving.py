@@ -1,5 +1,6 @@
 """A home, or a door, that leaves its place to another process costs its clients nothing."""
 
+from holdfast.web.reading_gate import Reading
 from tests.abuse.attacker import frame
 from tests.web.forwarding.stage import TURNS, pair
 from tests.web.forwarding.test_forwarding import (
@@ -105,3 +106,28 @@ async def test_a_door_that_leaves_refuses_what_waits_for_a_link() -> None:
         await both.settle(client)
         assert client.heard().responses[-1].status == 503
         assert both.far.is_settled
+
+
+async def test_a_home_that_has_given_everything_away_handles_nothing_more() -> None:
+    async with pair() as both:
+        client = await enter(both)
+        both.home.endpoint.gate.state = Reading.STILL
+        refusal = await say(client, PUBLISH)
+        assert refusal is not None
+        assert refusal.status == 503
+        assert b"unknown" not in refusal.body
+        both.home.endpoint.gate.open()
+        [session] = sessions_of(both.home)
+        assert session.queue.count == 0
+
+
+async def test_a_door_that_leaves_refuses_what_nobody_has_answered() -> None:
+    async with pair() as both:
+        client = await enter(both)
+        both.wire.other.is_cut = True
+        assert await say(client, PUBLISH) is None
+        both.far.give_up()
+        await both.settle(client)
+        refusal = client.heard().responses[-1]
+        assert refusal.status == 503
+        assert b"unknown" in refusal.body

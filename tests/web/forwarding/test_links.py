@@ -40,7 +40,7 @@ class Ends:
 
     def serve(self, home: Hello) -> LinkServer:
         rig = self.rig
-        core = HomeCore(rig.bayeux, rig._clock)
+        core = HomeCore(rig.bayeux, rig._clock, rig.endpoint.gate)
         return LinkServer(home, lambda: Home(rig.scheduler, rig.coalescer, core, 1))
 
     async def listen(self) -> None:

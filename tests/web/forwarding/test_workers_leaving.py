@@ -80,3 +80,16 @@ async def test_a_worker_that_stops_answers_held_connects(both: Workers, stopped:
     held = await hold(both, abroad, 0)
     await both.servers[stopped].stop(2.0)
     assert await asyncio.wait_for(held, 5.0)
+
+
+async def test_what_a_script_publishes_is_answered_before_all_workers_leave(both: Workers) -> None:
+    home = both.home_of("address 127.0.0.1")
+    await both.delay(1 - home, home, 0.03)
+    script = both.person(1 - home)
+    # It takes a handshake and then the publish, both at its home.
+    message = {"channel": "/news", "data": "hello"}
+    publish = asyncio.create_task(script.http.post("/publish", json=message))
+    await until(lambda: both.sessions(home) != [])
+    await asyncio.gather(*(each.leave() for each in both.servers))
+    response = await asyncio.wait_for(publish, 1.0)
+    assert response.status == 200, await response.text()

@@ -1,5 +1,6 @@
 """Workers of one deployment in this process, each with a store, and clients at any door."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -10,6 +11,7 @@ from holdfast.compose.placement import placed
 from holdfast.compose.running_server import RunningServer
 from holdfast.compose.succession import NoSuccession
 from holdfast.settings import Settings
+from holdfast.web.tasks import cancel
 from tests.store.store_process import until
 from tests.web.people import Person
 
@@ -52,6 +54,20 @@ class Workers:
         ids = self.servers[0].bayeux.state.client_ids
         return int(not ids.owns(ids.bucket_of(subject)))
 
+    async def delay(self, door: int, home: int, seconds: float) -> None:
+        """Let everything between a door and a home take this long in each direction."""
+        forwarding = self.servers[door].forwarding
+        assert forwarding is not None
+        path = forwarding._placement.link_of(home)
+        behind = path.with_name("behind")
+        path.rename(behind)
+        await self._stack.enter_async_context(relay(path, behind, seconds))
+        link = forwarding._far[home]._link
+        assert link is not None
+        link.abort()
+        await until(lambda: not forwarding.is_linked)
+        await linked(self.servers[door])
+
     def subject_of(self, shard: int, prefix: str = "user") -> str:
         """A subject whose home a shard is."""
         return next(
@@ -63,6 +79,33 @@ async def linked(server: RunningServer) -> None:
     forwarding = server.forwarding
     assert forwarding is not None
     await until(lambda: forwarding.is_linked)
+
+
+@asynccontextmanager
+async def relay(path: Path, behind: Path, seconds: float) -> AsyncIterator[None]:
+    """Pass on what arrives at one Unix socket to another, and back, so much later."""
+    tasks: set[asyncio.Task[None]] = set()
+
+    async def pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            while data := await reader.read(1 << 16):
+                loop.call_later(seconds, writer.write, data)
+        finally:
+            writer.close()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        other_reader, other_writer = await asyncio.open_unix_connection(behind)
+        for each in (pass_on(reader, other_writer), pass_on(other_reader, writer)):
+            tasks.add(asyncio.create_task(each))
+
+    server = await asyncio.start_unix_server(serve, path)
+    try:
+        yield
+    finally:
+        server.close()
+        for task in tasks:
+            await cancel(task)
 
 
 @asynccontextmanager
