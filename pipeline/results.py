@@ -85,12 +85,13 @@ def _fields_of(row: Mapping[str, Any]) -> dict[str, Any]:
     return fields
 
 
-def write_back(found: Mapping[str, Mapping[str, Any]], url: str, namespace: str) -> None:
-    """Write all results in one step.
+def write_back(found: Mapping[str, Mapping[str, Any]], urls: str, namespace: str) -> None:
+    """Write all results in one step, into the store of the first shard.
 
     Raises:
         PipelineFailed: The store does not answer.
     """
+    url = urls.split()[0]
     with answering(url), connect(url) as redis, redis.pipeline(transaction=True) as together:
         for name, value in found.items():
             together.set(f"{{{namespace}}}:pipeline:{name}", orjson.dumps({"v": VERSION, **value}))

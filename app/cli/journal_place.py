@@ -3,16 +3,19 @@
 import asyncio
 import os
 import socket
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from holdfast.cli.failures import Exit
 from holdfast.cli.output import complain, note
+
+if TYPE_CHECKING:
+    from holdfast.store.embedded import EmbeddedValkey
 
 _LAKE = "lake"
 _TIMEOUT_S = 5.0
@@ -36,7 +39,7 @@ class JournalPlace:
 
     @property
     def present_store(self) -> str | None:
-        """The URL of the store; None if it is an embedded one that is not running."""
+        """The URL of the first shard's store; None if it is embedded and not running."""
         if self.redis is not None:
             return self.redis
         from holdfast.store.home import Home
@@ -44,36 +47,56 @@ class JournalPlace:
         home = Home(self.data)
         return home.url if _answers(home.socket) else None
 
+    @property
+    def _directories(self) -> list[Path]:
+        """The directories of all shards, in their order: the first has the server's own."""
+        from holdfast.compose.placement import data_of
+        from holdfast.compose.workers import stored_here
+
+        count = stored_here(self.data) or 1
+        return [data_of(self.data, shard) for shard in range(count)]
+
     @contextmanager
-    def store(self) -> Iterator[str]:
-        """The URL of the store; an embedded store without a server is started meanwhile."""
+    def stores(self) -> Iterator[str]:
+        """The URLs of the stores of all shards; embedded ones without a server are started."""
         if self.redis is not None:
             yield self.redis
             return
         # Commands that only read tables need not wait until this is loaded.
-        from holdfast.store.connection import StoreUnavailable
-        from holdfast.store.embedded import Durability, EmbeddedValkey
         from holdfast.store.home import Home
 
-        home = Home(self.data)
-        if not home.directory.exists():
+        if not Home(self.data).directory.exists():
             complain(f"{self.data} has no data of a server. Name its data directory with --data")
             raise typer.Exit(Exit.USAGE)
-        if _answers(home.socket):
-            yield home.url
-            return
-        note("No server is running here: starting its store to read it")
-        with asyncio.Runner() as runner:
-            embedded = EmbeddedValkey(self.data, Durability.EVERYSEC)
+        directories = self._directories
+        waiting = [each for each in directories if not _answers(Home(each).socket)]
+        with ExitStack() as started:
+            if waiting:
+                note("No server is running here: starting its store to read it")
+                started.enter_context(_started(waiting))
+            yield " ".join(Home(each).url for each in directories)
+
+
+@contextmanager
+def _started(directories: Sequence[Path]) -> Iterator[None]:
+    """Run the embedded stores of these directories."""
+    from holdfast.store.connection import StoreUnavailable
+    from holdfast.store.embedded import Durability, EmbeddedValkey
+
+    with asyncio.Runner() as runner, ExitStack() as opened:
+        for each in directories:
+            embedded = EmbeddedValkey(each, Durability.EVERYSEC)
             try:
-                url = runner.run(embedded.open())
+                runner.run(embedded.open())
             except StoreUnavailable as error:
                 complain(str(error))
                 raise typer.Exit(Exit.UNREACHABLE) from None
-            try:
-                yield url
-            finally:
-                runner.run(embedded.close())
+            opened.callback(_close, runner, embedded)
+        yield
+
+
+def _close(runner: asyncio.Runner, embedded: "EmbeddedValkey") -> None:
+    runner.run(embedded.close())
 
 
 def _answers(place: Path) -> bool:

@@ -116,7 +116,7 @@ def ingest(
     lake = Lake(journal.lake)
     with (
         failing(),
-        journal.store() as url,
+        journal.stores() as url,
         work.workers(Journals(url, journal.namespace).are_small, ends=once) as engine,
     ):
         from holdfast.pipeline.ingest import Source, go_on, take_what_is_there

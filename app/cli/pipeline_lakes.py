@@ -50,5 +50,5 @@ def _readers(journal: JournalPlace) -> "Iterator[Readers]":
     from holdfast.pipeline.source.readers import Readers
     from holdfast.pipeline.source.streams import Journals
 
-    with journal.store() as url, answering(url):
+    with journal.stores() as url, answering(url):
         yield Readers(Journals(url, journal.namespace))

@@ -34,7 +34,7 @@ def results(*, as_json: AsJson = False, journal: AtJournal, engine: ChosenAnswer
 
     Ingest does this too. Earlier results are replaced.
     """
-    with spark.questions(journal, engine) as tables, journal.store() as url, spinner("Computing"):
+    with spark.questions(journal, engine) as tables, journal.stores() as url, spinner("Computing"):
         found = write(tables, url, journal.namespace)
     print_items(_RESULTS, found.values(), as_json=as_json)
 

@@ -131,7 +131,7 @@ async def _assemble(
     clock = ticker.clock
     tasks = Tasks(clock)
     stack.push_async_callback(tasks.close)
-    writer = make_journal(settings, storage.store, clock())
+    writer = make_journal(settings, placement, storage.store, clock())
     if not succession.is_successor:
         # Before anything else happens.
         await begin_run(writer, storage.store, clock(), goes_on=storage.goes_on)

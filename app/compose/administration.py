@@ -133,7 +133,8 @@ def make_administration(
         keeps_journal=settings.journal,
     )
     now = LiveNow(running, figures, letters.search, alerts)
-    results, frames = PipelineResults(reader, store.keys), JournalFrames(reader, store.keys)
+    results = PipelineResults(reader, store.keys)
+    frames = JournalFrames(reader, store.keys, placement.node(settings.node))
     alert_watch = AlertWatch(
         running, now, alerts, alert_limits(settings), results=results, frames=frames
     )

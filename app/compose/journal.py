@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from holdfast.bayeux.session import Session
 from holdfast.bayeux.state.session_registry import Sessions
+from holdfast.compose.placement import Placement
 from holdfast.delivery.basics.counters import Counters
 from holdfast.delivery.shared_queues.places import WaitingPlaces
 from holdfast.journal.schema import Kind
@@ -45,12 +46,19 @@ class Books:
         }
 
 
-def make_journal(settings: Settings, store: Store, now: float) -> JournalWriter | None:
+def make_journal(
+    settings: Settings, placement: Placement, store: Store, now: float
+) -> JournalWriter | None:
     """Make the journal's writer; None if there is no journal."""
     if not settings.journal:
         return None
     writer = JournalWriter(
-        settings.node, store.journal, now=now, now_ns=time.time_ns, origin=store.deployment.name
+        placement.node(settings.node),
+        store.journal,
+        now=now,
+        now_ns=time.time_ns,
+        origin=store.deployment.name,
+        shard=None if placement.is_alone else placement.number,
     )
     store.journal.note_for(writer)
     return writer
@@ -92,7 +100,7 @@ async def _trim(writer: JournalWriter, store: Store, settings: Settings) -> None
         try:
             trimmed = await trim(
                 store,
-                settings.node,
+                writer.journal.node,
                 now_ms=writer.journal.clock.read() // 1000,
                 age_ms=settings.journal_age,
                 size=settings.journal_size,

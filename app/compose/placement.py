@@ -9,6 +9,11 @@ _SHARDS = "shards"
 _LINKS = "links"
 
 
+def data_of(directory: Path, shard: int) -> Path:
+    """Return the directory of a shard, given the whole deployment's."""
+    return directory / _SHARDS / str(shard) if shard else directory
+
+
 @dataclass(frozen=True, slots=True)
 class Placement:
     """The shard of this process, and where the shards of this machine have their files.
@@ -34,7 +39,11 @@ class Placement:
 
     def data_of(self, shard: int) -> Path:
         """Return the directory of a shard. The first one has the same as a server alone."""
-        return self.directory / _SHARDS / str(shard) if shard else self.directory
+        return data_of(self.directory, shard)
+
+    def node(self, name: str) -> str:
+        """Return the name under which this shard writes its journal, given the server's."""
+        return f"{name}/{self.number}" if self.number else name
 
     def make_parent(self) -> None:
         """Make the directory of this shard's directory, unless it is the deployment's."""

@@ -96,7 +96,7 @@ class Storage:
             link,
             keys,
             opening=Opening(
-                settings.node,
+                placement.node(settings.node),
                 origin.deployment,
                 lock=directory.lock_name if embedded is None else "",
                 is_standby=settings.standby,

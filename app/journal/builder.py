@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Unpack
 
+from holdfast.delivery.basics.node import shard_of
 from holdfast.journal.columns import Columns, DecodedNote, FailureDetails, PublishRow, Row
 from holdfast.journal.frame import Head, encode
 from holdfast.journal.schema import BOOKS, VERSION
@@ -20,11 +21,13 @@ class FrameBuilder:
 
     Args:
         origin: The name with which ids of messages begin; the node's if empty.
+        shard: The number of this shard; None if there is no other one.
     """
 
-    def __init__(self, node: str, origin: str = "") -> None:
+    def __init__(self, node: str, origin: str = "", shard: int | None = None) -> None:
         self.node = node
         self._origin = origin
+        self._shard = shard
         # Notes whose events are in no column yet.
         self._waiting_notes: list[DecodedNote] = []
         self.waiting_rows = 0
@@ -63,8 +66,22 @@ class FrameBuilder:
         """Note a publish: the number of receivers, and of those with a copy in the store."""
         columns = self.columns
         number = columns.interning.message(message)
-        size = _size_of(message, kept)
+        # The publish of a stored message is reported by its note: this is about further receivers.
+        is_further = message.is_durable and not kept
+        size = 0 if is_further else self._size_of(message)
         columns.publish(number, message.id, copies, kept, size, message.priority, message.sender)
+
+    def publish_row(self, message: "Message", copies: int, kept: int) -> PublishRow:
+        """Return the record of a publish that the store has."""
+        size = self._size_of(message)
+        return message.id, copies, kept, size, message.priority, message.sender, message.channel
+
+    def _size_of(self, message: "Message") -> int:
+        # A copy from a history is about a further receiver. So is a message of another shard, whose
+        # journal has its size.
+        if message.is_initial or (self._shard is not None and shard_of(message.id) != self._shard):
+            return 0
+        return len(message.wire)
 
     def delivered(
         self,
@@ -159,16 +176,3 @@ class FrameBuilder:
         last = columns.last if now is None else min(columns.last, now)
         head = Head(VERSION, self.node, columns.count, columns.first, last, self._origin)
         return encode(head, columns.body())
-
-
-def publish_row(message: "Message", copies: int, kept: int) -> PublishRow:
-    """Return the journal's record of a publish that the store has."""
-    # A copy from a history is about a further receiver, too.
-    size = 0 if message.is_initial else len(message.wire)
-    return message.id, copies, kept, size, message.priority, message.sender, message.channel
-
-
-def _size_of(message: "Message", kept: int) -> int:
-    # The publish of a stored message is reported by its note: this is about further receivers.
-    is_further = message.is_initial or (message.is_durable and not kept)
-    return 0 if is_further else len(message.wire)

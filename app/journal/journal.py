@@ -45,6 +45,7 @@ class Journal(FrameBuilder):
         now: The loop's time, as in `beat` and `flush`.
         now_ns: Nanoseconds since 1970.
         origin: The name with which ids of messages begin.
+        shard: The number of this shard; None if there is no other one.
         most_bytes: The most bytes of frames that may wait.
     """
 
@@ -56,9 +57,10 @@ class Journal(FrameBuilder):
         now: float,
         now_ns: Callable[[], int],
         origin: str = "",
+        shard: int | None = None,
         most_bytes: int = _MOST_BYTES,
     ) -> None:
-        super().__init__(node, origin)
+        super().__init__(node, origin, shard)
         self._outlet = outlet
         self.clock = JournalClock(now_ns)
         self._most_bytes = most_bytes

@@ -17,7 +17,6 @@ from holdfast.delivery.ports.journal_port import DeliveryJournal
 from holdfast.delivery.queues.dispatcher import DispatcherState
 from holdfast.delivery.queues.receivers import Receiver
 from holdfast.journal import notes
-from holdfast.journal.builder import publish_row
 from holdfast.journal.columns import DecodedNote, PublishRow, Row
 from holdfast.journal.crowds import Crowds
 from holdfast.journal.journal import Journal, Outlet
@@ -52,8 +51,11 @@ class JournalWriter(DeliveryJournal):
         now: float,
         now_ns: Callable[[], int],
         origin: str = "",
+        shard: int | None = None,
     ) -> None:
-        self.journal = journal = Journal(node, outlet, now=now, now_ns=now_ns, origin=origin)
+        self.journal = journal = Journal(
+            node, outlet, now=now, now_ns=now_ns, origin=origin, shard=shard
+        )
         self._clock = clock = journal.clock
         self.unread = 0
         self._handed = Crowds(journal, clock, Kind.HANDED, 1)
@@ -250,9 +252,9 @@ class JournalWriter(DeliveryJournal):
         for message, keys in messages:
             if len(keys) == 1 and keys[0] in ARRIVALS:
                 arrived[ARRIVALS[keys[0]]].append(message)
-            elif keys or message.keeping is not None:
-                # A history alone makes a message durable, too.
-                published.append(publish_row(message, len(keys), len(keys)))
+            elif keys or message.keeping is not None or message.is_durable:
+                # A history makes a message durable, too, and so do receivers in other shards.
+                published.append(self.journal.publish_row(message, len(keys), len(keys)))
         rows: list[Row] = []
         for step, waiting in arrived.items():
             copies, row = notes.arrived(step, waiting, self._clock.read())

@@ -18,11 +18,16 @@ class UnreadFrames(NamedTuple):
 
 
 class JournalFrames:
-    """Reads frames on the reader, unless they are trimmed."""
+    """Reads frames on the reader, unless they are trimmed.
 
-    def __init__(self, reader: Reader, keys: RedisKeys) -> None:
+    Args:
+        node: The name under which this server writes its journal.
+    """
+
+    def __init__(self, reader: Reader, keys: RedisKeys, node: str) -> None:
         self._reader = reader
         self._keys = keys
+        self._node = node
 
     async def nodes(self) -> list[str]:
         """Return the names of the nodes that have written a journal."""
@@ -53,9 +58,9 @@ class JournalFrames:
             if last is None or _written(entry) <= last
         ]
 
-    async def unread(self, node: str) -> UnreadFrames | None:
+    async def unread(self) -> UnreadFrames | None:
         """Return what is unread, or None if all tables have everything or there are none."""
-        found = await self._reader.ask("HGETALL", self._keys.journal_read(node))
+        found = await self._reader.ask("HGETALL", self._keys.journal_read(self._node))
         # A lake that was dropped in the meantime has no place.
         places = {
             (int(place[1]), int(place[2])): lake.decode("utf-8", "replace")
@@ -66,7 +71,8 @@ class JournalFrames:
             return None
         last = min(places)
         after = f"({last[0]}-{last[1]}"
-        unread = await self._reader.ask("XRANGE", self._keys.journal(node), after, "+", "COUNT", 1)
+        journal = self._keys.journal(self._node)
+        unread = await self._reader.ask("XRANGE", journal, after, "+", "COUNT", 1)
         return UnreadFrames(places[last], int(unread[0][0].partition(b"-")[0])) if unread else None
 
     async def lakes(self) -> list[str]:

@@ -118,13 +118,15 @@ _UNKNOWNS = """
         timestamp_micros(since_us) as since, timestamp_micros(until_us) as until, number, what
     from {unknowns}
 """
-# Events that the journal lacks, or must not contain.
+# Events that the journal lacks, or must not contain; and what shards did not get of each other.
 _LOST = f"""
     select kind, node, cast(null as bigint) as msg, cast(null as string) as receiver,
-        since, until, number, case when kind = '{Kind.DROPPED}'
-            then 'events found no room while the store was unavailable' else what end as what
+        since, until, number, case kind
+            when '{Kind.DROPPED}' then 'events found no room while the store was unavailable'
+            when '{Kind.GAP}' then concat('messages of shard ', what, ' did not arrive here')
+            else what end as what
     from {{ledger}}
-    where kind in {words(*LOSSES)} or kind = '{Kind.DROPPED}' and number > 0
+    where kind in {words(*LOSSES, Kind.GAP)} or kind = '{Kind.DROPPED}' and number > 0
 """
 _OF_JOURNAL = " union all ".join(
     f"select {_NAMES} from ({part})" for part in (_UNKNOWNS, _LOST, UNBALANCED)

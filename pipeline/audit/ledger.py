@@ -17,7 +17,7 @@ SCHEMA = (
     "node string, epoch string, seq bigint, kind string, pos int, what string, since timestamp, "
     "until timestamp, events bigint, copies bigint, number bigint"
 )
-_IS_SINGLE = f"kind in {words(Kind.NODE, Kind.BOOKS, Kind.DROPPED, *INCIDENTS)}"
+_IS_SINGLE = f"kind in {words(Kind.NODE, Kind.BOOKS, Kind.DROPPED, Kind.GAP, *INCIDENTS)}"
 
 
 def ledger_of(table: str, part: str) -> str:

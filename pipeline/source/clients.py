@@ -31,8 +31,8 @@ def connect(url: str) -> "Redis":
 
 
 @contextmanager
-def answering(url: str) -> Iterator[None]:
-    """Turn errors of the store into failures that say what to do."""
+def answering(urls: str) -> Iterator[None]:
+    """Turn errors of stores into failures that say what to do."""
     from redis.exceptions import (
         AuthenticationError,
         RedisClusterException,
@@ -44,13 +44,13 @@ def answering(url: str) -> Iterator[None]:
         yield
     except AuthenticationError as error:
         words = f"the store refuses the login ({error}): use --redis redis://USER:PASSWORD@HOST"
-        raise PipelineFailed(f"{_place(url)}: {words}") from error
+        raise PipelineFailed(f"{_places(urls)}: {words}") from error
     except ResponseError as error:
         words = f"this is not a store of Holdfast, or it is full: {error}"
-        raise PipelineFailed(f"{_place(url)}: {words}") from error
+        raise PipelineFailed(f"{_places(urls)}: {words}") from error
     except (RedisError, RedisClusterException, OSError) as error:
         words = f"the store does not answer ({error}). Is the server running?"
-        raise PipelineFailed(f"{_place(url)}: {words}") from error
+        raise PipelineFailed(f"{_places(urls)}: {words}") from error
 
 
 def _at_server(url: str) -> "Redis":
@@ -120,7 +120,7 @@ def _host_and_port(text: str, port: int) -> tuple[str, int]:
     return parts.hostname or "localhost", parts.port or port
 
 
-def _place(url: str) -> str:
-    """Return the URL without its password."""
-    scheme, _, rest = url.partition("://")
-    return f"{scheme}://{rest.rpartition('@')[2]}"
+def _places(urls: str) -> str:
+    """Return the URLs without their passwords."""
+    parts = (url.partition("://") for url in urls.split())
+    return " ".join(f"{scheme}://{rest.rpartition('@')[2]}" for scheme, _, rest in parts)

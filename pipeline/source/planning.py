@@ -1,6 +1,6 @@
 """Plans bounded batches of a journal, in pieces of similar size."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -84,7 +84,7 @@ class Planner:
 
     def _walk(self, node: str, at: Position, after: str, upto: str, most: int | None) -> Position:
         events = 0
-        for seen in stream_entries(self._journals.redis, self._journals.stream(node), after, upto):
+        for seen in self._entries(node, after, upto):
             if most is not None and events and events + seen.events > most:
                 break
             at, _ = self._advance(node, at, seen)
@@ -129,8 +129,7 @@ class Planner:
 
     def _steps(self, node: str, at: Position, after: str, end: Position) -> list[_Step]:
         steps = []
-        stream = self._journals.stream(node)
-        for seen in stream_entries(self._journals.redis, stream, after, end.id):
+        for seen in self._entries(node, after, end.id):
             at, finding = self._advance(node, at, seen)
             steps.append(_Step(seen, at, finding))
         if at.id != end.id:
@@ -143,6 +142,10 @@ class Planner:
             found = newest.finding or altered(at, newest.seen)
             steps[-1] = newest._replace(position=end, finding=found)
         return steps
+
+    def _entries(self, node: str, after: str, upto: str) -> Iterator[StreamEntry]:
+        journals = self._journals
+        return stream_entries(journals.redis(node), journals.stream(node), after, upto)
 
     def _cut(self, node: str, after: str, steps: Sequence[_Step], size: int) -> list[Piece]:
         ends, events = [0], 0

@@ -67,7 +67,7 @@ def read_piece(journals: Journals, piece: Piece, *, accepts_loss: bool) -> Itera
     findings = [*piece.findings]
     passed = {each.id for each in findings if each.kind in _PASSED}
     frames = 0
-    for page in _pages(journals.redis, piece):
+    for page in _pages(journals.redis(piece.node), piece):
         frames += len(page)
         fresh = [entry for entry in page if entry.id not in passed]
         made, unreadable = _unfold(fresh, piece.node, accepts_loss=accepts_loss)

@@ -6,6 +6,7 @@ from typing import Any
 
 from holdfast.journal.frame import Body, Head, count, encode
 from holdfast.journal.schema import VERSION, Event
+from holdfast.pipeline.source.streams import shard_of
 from holdfast.store import scripts
 from holdfast.store.keys import RedisKeys
 from tests.store.numbering import Numbering
@@ -15,14 +16,15 @@ from tests.unit.pipeline.events import NODE
 _WHY = ("attempt", "code", "wording", "letter", "fingerprint", "generation", "kept")
 
 
-def frame_of(events: Iterable[Event], version: int = VERSION) -> bytes:
+def frame_of(events: Iterable[Event], version: int = VERSION, deployment: str = "") -> bytes:
     """A frame of the events; it keeps their order if those of a kind stand together."""
-    return _Packing(list(events)).frame(version)
+    return _Packing(list(events), deployment).frame(version)
 
 
 class _Packing:
-    def __init__(self, events: Sequence[Event]) -> None:
+    def __init__(self, events: Sequence[Event], deployment: str) -> None:
         self._events = events
+        self._deployment = deployment
         self._names: list[str] = []
         self._channels: list[str] = []
         self._groups: list[list[int]] = []
@@ -51,7 +53,8 @@ class _Packing:
             body["groups"] = self._groups
         whole: Body = {"names": self._names, "channels": self._channels, **body}  # type: ignore[typeddict-item]
         node = self._events[0].node
-        return encode(Head(version, node, count(whole), self._t0, max(times)), whole)
+        head = Head(version, node, count(whole), self._t0, max(times), self._deployment)
+        return encode(head, whole)
 
     def _message(self, each: Event) -> int:
         assert each.msg is not None
@@ -119,13 +122,15 @@ class Writer:
 
     def __init__(self, store: ValkeyServer, node: str = NODE, namespace: str = "holdfast") -> None:
         self._store = store
-        self._keys = RedisKeys(namespace)
+        self._keys = RedisKeys(namespace, shard_of(node))
         self._node = node
         self.stream = self._keys.journal(node)
         self.epoch = "seed-1"
+        # The name with which ids of messages begin; the node's if empty.
+        self.deployment = ""
 
     def write(self, *events: Event) -> str:
-        return self.write_frame(frame_of(events))
+        return self.write_frame(frame_of(events, deployment=self.deployment))
 
     def write_frame(self, frame: bytes) -> str:
         """The frame, with the next number; returns the entry's id."""

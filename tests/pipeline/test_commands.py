@@ -259,10 +259,10 @@ async def test_the_store_of_a_stopped_server_is_started_for_the_time_of_a_comman
 
     def look() -> bytes | None:
         place = JournalPlace(tmp_path, None, None, "holdfast")
-        with place.store() as url:
+        with place.stores() as url:
             found: Any = Redis.from_url(url).get("key")
             # A store that runs already is used as it is.
-            with place.store() as same:
+            with place.stores() as same:
                 assert same == url
         with pytest.raises(RedisError):
             Redis.from_url(url).ping()

@@ -102,7 +102,7 @@ def test_a_plan_counts_the_events_that_a_frame_says_it_has_up_to_the_most_of_a_f
     body = cast("Body", {"names": [], "channels": []})
     for number in numbers:
         writer.write_frame(encode(Head(VERSION, "n1", number, 0, 0), body))
-    seen = stream_entries(Journals(store.url, "holdfast").redis, writer.stream, BEGIN, "+")
+    seen = stream_entries(Journals(store.url, "holdfast").redis("n1"), writer.stream, BEGIN, "+")
     # What no frame can have is reported when the frame is read.
     assert [each.events for each in seen] == [1, MOST_EVENTS, 1]
 

@@ -147,7 +147,7 @@ async def test_the_pipeline_reads_a_journal_in_a_cluster_and_follows_its_slot(
         for journals in connected:
             assert journals.nodes() == ["n1"]
             assert journals.are_small()
-            [entry] = stream_entries(journals.redis, journals.stream("n1"), "0-0", "+")
+            [entry] = stream_entries(journals.redis("n1"), journals.stream("n1"), "0-0", "+")
             assert entry.id == "1-1"
             Readers(journals).report("lake", "here:/lake", {"n1": Position("1-1")})
             assert Readers(journals).drop("lake")

@@ -105,7 +105,10 @@ class LiveServer(Server):
             letters=self.letters.search.statistics,
         )
         now = LiveNow(server, figures, search, self.alerts)
-        self.results, frames = PipelineResults(reader, keys), JournalFrames(reader, keys)
+        self.results, frames = (
+            PipelineResults(reader, keys),
+            JournalFrames(reader, keys, state.node.name),
+        )
         self.alert_limits = AlertLimits()
         self.alert_watch = AlertWatch(
             server,

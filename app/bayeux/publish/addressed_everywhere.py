@@ -4,7 +4,13 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from holdfast.bayeux.publish.addressed_here import AddressedHere, kept_with
-from holdfast.bayeux.publish.addressed_letter import ADDRESSED, Addressed, packed
+from holdfast.bayeux.publish.addressed_letter import (
+    ADDRESSED,
+    Addressed,
+    Result,
+    State,
+    packed,
+)
 from holdfast.bayeux.publish.channel_order import ChannelOrder, Turn
 from holdfast.bayeux.publish.event import EventPublish
 from holdfast.bayeux.publish.joined_results import JoinedResults
@@ -63,6 +69,8 @@ class _Sending:
         self._own = groups.get(None, ())
         count = len(self._elsewhere if qos.is_subscribable else groups)
         self._joined = JoinedResults(publish, qos, count, parts.state.quotas)
+        # Whether the journal of this shard has the message.
+        self._is_published_here = False
 
     def begin(self, turn: Turn) -> bool:
         """Send the letters, once the store has what was published before. Returns if it is over."""
@@ -77,8 +85,7 @@ class _Sending:
 
     def _send(self, turn: Turn) -> bool:
         is_subscribable = self._qos.is_subscribable
-        if is_subscribable:
-            self._joined.complete = partial(self._finish, turn)
+        self._joined.complete = partial(self._finish, turn) if is_subscribable else self._tell
         for shard, destinations in self._elsewhere.items():
             letter = packed(self._addressed(destinations))
             answered = partial(self._joined.answered, destinations)
@@ -86,9 +93,23 @@ class _Sending:
         if self._own and not is_subscribable:
             publish, addressed = self._publish, self._addressed(self._own)
             self._parts.here.publish(
-                addressed, self._joined.known, now=publish.now, sender=publish.sender
+                addressed, self._known_here, now=publish.now, sender=publish.sender
             )
         return not is_subscribable
+
+    def _known_here(self, result: Result | None, is_stored: bool) -> None:
+        self._is_published_here = result is not None and result.state is State.KEPT
+        self._joined.known(result, is_stored)
+
+    def _tell(self) -> None:
+        """Tell a publish without subscribers what became of it."""
+        outcome = self._joined.outcome()
+        is_accepted = outcome in (PersistOutcome.KEPT, PersistOutcome.UNKNOWN)
+        if is_accepted and not self._is_published_here:
+            # The journals of other shards only have its copies.
+            self._state.journal.published(self._publish.message, 0)
+        if self._publish.done is not None:
+            self._publish.done(outcome)
 
     def _addressed(self, destinations: Sequence[Destination]) -> Addressed:
         publish = self._publish

@@ -28,12 +28,8 @@ class JoinedResults:
         self._results: list[Result] = []
         # Whether one did not answer in time.
         self.is_unknown = False
-        # Called when all have answered; by default, the publish is told the outcome.
-        self.complete: Callable[[], None] = self._tell
-
-    def _tell(self) -> None:
-        if self._publish.done is not None:
-            self._publish.done(self.outcome())
+        # Called when all have answered; who asks them sets it before.
+        self.complete: Callable[[], None]
 
     @property
     def is_taken(self) -> bool:

@@ -220,6 +220,7 @@ class Hub(Generic[R]):
 
     def _show(self, publish: Publish[R]) -> None:
         message = publish.message
+        self.counters.published += 1
         if publish.latecomers:
             # These are copies, as from a history: the publish itself is in the journal already.
             self.store.keep(message.initial(), publish.latecomers, _ignore)
@@ -228,13 +229,15 @@ class Hub(Generic[R]):
             self.crossings.shown(message)
 
     def show_arrived(self, message: Message, receivers: Sequence[R], kept: int) -> None:
-        """Deliver a message that another shard accepted. For `kept` receivers, it is stored."""
+        """Deliver a message that another shard accepted, and counts as published.
+
+        For `kept` receivers, it is stored.
+        """
         self._show_published(message, receivers, None, kept)
 
     def _show_published(
         self, message: Message, receivers: Sequence[R], leave_out: R | None, kept: int
     ) -> None:
-        self.counters.published += 1
         if leave_out is not None:
             receivers = [each for each in receivers if each is not leave_out]
         if message.records is not None:
@@ -300,6 +303,7 @@ class Hub(Generic[R]):
 
     def publish_to(self, receivers: Sequence[R], message: Message) -> None:
         """Publish a passing message to these receivers only."""
+        self.counters.published += 1
         self._show_published(message, receivers, None, 0)
 
     def deliver(self, receiver: R, message: Message) -> None:

@@ -98,7 +98,7 @@ class AlertWatch:
 
     async def _of_pipeline(self) -> list[tuple[Alert, Measured]]:
         node = self._state.node
-        unread = await self._frames.unread(node.name)
+        unread = await self._frames.unread()
         audit = await self._results.get("audit")
         return [
             (Alert.INGEST, of_ingest(unread, node.now_ms())),

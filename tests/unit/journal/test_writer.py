@@ -139,3 +139,44 @@ def test_the_journal_writer_implements_every_method_of_the_delivery_journal() ->
     methods = {name for name in vars(DeliveryJournal) if not name.startswith("_")} - {"unread"}
     assert methods
     assert methods <= vars(JournalWriter).keys()
+
+
+def sizes_of(writer: JournalWriter, shelf: Shelf) -> list[tuple[int | None, int | None]]:
+    """The copies and the size of each publish."""
+    writer.flush(0.0)
+    events = [event for frame in shelf.frames for event in unfold(decode(frame))]
+    return [(each.copies, each.size) for each in events if each.kind == Kind.PUBLISHED]
+
+
+def stored(id: int) -> Message:
+    message = Message(b"12345", id=id, channel="/a")
+    message.is_durable = True
+    return message
+
+
+def test_only_the_shard_that_accepted_a_message_reports_its_size() -> None:
+    own, other = ID + 2, ID + 1
+    shelf = Shelf()
+    writer = JournalWriter("here/2", shelf, now=0.0, now_ns=lambda: ID, shard=2)
+    for id in (own, other):
+        writer.published(Message(b"12345", id=id, channel="/a"), 1)
+        assert writer.note_kept([(stored(id), ["joe/1", "ann/1"])])
+    for number in (1, 2):
+        writer.answered(number, is_there=True)
+    assert sizes_of(writer, shelf) == [(1, 5), (1, 0), (2, 5), (2, 0)]
+
+
+def test_a_server_alone_reports_the_size_whatever_the_id_ends_in() -> None:
+    writer, shelf = writer_and_shelf()
+    writer.published(Message(b"12345", id=ID + 7, channel="/a"), 1)
+    assert sizes_of(writer, shelf) == [(1, 5)]
+
+
+def test_a_message_that_only_other_shards_have_receivers_for_is_published_here() -> None:
+    shelf = Shelf()
+    writer = JournalWriter("here", shelf, now=0.0, now_ns=lambda: ID, shard=0)
+    assert writer.note_kept([(stored(ID), [])])
+    writer.answered(1, is_there=True)
+    # The hub shows it to nobody here.
+    writer.published(stored(ID), 0)
+    assert sizes_of(writer, shelf) == [(0, 5)]

@@ -9,6 +9,10 @@ from holdfast.bayeux.wire.caller import Caller
 from holdfast.bayeux.wire.options import QuotaLimits
 from holdfast.cluster.frames import LETTER, MESSAGE
 from holdfast.delivery.messages.storing import PersistOutcome
+from holdfast.journal.frame import decode
+from holdfast.journal.schema import Kind
+from holdfast.journal.unfold import unfold
+from holdfast.journal.writer import JournalWriter
 from tests.unit.bayeux.publish.addressing import (
     address,
     delay,
@@ -21,7 +25,9 @@ from tests.unit.bayeux.publish.addressing import (
 )
 from tests.unit.bayeux.publish.shards import World
 from tests.unit.extensions.delivering import connect
+from tests.unit.journal.ledger import Shelf
 
+NOW_NS = 1_700_000_000_000_000_000
 UNKNOWN = "user.ptp.unknownDestination"
 
 
@@ -51,6 +57,32 @@ def test_the_event_and_the_reply_have_the_same_id_and_the_sender_is_named(world:
     said = event["ext"]["delivery"]
     assert (said["sender"], said["priority"]) == ("client/bob/1", 7)
     assert said["id"] == asked.reply["ext"]["delivery"]["id"]
+
+
+@pytest.mark.parametrize(
+    ("destinations", "copies"),
+    [
+        # The call that stores it for bob has its publish.
+        (["ann/1", "bob/1"], []),
+        (["ann/1"], [0]),
+        (["ann/1", "dan/1"], [0]),
+        (["carl/1"], []),
+    ],
+    ids=["for all shards", "for another one", "not for one here", "for nobody"],
+)
+def test_the_journal_here_has_what_only_other_shards_take(
+    destinations: list[str], copies: list[int]
+) -> None:
+    shelf = Shelf()
+    writer = JournalWriter("here", shelf, now=0.0, now_ns=lambda: NOW_NS, origin="town")
+    world = World(2, journal=writer)
+    named(world, "ann/1"), named(world, "bob/1")
+    address(world.client(0), "hello", *destinations)
+    world.read_all()
+    world.shards[0].server.turn()
+    writer.flush(0.0)
+    events = [event for frame in shelf.frames for event in unfold(decode(frame))]
+    assert [each.copies for each in events if each.kind == Kind.PUBLISHED] == copies
 
 
 def test_destinations_at_all_shards_get_one_reply_in_the_order_of_the_publish(

@@ -38,6 +38,8 @@ def test_a_passing_message_reaches_subscribers_of_another_shard(world: World) ->
     assert heard(reader) == []
     world.read_all()
     assert heard(reader) == ["hello"]
+    # The other shard has accepted none.
+    assert [each.server.bayeux.state.hub.counters.published for each in world.shards] == [1, 0]
 
 
 def test_a_message_is_stored_if_only_another_shard_has_durable_receivers(world: World) -> None:

@@ -1,0 +1,74 @@
+"""Real workers, each with a store of its own: the tables have the journals of all of them."""
+
+import asyncio
+from pathlib import Path
+
+from typer.testing import CliRunner
+
+from holdfast.cli.main import program
+from holdfast.pipeline.lake import Lake
+from holdfast.pipeline.on_duckdb import of_lake
+from holdfast.pipeline.reports.flow import FUNNEL
+from tests.pipeline.audited import findings_of, violations
+from tests.web.forwarding.workers import Workers, workers
+from tests.web.people import Person
+
+MESSAGES = 12
+
+
+async def subscribed(person: Person, session: str | None = None) -> None:
+    assert (await person.handshake(session))["successful"]
+    reply = await person.reply("/meta/subscribe", subscription="/orders")
+    assert reply["successful"], reply
+
+
+async def take_all(person: Person) -> None:
+    """Hear and acknowledge all messages."""
+    found, ack = 0, 0
+    for _ in range(50):
+        replies = await person.connect(200, ack=ack)
+        found += sum("data" in each for each in replies)
+        ack = replies[-1]["ext"]["ack"]
+        if found == MESSAGES:
+            await person.connect(0, ack=ack)
+            return
+    raise AssertionError(f"{found} messages came")
+
+
+async def serve(home: Path) -> None:
+    """Run two workers until they have told all of it."""
+    async with workers(home, chat=False, journal=True) as at:
+        await let_them_talk(at)
+
+
+async def let_them_talk(at: Workers) -> None:
+    """Publish at one worker; named and plain sessions of both hear all of it."""
+    named = [at.subject_of(shard) for shard in range(2)]
+    people = [at.person(shard) for shard in range(2)]
+    plain = at.person(1)
+    for person, name in zip(people, named, strict=True):
+        await subscribed(person, f"{name}/1")
+    await subscribed(plain)
+    writer = at.person(0)
+    await writer.handshake()
+    for number in range(MESSAGES):
+        options = {"persistent": False} if number % 3 == 0 else {}
+        reply = await writer.reply("/orders", data=number, ext={"delivery": options})
+        assert reply["successful"], reply
+    await asyncio.gather(*map(take_all, (*people, plain)))
+
+
+def test_the_journals_of_real_workers_tell_of_each_message_once(tmp_path: Path) -> None:
+    asyncio.run(serve(tmp_path))
+    words = ["pipeline", "ingest", "--once", "--engine", "local", "--data", str(tmp_path / "data")]
+    # The workers have stopped: their stores are started again.
+    done = CliRunner().invoke(program, words)
+    assert done.exit_code == 0, done.output
+    lake = Lake(tmp_path / "data" / "lake")
+    with of_lake(lake) as tables:
+        [row] = tables.ask(FUNNEL).by_name()
+    numbers = {name: row[name] for name in ("published", "copies", "acked", "open")}
+    copies = 3 * MESSAGES
+    assert numbers == {"published": MESSAGES, "copies": copies, "acked": copies, "open": 0}
+    assert violations(findings_of(lake)) == []
+    assert {*lake.positions()} == {"holdfast", "holdfast/1"}
