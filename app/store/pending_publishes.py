@@ -34,6 +34,8 @@ class PendingPublishes:
         self._confirm = confirm
         # Unanswered publishes in order of their calls, with the end of their wait limit.
         self._calls: dict[int, tuple[float, Sequence[PendingPublish]]] = {}
+        # Publishes that the store has, until it is known whether replicas have them.
+        self._unconfirmed: dict[int, Sequence[PendingPublish]] = {}
         self._number = 0
         self._alarm: asyncio.TimerHandle | None = None
         self._alarm_at = 0.0
@@ -47,9 +49,14 @@ class PendingPublishes:
             self._ring_at(ends_at)
         return partial(self._answered, number, messages)
 
+    def unconfirmed(self) -> list[PendingPublish]:
+        """Return the publishes that the store has and no queue in memory, in their order."""
+        return [pending for messages in self._unconfirmed.values() for pending in messages]
+
     def _answered(self, number: int, messages: Sequence[PendingPublish], reply: object) -> None:
         kept = _meaning(reply)
         if kept is PersistOutcome.KEPT and self._confirm is not None:
+            self._unconfirmed[number] = messages
             confirmed = partial(self._confirmed, number, messages)
             self._confirm([stored_id(pending.message) for pending in messages], confirmed)
         else:
@@ -59,6 +66,7 @@ class PendingPublishes:
     def _confirmed(
         self, number: int, messages: Sequence[PendingPublish], is_confirmed: bool
     ) -> None:
+        del self._unconfirmed[number]
         is_unreported = self._calls.pop(number, None) is not None
         if is_unreported and not is_confirmed:
             report(messages, PersistOutcome.UNKNOWN)

@@ -102,16 +102,23 @@ class Reconciliation:
         # Marks that the store has, by queue, although the entries have none.
         self._marks: dict[str, list[int]] = {}
 
-    async def run(self, known: Knowledge) -> None:
-        """Compare and write. The messages and sessions of `known` must not change."""
+    async def run(self, known: Knowledge, unconfirmed: Sequence[PendingPublish] = ()) -> None:
+        """Compare and write. The messages and sessions of `known` must not change.
+
+        Args:
+            unconfirmed: Publishes that were stored and are in no queue of `known` yet.
+        """
         for queue in known.queues:
             await self._expect(queue)
+        for pending in unconfirmed:
+            for receiver in pending.receivers:
+                self._expect_message(pending.message, receiver)
         ended = await self._ended({session.key for session in known.sessions})
         await self._compare(ended.unreadable)
         await self._compare_marks(known.queues)
         removed, written = len(self._surplus), len(self._lacking)
         await self._write(self._removals(ended.sessions))
-        await self._write_names(known)
+        await self._write_names(known, unconfirmed)
         await self._write(self._additions(known))
         log.warning(
             "the store has what the server knows again: wrote %s, removed %d",
@@ -123,11 +130,14 @@ class Reconciliation:
     async def _expect(self, queue: KnownQueue) -> None:
         for messages in _steps(queue.messages):
             for message in messages:
-                lacking = self._lacking.get(message.id)
-                if lacking is None:
-                    lacking = self._lacking[message.id] = _Lacking(message, set())
-                lacking.receivers.add(queue.receiver)
+                self._expect_message(message, queue.receiver)
             await self._give_way()
+
+    def _expect_message(self, message: Message, receiver: str) -> None:
+        lacking = self._lacking.get(message.id)
+        if lacking is None:
+            lacking = self._lacking[message.id] = _Lacking(message, set())
+        lacking.receivers.add(receiver)
 
     async def _ended(self, known: set[str]) -> "_Ended":
         """Return the stored sessions that have ended since, and the unreadable ones."""
@@ -192,7 +202,7 @@ class Reconciliation:
             turn.forgotten = dict.fromkeys(sessions, ())
             yield turn
 
-    async def _write_names(self, known: Knowledge) -> None:
+    async def _write_names(self, known: Knowledge, unconfirmed: Sequence[PendingPublish]) -> None:
         """Write what belongs to channels: holds, topics and requests."""
         loading, keys = self._loading, self._keys
         held = dict.fromkeys(await loading.held_channels()) | {**known.holds}
@@ -202,7 +212,10 @@ class Reconciliation:
             topics = {name: known.topics.get(name) for name in names}
             self._make(scripts.save_topics(keys, topics), False)
             await self._give_way()
-        requests = dict.fromkeys(await loading.requests(), b"") | {**known.requests}
+        requests = dict.fromkeys(await loading.requests(), b"")
+        for pending in unconfirmed:
+            requests |= pending.fields
+        requests |= known.requests
         await self._write(_requests(requests))
 
     def _additions(self, known: Knowledge) -> Iterator[TurnWrites]:

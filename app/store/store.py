@@ -138,6 +138,7 @@ class Store:
             self.journal,
             latest_keys=self._keyed.latest,
             know=know,
+            unconfirmed=self._pending.unconfirmed,
             on_told=self._told,
             shard_log=self.shard_log,
         )

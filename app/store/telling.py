@@ -17,6 +17,7 @@ from holdfast.store.reconciliation import Knowledge, Reconciliation
 from holdfast.store.scripts import ScriptCall
 from holdfast.store.turn_buffer import TurnBuffer
 from holdfast.store.turn_writer import TurnWriter
+from holdfast.store.turn_writes import PendingPublish
 from holdfast.store.unanswered_calls import UnansweredCalls
 from holdfast.store.write_right import WriteRight
 
@@ -43,6 +44,7 @@ class Telling:
     Args:
         latest_keys: Returns the latest publish keys, with the ids of their messages.
         know: Returns what this process knows; None if it has not loaded everything yet.
+        unconfirmed: Returns the publishes that were stored and wait for replicas.
         on_told: Called at the end.
     """
 
@@ -58,6 +60,7 @@ class Telling:
         *,
         latest_keys: Callable[[], Sequence[tuple[str, int]]],
         know: Callable[[], Knowledge | None],
+        unconfirmed: Callable[[], Sequence[PendingPublish]],
         on_told: Callable[[], None],
         shard_log: "ShardLog | None" = None,
     ) -> None:
@@ -72,6 +75,7 @@ class Telling:
         self._letters = LatestLetters(self._loop.time)
         self._latest_keys = latest_keys
         self._know = know
+        self._unconfirmed = unconfirmed
         self._on_told = on_told
         self._shard_log = shard_log
         self._task: asyncio.Task[None] | None = None
@@ -110,8 +114,8 @@ class Telling:
     async def _reconcile(self, limits: KeyLimits) -> None:
         known = self._know()
         if known is not None:
-            tell = self._calls.tell
-            await Reconciliation(self._link, self._keys, tell, self._buffer, limits).run(known)
+            telling = Reconciliation(self._link, self._keys, self._calls.tell, self._buffer, limits)
+            await telling.run(known, self._unconfirmed())
             if self._shard_log is not None:
                 await self._shard_log.tell_taken()
 

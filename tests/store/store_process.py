@@ -25,6 +25,7 @@ from holdfast.store.letters.administration import Letters
 from holdfast.store.link import StoreLink
 from holdfast.store.loading import LoadedSession
 from holdfast.store.log_scripts import LOG_SCRIPTS
+from holdfast.store.pending_publishes import Confirm
 from holdfast.store.reader import Reader
 from holdfast.store.reconciliation import Knowledge
 from holdfast.store.records import pack_mark, unpack_batch
@@ -107,6 +108,7 @@ class StoreProcess:
         keys: RedisKeys = KEYS,
         *,
         has_log: bool = False,
+        confirm: Confirm | None = None,
     ) -> None:
         self.server = server
         self.link = link
@@ -126,6 +128,7 @@ class StoreProcess:
             know=self.know,
             on_told=lambda: self.told.append(self.store.losses),
             on_fenced=lambda: self.events.append("fenced"),
+            confirm=confirm,
             has_log=has_log,
             monotonic=monotonic,
         )
@@ -235,6 +238,7 @@ async def store_process(
     monotonic: Callable[[], float] | None = None,
     keys: RedisKeys = KEYS,
     has_log: bool = False,
+    confirm: Confirm | None = None,
 ) -> AsyncIterator[StoreProcess]:
     """A process at work; its link is closed at the end as if it had been killed."""
     states: list[bool] = []
@@ -245,7 +249,7 @@ async def store_process(
         random=random.random,
     )
     await link.open()
-    process = StoreProcess(server, link, journal, monotonic, keys, has_log=has_log)
+    process = StoreProcess(server, link, journal, monotonic, keys, has_log=has_log, confirm=confirm)
     process.states = states
     try:
         if is_open:

@@ -4,6 +4,7 @@ import asyncio
 import random
 import secrets
 from collections import deque
+from typing import TYPE_CHECKING
 
 import pytest
 from redis import Redis
@@ -34,6 +35,9 @@ from tests.store.store_process import (
     store_process,
     until,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 class Past:
@@ -140,6 +144,39 @@ async def test_calls_that_a_store_did_not_carry_out_are_made_again_with_their_an
     assert await removed == [1]
     assert (at.kept[2], at.kept[3]) == ([PersistOutcome.KEPT], [PersistOutcome.REPEATED])
     assert (at.queue("joe/1"), at.dead()) == ({2: ""}, [])
+
+
+async def test_publishes_that_wait_for_replicas_are_in_a_store_that_went_back_again(
+    shared_valkey: ValkeyServer,
+) -> None:
+    asked: list[Callable[[bool], None]] = []
+    async with store_process(shared_valkey, confirm=lambda _, done: asked.append(done)) as at:
+        at.store.save(session("joe/1"))
+        await at.answered()
+        at.keep(message(1), "joe/1")
+        await at.answered()
+        past = Past(at.server)
+        done: list[PersistOutcome] = []
+        fields = {"/ret/here": b"asked"}
+        at.store.keep(message(2), ["joe/1", "/history"], done.append, fields)
+        at.keep(message(3, key="k"), "joe/1")
+        await at.answered()
+        # They are in no queue yet.
+        at.known = Knowledge(sessions=[Recorded("joe/1")])
+        past.come_back()
+        at.store.settle("joe/1", ids(9), ACKED)
+        await back(at)
+        assert at.queue("joe/1") == {1: "", 2: "", 3: ""}
+        assert at.receivers(2) == {"joe/1", "/history"}
+        assert at.hash(KEYS.requests) == {"/ret/here": "asked"}
+        for confirmed in asked:
+            confirmed(True)
+        assert [*at.kept.values(), done] == [[PersistOutcome.KEPT]] * 3
+        at.known = Knowledge(sessions=[Recorded("joe/1")])
+        past.come_back()
+        at.store.settle("joe/1", ids(9), ACKED)
+        await back(at)
+        assert at.queue("joe/1") == {}
 
 
 async def test_the_latest_dead_letters_are_in_a_store_that_went_back_again(
