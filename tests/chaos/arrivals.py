@@ -26,6 +26,21 @@ def lost(ledger: Ledger) -> Found:
 
 
 def missing_of(ledger: Ledger, owner: str) -> list[Publish]:
+    """What is missing although nothing excuses it."""
+    absent = _absent(ledger, owner)
+    return [each for each in absent if not _may_be_lost(ledger, each)]
+
+
+def forgotten_by(ledger: Ledger, owner: str) -> list[Publish]:
+    """What is missing as the durability allows."""
+    return [each for each in _absent(ledger, owner) if _may_be_lost(ledger, each)]
+
+
+def _may_be_lost(ledger: Ledger, publish: Publish) -> bool:
+    return any(fault.may_have_lost(publish) for fault in ledger.faults)
+
+
+def _absent(ledger: Ledger, owner: str) -> list[Publish]:
     found = {
         settlement.copy.tag
         for settlement in ledger.settlements

@@ -42,6 +42,25 @@ def the_acknowledging_session_lost_one_while_it_lived(story: Story) -> None:
     story.get("p-1")
 
 
+def a_replica_lacks_what_it_has_confirmed(story: Story) -> None:
+    story.publish_while_a_replica_lags("p-1", may_lose=False)
+    story.scan()
+
+
+def a_replica_lacks_what_was_confirmed_before_it_lagged(story: Story) -> None:
+    story.publish("p-1")
+    story.pause(1)
+    story.publish_while_a_replica_lags("p-2", may_lose=True)
+    story.scan()
+
+
+def a_replica_lacks_what_was_confirmed_since_it_took_over(story: Story) -> None:
+    story.publish_while_a_replica_lags("p-1", may_lose=True)
+    story.pause(1)
+    story.publish("p-2")
+    story.scan()
+
+
 def one_that_nobody_published_arrives(story: Story) -> None:
     story.get("p-1")
 
@@ -538,6 +557,9 @@ BAD: list[tuple[Tale, Invariant]] = [
     (the_last_is_missing, Invariant.NO_LOSS),
     (a_refused_one_is_nowhere, Invariant.NO_LOSS),
     (one_was_delivered_and_forgotten_when_the_receiver_said_nothing, Invariant.NO_LOSS),
+    (a_replica_lacks_what_it_has_confirmed, Invariant.NO_LOSS),
+    (a_replica_lacks_what_was_confirmed_before_it_lagged, Invariant.NO_LOSS),
+    (a_replica_lacks_what_was_confirmed_since_it_took_over, Invariant.NO_LOSS),
     (one_that_was_held_is_missing, Invariant.NO_LOSS),
     (the_acknowledging_session_lost_one_while_it_lived, Invariant.NO_LOSS),
     (one_that_nobody_published_arrives, Invariant.FROM_SOMEWHERE),

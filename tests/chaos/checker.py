@@ -7,7 +7,7 @@ from enum import Enum
 from pathlib import Path
 
 from tests.chaos import accounts, arrivals, outcomes, work
-from tests.chaos.arrivals import missing_of
+from tests.chaos.arrivals import forgotten_by, missing_of
 from tests.chaos.entries import open_ledger
 from tests.chaos.history import Operation, Phase, read
 from tests.chaos.ledger import Ledger
@@ -73,6 +73,7 @@ class Result:
     pending: int = 0
     held: int = 0
     lost: int = 0
+    forgotten: int = 0
     asked: int = 0
     answered: int = 0
     faults: int = 0
@@ -123,6 +124,7 @@ def _counted(ledger: Ledger) -> Result:
         processed=len({each.copy for each in ledger.settlements if each.is_accepted}),
         duplicated=len(copies) - len(set(copies)),
         lost=sum(len(missing_of(ledger, each)) for each in ledger.owners),
+        forgotten=sum(len(forgotten_by(ledger, each)) for each in ledger.owners),
         asked=len(ledger.requests),
         answered=len({each.fields["tag"] for each in ledger.outcomes if each.fields["by"]}),
         faults=len(ledger.faults),

@@ -159,7 +159,9 @@ def _resume(ledger: Ledger, operation: Operation) -> None:
 
 def _fault(ledger: Ledger, operation: Operation) -> None:
     ended_ns = FOR_EVER if operation.ended_ns is None else operation.ended_ns
-    ledger.faults.append(Fault(operation.fields["kind"], operation.begun_ns, ended_ns))
+    fields = operation.fields
+    may_lose = fields.get("may_lose", False)
+    ledger.faults.append(Fault(fields["kind"], operation.begun_ns, ended_ns, may_lose))
 
 
 def _scan(ledger: Ledger, operation: Operation) -> None:

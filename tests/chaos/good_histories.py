@@ -164,6 +164,14 @@ def a_letter_was_replayed(story: Story) -> None:
     story.scan(dead=({"tag": "p-1", "state": "replayed"},))
 
 
+def a_replica_lacked_what_was_confirmed_last(story: Story) -> None:
+    story.publish("p-1")
+    story.publish_while_a_replica_lags("p-2", "p-3", may_lose=True)
+    story.publish("p-4")
+    story.get("p-1", "p-3", "p-4")
+    story.scan()
+
+
 def the_store_forgot_what_was_not_on_disk(story: Story) -> None:
     story.publish("p-1")
     story.answer("p-1", seq=7)
@@ -396,6 +404,7 @@ GOOD: list[Tale] = [
     others_are_owed_nothing,
     a_letter_was_replayed,
     the_store_forgot_what_was_not_on_disk,
+    a_replica_lacked_what_was_confirmed_last,
     an_acceptance_of_what_the_store_forgot_is_void,
     so_is_the_hold_of_a_refusal_of_what_the_store_forgot,
     a_kill_takes_the_last_instant_with_the_acks_in_it,

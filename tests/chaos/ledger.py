@@ -26,7 +26,14 @@ SENDING_NS = 50_000_000
 # A server that waits for its store goes on handing over for 50 ms and one turn of its loop.
 _HANDING_OUT_NS = 200_000_000
 
-STORE_DIED = frozenset({"kill store", "lose power"})
+STORE_DIED = frozenset(
+    {
+        "kill store",
+        "lose power",
+        "promote replica of dead primary, kill server",
+        "promote replica of frozen primary, kill server",
+    }
+)
 DEATHS = STORE_DIED | {"kill server", "kill server that hands over"}
 STORE_FAULTS = STORE_DIED | {"pause store"}
 

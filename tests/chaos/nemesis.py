@@ -13,6 +13,7 @@ from redis.asyncio import Redis
 from redis.exceptions import ConnectionError as RedisConnectionError
 
 from tests.chaos.history import HistoryWriter, What
+from tests.chaos.paired import Paired
 from tests.chaos.processes import Processes
 from tests.chaos.proxy import Proxy, Way
 from tests.chaos.steps import OF_FORMER, OF_SUCCESSOR
@@ -74,6 +75,12 @@ class Kind(Enum):
     HAND_OVER = "hand over"
     FAIL_HAND_OVER = "hand over to a server that dies"
     DIE_IN_HAND_OVER = "kill server that hands over"
+    # Only for a store that has a replica. The second and the fourth kill the server, too, so that
+    # nobody knows what the replica lacks.
+    PROMOTE = "promote replica of dead primary"
+    PROMOTE_AND_KILL = "promote replica of dead primary, kill server"
+    REPLACE_FROZEN = "promote replica of frozen primary"
+    REPLACE_FROZEN_AND_KILL = "promote replica of frozen primary, kill server"
     # Only for a server that `tests.chaos.jumping` runs.
     JUMP_CLOCK = "wall clock a day ahead"
 
@@ -89,6 +96,10 @@ _TARGETS = {
     Kind.CUT_STORE: Target.STORE,
     Kind.FORGET_SCRIPTS: Target.STORE,
     Kind.TAKE_STORE_BACK: Target.STORE,
+    Kind.PROMOTE: Target.STORE,
+    Kind.PROMOTE_AND_KILL: Target.STORE,
+    Kind.REPLACE_FROZEN: Target.STORE,
+    Kind.REPLACE_FROZEN_AND_KILL: Target.STORE,
     Kind.KILL_SERVER: Target.SERVER,
     Kind.PAUSE_SERVER: Target.SERVER,
     Kind.RESTART_SERVER: Target.SERVER,
@@ -100,7 +111,9 @@ _TARGETS = {
 HAND_OVERS = (Kind.HAND_OVER, Kind.FAIL_HAND_OVER, Kind.DIE_IN_HAND_OVER)
 NETWORK = tuple(kind for kind in Kind if kind.target is Target.NETWORK)
 SERVER = tuple(kind for kind in Kind if kind.target is Target.SERVER and kind not in HAND_OVERS)
-STORE = tuple(kind for kind in Kind if kind.target is Target.STORE)
+# With the server, which knows what a replica lacks, dies what it lacks.
+FORGETTING = (Kind.PROMOTE_AND_KILL, Kind.REPLACE_FROZEN_AND_KILL)
+PROMOTIONS = (Kind.PROMOTE, Kind.REPLACE_FROZEN, *FORGETTING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +163,10 @@ class Nemesis:
             Kind.CUT_STORE: lambda: self._tell_store("CLIENT", "KILL", "TYPE", "normal"),
             Kind.FORGET_SCRIPTS: lambda: self._tell_store("SCRIPT", "FLUSH"),
             Kind.TAKE_STORE_BACK: self._remember_store,
+            Kind.PROMOTE: lambda: self._paired.cut_replica_off(),
+            Kind.PROMOTE_AND_KILL: lambda: self._paired.cut_replica_off(),
+            Kind.REPLACE_FROZEN: lambda: self._paired.promote_beside_frozen(),
+            Kind.REPLACE_FROZEN_AND_KILL: lambda: self._paired.promote_beside_frozen(),
             Kind.KILL_SERVER: processes.kill,
             Kind.PAUSE_SERVER: processes.freeze,
             Kind.RESTART_SERVER: processes.stop,
@@ -175,6 +192,10 @@ class Nemesis:
             Kind.PAUSE_STORE: lambda: processes.signal_store(signal.SIGCONT),
             # The store loses what it was told meanwhile, as a replica that takes over too early.
             Kind.TAKE_STORE_BACK: self._take_store_back,
+            Kind.PROMOTE: lambda: self._paired.promote(),
+            Kind.PROMOTE_AND_KILL: self._promote_and_kill,
+            Kind.REPLACE_FROZEN: self._thaw_replaced,
+            Kind.REPLACE_FROZEN_AND_KILL: self._thaw_replaced_and_kill,
             Kind.JUMP_CLOCK: lambda: processes.signal_server(signal.SIGUSR2),
             Kind.KILL_SERVER: self._start,
             Kind.PAUSE_SERVER: processes.thaw,
@@ -203,7 +224,10 @@ class Nemesis:
 
     async def strike(self, kinds: Sequence[Kind], lasts_s: float) -> None:
         """Begin all faults at once, then end them; record the ends when everything works again."""
-        begun = [self._history.begin("nemesis", What.FAULT, kind=kind.value) for kind in kinds]
+        begun = [
+            self._history.begin("nemesis", What.FAULT, kind=kind.value, **self._allowed(kind))
+            for kind in kinds
+        ]
         for kind in kinds:
             await _do(self._begins[kind])
         await asyncio.sleep(lasts_s)
@@ -216,6 +240,30 @@ class Nemesis:
             await self._all_works()
         for each in begun:
             each.ok()
+
+    def _allowed(self, kind: Kind) -> dict[str, bool]:
+        """What the history says about losses that the durability allows."""
+        return {"may_lose": self._paired.may_lack} if kind in FORGETTING else {}
+
+    @property
+    def _paired(self) -> Paired:
+        assert isinstance(self._processes, Paired)
+        return self._processes
+
+    async def _promote_and_kill(self) -> None:
+        await self._processes.kill()
+        await self._paired.promote()
+        await self._start()
+
+    async def _thaw_replaced(self) -> None:
+        await self._paired.thaw_former()
+        await self._paired.rejoin()
+
+    async def _thaw_replaced_and_kill(self) -> None:
+        await self._paired.thaw_former()
+        await self._processes.kill()
+        await self._paired.rejoin()
+        await self._start()
 
     async def _remember_store(self) -> None:
         async with Redis(unix_socket_path=str(self._processes.store_socket)) as redis:

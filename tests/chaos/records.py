@@ -160,6 +160,12 @@ class Fault:
     kind: str
     begun_ns: int
     ended_ns: int
+    # Whether what was confirmed meanwhile may be lost with both processes that had it.
+    may_lose: bool = False
+
+    def may_have_lost(self, publish: Publish) -> bool:
+        """Whether nobody may have a publish that was confirmed."""
+        return self.may_lose and self.begun_ns <= publish.ended_ns <= self.ended_ns
 
 
 @dataclass(slots=True)

@@ -9,6 +9,7 @@ from tests.chaos.history import Operation, Phase, What
 MS = 1_000_000
 CHANNEL = "/chaos"
 JOE = "joe/1"
+LAG = "promote replica of dead primary, kill server"
 
 
 class Story:
@@ -99,8 +100,15 @@ class Story:
         known = fields.keys() & {"generation", "subscriber"}
         self.settle(*tags, **{key: fields[key] for key in known})
 
-    def fault(self, kind: str, lasts_ms: int = 500) -> None:
-        self.add(What.FAULT, "nemesis", lasts_ms=lasts_ms, kind=kind)
+    def fault(self, kind: str, lasts_ms: int = 500, **fields: Any) -> None:
+        self.add(What.FAULT, "nemesis", lasts_ms=lasts_ms, kind=kind, **fields)
+
+    def publish_while_a_replica_lags(self, *tags: str, may_lose: bool) -> None:
+        """Then it takes over, and the server dies."""
+        self.fault(LAG, may_lose=may_lose)
+        ended_ns, self.now_ns = self.now_ns, self.operations[-1].begun_ns
+        self.publish(*tags)
+        self.now_ns = ended_ns
 
     def hold(self, subscriber: str = JOE, **fields: Any) -> None:
         self.add(What.HOLD, "operator", subscriber=subscriber, **fields)

@@ -1,6 +1,7 @@
 """Broken servers, in which the checker must find the violations."""
 
 import asyncio
+import math
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from tests.chaos.checker import Invariant, Result
 from tests.chaos.correspondents import add_correspondents
 from tests.chaos.manners import Manner
 from tests.chaos.nemesis import Kind, Step
+from tests.chaos.paired import Paired
 from tests.chaos.processes import SERVER, Processes
 from tests.chaos.receiver import Receiver
 from tests.chaos.supervised import Supervised
@@ -23,6 +25,7 @@ AT_LEAST_S = 2.5
 ENOUGH = 10
 # Messages that a broken server has lost never drain.
 DRAIN_S = 1.0
+ALWAYS, CONFIRMED = "always", "replicas:1"
 # Such a receiver gets lost messages late, but it gets them.
 IMPATIENT = {"retries": -1, "responseTimeout": 500, "delay": 100}
 
@@ -34,10 +37,11 @@ class Situation:
     program: tuple[str, ...]
     steps: tuple[Step, ...]
     held_s: float = 0.4
-    durability: str = "always"
+    durability: str = ALWAYS
     has_subscribers: bool = True
     has_correspondents: bool = False
     hands_over: bool = False
+    has_replica: bool = False
 
 
 BROKEN = {
@@ -45,9 +49,11 @@ BROKEN = {
         ("tests.chaos.broken", name),
         build.steps,
         build.held_s,
+        CONFIRMED if build.needs_replica else ALWAYS,
         has_subscribers=not build.is_of_correspondents,
         has_correspondents=build.is_of_correspondents,
         hands_over=build.hands_over,
+        has_replica=build.needs_replica,
     )
     for name, build in BUILDS.items()
 }
@@ -57,7 +63,9 @@ ALL_STEPS = tuple(
         step
         for build in BUILDS.values()
         for step in build.steps
-        if Kind.TAKE_STORE_BACK not in step.kinds and not build.hands_over
+        if Kind.TAKE_STORE_BACK not in step.kinds
+        and not build.hands_over
+        and not build.needs_replica
     )
 )
 ALL_HAND_OVERS = tuple(
@@ -65,7 +73,6 @@ ALL_HAND_OVERS = tuple(
 )
 WHOLE = Situation(SERVER, ALL_STEPS, has_correspondents=True)
 HANDING_OVER = Situation(SERVER, ALL_HAND_OVERS, has_correspondents=True, hands_over=True)
-# Not broken, but a durability of memory promises nothing.
 # The store goes back while the server lives, which keeps what it knows.
 GOING_BACK = Situation(
     SERVER,
@@ -77,6 +84,15 @@ GOING_BACK = Situation(
     held_s=2.0,
     has_correspondents=True,
 )
+PROMOTIONS = (
+    Step(0.3, (Kind.PROMOTE_AND_KILL,), 0.5),
+    Step(0.3, (Kind.PROMOTE,), 0.5),
+    Step(0.3, (Kind.REPLACE_FROZEN,), 0.5),
+    Step(0.3, (Kind.REPLACE_FROZEN_AND_KILL,), 0.5),
+)
+PROMOTING = Situation(SERVER, PROMOTIONS, math.inf, CONFIRMED, has_replica=True)
+LAGGING = Situation(SERVER, PROMOTIONS, math.inf, has_replica=True)
+# Not broken, but a durability of memory promises nothing.
 FORGETFUL = Situation(SERVER, (Step(0.7, (Kind.LOSE_POWER,), 0.1),), durability="memory")
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
@@ -101,6 +117,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Result]:
             BROKEN
             | {"whole": WHOLE, "handing over": HANDING_OVER}
             | {"going back": GOING_BACK, "forgetful": FORGETFUL}
+            | {"promoting": PROMOTING, "lagging": LAGGING}
         )
         for _ in range(REPEATS):
             # On a busy machine, a situation may not have occurred.
@@ -118,7 +135,8 @@ def is_found_out(name: str, result: Result) -> bool:
 async def play(home: Path, situation: Situation) -> Result:
     """Play all manners of receivers in a few seconds."""
     program, durability = situation.program, situation.durability
-    kind = Supervised if situation.hands_over else Processes
+    kind = Paired if situation.has_replica else Processes
+    kind = Supervised if situation.hands_over else kind
     async with arena(home, seed=1, program=program, kind=kind, durability=durability) as ring:
         tom = add_correspondents(ring) if situation.has_correspondents else None
         eve = add_subscribers(ring, situation) if situation.has_subscribers else None
@@ -143,7 +161,9 @@ def add_subscribers(ring: Arena, situation: Situation) -> Receiver:
     ring.add_receiver("ann/2", Manner(acks=False, options=IMPATIENT))
     ring.add_publisher("careful")
     ring.add_publisher("careless", is_careful=False)
-    ring.add_publisher("insistent", has_keys=True)
+    if not situation.has_replica:
+        # A key may be lost with its message.
+        ring.add_publisher("insistent", has_keys=True)
     return ring.add_receiver("eve/1", Manner(holds_back_at=20, held_s=situation.held_s))
 
 
@@ -173,6 +193,21 @@ def test_nothing_is_lost_if_the_store_goes_back_while_the_server_lives(
     result = results["going back"]
     assert result.is_valid, result.report()
     assert min(result.processed, result.dead) > 0, result.report()
+
+
+def test_no_message_that_a_replica_has_confirmed_is_lost(results: dict[str, Result]) -> None:
+    result = results["promoting"]
+    assert result.is_valid, result.report()
+    assert min(result.processed, result.dead) > 0, result.report()
+    assert result.forgotten == 0, result.report()
+
+
+def test_a_replica_that_lags_loses_what_was_confirmed_last_if_the_server_dies_too(
+    results: dict[str, Result],
+) -> None:
+    result = results["lagging"]
+    assert result.is_valid, result.report()
+    assert min(result.processed, result.dead, result.forgotten) > 0, result.report()
 
 
 def test_a_store_in_memory_loses_messages(results: dict[str, Result]) -> None:

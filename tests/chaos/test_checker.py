@@ -49,6 +49,16 @@ def test_the_result_counts_messages_and_copies() -> None:
     assert (result.lost, result.faults) == (1, 1)
 
 
+def test_what_the_durability_allows_to_be_lost_is_counted_apart() -> None:
+    story = story_of(lambda story: None)
+    story.publish_while_a_replica_lags("p-1", "p-2", may_lose=True)
+    story.pause(1)
+    story.publish("p-3")
+    story.get("p-2")
+    result = story.result()
+    assert (result.forgotten, result.lost) == (1, 1)
+
+
 @pytest.mark.parametrize(
     ("missing", "part"),
     [({1}, "prefix"), ({2}, "middle"), ({3}, "postfix"), ({1, 2, 3}, "postfix")],

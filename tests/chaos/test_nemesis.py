@@ -1,6 +1,7 @@
 """Real servers under faults: whatever happens to them, they keep their promises."""
 
 import asyncio
+import math
 import sys
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
@@ -15,14 +16,17 @@ from tests.chaos.correspondents import add_correspondents
 from tests.chaos.hand_overs import add_people
 from tests.chaos.history import What, read
 from tests.chaos.manners import Manner
-from tests.chaos.nemesis import HAND_OVERS, NETWORK, SERVER, Kind, schedule
+from tests.chaos.nemesis import HAND_OVERS, NETWORK, PROMOTIONS, SERVER, Kind, schedule
+from tests.chaos.paired import Paired
 from tests.chaos.supervised import Supervised
 from tests.chaos.talker import SocketTalker
 
 Kinds = tuple[Kind, ...]
 # A store that goes back at the moment in which the server is killed keeps no promise.
 EVERYTHING = tuple(
-    kind for kind in Kind if kind not in (Kind.TAKE_STORE_BACK, Kind.JUMP_CLOCK, *HAND_OVERS)
+    kind
+    for kind in Kind
+    if kind not in (Kind.TAKE_STORE_BACK, Kind.JUMP_CLOCK, *HAND_OVERS, *PROMOTIONS)
 )
 # A loss of power takes what was not on disk yet.
 DEATHS = tuple(kind for kind in SERVER if kind is not Kind.LOSE_POWER)
@@ -34,6 +38,8 @@ FEW = {"retries": -1, "maxEntries": 5}
 # Parts of the time that was asked for; those with fewer receivers come on top of it.
 FULL = 0.5
 BRIEF = 0.1
+# For what need not drain.
+BRIEF_DRAIN_S = 3.0
 
 pytestmark = pytest.mark.slow
 
@@ -109,6 +115,25 @@ async def hand_over(home: Path, seed: int, seconds: float) -> Result:
         return await ring.play(schedule(seed, seconds, NETWORK + HAND_OVERS), within_s=seconds)
 
 
+async def fail_over(home: Path, seed: int, seconds: float) -> Result:
+    """Play sessions whose store is replaced by its replica."""
+    async with arena(home, seed=seed, kind=Paired, durability="replicas:1") as ring:
+        ring.add_receiver("joe/1", Manner(refuses_one_in=20))
+        ring.add_receiver("ann/1", Manner(acks=False, options=IMPATIENT))
+        # Nothing that waits for her may be missing at the end. Replicas confirm no hold, so it must
+        # be there before the first fault.
+        eve = ring.add_receiver("eve/1", Manner(holds_back_at=5, held_s=math.inf))
+        # Without keys: one may be lost with its message, if that was not confirmed.
+        ring.add_publisher("careful")
+        ring.add_publisher("urgent", priorities=(1, 5, 9))
+        return await ring.play(
+            schedule(seed, seconds, NETWORK + PROMOTIONS),
+            within_s=seconds,
+            drain_s=BRIEF_DRAIN_S,
+            is_time=lambda: eve.is_held,
+        )
+
+
 def takers(home: Path) -> set[str]:
     """The receivers that accepted anything."""
     return {each.process for each in read(home / HISTORY) if each.what is What.SETTLE}
@@ -146,6 +171,7 @@ def plays(
         "network": (BRIEF, cut_off),
         "kept": (BRIEF, outlive),
         "hand-overs": (BRIEF, hand_over),
+        "failovers": (BRIEF, fail_over),
         "deaths": (FULL, partial(torment, kinds=NETWORK + DEATHS, durability="everysec")),
         "everything": (FULL, partial(torment, kinds=EVERYTHING, durability="always")),
     }
@@ -188,6 +214,13 @@ def test_sessions_lose_nothing_to_hand_overs(plays: dict[str, Play]) -> None:
     assert play.result.is_valid, play.report()
     assert (play.result.pending, play.result.held) == (0, 0), play.report()
     assert play.result.processed > play.seconds, play.report()
+
+
+def test_sessions_lose_nothing_that_a_replica_has_confirmed(plays: dict[str, Play]) -> None:
+    play = plays["failovers"]
+    assert play.result.is_valid, play.report()
+    assert min(play.result.processed, play.result.held) > play.seconds, play.report()
+    assert play.result.forgotten == 0, play.report()
 
 
 @pytest.mark.parametrize("name", ["deaths", "everything"])

@@ -1,5 +1,6 @@
 """Servers that are broken on purpose, each in one way, to see that the checker notices."""
 
+import asyncio
 import math
 import time
 from collections.abc import Callable, Sequence
@@ -32,6 +33,7 @@ from holdfast.extensions.delivery_wire import DeliveryDecorator
 from holdfast.store import scripts
 from holdfast.store.call_numbers import CallNumbers
 from holdfast.store.given_slices import GivenSlices
+from holdfast.store.replicas import Replicas
 from holdfast.store.script import Script
 from holdfast.store.store import Store
 from tests.chaos.checker import Invariant
@@ -51,6 +53,8 @@ class Build:
     is_of_correspondents: bool = False
     # Whether it shows when servers hand over.
     hands_over: bool = False
+    # Whether it shows when a replica of the store takes over.
+    needs_replica: bool = False
 
     @property
     def name(self) -> str:
@@ -85,6 +89,7 @@ _KILL_OFTEN = (Step(0.7, (Kind.KILL_SERVER,), 0.1), Step(0.6, (Kind.KILL_SERVER,
 _KILL_WHILE_AWAY = (Step(0.15, (Kind.KILL_SERVER,), 0.1), *_KILL_OFTEN, *_KILL_OFTEN)
 _LOSE_POWER = (Step(0.7, (Kind.LOSE_POWER,), 0.1),)
 _GO_BACK = (Step(0.7, (Kind.TAKE_STORE_BACK,), 0.6), Step(0.2, (Kind.KILL_SERVER,), 0.1))
+_PROMOTE = (Step(0.3, (Kind.PROMOTE_AND_KILL,), 0.5),)
 _EAT = (Step(0.3, (Kind.EAT_EVENTS,), 0.5), Step(0.3, (Kind.EAT_EVENTS,), 0.5))
 
 
@@ -318,6 +323,13 @@ def calls_are_not_numbered() -> None:
     _replace(CallNumbers, "_is_expected", lambda *_: True)
 
 
+def replicas_are_not_waited_for() -> None:
+    def hasty(_: Replicas, stored_ids: Sequence[int | str], done: Callable[[bool], None]) -> None:
+        asyncio.get_running_loop().call_soon(done, bool(stored_ids))
+
+    _replace(Replicas, "confirm", hasty)
+
+
 BUILDS = {
     build.name: build
     for build in (
@@ -337,6 +349,13 @@ BUILDS = {
         Build(keys_take_two_steps, Invariant.NO_LOSS, _KILL_OFTEN),
         Build(calls_are_not_numbered, Invariant.NO_LOSS, _GO_BACK, held_s=2.0),
         Build(holds_are_forgotten_at_a_restart, Invariant.HOLD, _KILL_OFTEN, held_s=math.inf),
+        Build(
+            replicas_are_not_waited_for,
+            Invariant.NO_LOSS,
+            _PROMOTE,
+            held_s=math.inf,
+            needs_replica=True,
+        ),
         _of_hand_overs(what_was_given_stays_in_the_store, Invariant.ACKS, _HAND_OVER_AND_KILL),
         _of_hand_overs(
             what_was_given_and_taken_back_stays_in_the_store, Invariant.ACKS, _FAIL_AND_KILL
