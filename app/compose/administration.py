@@ -19,6 +19,7 @@ from holdfast.compose.token_watch import TokenWatch
 from holdfast.extensions.operators import Operators
 from holdfast.settings import Settings
 from holdfast.store.audit import Audit
+from holdfast.store.deployment import Division
 from holdfast.store.journal_frames import JournalFrames
 from holdfast.store.letters.administration import Letters
 from holdfast.store.letters.upkeep import LetterUpkeep
@@ -82,7 +83,7 @@ def make_administration(
     def new_id() -> str:
         return f"{node.stamp():019d}"
 
-    joint = _joint(placement, new_id)
+    joint = _joint(placement, storage.origin.division, state.client_ids.bucket_of, new_id)
     reader = Reader(storage.primary)
     stack.callback(reader.close)
     release = version("holdfast")
@@ -163,12 +164,19 @@ def make_administration(
     return Administration(admin, replays, alerts, joint)
 
 
-def _joint(placement: Placement, new_id: Callable[[], str]) -> "JointAdministration | None":
+def _joint(
+    placement: Placement,
+    division: Division,
+    bucket_of: Callable[[str], int],
+    new_id: Callable[[], str],
+) -> "JointAdministration | None":
     if placement.is_alone:
         return None
+    from holdfast.cluster.shards import Shards, homes_of, map_of
     from holdfast.compose.joint_administration import JointAdministration
 
-    return JointAdministration(placement, new_id)
+    shards = Shards(map_of(division.shards), homes_of(division.homes), bucket_of)
+    return JointAdministration(placement, shards, new_id)
 
 
 def _operators(server: ServerApi, tokens: Tokens, commands: Commands, audit: Audit) -> Operators:

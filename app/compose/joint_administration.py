@@ -6,6 +6,7 @@ from contextlib import AsyncExitStack
 from functools import partial
 from typing import TYPE_CHECKING
 
+from holdfast.cluster.shards import Shards as Homes
 from holdfast.compose.forwarding import bound
 from holdfast.compose.placement import Placement
 from holdfast.web.joint.answering import among, make_private
@@ -26,19 +27,21 @@ class JointAdministration:
     """Answers for all shards, at any worker.
 
     Args:
+        homes: Says which shard has what.
         new_id: Returns an id that no shard gives to anything else.
     """
 
-    def __init__(self, placement: Placement, new_id: Callable[[], str]) -> None:
+    def __init__(self, placement: Placement, homes: Homes, new_id: Callable[[], str]) -> None:
         sockets = [placement.admin_of(shard) for shard in range(placement.count)]
         self.shards = Shards(placement.number, sockets, new_id)
+        self._homes = homes
         self._socket = sockets[placement.number]
         self._own: list[tuple[Route, Handler]] = []
 
     def among(self, route: "Route", own: "Handler") -> "Handler":
         """Return what answers a route for all shards, given what answers it for this one."""
         self._own.append((route, own))
-        return among(self.shards, route, own)
+        return among(self.shards, self._homes, route, own)
 
     def figures(self, own: "LiveFigures") -> JointFigures:
         """Return the figures of all shards."""

@@ -306,20 +306,29 @@ async def _body(request: web.Request, route: Route) -> BaseModel | AsyncIterator
         if request.body_exists:
             raise illegal("this request has no body")
         return None
+    if issubclass(route.body, Lines):
+        return lines_of(request)
+    _check_form(request, "application/json")
+    model, text = route.body, await read_body(request)
+    return _checked(lambda: model.model_validate_json(text, strict=True))
+
+
+def lines_of(request: web.Request) -> AsyncIterator[bytes]:
+    """Return the lines of a body; raises `RequestFailed`."""
+    _check_form(request, LINES)
+    return ndjson.read_lines(request)
+
+
+def _check_form(request: web.Request, media: str) -> None:
     if not is_transfer_known(request.headers):
         raise RequestFailed(
             faults.WRONG_USE, "the only supported transfer coding is chunked", status=501
         )
-    media = LINES if route.body is Lines else "application/json"
     is_plain = encoding_of(request.headers) == "identity"
     if request.content_type != media or not is_plain:
         raise RequestFailed(
             faults.WRONG_USE, f"the body must be {media}, not compressed", status=415
         )
-    if issubclass(route.body, Lines):
-        return ndjson.read_lines(request)
-    model, text = route.body, await read_body(request)
-    return _checked(lambda: model.model_validate_json(text, strict=True))
 
 
 async def read_body(request: web.Request) -> bytes:

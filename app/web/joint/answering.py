@@ -1,16 +1,19 @@
 """The administration of all shards, and what this shard answers to other workers."""
 
 from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
 from urllib.parse import unquote
 
 from aiohttp import web
 
+from holdfast.cluster.shards import Shards as Homes
 from holdfast.web.admin.application import (
     PERSON,
     Handler,
     Person,
     answered,
     check_role,
+    lines_of,
 )
 from holdfast.web.admin.given_ids import GIVEN
 from holdfast.web.admin.paths import API
@@ -18,12 +21,17 @@ from holdfast.web.admin.route import Route
 from holdfast.web.admin.tokens import Role
 from holdfast.web.joint.asking import GIVEN_ID, WHO, Shards, ask_of
 from holdfast.web.joint.hearing import in_json
-from holdfast.web.joint.rules import Exported, Refused, Same, export
+from holdfast.web.joint.importing import import_letters, shard_of_line
+from holdfast.web.joint.rules import Divided, Exported, Refused, Same, export
 from holdfast.web.joint.ways import RULES
 
 
-def among(shards: Shards, route: Route, own: Handler) -> Handler:
-    """Return what answers a route for all shards."""
+def among(shards: Shards, homes: Homes, route: Route, own: Handler) -> Handler:
+    """Return what answers a route for all shards.
+
+    Args:
+        homes: Says which shard has what.
+    """
     rule = RULES[route.handler]
     if isinstance(rule, Same):
         return own
@@ -32,6 +40,11 @@ def among(shards: Shards, route: Route, own: Handler) -> Handler:
         person = check_role(request, route)
         if isinstance(rule, Refused):
             raise rule.fault
+        if isinstance(rule, Divided):
+            ask = await ask_of(request, person, with_body=False)
+            lines = lines_of(request)
+            shard_of = partial(shard_of_line, homes=homes)
+            return in_json(await import_letters(shards, ask, lines, shard_of))
         ask = await ask_of(request, person)
         if isinstance(rule, Exported):
             return await export(shards, ask, request)

@@ -1,7 +1,7 @@
 """Asks the administrations of all shards, each at a private socket of its worker."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -61,7 +61,7 @@ class Ask:
         return replace(self, method="GET", path=path, headers={}, body=None)
 
 
-async def ask_of(request: web.Request, person: Person) -> Ask:
+async def ask_of(request: web.Request, person: Person, *, with_body: bool = True) -> Ask:
     """Return what to ask other shards. Raises `RequestFailed`."""
     if not is_transfer_known(request.headers):
         text = "the only supported transfer coding is chunked"
@@ -72,7 +72,7 @@ async def ask_of(request: web.Request, person: Person) -> Ask:
         query=tuple(request.query.items()),
         who=person.who,
         headers={name: request.headers[name] for name in _HEADERS if name in request.headers},
-        body=await read_body(request) if request.body_exists else None,
+        body=await read_body(request) if with_body and request.body_exists else None,
     )
 
 
@@ -135,12 +135,22 @@ class Shards:
         except (aiohttp.ClientError, OSError):
             return NoAnswer(shard, "it cannot be reached")
 
-    def open(self, shard: int, ask: Ask) -> "aiohttp.client._RequestContextManager":
+    async def send(self, shard: int, ask: Ask, body: AsyncIterator[bytes]) -> Answer | NoAnswer:
+        """Ask one shard, with a body that grows; there is no limit of time."""
+        try:
+            async with self.open(shard, ask, body) as response:
+                return Answer(shard, response.status, await response.read())
+        except (aiohttp.ClientError, OSError):
+            return NoAnswer(shard, "it cannot be reached")
+
+    def open(
+        self, shard: int, ask: Ask, body: AsyncIterator[bytes] | None = None
+    ) -> "aiohttp.client._RequestContextManager":
         """Return the response of one shard, to be read step by step."""
         url = URL.build(scheme="http", host=f"shard{shard}", path=ask.path, encoded=True)
         headers = {WHO: quote(ask.who), **ask.headers}
         return self._client(shard).request(
-            ask.method, url.with_query(ask.query), headers=headers, data=ask.body
+            ask.method, url.with_query(ask.query), headers=headers, data=body or ask.body
         )
 
     def _client(self, shard: int) -> aiohttp.ClientSession:

@@ -41,6 +41,11 @@ class Exported:
 
 
 @dataclass(frozen=True, slots=True)
+class Divided:
+    """Each line of the body goes to the shard that has its letter."""
+
+
+@dataclass(frozen=True, slots=True)
 class Refused:
     """It cannot be done with several shards."""
 
@@ -239,9 +244,7 @@ class Parts:
 
 async def export(shards: Shards, ask: Ask, request: web.Request) -> web.StreamResponse:
     """Answer with the lines of all shards. If one fails, the answer is cut off."""
-    about = ask.reading(ask.path.partition("/dead-letters")[0] + "/about")
-    missing = [each for each in await shards.ask_all(replace(about, query=())) if _is_away(each)]
-    if missing:
+    if missing := await missing_for(shards, ask):
         raise RequestFailed(AWAY, f"{refusal(missing).message}. An export has all letters or none")
     lines = _lines(shards, ask)
     first = await anext(lines, b"")
@@ -255,6 +258,12 @@ async def export(shards: Shards, ask: Ask, request: web.Request) -> web.StreamRe
         if request.transport is not None:
             request.transport.abort()
     return response
+
+
+async def missing_for(shards: Shards, ask: Ask) -> list[Answer | NoAnswer]:
+    """Return which shards do not answer, before a request about letters begins."""
+    about = ask.reading(ask.path.partition("/dead-letters")[0] + "/about")
+    return [each for each in await shards.ask_all(replace(about, query=())) if _is_away(each)]
 
 
 def _is_away(each: Answer | NoAnswer) -> bool:

@@ -13,6 +13,7 @@ from holdfast.web.joint.readings import figures, now
 from holdfast.web.joint.rules import (
     All,
     Begun,
+    Divided,
     Exported,
     Holder,
     One,
@@ -90,7 +91,7 @@ _by_id = partial(Order, place=lambda item: item["id"], read=str, write=str, is_l
 _OF_SESSION: Final = Holder(_session)
 
 # By the names of the methods that answer.
-RULES: Final[Mapping[str, Rule | Same | Refused | Exported]] = {
+RULES: Final[Mapping[str, Rule | Same | Refused | Exported | Divided]] = {
     # The server.
     "about": One(),
     "figures": All(figures),
@@ -144,7 +145,7 @@ RULES: Final[Mapping[str, Rule | Same | Refused | Exported]] = {
     "groups": Ranked("fingerprint", "count", sums.group, 50),
     "remark": All(_latest("at")),
     "export": Exported(),
-    "import_": Refused("dead-letters/import cannot divide letters among their shards"),
+    "import_": Divided(),
     "purge": All(_sums("matched", "purged"), SWEEP_S),
     "replays": Paged(_by_id(combine=sums.replay)),
     "replay_start": Begun(sums.replay),

@@ -13,6 +13,8 @@ from tests.web.forwarding.workers import Workers, workers
 from tests.web.people import Json
 from tests.web.people import until as until_async
 
+LINES = {"Content-Type": "application/x-ndjson"}
+
 
 @pytest.fixture
 async def both(tmp_path: Path) -> AsyncIterator[Workers]:
@@ -163,8 +165,7 @@ async def test_a_shard_that_does_not_answer_is_named(both: Workers, ada: Operato
 
 
 async def test_what_needs_a_single_worker_is_refused(ada: Operator) -> None:
-    headers = {"Content-Type": "application/x-ndjson"}
-    status, found = await ada.ask("POST", "/dead-letters/import", data=b"{}", headers=headers)
+    status, found = await ada.ask("GET", "/topic/history", params={"channel": "/news"})
     assert status == 501
     assert found["error"]["message"].startswith("not supported with several workers")
 
@@ -242,6 +243,53 @@ async def test_letters_of_all_shards_are_exported_replayed_and_purged(
     purged = await ada.change("POST", "/dead-letters/purge", {"all": True, "dry_run": False})
     assert purged["purged"] == 4
     assert (await ada.get("/dead-letters"))["items"] == []
+
+
+async def test_each_imported_letter_goes_to_the_shard_that_has_its_receiver(
+    both: Workers, letters: list[str], tmp_path: Path, ada: Operator
+) -> None:
+    async with ada.http.get(f"{API}/dead-letters/export") as response:
+        lines = (await response.read()).splitlines()
+    await ada.change("POST", "/dead-letters/purge", {"all": True, "dry_run": False})
+    # Two lines that are no letters, in the midst.
+    body = b"\n".join([*lines[:2], b"{}", *lines[2:], b"nonsense"])
+    async with operator(both, tmp_path, door=1) as bob:
+        done = await imported(bob, body)
+        assert (done["imported"], done["repeated"], done["refused"]) == (4, 0, 2)
+        assert [each["line"] for each in done["refusals"]] == [3, 6]
+        again = await imported(bob, body)
+        assert (again["imported"], again["repeated"]) == (0, 4)
+    page = await ada.get("/dead-letters")
+    assert sorted(each["receiver"] for each in page["items"]) == letters
+    for each in page["items"]:
+        _, found = await ada.ask("GET", f"/dead-letters/{each['id']}")
+        assert found["shard"] == both.home_of(each["receiver"].partition("/")[0])
+
+
+async def test_an_empty_import_imports_nothing(ada: Operator) -> None:
+    done = await imported(ada, b"")
+    assert (done["imported"], done["refused"], done["unanswered"]) == (0, 0, [])
+
+
+async def test_an_import_while_a_shard_is_away_imports_nothing(
+    both: Workers, letters: list[str], ada: Operator
+) -> None:
+    async with ada.http.get(f"{API}/dead-letters/export") as response:
+        body = await response.read()
+    await ada.change("POST", "/dead-letters/purge", {"all": True, "dry_run": False})
+    both.servers[1].forwarding._placement.admin_of(1).unlink()  # type: ignore[union-attr]
+    status, found = await ada.ask("POST", "/dead-letters/import", data=body, headers=LINES)
+    assert (status, found["error"]["message"]) == (
+        503,
+        "shard 1: it cannot be reached. Nothing was imported",
+    )
+    assert (await ada.ask("GET", "/dead-letters"))[1]["items"] == []
+
+
+async def imported(operator: Operator, body: bytes) -> Json:
+    status, found = await operator.ask("POST", "/dead-letters/import", data=body, headers=LINES)
+    assert status == 200, found
+    return found
 
 
 async def is_over(ada: Operator, id: str) -> bool:
