@@ -85,6 +85,13 @@ def naming(address: Address, setting: str) -> Iterator[None]:
 def _sockets_of(address: Address, name: str, succession: Succession) -> list[socket.socket]:
     found = inherited(name, succession)
     if not address.is_of(found):
+        if found and not succession.is_successor:
+            places = ", ".join(str(each.getsockname()) for each in found)
+            log.warning(
+                "the inherited sockets at %s are not those of the settings, and are closed. If "
+                "they are of a socket unit of systemd, write the same address there",
+                places,
+            )
         for each in found:
             each.close()
         found = address.listen()

@@ -48,7 +48,9 @@ class Address:
     def is_of(self, listening: Sequence[socket.socket]) -> bool:
         """Return whether these listening sockets are all that the address needs."""
         if self.unix is not None:
-            return [each.getsockname() for each in listening] == [str(self.unix)]
+            # A server that stopped removed the file, but systemd may still have the socket.
+            names = [each.getsockname() for each in listening]
+            return names == [str(self.unix)] and self.unix.is_socket()
         if not listening or any(each.family == socket.AF_UNIX for each in listening):
             return False
         names = [each.getsockname() for each in listening]

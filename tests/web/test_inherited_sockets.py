@@ -109,6 +109,29 @@ def test_a_socket_at_a_path_is_inherited(descriptors: Descriptors, tmp_path: Pat
     assert (tmp_path / "sock").stat().st_ino == number
 
 
+def test_a_socket_whose_file_is_gone_is_replaced(descriptors: Descriptors, tmp_path: Path) -> None:
+    addresses = ListenAddresses(Address("", 0, tmp_path / "sock"), None)
+    close_all(listen(addresses, descriptors).main)
+    descriptors.ready()
+    (tmp_path / "sock").unlink()
+    opened = listen(addresses, descriptors).main
+    with closing(socket.socket(socket.AF_UNIX)) as client:
+        client.connect(str(tmp_path / "sock"))
+    close_all(opened)
+
+
+@pytest.mark.parametrize("is_successor", [False, True])
+def test_sockets_that_systemd_gave_for_another_address_are_named_in_the_log(
+    descriptors: Descriptors, caplog: pytest.LogCaptureFixture, *, is_successor: bool
+) -> None:
+    [port] = ports(at(0), descriptors)
+    descriptors.is_successor = is_successor
+    ports(at(0, "127.0.0.2"), descriptors)
+    said = [each for each in caplog.messages if f"('127.0.0.1', {port})" in each]
+    # A restart with other settings is no surprise.
+    assert len(said) == (0 if is_successor else 1)
+
+
 def test_commands_are_taken_at_a_private_socket(descriptors: Descriptors, tmp_path: Path) -> None:
     listen_for_commands(tmp_path, descriptors)
     assert (tmp_path / CONTROL_FILE).stat().st_mode & 0o777 == 0o600
