@@ -24,6 +24,7 @@ from holdfast.bayeux.subscribe.handler import SubscribeHandler
 
 if TYPE_CHECKING:
     from holdfast.bayeux.publish.from_letters import FromLetters
+    from holdfast.bayeux.publish.tap import Tap
     from holdfast.delivery.ports.homes import HomesPort
     from holdfast.delivery.ports.other_shards import OthersPort
 
@@ -80,18 +81,30 @@ class Bayeux:
         self._ticking = ticking
         self._probes = probes
 
-    def go_among(self, others: "OthersPort", homes: "HomesPort", shard: int) -> "FromLetters":
+    def go_among(
+        self, others: "OthersPort", homes: "HomesPort", shard: int, tap: "Tap"
+    ) -> "FromLetters":
         """Serve one of several shards, from before sessions are restored.
 
         Returns what does the letters of others.
+
+        Args:
+            tap: Records what arrives from others.
         """
-        # A server alone need not load it.
+        # A server alone need not load them.
+        from holdfast.bayeux.subscribe.far_histories import FarHistories
+        from holdfast.bayeux.subscribe.histories_at_home import HistoriesAtHome
+        from holdfast.bayeux.subscribe.history_letter import HISTORIES
         from holdfast.delivery.messages.crossing import Crossings
 
         hub = self.state.hub
         hub.others, hub.crossings = others, Crossings(others)
         self.state.sessions.number_apart(shard)
-        return self.publishing.go_among(homes).letters
+        self.state.go_among()
+        letters = self.publishing.go_among(homes).letters
+        self.subscribe_handler.far = FarHistories(self.state, homes, tap)
+        letters.add(HISTORIES, HistoriesAtHome(self.state, homes).carry_out)
+        return letters
 
     def flush(self, now: float, before_long_work: Callable[[], None] = _nothing) -> bool:
         """End the turn: send news to sessions, and continue long work.

@@ -69,20 +69,21 @@ def parts_of(
 
 
 def frames_of(
-    entries: Sequence[Addressed], seen: Seen = _NOTHING_SEEN
+    entries: Sequence[Addressed], seen: Seen = _NOTHING_SEEN, facts: Facts = _NO_FACTS
 ) -> Iterator[tuple[int, Parts]]:
     """Yield frames with these entries, each with the number of its entries.
 
-    The first one also tells these places.
+    The first one also tells these places, the last one facts that are not stored.
     """
-    if all(shard is None for _, shard in entries):
-        for part in split(entry for entry, _ in entries):
-            yield len(part), {_FOR_ALL: write(part, seen=seen)}
-            seen = _NOTHING_SEEN
-        return
+    are_for_all = all(shard is None for _, shard in entries)
+    frames = [*split(entry for entry, _ in entries)]
     at = 0
-    for part in split(entry for entry, _ in entries):
-        yield len(part), parts_of(entries[at : at + len(part)], seen=seen)
+    for number, part in enumerate(frames, 1):
+        told = facts if number == len(frames) else _NO_FACTS
+        if are_for_all:
+            yield len(part), {_FOR_ALL: write(part, told, seen)}
+        else:
+            yield len(part), parts_of(entries[at : at + len(part)], told, seen)
         at += len(part)
         seen = _NOTHING_SEEN
 
@@ -102,6 +103,9 @@ class Log:
         self._tell_at = 0.0
         # Until when the next frame with entries is likely to tell them.
         self._expects_until = 0.0
+        # Returns what is told together with places, if there is any; whether that is due.
+        self.news: Callable[[], Facts] | None = None
+        self._has_news = False
         # The books: passing entries in the log, and dropped ones.
         self.appended = 0
         self.dropped = 0
@@ -128,19 +132,30 @@ class Log:
         return entries
 
     def _append(self, entries: list[Addressed], now: float) -> None:
-        seen = self._to_tell(now)
-        for count, parts in frames_of(entries, seen):
+        is_due = now >= self._tell_at and bool(self._untold or self._has_news)
+        seen, news = _NOTHING_SEEN, _NO_FACTS
+        if is_due:
+            self._tell_at = now + _TELL_S
+            seen = self._take_untold()
+            # What waits longer than these entries comes behind them.
+            news = _NO_FACTS if self._waiting else self._take_news()
+        for count, parts in frames_of(entries, seen, news):
             self._port.append(count, parts, partial(self._appended, count, seen, now))
             seen = _NOTHING_SEEN
 
-    def _to_tell(self, now: float) -> Seen:
-        """Return the places that are due to be told; they count as told."""
-        if not self._untold or now < self._tell_at:
-            return _NOTHING_SEEN
-        self._tell_at = now + _TELL_S
+    def _take_untold(self) -> Seen:
+        """Return the places to tell; they count as told."""
         seen, self._untold = self._untold, {}
         self._told |= seen
         return seen
+
+    def _take_news(self) -> Facts:
+        self._has_news = False
+        return _NO_FACTS if self.news is None else self.news()
+
+    def tell_news(self) -> None:
+        """Let the log tell soon what is told together with places."""
+        self._has_news = True
 
     def _appended(self, count: int, seen: Seen, now: float, is_there: bool) -> None:
         if is_there:
@@ -148,6 +163,7 @@ class Log:
             self.appended += count
             return
         self.dropped += count
+        self._has_news = self.news is not None
         for shard, place in seen.items():
             if self._told.get(shard) == place:
                 # A full store takes it in a frame without messages.
@@ -179,7 +195,7 @@ class Log:
         """
         self.flush(now)
         is_due = now >= self._tell_at and now >= self._expects_until
-        if self._untold and is_due and self._port.is_available:
+        if (self._untold or self._has_news) and is_due and self._port.is_available:
             self._tell_at = now + _TELL_S
             self.state(_NO_FACTS, now, _ignore)
 
@@ -189,9 +205,9 @@ class Log:
         An empty value says that the fact holds no more. `done` gets a place behind the frame.
         """
         self.flush(now)
-        seen, self._untold = self._untold, {}
-        self._told |= seen
-        self._port.append_facts(facts, {_FOR_ALL: write((), facts, seen)}, done)
+        seen, news = self._take_untold(), _NO_FACTS if self._waiting else self._take_news()
+        told = {**facts, **news} if news else facts
+        self._port.append_facts(facts, {_FOR_ALL: write((), told, seen)}, done)
 
     def begin_again(self) -> None:
         """Tell all places again: this opening's log has none of them yet."""

@@ -10,7 +10,7 @@ from typing import Final
 
 import orjson
 
-from holdfast.delivery.basics.channels import lookups
+from holdfast.delivery.basics.channels import lookups, overlaps
 
 # As many as ids of clients name.
 BUCKETS: Final = 1000
@@ -167,7 +167,17 @@ class Shards:
         """Return the home of a channel; None if any shard may accept its messages."""
         key = self.homes.key_of(channel)
         # A subject may have the name of a channel, and then another home.
-        return None if key is None else self.map.of_bucket[self._bucket_of(f"channel {key}")]
+        return None if key is None else self._of_key(key)
+
+    def of_pattern(self, pattern: str) -> Sequence[int]:
+        """Return the shards that may be homes of channels that match a pattern."""
+        if not any(overlaps(each, pattern) for each in self.homes.segments):
+            return ()
+        key = self.homes.key_of_pattern(pattern)
+        return range(self.map.count) if key is None else (self._of_key(key),)
+
+    def _of_key(self, key: str) -> int:
+        return self.map.of_bucket[self._bucket_of(f"channel {key}")]
 
 
 def _first_segments(channel: str, count: int) -> str:

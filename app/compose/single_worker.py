@@ -20,8 +20,6 @@ def refused_with_shards(settings: Settings) -> list[str]:
 
 
 def _refused_by(rule: ChannelSettings) -> Iterator[str]:
-    if rule.history:
-        yield "history needs a single worker, which keeps all messages"
     if rule.work_queue:
         yield "work_queue needs a single worker, which hands the messages out"
     if rule.topic:

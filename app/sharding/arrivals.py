@@ -4,7 +4,8 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from holdfast.bayeux.publish.from_others import Arrived, FromOthers
+from holdfast.bayeux.publish.from_others import FromOthers
+from holdfast.bayeux.publish.tap import Arrived
 from holdfast.cluster.frames import (
     DURABLE,
     LETTER,

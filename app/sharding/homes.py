@@ -1,6 +1,6 @@
 """Which shard has what, and the letters to it: what one shard asks another one to do."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from holdfast.cluster.frames import Entry, read, write
@@ -16,6 +16,7 @@ from holdfast.cluster.letters import (
 from holdfast.cluster.log import Addressed, parts_of
 from holdfast.cluster.shards import Shards
 from holdfast.delivery.messages.shard_letter import ShardLetter
+from holdfast.delivery.ports.homes import NO_ANSWER
 from holdfast.sharding.own_log import OwnLog
 from holdfast.sharding.ports import ShardStore
 
@@ -83,6 +84,14 @@ class ShardHomes:
             found = self._home_of[channel] = None if home == self._number else home
         return found
 
+    def homes_of(self, pattern: str) -> Sequence[int | None]:
+        if not pattern.endswith("*"):
+            return (self.home_of(pattern),)
+        shards = self._shards.of_pattern(pattern)
+        # There may be channels without a home.
+        others: Sequence[int | None] = [each for each in shards if each != self._number]
+        return others if len(shards) == 1 and others else [None, *others]
+
     def home_of_guest(self, shard: int) -> int | None:
         return shard if shard != self._number and shard < self._shards.map.count else None
 
@@ -103,6 +112,11 @@ class ShardHomes:
     def answer(self, letter: ShardLetter, answer: bytes) -> None:
         self._finish(done_with(letter, answer))
         self._inbox.forget(letter.name)
+
+    def answer_behind(self, letter: ShardLetter, answer: bytes) -> None:
+        self._own.log.flush(self._clock())
+        # What waits for the store would come behind the answer.
+        self.answer(letter, answer if self._own.is_available else NO_ANSWER)
 
     def has_answered(self, letter: ShardLetter) -> None:
         self._inbox.forget(letter.name)

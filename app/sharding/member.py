@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from holdfast.bayeux.publish.from_others import FromOthers
 from holdfast.bayeux.server import Bayeux
@@ -30,6 +30,9 @@ log = logging.getLogger(__name__)
 if TYPE_CHECKING:
     from holdfast.bayeux.publish.from_letters import FromLetters
 
+# What stands among the facts of a frame but is not stored: the cursor up to which the log has all
+# messages that enter histories.
+_COMPLETE: Final = "complete"
 _NOTHING_TAKEN = TakenLog("", "")
 
 
@@ -69,6 +72,8 @@ class Member:
         self._wake = wake
         self.known = KnownFacts(self.others)
         self.own = OwnLog(store, self.others, self.known.interest)
+        if shards.homes.segments:
+            self.own.log.news = self._news
         self.agreements = Agreements(self.others, self._state)
         self.interest = DurableInterest(self.agreements, self._tell, wake)
         self.homes = ShardHomes(
@@ -78,13 +83,18 @@ class Member:
             core_clock=core_clock,
             wake=wake,
         )
-        from_others = FromOthers(bayeux.state)
+        self._from_others = from_others = FromOthers(bayeux.state)
         self.arrivals = {shard: Arrivals(shard, from_others, store, self) for shard in self.others}
         self.readers: dict[int, LogReader[Arrival]] = {}
         # What the store said at the start.
         self._taken: dict[int, TakenLog] = {}
         self._stored_facts: Mapping[str, str] = {}
         self._stored_letters: Mapping[str, bytes] = {}
+        # Whether channels have homes. By shard, up to which cursor all its messages have come.
+        self._has_homes = bool(shards.homes.segments)
+        self._complete: dict[int, int] = {}
+        # The newest message of a history here when that was last told to others.
+        self._told_newest = 0
         # What does letters of others.
         self._from_letters: FromLetters | None = None
         # Whether this process goes on with everything that the one before it had in memory.
@@ -116,6 +126,14 @@ class Member:
 
     def when_known(self, patterns: Sequence[str], done: Callable[[bool], None]) -> None:
         self.interest.when_known(patterns, done)
+
+    def complete_cursor(self) -> int:
+        """Return the cursor up to which no message will come any more, from any shard."""
+        among = self._bayeux.publishing.among
+        if among is None:
+            return 0
+        cursors = [self._complete.get(each, 0) for each in self.others] if self._has_homes else []
+        return min([among.complete_cursor(), *cursors])
 
     def figures(self) -> LogFigures:
         readers = self.readers.items()
@@ -177,7 +195,9 @@ class Member:
         self.own.begin(found, self._clock())
         self._go_on_from(found)
         self._goes_on = goes_on
-        self._from_letters = self._bayeux.go_among(self, self.homes, self.number)
+        self._from_letters = self._bayeux.go_among(
+            self, self.homes, self.number, self._from_others.tap
+        )
 
     def _go_on_from(self, found: LogState) -> None:
         self._taken, self._stored_facts = {**found.taken}, found.facts
@@ -224,9 +244,20 @@ class Member:
                 reader.tick(now)
             self.own.log.see(shard, reader.confirmed)
         self.interest.flush(now)
+        self._tell_completeness()
         self.own.tick(now)
         self.homes.tick(now)
         self.agreements.tick(now)
+
+    def _tell_completeness(self) -> None:
+        newest = self._bayeux.state.histories.newest
+        if self._has_homes and newest != self._told_newest:
+            self._told_newest = newest
+            self.own.log.tell_news()
+
+    def _news(self) -> Facts:
+        among = self._bayeux.publishing.among
+        return {} if among is None else {_COMPLETE: str(among.complete_cursor())}
 
     # What is read in the stores of others
 
@@ -259,6 +290,10 @@ class Member:
         self.homes.take_answer(answer)
 
     def learn(self, shard: int, place: Place, facts: Facts, seen: Seen) -> None:
+        if _COMPLETE in facts:
+            stored = {**facts}
+            self._complete[shard] = int(stored.pop(_COMPLETE))
+            facts = stored
         self.known.learn(shard, place, facts)
         own = seen.get(self.number)
         if own is not None:

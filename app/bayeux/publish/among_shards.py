@@ -1,6 +1,6 @@
 """Publishing in one of several shards: what goes elsewhere, and what one shard cannot do."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Final
 
@@ -20,6 +20,7 @@ from holdfast.delivery.ports.homes import HomesPort
 
 # Services that know only what is in their shard.
 _LOCAL: Final = frozenset(("/service/presence",))
+_TOPICS: Final = "/service/topics"
 # Publishes in this shard. Returns the outcome, or None if the publish is told later.
 Distribute = Callable[[EventPublish, Qos | None], PersistOutcome | None]
 
@@ -41,8 +42,11 @@ class AmongShards:
         distribute: Distribute,
         publish_here: PublishHere,
     ) -> None:
+        self._state = state
         self._homes = homes
         self._distribute = distribute
+        # What `complete_cursor` returned last.
+        self._complete = 0
         here = AddressedHere(state, ptp)
         self._order = ChannelOrder(state.log)
         self._everywhere = AddressedEverywhere(state, here, self._order)
@@ -64,13 +68,26 @@ class AmongShards:
                 raise not_supported(name)
         self.home_of(publish)
 
-    def check_call(self, service: str, *, is_known: bool) -> None:
+    def complete_cursor(self) -> int:
+        """Return the cursor up to which no further message of this shard enters a history."""
+        if not self._order.waiting:
+            # Otherwise a message that has its id already waits for other shards.
+            self._complete = self._state.hub.complete_before(self._state.node.stamp())
+        return self._complete
+
+    def check_call(self, service: str, data: object, *, is_known: bool) -> None:
         """Refuse to call what may be a client at another shard, or knows only this shard.
 
         Raises `Refused`.
         """
-        if not is_known or service in _LOCAL:
+        if not is_known or service in _LOCAL or (service == _TOPICS and self._is_far(data)):
             raise not_supported(service)
+
+    def _is_far(self, data: object) -> bool:
+        """Return whether a call is about channels whose histories may be in another shard."""
+        given = data.values() if isinstance(data, Mapping) else ()
+        names = [each for each in given if isinstance(each, str) and each.startswith("/")]
+        return any(shard is not None for name in names for shard in self._homes.homes_of(name))
 
     def home_of(self, publish: EventPublish) -> int | None:
         """Return the shard that must publish this; None if this one may. Raises `Refused`."""

@@ -1,7 +1,7 @@
 """Does what other shards ask this one for by letters."""
 
+from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Final
 
 from holdfast.bayeux.publish.addressed_here import AddressedHere
 from holdfast.bayeux.publish.addressed_letter import ADDRESSED, Result, addressed_in
@@ -9,13 +9,10 @@ from holdfast.bayeux.publish.at_home import AtHome
 from holdfast.bayeux.publish.home_letter import PUBLISHED
 from holdfast.bayeux.state.server_state import ServerState
 from holdfast.delivery.messages.shard_letter import ShardLetter
-from holdfast.delivery.ports.homes import HomesPort
+from holdfast.delivery.ports.homes import NO_ANSWER, HomesPort
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-# An answer that no sender can read: the letter could not be done.
-_FAULT: Final = b"{}"
+# Does a letter, at the given time.
+Way = Callable[[ShardLetter, float], None]
 
 
 class FromLetters:
@@ -27,10 +24,11 @@ class FromLetters:
         self._state = state
         self._here = here
         self._homes = homes
-        self._ways: dict[str, Callable[[ShardLetter, float], None]] = {
-            ADDRESSED: self._address,
-            PUBLISHED: at_home.carry_out,
-        }
+        self._ways: dict[str, Way] = {ADDRESSED: self._address, PUBLISHED: at_home.carry_out}
+
+    def add(self, what: str, way: Way) -> None:
+        """Let this do the letters of a kind."""
+        self._ways[what] = way
 
     def do(self, letter: ShardLetter, now: float) -> None:
         """Do a letter from the inbox, and answer it now or later."""
@@ -39,7 +37,7 @@ class FromLetters:
         except Exception:
             # Otherwise it would be done again at each start.
             self._state.log.exception("a letter of shard %d could not be done", letter.sender)
-            self._homes.answer(letter, _FAULT)
+            self._homes.answer(letter, NO_ANSWER)
 
     def _address(self, letter: ShardLetter, now: float) -> None:
         done = partial(self._addressed, letter)

@@ -1,23 +1,19 @@
 """Delivers messages that other shards have accepted to the receivers of this one."""
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING
 
-from holdfast.bayeux.session import Session
+from holdfast.bayeux.publish.tap import Arrived, Tap
 from holdfast.bayeux.state.server_state import ServerState
 from holdfast.delivery.basics.channels import Kind
 from holdfast.delivery.messages.crossing import spared_by
 from holdfast.delivery.messages.message import Message
+from holdfast.delivery.messages.storing import PersistOutcome
 from holdfast.delivery.routing.selections import Candidate
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
-class Arrived(NamedTuple):
-    """A message of another shard, and its receivers here."""
-
-    message: Message
-    receivers: Sequence[Session]
-    # The durable ones: the store must have the message for these before it is shown.
-    keys: Sequence[str]
+    from holdfast.bayeux.session import Session
 
 
 class FromOthers:
@@ -28,18 +24,19 @@ class FromOthers:
 
     def __init__(self, state: ServerState) -> None:
         self._state = state
+        self.tap = Tap()
 
     def is_wanted(self, channel: str) -> bool:
-        """Return whether messages of the channel have receivers here."""
+        """Return whether messages of the channel have receivers here, or are recorded."""
         found = self._state.channels.get(channel)
         return (
             found is not None
             and found.kind is Kind.BROADCAST
-            and bool(self._state.routes.receivers(found))
+            and (bool(self._state.routes.receivers(found)) or self.tap.wants(channel))
         )
 
     def arrived(self, message: Message, *, is_durable: bool) -> Arrived | None:
-        """Return the receivers of a message; None if there are none."""
+        """Return the receivers of a message; None if no session gets or reads it."""
         state = self._state
         channel = state.channels.get(message.channel)
         if channel is None or channel.kind is not Kind.BROADCAST:
@@ -50,14 +47,29 @@ class FromOthers:
         if message.records is not None:
             spared = spared_by(message)
             receivers = [each for each in receivers if each.key not in spared]
-        if not receivers:
+        is_recorded = self.tap.wants(channel.name)
+        if not receivers and not is_recorded:
             return None
         if message.linger_s is None:
             message.linger_s = state.rules.of(channel).lazy_timeout_s
         keys = [each.key for each in receivers if each.is_durable] if is_durable else ()
         message.is_durable = bool(keys)
-        return Arrived(message, receivers, keys)
+        arrived = Arrived(message, receivers, keys, is_durable=is_durable)
+        if is_recorded:
+            self.tap.comes(arrived)
+        return arrived
 
     def show(self, arrived: Arrived) -> None:
         """Deliver a message, which the store has for its durable receivers."""
-        self._state.hub.show_arrived(arrived.message, arrived.receivers, len(arrived.keys))
+        message, kept = arrived.message, len(arrived.keys) + len(arrived.latecomers)
+        if arrived.latecomers:
+            # These are copies, as from a history: see `Hub.include`.
+            self._state.store.keep(message.initial(), arrived.latecomers, _ignore)
+            message.is_durable = True
+        self._state.hub.show_arrived(message, arrived.receivers, kept)
+        if self.tap.wants(message.channel):
+            self.tap.shown(arrived)
+
+
+def _ignore(_: PersistOutcome) -> None:
+    """Ignore the outcome: no publisher waits for it."""

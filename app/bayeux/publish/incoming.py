@@ -266,7 +266,7 @@ class _ClientPublish:
         among = self._handler.publishing.among
         if among is not None:
             is_known = service is not None or not state.requests.is_offered
-            among.check_call(channel.name, is_known=is_known)
+            among.check_call(channel.name, self._message["data"], is_known=is_known)
         if service is None:
             refuse_service(channel)
             return not state.requests.is_offered or self._call()

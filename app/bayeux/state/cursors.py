@@ -1,6 +1,6 @@
 """Cursors in events and connect replies, from which returning clients catch up."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import orjson
@@ -31,14 +31,23 @@ class CursorForm:
         self.epoch = epoch
         self._json = orjson.dumps(epoch)
         self.has_replay_ids = has_replay_ids
+        # Returns whether another shard may keep messages of the channel. None if there are none.
+        self.has_history: Callable[[str], bool] | None = None
         self._known: dict[int, Event] = {}
 
     def decorate(self, session: Session, batch: Batch, events: Sequence[Event]) -> Sequence[Event]:
         """Return the batch's events. Events of channels with a history get cursors."""
         return [
-            event if message.keeping is None else self._event(message, event)
+            event
+            if message.keeping is None and not self._is_elsewhere(message)
+            else self._event(message, event)
             for message, event in zip(batch.messages, events, strict=True)
         ]
+
+    def _is_elsewhere(self, message: Message) -> bool:
+        """Return whether the history of another shard may have the message."""
+        has_history = self.has_history
+        return has_history is not None and message.is_routed and has_history(message.channel)
 
     def _event(self, message: Message, event: Event) -> Event:
         if event is not message:
@@ -90,6 +99,9 @@ class Cursors:
         if undelivered:
             settled = min(settled, cursor_of(min(undelivered)) - 1)
         self.promised = max(self.promised, settled)
+        if not self.promised:
+            # Other shards have not said yet how far they are.
+            return
         replay = {"cursor": self.promised, "epoch": self.form.epoch}
         reply.setdefault("ext", {})["replay"] = replay
 

@@ -241,6 +241,15 @@ class ServerState:
         # A failure of one session must not affect the sessions after it.
         self.log.exception("session %s could not be served", session.key)
 
+    def go_among(self) -> None:
+        """Serve one of several shards: others have histories, too."""
+        for form in self._cursor_forms:
+            form.has_history = self._has_history
+
+    def _has_history(self, name: str) -> bool:
+        channel = self.channels.get(name)
+        return channel is not None and self.rules.of(channel).history is not None
+
     def keep_history(self) -> None:
         """Let a channel keep messages although its rule does not say so.
 

@@ -1,6 +1,6 @@
 """Catching up: new subscriptions get the messages in their channels' histories first."""
 
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from typing import Any
 
 from holdfast.bayeux.session import Session, TurnOver
@@ -12,7 +12,7 @@ from holdfast.bayeux.wire.starts import MOST_CHANNELS, Start, Starts
 from holdfast.bayeux.wire.subscribe_qos import SubscribeQos
 from holdfast.delivery.basics.channels import Channel, lookups
 from holdfast.delivery.messages.message import Message
-from holdfast.delivery.routing.histories import KeptMessages, cursor_of
+from holdfast.delivery.routing.histories import Arrival, KeptMessages, cursor_of
 from holdfast.delivery.routing.selections import Candidate
 
 # How many messages of histories one subscribe reads. Beyond that, it begins no further history.
@@ -21,7 +21,7 @@ _MOST_MESSAGES = 10_000
 _STEP = 1_000
 
 
-class _Found:
+class Found:
     """A message from a history, with the subscription that matches it and its start."""
 
     # A compiled class, because named tuples take several times as long to create and read.
@@ -31,129 +31,75 @@ class _Found:
         self.start = start
 
 
-class CatchUp:
-    """The messages that one subscribe gets from histories, and the gaps in them.
+class HistoryReading:
+    """What the histories of this server have for the subscriptions of one subscribe.
 
-    Reading the histories and running the filter takes as many turns as necessary.
+    Args:
+        patterns: All of the subscriptions.
+        is_here: Returns whether the history of a channel can be here; None if all are.
+        reads: The patterns whose histories can be here; None if all are.
     """
 
     def __init__(
         self,
         state: ServerState,
-        session: Session,
-        *,
         starts: Starts,
-        qos: SubscribeQos,
         patterns: Mapping[str, Channel],
-        message: Json,
+        *,
+        is_here: Callable[[str], bool] | None = None,
+        reads: Collection[str] | None = None,
     ) -> None:
-        self.qos = qos
+        self.starts = starts
         self.patterns = patterns
         self._state = state
         self._histories = state.hub.histories
-        self._session = session
-        self._starts = starts
-        self._selection = qos.selection(session.name)
-        self._message = message
+        self._is_here = is_here
+        self._reads = reads
         self._now_ms = state.node.now_ms()
-        # The part that is left to read.
-        self._steps = self._read()
         # The number of channels looked at.
         self._looked = 0
         # The channels with separate starts, each with the pattern that covers it.
-        self._named: list[tuple[Channel, str, Start]] = []
-        # The arrival of the first message that enters a history in the meantime, and the cursor
-        # before all such messages.
-        self._arrival = self._histories.arrival
+        self.named: list[tuple[Channel, str, Start]] = []
+        # The cursor before all messages that enter a history in the meantime.
         self._begun = cursor_of(self._histories.newest)
-        self._found: dict[int, _Found] = {}
-        # Messages that the filter has not been run on; its results by id; and whether it ran in
-        # this turn.
-        self._unasked: list[Message] = []
-        self._answers: dict[int, bool] = {}
-        self._has_asked = False
+        self.found: dict[int, Found] = {}
+        # Messages that the filter has not been run on, if there is one.
+        self.unasked: list[Message] | None = None
         # Whether any start is a cursor. By pattern, the cursors after which messages may be
         # missing, and the ranges that are missing.
-        self._has_cursor = False
-        self._gaps: dict[str, int] = {}
-        self._lost: dict[str, tuple[int, int]] = {}
-        self.messages: list[Message] = []
+        self.has_cursor = False
+        self.gaps: dict[str, int] = {}
+        self.lost: dict[str, tuple[int, int]] = {}
 
-    def gather(self, *, is_wanted: bool) -> None:
-        """Find the messages, in order.
-
-        Raises `TurnOver` if there is no time; then call it again. Raises `Refused` if the reply is
-        no longer awaited, or if the session has no right to the histories.
-        """
-        if not is_wanted:
-            raise Refused(ErrorReply.REQUEST_TIMEOUT)
-        self._has_asked = False
-        for _ in self._steps:
-            if self._state.is_turn_over():
-                raise TurnOver
-        self._read_newer()
-        while self._unasked:
-            self._selects(self._unasked[-1])
-            self._unasked.pop()
-        for accepted in self._state.hub.waiting_for_store(self.patterns):
-            self._selects(accepted.message)
-        self._check_rights()
-        found = [self._found[id] for id in sorted(self._found)]
-        selected = [each for each in found if self._selects(each.message)]
-        self.messages = self._fitting(selected)
-        if self._starts.ordinary.newest_first:
-            self.messages.reverse()
-        if self._gaps:
-            # Not `complete_cursor`, which only messages in a history advance.
-            end = cursor_of(self._state.node.stamp())
-            for name, cursor in self._gaps.items():
-                self._lose(name, cursor, end)
-
-    def _check_rights(self) -> None:
-        """Check the session's right to all of it, which may change between two turns."""
-        if self._session.identity.grants is None:
-            return
-        for pattern in self.patterns.values():
-            if not self._starts.of_pattern(pattern.name).is_at_end:
-                self._check_right(pattern)
-        for channel, _, _ in self._named:
-            self._check_right(channel)
-
-    def _check_right(self, channel: Channel) -> None:
-        self._state.rights.check_rules(self._starts.operation, self._session, channel)
-
-    def _read(self) -> Iterator[None]:
-        """Read the histories in short steps. Between two steps, histories may be cut or erased."""
-        yield from self._find_named()
-        # A session without the rights must not make the server read histories.
-        self._check_rights()
-        self._state.subscriptions.check_create(self._session, self.patterns, self._message)
-        for pattern in self.patterns.values():
-            start = self._starts.of_pattern(pattern.name)
-            if not start.is_at_end:
-                yield from self._read_pattern(pattern, start)
-        for channel, name, start in self._named:
-            yield from self._read_named(channel, name, start)
-            yield
-
-    def _find_named(self) -> Iterator[None]:
+    def find_named(self) -> Iterator[None]:
         """Find the channels with separate starts that a pattern covers."""
-        for name, start in self._starts.named.items():
+        for name, start in self.starts.named.items():
             if name in self.patterns or start.is_at_end:
                 continue
             pattern = next((each for each in lookups(name) if each in self.patterns), None)
             channel = None if pattern is None else self._state.channels.get(name)
             if pattern is not None and channel is not None and not channel.is_wild:
-                self._named.append((channel, pattern, start))
+                self.named.append((channel, pattern, start))
+            yield
+
+    def read(self) -> Iterator[None]:
+        """Read the histories in short steps. Between two steps, histories may be cut or erased."""
+        for pattern in self.patterns.values():
+            start = self.starts.of_pattern(pattern.name)
+            if not start.is_at_end and (self._reads is None or pattern.name in self._reads):
+                yield from self._read_pattern(pattern, start)
+        for channel, name, start in self.named:
+            if self._is_here is None or self._is_here(channel.name):
+                yield from self._read_named(channel, name, start)
             yield
 
     def _read_pattern(self, pattern: Channel, start: Start) -> Iterator[None]:
         histories, is_whole = self._covered_by(pattern)
         for kept in histories:
-            own = self._starts.named.get(kept.channel, start)
+            own = self.starts.named.get(kept.channel, start)
             is_whole &= yield from self._read_history(kept, pattern.name, own)
         if not is_whole:
-            self._miss(pattern.name, start.cursor or 0)
+            self.miss(pattern.name, start.cursor or 0)
         if pattern.is_wild or not histories:
             self._look_for_gap(pattern, pattern.name, start)
             yield
@@ -162,13 +108,13 @@ class CatchUp:
         """Read the history of a channel that has another start than the pattern that covers it."""
         histories: list[KeptMessages] = []
         is_whole = True
-        if self._starts.of_pattern(pattern).is_at_end:
+        if self.starts.of_pattern(pattern).is_at_end:
             # Otherwise it was read with the others.
             histories, is_whole = self._covered_by(channel)
             for kept in histories:
                 is_whole &= yield from self._read_history(kept, pattern, start)
         if not is_whole:
-            self._miss(pattern, start.cursor or 0)
+            self.miss(pattern, start.cursor or 0)
         if self._histories.get(channel.name) is None:
             self._look_for_gap(channel, pattern, start)
 
@@ -183,64 +129,171 @@ class CatchUp:
         self, kept: KeptMessages, pattern: str, start: Start
     ) -> Generator[None, None, bool]:
         """Read one history. Returns whether there was room for it."""
-        if len(self._found) >= _MOST_MESSAGES:
+        if len(self.found) >= _MOST_MESSAGES:
             return False
         if start.cursor is None:
             messages = kept.newest(start.entries, self._now_ms)
         else:
             messages = kept.since(start.cursor, self._now_ms)
-            self._has_cursor = True
+            self.has_cursor = True
             self._lose_kept(pattern, start.cursor, kept.floor)
         for place, message in enumerate(messages, 1):
-            self._add(message, pattern, start)
+            self.add(message, pattern, start)
             if place % _STEP == 0:
                 yield
         yield
         return True
 
-    def _add(self, message: Message, pattern: str, start: Start) -> None:
-        if message.id not in self._found:
-            self._found[message.id] = _Found(message, pattern, start)
-            if self._selection.filter is not None:
-                self._unasked.append(message)
+    def add(self, message: Message, pattern: str, start: Start) -> None:
+        """Take a message, unless it was found already."""
+        if message.id not in self.found:
+            self.found[message.id] = Found(message, pattern, start)
+            if self.unasked is not None:
+                self.unasked.append(message)
 
-    def _look_for_gap(self, channel: Channel, pattern: str, start: Start) -> None:
-        """Record possible gaps of channels that keep nothing now."""
-        if start.cursor is not None:
-            self._has_cursor = True
-            if self._state.rules.keeps_all(channel) and not self._histories.misses(channel):
-                self._lose_kept(pattern, start.cursor, self._histories.floor)
-            else:
-                self._miss(pattern, start.cursor)
-
-    def _miss(self, pattern: str, cursor: int) -> None:
-        """Record that messages after the cursor may be missing, up to the end of the catch-up."""
-        self._gaps[pattern] = min(self._gaps.get(pattern, cursor), cursor)
-
-    def _lose_kept(self, pattern: str, cursor: int, floor: int) -> None:
-        """Record messages that are no longer kept. Those that arrived since were found in time."""
-        self._lose(pattern, cursor, min(floor, self._begun))
-
-    def _lose(self, pattern: str, cursor: int, floor: int) -> None:
-        if cursor < floor:
-            before = self._lost.get(pattern, (cursor, floor))
-            self._lost[pattern] = (min(before[0], cursor), max(before[1], floor))
-
-    def _read_newer(self) -> None:
-        """Find the messages that were published in the meantime."""
-        arrival = self._arrival
+    def add_newer(self, arrival: Arrival) -> Arrival:
+        """Take the messages that arrived in the meantime. Returns the arrival of the next one."""
         while arrival.message is not None and arrival.next is not None:
             self._add_newer(arrival.message)
             arrival = arrival.next
-        self._arrival = arrival
+        return arrival
 
     def _add_newer(self, message: Message) -> None:
         for name in lookups(message.channel):
             if name in self.patterns:
-                start = self._starts.of_pattern(name)
-                start = self._starts.named.get(message.channel, start)
+                start = self.starts.of_pattern(name)
+                start = self.starts.named.get(message.channel, start)
                 if not start.is_at_end:
-                    self._add(message, name, start)
+                    self.add(message, name, start)
+
+    def _look_for_gap(self, channel: Channel, pattern: str, start: Start) -> None:
+        """Record possible gaps of channels that keep nothing now."""
+        if start.cursor is not None:
+            self.has_cursor = True
+            if self._state.rules.keeps_all(channel) and not self._histories.misses(channel):
+                self._lose_kept(pattern, start.cursor, self._histories.floor)
+            else:
+                self.miss(pattern, start.cursor)
+
+    def miss(self, pattern: str, cursor: int) -> None:
+        """Record that messages after the cursor may be missing, up to the end of the catch-up."""
+        self.gaps[pattern] = min(self.gaps.get(pattern, cursor), cursor)
+
+    def _lose_kept(self, pattern: str, cursor: int, floor: int) -> None:
+        """Record messages that are no longer kept. Those that arrived since were found in time."""
+        self.lose(pattern, cursor, min(floor, self._begun))
+
+    def lose(self, pattern: str, cursor: int, floor: int) -> None:
+        """Record that messages after the cursor and up to the floor are missing."""
+        if cursor < floor:
+            before = self.lost.get(pattern, (cursor, floor))
+            self.lost[pattern] = (min(before[0], cursor), max(before[1], floor))
+
+
+class CatchUp:
+    """The messages that one subscribe gets from histories, and the gaps in them.
+
+    Reading the histories and running the filter takes as many turns as necessary.
+
+    Args:
+        is_here: Returns whether the history of a channel can be here; None if all are.
+        reads: The patterns whose histories can be here; None if all are.
+    """
+
+    def __init__(
+        self,
+        state: ServerState,
+        session: Session,
+        *,
+        starts: Starts,
+        qos: SubscribeQos,
+        patterns: Mapping[str, Channel],
+        message: Json,
+        is_here: Callable[[str], bool] | None = None,
+        reads: Collection[str] | None = None,
+    ) -> None:
+        self.qos = qos
+        self.patterns = patterns
+        self.reading = HistoryReading(state, starts, patterns, is_here=is_here, reads=reads)
+        self.session = session
+        self._state = state
+        self._starts = starts
+        self._selection = qos.selection(session.name)
+        self._message = message
+        # The parts that are left to do.
+        self._preparing = self._prepare()
+        self._steps = self.reading.read()
+        # The arrival of the first message that enters a history in the meantime, and of the first
+        # one that other shards send.
+        self._arrivals = [state.hub.histories.arrival]
+        # The filter's results by id; and whether it ran in this turn.
+        self._answers: dict[int, bool] = {}
+        self._has_asked = False
+        if self._selection.filter is not None:
+            self.reading.unasked = []
+        self.messages: list[Message] = []
+
+    def follow(self, arrival: Arrival) -> None:
+        """Also take the messages from this arrival on."""
+        self._arrivals.append(arrival)
+
+    def prepare(self, *, is_wanted: bool) -> None:
+        """Check that the session may read the histories. Raises as `gather` does."""
+        self._go_on(self._preparing, is_wanted=is_wanted)
+
+    def gather(self, *, is_wanted: bool) -> None:
+        """Find the messages, in order.
+
+        Raises `TurnOver` if there is no time; then call it again. Raises `Refused` if the reply is
+        no longer awaited, or if the session has no right to the histories.
+        """
+        reading = self.reading
+        self.prepare(is_wanted=is_wanted)
+        self._go_on(self._steps, is_wanted=is_wanted)
+        self._arrivals = [reading.add_newer(each) for each in self._arrivals]
+        while reading.unasked:
+            self._selects(reading.unasked[-1])
+            reading.unasked.pop()
+        for accepted in self._state.hub.waiting_for_store(self.patterns):
+            self._selects(accepted.message)
+        self._check_rights()
+        found = [reading.found[id] for id in sorted(reading.found)]
+        selected = [each for each in found if self._selects(each.message)]
+        self.messages = self._fitting(selected)
+        if self._starts.ordinary.newest_first:
+            self.messages.reverse()
+        if reading.gaps:
+            # Not `complete_cursor`, which only messages in a history advance.
+            end = cursor_of(self._state.node.stamp())
+            for name, cursor in reading.gaps.items():
+                reading.lose(name, cursor, end)
+
+    def _go_on(self, steps: Iterator[None], *, is_wanted: bool) -> None:
+        if not is_wanted:
+            raise Refused(ErrorReply.REQUEST_TIMEOUT)
+        self._has_asked = False
+        for _ in steps:
+            if self._state.is_turn_over():
+                raise TurnOver
+
+    def _prepare(self) -> Iterator[None]:
+        yield from self.reading.find_named()
+        # A session without the rights must not make the server read histories.
+        self._check_rights()
+        self._state.subscriptions.check_create(self.session, self.patterns, self._message)
+
+    def _check_rights(self) -> None:
+        """Check the session's right to all of it, which may change between two turns."""
+        if self.session.identity.grants is None:
+            return
+        for pattern in self.patterns.values():
+            if not self._starts.of_pattern(pattern.name).is_at_end:
+                self._check_right(pattern)
+        for channel, _, _ in self.reading.named:
+            self._check_right(channel)
+
+    def _check_right(self, channel: Channel) -> None:
+        self._state.rights.check_rules(self._starts.operation, self.session, channel)
 
     def _selects(self, message: Message) -> bool:
         """Return whether the subscription selects the message."""
@@ -254,9 +307,9 @@ class CatchUp:
             answers[message.id] = Candidate.of(message).suits(selection)
         return answers[message.id]
 
-    def _fitting(self, found: Sequence[_Found]) -> list[Message]:
+    def _fitting(self, found: Sequence[Found]) -> list[Message]:
         """Return the newest of these that fill half of the queue's room. The rest is for others."""
-        queue = self._session.queue
+        queue = self.session.queue
         queued = set(queue.ids()) if queue.count else set()
         entries, size = queue.room_left()
         entries, size = entries // 2, size // 2
@@ -273,32 +326,37 @@ class CatchUp:
             else:
                 cursor = cursor_of(message.id)
                 begin = cursor - 1 if each.start.cursor is None else each.start.cursor
-                self._lose(each.pattern, begin, cursor)
+                self.reading.lose(each.pattern, begin, cursor)
         fitting.reverse()
         return fitting
 
     def deliver(self) -> None:
         """Queue the messages found, and add the session to publishes that wait for the store."""
-        session, hub = self._session, self._state.hub
+        session, hub = self.session, self._state.hub
         copies = [message.initial() for message in self.messages]
         if self._starts.has_cursors:
             give_cursors(self._state, session, self._starts, copies)
         hub.catch_up(session, copies)
         for accepted in hub.waiting_for_store(self.patterns):
-            self._has_asked = False
-            if self._selects(accepted.message):
+            if self.selects_now(accepted.message):
                 hub.include(session, accepted)
+
+    def selects_now(self, message: Message) -> bool:
+        """Return whether the subscription selects the message, even if the turn is over."""
+        self._has_asked = False
+        return self._selects(message)
 
     def answer(self) -> Json | None:
         """Return the content of the reply's `ext.replay`, if any."""
-        if not (self._starts.has_cursors or self._lost):
+        reading = self.reading
+        if not (self._starts.has_cursors or reading.lost):
             return None
         said: dict[str, Any] = {"epoch": self._state.epoch, "messages": len(self.messages)}
-        if self._has_cursor or self._lost:
-            said["recovered"] = not self._lost
-        if self._lost:
+        if reading.has_cursor or reading.lost:
+            said["recovered"] = not reading.lost
+        if reading.lost:
             said["lost"] = {
-                name: {"from": first, "to": last} for name, (first, last) in self._lost.items()
+                name: {"from": first, "to": last} for name, (first, last) in reading.lost.items()
             }
         return said
 

@@ -1,6 +1,7 @@
 """`/meta/subscribe` and `/meta/unsubscribe`: all channels of a message, or none."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -8,8 +9,10 @@ from holdfast.bayeux.replies.answers import Answers
 from holdfast.bayeux.replies.pending import begin_pending, finish_later, finish_when_kept
 from holdfast.bayeux.rights import BY_POLICY
 from holdfast.bayeux.session import Exchange, Session, TurnOver
+from holdfast.bayeux.state.backlog import Step
 from holdfast.bayeux.state.changed_session import ChangedSession
 from holdfast.bayeux.state.server_state import ServerState
+from holdfast.bayeux.state.unstored_replies import begin_reply, end_reply
 from holdfast.bayeux.subscribe.catching_up import CatchUp
 from holdfast.bayeux.wire.codec import Json
 from holdfast.bayeux.wire.errors import ErrorReply, Refused
@@ -22,6 +25,7 @@ from holdfast.delivery.requests.reply_channels import reply_channel_of
 
 if TYPE_CHECKING:
     from holdfast.bayeux.subscribe.agreeing import AgreedSubscriptions, JoiningPatterns
+    from holdfast.bayeux.subscribe.far_histories import FarHistories, FarReading
 
 _META = frozenset(
     f"/meta/{name}" for name in ("handshake", "connect", "subscribe", "unsubscribe", "disconnect")
@@ -57,6 +61,8 @@ class SubscribeHandler:
         self._answers = answers
         # Set at the first durable subscribe, if there are other shards.
         self._agreed: AgreedSubscriptions | None = None
+        # The histories of other shards, if there are any.
+        self.far: FarHistories | None = None
 
     def subscribe(self, exchange: Exchange, session: Session, message: Json, reply: Json) -> bool:
         """Add subscriptions; existing ones are no error. Returns whether the reply is complete."""
@@ -76,21 +82,113 @@ class SubscribeHandler:
                 # Before the histories are read: a session without the right must not make the
                 # server read them.
                 state.subscriptions.check_join(session, patterns, message, qos)
-                catch_up = CatchUp(
-                    state, session, starts=starts, qos=qos, patterns=patterns, message=message
-                )
+                catch_up = self._begin(session, starts, qos, patterns=patterns, message=message)
                 progress.catch_up = catch_up
         if catch_up is not None:
             try:
+                if self._reads_far(catch_up, progress, exchange, message=message, reply=reply):
+                    return False
                 self._catch_up(catch_up, progress, exchange, session=session, message=message)
             except TurnOver:
                 exchange.progress = progress
                 raise
-            answer = catch_up.answer()
-            if answer is not None:
-                reply["ext"] = {"replay": answer}
-            exchange.replies_first = True
+            self._say_caught_up(catch_up, exchange, reply)
         return self._confirm(exchange, session, message, reply, joining=progress.joining)
+
+    def _begin(
+        self,
+        session: Session,
+        starts: Starts,
+        qos: SubscribeQos,
+        *,
+        patterns: Mapping[str, Channel],
+        message: Json,
+    ) -> CatchUp:
+        far = self.far
+        return CatchUp(
+            self._state,
+            session,
+            starts=starts,
+            qos=qos,
+            patterns=patterns,
+            message=message,
+            is_here=None if far is None else far.is_here,
+            reads=None if far is None else far.read_here(patterns),
+        )
+
+    def _reads_far(
+        self,
+        catch_up: CatchUp,
+        progress: _Progress,
+        exchange: Exchange,
+        *,
+        message: Json,
+        reply: Json,
+    ) -> bool:
+        """Return whether the subscribe goes on when other shards have sent their histories.
+
+        Raises `TurnOver`, or `Refused` if the session may not read them.
+        """
+        if self.far is None or progress.has_caught_up:
+            return False
+        catch_up.prepare(is_wanted=not exchange.is_aborted)
+        homes = self.far.homes_of(catch_up)
+        if not homes:
+            return False
+        fulfil = begin_pending(self._answers, message, exchange, reply)
+        begin_reply(catch_up.session)
+
+        def heard(refused: Refused | None) -> None:
+            self._state.backlog.add(partial(go_on, refused))
+
+        def go_on(refused: Refused | None, now: float) -> bool:
+            exchange.now = now
+            try:
+                if refused is not None:
+                    raise refused
+                self._catch_up_far(catch_up, progress, exchange, reading, message=message)
+                self._say_caught_up(catch_up, exchange, reply)
+            except TurnOver:
+                return True
+            except Refused as failed:
+                failed.fill(reply)
+            except Exception:
+                self._state.log.exception("a subscribe could not be carried out")
+                Refused(ErrorReply.SERVER_FAULT).fill(reply)
+            reading.end()
+            end_reply(catch_up.session)
+            self._confirm_later(catch_up.session, reply, fulfil, joining=progress.joining, now=now)
+            return False
+
+        reading = self.far.read(catch_up, homes, heard)
+        return True
+
+    def _catch_up_far(
+        self,
+        catch_up: CatchUp,
+        progress: _Progress,
+        exchange: Exchange,
+        reading: "FarReading",
+        *,
+        message: Json,
+    ) -> None:
+        """Subscribe with what other shards have sent. Raises as `_catch_up` does."""
+        session = catch_up.session
+        if session.is_gone or session.has_left:
+            raise Refused(ErrorReply.REQUEST_TIMEOUT)
+        is_new = not progress.has_caught_up
+        try:
+            self._catch_up(catch_up, progress, exchange, session=session, message=message)
+        finally:
+            if is_new and progress.has_caught_up:
+                reading.include()
+
+    @staticmethod
+    def _say_caught_up(catch_up: CatchUp, exchange: Exchange, reply: Json) -> None:
+        answer = catch_up.answer()
+        if answer is not None:
+            reply["ext"] = {"replay": answer}
+        exchange.replies_first = True
 
     def _prepare(
         self, session: Session, patterns: Mapping[str, Channel], progress: _Progress
@@ -209,9 +307,36 @@ class SubscribeHandler:
         reply["successful"] = True
         if not session.is_durable:
             return True
+        fulfil = begin_pending(self._answers, message, exchange, reply)
+        self._confirm_durable(session, reply, fulfil, joining)
+        return False
+
+    def _confirm_later(
+        self,
+        session: Session,
+        reply: Json,
+        fulfil: Step,
+        *,
+        joining: "JoiningPatterns | None",
+        now: float,
+    ) -> None:
+        """Complete the pending reply to a subscribe."""
+        if "error" not in reply:
+            reply["successful"] = True
+            if session.is_durable:
+                self._confirm_durable(session, reply, fulfil, joining)
+                return
+        fulfil(now)
+
+    def _confirm_durable(
+        self,
+        session: Session,
+        reply: Json,
+        fulfil: Step,
+        joining: "JoiningPatterns | None",
+    ) -> None:
         state = self._state
         state.store.save(ChangedSession(session, state.node))
-        fulfil = begin_pending(self._answers, message, exchange, reply)
         # Messages from histories must not precede the reply.
         session.pauses += 1
 
@@ -225,7 +350,6 @@ class SubscribeHandler:
         else:
             finish = finish_later(state, session, go_on)
             self._agreed.when_known(joining, reply, finish)
-        return False
 
 
 def subscribe_qos(session: Session, message: Json) -> tuple[SubscribeQos, Starts | None]:

@@ -1,9 +1,12 @@
 """The port to the shards that have subjects, and to the letters between shards."""
 
-from collections.abc import Callable
-from typing import Protocol
+from collections.abc import Callable, Sequence
+from typing import Final, Protocol
 
 from holdfast.delivery.messages.shard_letter import ShardLetter
+
+# An answer that no sender can read: the letter could not be done.
+NO_ANSWER: Final = b"{}"
 
 
 class HomesPort(Protocol):
@@ -15,6 +18,13 @@ class HomesPort(Protocol):
 
     def home_of(self, channel: str, /) -> int | None:
         """Return the shard that orders the channel; None if it is this one, or if none does."""
+        ...
+
+    def homes_of(self, pattern: str, /) -> Sequence[int | None]:
+        """Return the shards that may order channels of the pattern; None stands for this one.
+
+        It also stands for channels that no shard orders.
+        """
         ...
 
     def home_of_guest(self, shard: int, /) -> int | None:
@@ -43,6 +53,10 @@ class HomesPort(Protocol):
 
         The store gets the answer and forgets the letter in one step, once it is available.
         """
+        ...
+
+    def answer_behind(self, letter: ShardLetter, answer: bytes, /) -> None:
+        """Answer such a letter behind everything that was published in this shard so far."""
         ...
 
     def has_answered(self, letter: ShardLetter, /) -> None:

@@ -45,6 +45,13 @@ class OthersPort(Protocol):
         """Count a durable receiver no more."""
         ...
 
+    def complete_cursor(self) -> int:
+        """Return the cursor up to which no message of a history will come, from any shard.
+
+        It is 0 as long as one of them has not said how far it is.
+        """
+        ...
+
     def figures(self) -> LogFigures:
         """Return the books of what crosses."""
         ...

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Container, Sequence
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
-from holdfast.delivery.basics.channels import Channel, lookups
+from holdfast.delivery.basics.channels import Channel
 from holdfast.delivery.basics.error_codes import ErrorCode
 from holdfast.delivery.basics.feature_records import record_of, with_record
 from holdfast.delivery.basics.notices import FULL, Notices
@@ -323,13 +323,7 @@ class Hub(Generic[R]):
 
     def waiting_for_store(self, patterns: Container[str]) -> list[Publish[R]]:
         """Return the publishes to these channels' histories that wait for the store."""
-        return [
-            publish
-            for name, waiting in self._publish_order.waiting.items()
-            if any(pattern in patterns for pattern in lookups(name))
-            for publish in waiting
-            if publish.message.keeping is not None
-        ]
+        return self._publish_order.coming_to_histories(patterns)
 
     def include(self, receiver: R, publish: Publish[R]) -> None:
         """Add a new subscriber to the receivers of a publish that waits for the store."""
@@ -342,9 +336,14 @@ class Hub(Generic[R]):
 
     def complete_cursor(self) -> int:
         """Return the cursor up to which no further message will enter a history."""
+        others, newest = self.others, self.histories.newest
+        return self.complete_before(newest) if others is None else others.complete_cursor()
+
+    def complete_before(self, newest: int) -> int:
+        """Return the cursor up to which all messages were shown that have ids up to the newest."""
         firsts = [waiting[0] for waiting in self._publish_order.waiting.values() if waiting]
         before = [first.message.id - NS_PER_CURSOR for first in firsts]
-        return cursor_of(min([self.histories.newest, *before]))
+        return cursor_of(min([newest, *before]))
 
     def replay(self, receiver: R, message: Message, letter: int) -> None:
         """Queue a replayed dead letter. If the receiver is durable, the store already has it."""

@@ -1,10 +1,11 @@
 """Keeps a channel's messages in order while the store has not confirmed one of them."""
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from functools import partial
 from typing import Generic, TypeVar
 
+from holdfast.delivery.basics.channels import lookups
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.storing import PersistOutcome
 from holdfast.delivery.queues.receivers import Receiver
@@ -43,6 +44,16 @@ class PublishOrder(Generic[R]):
         """Return the last message that waits to enter the channel's history."""
         waiting = self.waiting.get(channel, ())
         return next((each for each in reversed(waiting) if each.message.keeping is not None), None)
+
+    def coming_to_histories(self, patterns: Container[str]) -> list[Publish[R]]:
+        """Return the publishes that wait to enter the histories of these channels."""
+        return [
+            publish
+            for name, waiting in self.waiting.items()
+            if any(pattern in patterns for pattern in lookups(name))
+            for publish in waiting
+            if publish.message.keeping is not None
+        ]
 
     def keep(self, publish: Publish[R]) -> Callable[[PersistOutcome], None]:
         """Add a message that waits for the store. Call the result with the store's answer.

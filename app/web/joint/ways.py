@@ -46,6 +46,17 @@ class _Now:
         return with_unanswered(found, now(found.answers, limit_of(ask, 10)))
 
 
+class _History:
+    """The messages that channels keep: the home of each has them."""
+
+    async def answer(self, shards: Shards, ask: Ask) -> Json:
+        found = heard(await shards.ask_all(ask))
+        kept = [item for each in found.bodies for item in each["items"]]
+        # As one shard answers: by channel, the newest first.
+        kept.sort(key=lambda item: (item["channel"], -_number_of(item["id"])))
+        return with_unanswered(found, {"items": kept[: limit_of(ask, 20)]})
+
+
 def _session(ask: Ask) -> Ask:
     """Return what reads the session that this is about: it is `/sessions/SUBJECT/NUMBER`."""
     path = ask.path
@@ -114,7 +125,7 @@ RULES: Final[Mapping[str, Rule | Same | Refused | Exported | Divided]] = {
     "release": All(_first),
     "topics": Paged(by_name("channel")),
     "topic": Holder(),
-    "topic_history": Refused("no channel has a history with them"),
+    "topic_history": _History(),
     "erase_topic": Holder(_topic),
     # Sessions and queues.
     "sessions": Paged(by_name("key")),

@@ -210,3 +210,70 @@ def test_places_leave_alone_when_no_message_follows_soon() -> None:
     log.tick(1.02)
     log.tick(1.05)
     assert [read(frame["all"]).seen for frame in store.frames] == [{}, {3: PLACE}]
+
+
+def told(store: Store) -> list[Facts]:
+    return [read(frame["all"]).facts for frame in store.frames if "all" in frame]
+
+
+def test_news_are_told_together_with_places() -> None:
+    store = Store()
+    log = Log(store)
+    news = iter("123")
+    log.news = lambda: {"news": next(news)}
+    log.see(3, PLACE)
+    log.tick(1.0)
+    log.see(3, PLACE._replace(n=6, total=10))
+    log.pass_on(entry(1))
+    log.pass_on(entry(2), 3)
+    log.flush(1.06)
+    # These are not stored.
+    assert (told(store), store.facts) == ([{"news": "1"}, {"news": "2"}], [{}])
+
+
+def test_news_are_told_soon_if_nothing_else_is() -> None:
+    store = Store()
+    log = Log(store)
+    log.news = lambda: {"news": "1"}
+    log.tick(1.0)
+    log.tell_news()
+    log.tick(1.1)
+    log.tick(2.0)
+    assert told(store) == [{"news": "1"}]
+
+
+def test_news_come_behind_all_that_has_waited() -> None:
+    store = Store(is_available=False)
+    log = Log(store)
+    log.news = lambda: {"news": "1"}
+    log.tell_news()
+    for id in range(2):
+        log.pass_on(entry(id))
+        log.flush(1.0)
+    store.is_available = True
+    log.flush(1.1)
+    log.tick(1.2)
+    assert (told(store), store.ids()) == ([{}, {}, {"news": "1"}], [[0], [1], []])
+
+
+def test_news_that_the_log_did_not_get_are_told_again() -> None:
+    store = Store()
+    log = Log(store)
+    log.news = lambda: {"news": "1"}
+    log.tell_news()
+    log.pass_on(entry(1))
+    log.flush(1.0)
+    store.dones[0](False)
+    log.tick(2.0)
+    assert told(store) == [{"news": "1"}] * 2
+
+
+def test_a_large_turn_tells_news_with_its_last_frame() -> None:
+    store = Store()
+    log = Log(store)
+    log.news = lambda: {"news": "1"}
+    log.tell_news()
+    for id in range(4):
+        log.pass_on(entry(id, bytes(100_000)))
+    log.flush(1.0)
+    assert told(store) == [{}, {"news": "1"}]

@@ -2,6 +2,7 @@
 
 import random
 from collections import defaultdict
+from collections.abc import Mapping
 from functools import partial
 from itertools import count
 from typing import Any
@@ -195,7 +196,9 @@ class Person:
 class World:
     """The shards of a deployment."""
 
-    def __init__(self, seed: int, *, has_faults: bool = True) -> None:
+    def __init__(
+        self, seed: int, *, has_faults: bool = True, rules: Mapping[str, int] | None = None
+    ) -> None:
         self.random = random.Random(seed)
         self.now = 0.0
         self.has_faults = has_faults
@@ -205,7 +208,7 @@ class World:
         for number in range(self.random.randint(2, 3)):
             self.stores[number] = ReadableStore(number)
         shards = first_map(len(self.stores))
-        self.homes = Shards(shards, Homes({}), lambda name: crc32(name.encode()) % 1000)
+        self.homes = Shards(shards, Homes(rules or {}), lambda name: crc32(name.encode()) % 1000)
         self._stamps = count(1_700_000_000_000_000_000, 1000)
         self.shards: dict[int, Shard] = {}
         for number in self.stores:

@@ -5,7 +5,9 @@ from typing import Any, cast
 
 import pytest
 
+from holdfast.cluster.frames import read
 from holdfast.cluster.shards import Homes, Shards, first_map
+from holdfast.delivery.messages.shard_letter import ShardLetter
 from holdfast.sharding.homes import ShardHomes
 
 SEGMENTS = {"/news/**": 1}
@@ -48,3 +50,40 @@ def test_a_subject_has_one_home() -> None:
 
 def test_a_guest_is_where_its_name_says_if_there_is_such_a_shard() -> None:
     assert [homes(0, {}).home_of_guest(shard) for shard in range(3)] == [None, 1, None]
+
+
+def test_a_pattern_may_have_several_homes() -> None:
+    rules = {"/news/**": 1, "/sport/*": 2}
+    for number, other in ((0, 1), (1, 0)):
+        here = homes(number, rules)
+        assert here.homes_of("/news/a") in ([other], [None], (other,), (None,))
+        assert here.homes_of("/news/a") == (here.home_of("/news/a"),)
+        # All these channels have one home, and those of the next pattern any.
+        assert here.homes_of("/news/**") == [here.home_of("/news/a")]
+        assert here.homes_of("/sport/*") == [None, other]
+        assert here.homes_of("/**") == [None, other]
+        assert here.homes_of("/other/**") == [None]
+
+
+@pytest.mark.parametrize("is_available", [True, False])
+def test_an_answer_that_must_come_behind_what_waits_says_nothing_instead(
+    is_available: bool,
+) -> None:
+    done: list[Any] = []
+    log = SimpleNamespace(pass_on=None, flush=lambda _: done.append("flush"))
+    own = SimpleNamespace(log=log, is_available=is_available)
+    store = SimpleNamespace(
+        append_facts=lambda _, parts, __, names: done.append((parts["1"], names))
+    )
+    shards = Shards(first_map(2), Homes({}), lambda _: 0)
+    here = ShardHomes(
+        *(0, shards, cast("Any", own), cast("Any", store)),
+        stamp=int,
+        clock=float,
+        core_clock=float,
+        wake=lambda: None,
+    )
+    here.answer_behind(ShardLetter(1, 5, "1 5", "what", b""), b"answer")
+    flushed, (part, names) = done
+    [answer] = read(part).all_entries()
+    assert (flushed, answer.data, names) == ("flush", b"answer" if is_available else b"{}", ["1 5"])

@@ -50,6 +50,53 @@ def test_facts_stay_if_a_store_goes_back_before_the_sessions_are_restored() -> N
     assert read(parts["all"]).facts == facts
 
 
+def passed(world: World, seconds: float = 1.0) -> None:
+    """Let some time pass without faults."""
+    for _ in range(round(seconds * 10)):
+        world.now += 0.1
+        for shard in world.shards.values():
+            for other in world.stores:
+                if other != shard.number:
+                    shard.read(other, 100)
+            shard.tick()
+            shard.turn()
+
+
+def test_shards_tell_each_other_how_far_their_messages_are() -> None:
+    world = World(0, has_faults=False, rules={"/a": 1})
+    first, second = list(world.shards.values())[:2]
+    assert first.member.complete_cursor() == 0
+    passed(world)
+    began = first.member.complete_cursor()
+    # All hear of a message at one of them.
+    second.publisher.publish("/a", 1)
+    second.turn()
+    kept = second.server.bayeux.state.node.stamp() // 1000
+    assert first.member.complete_cursor() <= began or began == 0
+    passed(world)
+    assert first.member.complete_cursor() > kept
+
+
+def test_a_message_that_waits_for_the_store_holds_the_cursor_back() -> None:
+    world = World(0, has_faults=False, rules={"/a": 1})
+    home = world.homes.of_channel("/a")
+    assert home is not None
+    shard = world.shards[home]
+    passed(world)
+    shard.publisher.publish("/a", 1, ext={"delivery": {"key": "k"}})
+    [waiting] = shard.server.bayeux.state.hub._publish_order.messages("/a")
+    among = shard.server.bayeux.publishing.among
+    assert among is not None
+    assert among.complete_cursor() < waiting.id // 1000
+    shard.turn()
+    assert among.complete_cursor() > waiting.id // 1000
+
+
+def test_without_histories_no_shard_waits_for_others() -> None:
+    world = World(0, has_faults=False)
+    assert all(shard.member.complete_cursor() > 0 for shard in world.shards.values())
+
+
 @pytest.mark.slow
 def test_they_lose_nothing_in_many_worlds() -> None:
     for seed in range(100, 200):

@@ -10,17 +10,18 @@ def refused(**rule: object) -> list[str]:
     return refused_with_shards(read(None, {"chat": False, "channels": {"/a/**": rule}}))
 
 
-@pytest.mark.parametrize("option", ["history", "work_queue", "topic", "presence"])
+@pytest.mark.parametrize("option", ["work_queue", "topic", "presence"])
 def test_a_rule_that_needs_a_single_worker_is_named(option: str) -> None:
-    [why] = refused(**{option: 5 if option == "history" else True})
+    [why] = refused(**{option: True})
     assert why.startswith(f'channels."/a/**": {option} ')
 
 
 def test_all_reasons_are_given_at_once() -> None:
-    assert len(refused(topic=True, presence=True, history=3)) == 3
+    assert len(refused(topic=True, presence=True)) == 2
 
 
 def test_other_rules_are_fine() -> None:
+    assert refused(history=5) == []
     assert refused(durable=True, lazy=True, attempts=3, guard=True, dead_letters=False) == []
 
 

@@ -118,7 +118,8 @@ class Visitor:
                 self._person = None
             person = Person(url)
             try:
-                assert (await person.handshake(self.name))["successful"]
+                reply = await person.handshake(self.name)
+                assert reply["successful"], reply
             except BaseException:
                 await person.http.close()
                 raise

@@ -6,7 +6,8 @@ from functools import partial
 from itertools import count
 from typing import Any
 
-from holdfast.bayeux.publish.from_others import Arrived, FromOthers
+from holdfast.bayeux.publish.from_others import FromOthers
+from holdfast.bayeux.publish.tap import Arrived
 from holdfast.bayeux.sessions.restoring import restore, restore_without_session
 from holdfast.cluster.frames import ANSWER, LETTER, Entry
 from holdfast.cluster.letters import (
@@ -79,8 +80,12 @@ class Shard:
         self.server: Server = self._served()
         self.server._stamps = stamps
         self.places: dict[int, int] = {}
+        # By shard whose log was read to its end, up to which cursor all its messages were in there.
+        self.complete: dict[int, int] = {}
         # Channels for whose messages the log has no room; durable subscriptions by pattern.
         self.refused: set[str] = set()
+        # By shard, how many entries of its log are missing.
+        self.missing: dict[int, int] = {}
         self.interest: Counter[str] = Counter()
         # Whether others know of subscriptions at once, and what is to be called when they do.
         self.is_agreeing = True
@@ -90,7 +95,9 @@ class Shard:
     def _begin(self) -> None:
         state = self.server.bayeux.state
         self.from_others = FromOthers(state)
-        self.from_letters = self.server.bayeux.go_among(self, self, self.number)
+        self.from_letters = self.server.bayeux.go_among(
+            self, self, self.number, self.from_others.tap
+        )
         self.sent = SentLetters(lambda entry, shard: self.keeper.log.append((entry, shard)))
         self.inbox = Inbox(self._do, self.keeper.finish)
 
@@ -98,6 +105,7 @@ class Shard:
         """Let another process go on with the store."""
         self.keeper.forget_answers()
         self.interest.clear()
+        self.complete.clear()
         self.server = self._served(after=self.server)
         self._begin()
         life = self.server.bayeux.life
@@ -128,8 +136,18 @@ class Shard:
     def remove_interest(self, pattern: str) -> None:
         self.interest[pattern] -= 1
 
+    def complete_cursor(self) -> int:
+        others = [each for each in self._world.shards if each is not self]
+        cursors = [self.complete.get(each.number, 0) for each in others]
+        return min(self.complete_here(), *cursors)
+
+    def complete_here(self) -> int:
+        among = self.server.bayeux.publishing.among
+        assert among is not None
+        return among.complete_cursor()
+
     def figures(self) -> LogFigures:
-        return LogFigures(self.number, len(self.keeper.log), 0, {}, {}, {}, {})
+        return LogFigures(self.number, len(self.keeper.log), 0, {}, {}, self.missing, {})
 
     def when_known(self, patterns: Sequence[str], done: Callable[[bool], None]) -> None:
         if self.is_agreeing:
@@ -149,6 +167,11 @@ class Shard:
     def home_of(self, channel: str) -> int | None:
         home = self._world.home_of_channel(channel)
         return None if home == self.number else home
+
+    def homes_of(self, pattern: str) -> Sequence[int | None]:
+        if not pattern.endswith("*"):
+            return (self.home_of(pattern),)
+        return [None, *[each for each in range(len(self._world.shards)) if each != self.number]]
 
     def home_of_guest(self, shard: int) -> int | None:
         return shard if shard < len(self._world.shards) and shard != self.number else None
@@ -170,6 +193,9 @@ class Shard:
         self.inbox.forget(letter.name)
         self.keeper.finish(done_with(letter, answer))
 
+    def answer_behind(self, letter: ShardLetter, answer: bytes) -> None:
+        self.answer(letter, answer)
+
     def has_answered(self, letter: ShardLetter) -> None:
         self.inbox.forget(letter.name)
 
@@ -183,6 +209,8 @@ class Shard:
         place = self.places.get(number, 0)
         entries = self._world.shards[number].keeper.log[place : place + most]
         self.places[number] = place + len(entries)
+        if self.places[number] == len(self._world.shards[number].keeper.log):
+            self.complete[number] = self._world.shards[number].complete_here()
         for entry, shard in entries:
             if shard is None:
                 self._read_message(entry)

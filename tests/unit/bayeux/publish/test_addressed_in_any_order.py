@@ -7,22 +7,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.delivery.messages.storing import PersistOutcome
-from tests.unit.bayeux.harness import Asked, Json
-from tests.unit.bayeux.publish.addressing import forced, heard, named, reported, subscribed
-from tests.unit.bayeux.publish.shards import World
+from tests.unit.bayeux.harness import Asked, Client, Json
+from tests.unit.bayeux.publish.addressing import forced, reported, subscribed
+from tests.unit.bayeux.publish.stage import ANYBODY, EVENTS, PEOPLE, Stage
 
-PEOPLE = ["ann/1", "bob/1", "carl/1"]
 NAMES = st.lists(st.sampled_from(["ann", "bob/1", "carl", "dora", "ann/1"]), min_size=1, max_size=3)
-ANYBODY = st.sampled_from(PEOPLE)
 STEPS = st.one_of(
     st.tuples(st.just("publish"), ANYBODY, NAMES, st.booleans(), st.booleans()),
     st.tuples(st.just("say"), ANYBODY),
-    st.tuples(st.just("read"), st.integers(0, 2), st.integers(0, 2), st.integers(1, 3)),
-    st.tuples(st.just("listen"), ANYBODY),
-    st.tuples(st.just("give_up"), st.integers(0, 2)),
-    st.tuples(st.just("kill"), st.integers(0, 2)),
-    st.tuples(st.just("pause"), st.integers(0, 2)),
+    *EVENTS,
 )
 
 
@@ -47,16 +40,15 @@ class Sent(NamedTuple):
         return None if "unknown:" in reply.get("error", "") else reply
 
 
-class Play:
-    """Three people at three shards address each other, and repeat what has no outcome."""
+class Play(Stage):
+    """They address each other, and repeat what has no outcome."""
 
     def __init__(self) -> None:
-        self.world = World(3)
-        self.clients = {name: subscribed(self.world, name) for name in PEOPLE}
-        self.heard: dict[str, list[int]] = {name: [] for name in PEOPLE}
+        super().__init__()
         self.sent: list[Sent] = []
-        # Those that are not answered.
-        self.replies: list[tuple[str, Asked]] = []
+
+    def arrive(self, name: str) -> Client:
+        return subscribed(self.world, name)
 
     def publish(self, sender: str, names: list[str], is_shown: bool, is_keyed: bool) -> None:
         # There is no client dora, but messages may wait.
@@ -77,67 +69,20 @@ class Play:
         client = self.clients[sender]
         asked = client.publish("/news", number, ext={"delivery": qos})
         client.server.turn()
-        self.replies.append((sender, asked))
+        self.wait_for(sender, asked)
         self.hear_replies()
         return asked
 
-    def hear_replies(self) -> None:
-        """Events travel with any reply."""
-        late = []
-        for name, asked in self.replies:
-            if asked.is_held:
-                late.append((name, asked))
-            else:
-                self.heard[name] += asked.data
-        self.replies = late
-
-    def read(self, reader: int, writer: int, most: int) -> None:
-        if reader != writer:
-            self.world.shards[reader].read(writer, most)
-
-    def listen(self, name: str) -> None:
-        self.hear_replies()
-        self.heard[name] += heard(self.clients[name])
-        self.hear_replies()
-
-    def give_up(self, shard: int) -> None:
-        self.world.shards[shard].sent.give_up()
-        self.world.shards[shard].server.turn()
-
-    def kill(self, shard: int) -> None:
-        for name in PEOPLE:
-            if self.world.home_of(name) == shard:
-                # All that was heard is acked.
-                self.listen(name)
-        self.world.shards[shard].kill()
-        for name in PEOPLE:
-            if self.world.home_of(name) == shard:
-                self.clients[name] = named(self.world, name)
-
-    def pause(self, shard: int) -> None:
-        """Let the store of a shard refuse messages until the next pause."""
-        keeper = self.world.shards[shard].keeper
-        is_open = keeper.outcome is PersistOutcome.KEPT
-        keeper.outcome = PersistOutcome.REFUSED if is_open else PersistOutcome.KEPT
-
-    def end(self) -> None:
-        for shard in self.world.shards:
-            shard.keeper.outcome = PersistOutcome.KEPT
-        self.world.read_all()
+    def repeat(self) -> None:
         for number, sent in enumerate(self.sent):
             if sent.is_keyed and sent.reply is None:
                 asked = self._ask(sent.sender, sent.to, number, sent.is_shown, is_keyed=True)
                 self.sent[number] = sent._replace(asked=asked, is_repeated=True)
-        self.world.read_all()
-        for name in PEOPLE:
-            self.listen(name)
+
+    def check(self) -> None:
         for number in range(len(self.sent)):
             self._check(number)
         self._check_order()
-        for shard in self.world.shards:
-            assert shard.server.balances()
-            assert shard.keeper.inbox == {}
-            assert len(shard.inbox) == len(shard.sent) == 0
 
     def _check(self, number: int) -> None:
         sent, reply = self.sent[number], self.sent[number].reply
@@ -175,8 +120,4 @@ class Play:
 @given(st.lists(STEPS, max_size=40))
 @settings(max_examples=300)
 def test_every_destination_gets_what_the_reply_says_once(steps: list[Any]) -> None:
-    play = Play()
-    for kind, *args in steps:
-        getattr(play, kind)(*args)
-        play.hear_replies()
-    play.end()
+    Play().play(steps)

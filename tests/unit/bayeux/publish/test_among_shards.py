@@ -67,3 +67,11 @@ def test_nobody_may_ask_who_is_on_a_channel(client: Client) -> None:
     asked = client.subscribe("/sys/presence/news")
     assert "/sys/presence/news" in asked.reply["error"]
     assert not client.session.subscriptions
+
+
+def test_topics_whose_histories_are_elsewhere_cannot_be_asked_about(client: Client) -> None:
+    for data in ({"get": "/home/a"}, {"erase": "/**", "history": {"numEntries": -1}}):
+        assert "/service/topics" in client.publish("/service/topics", data).reply["error"]
+    for channel in ("/home/b", "/news"):
+        assert client.publish("/service/topics", {"get": channel}).replies[-1]["successful"]
+    assert client.publish("/service/topics", "nothing").replies[-1]["successful"]

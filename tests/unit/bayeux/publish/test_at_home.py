@@ -13,6 +13,7 @@ from holdfast.delivery.messages.storing import PersistOutcome
 from tests.unit.bayeux.harness import Asked, Client, Json
 from tests.unit.bayeux.publish.addressing import heard, named
 from tests.unit.bayeux.publish.shards import World
+from tests.unit.bayeux.publish.stage import ANYBODY, EVENTS, Stage
 
 # Its home is the second of two shards, and the second of three.
 NEWS = "/home/a"
@@ -178,28 +179,22 @@ def test_the_home_does_not_ask_further_shards_for_a_publish(world: World) -> Non
     assert told(asked)["successful"]
 
 
-PEOPLE = ["ann/1", "bob/1", "carl/1"]
-ANYBODY = st.sampled_from(PEOPLE)
 STEPS = st.one_of(
     st.tuples(st.just("publish"), ANYBODY, st.booleans(), st.booleans()),
-    st.tuples(st.just("read"), st.integers(0, 2), st.integers(0, 2), st.integers(1, 3)),
-    st.tuples(st.just("listen"), ANYBODY),
-    st.tuples(st.just("give_up"), st.integers(0, 2)),
-    st.tuples(st.just("kill"), st.integers(0, 2)),
-    st.tuples(st.just("pause"), st.integers(0, 2)),
+    *EVENTS,
 )
 
 
-class Play:
-    """Three people at three shards talk on one channel, and repeat what has no outcome."""
+class Play(Stage):
+    """They talk on one channel, and repeat what has no outcome."""
 
     def __init__(self) -> None:
-        self.world = World(3, channels=DURABLE)
-        self.clients = {name: reader(self.world, name) for name in PEOPLE}
-        self.heard: dict[str, list[int]] = {name: [] for name in PEOPLE}
+        super().__init__(channels=DURABLE)
         # By whom, whether with a key, and the last request.
         self.sent: list[tuple[str, bool, Asked]] = []
-        self.replies: list[tuple[str, Asked]] = []
+
+    def arrive(self, name: str) -> Client:
+        return reader(self.world, name)
 
     def publish(self, name: str, is_keyed: bool, is_kept: bool) -> None:
         qos: Json = {"key": str(len(self.sent))} if is_keyed else {"priority": 5}
@@ -208,47 +203,7 @@ class Play:
         self.sent.append((name, is_keyed, self._say(name, len(self.sent), qos)))
 
     def _say(self, name: str, number: int, qos: Json) -> Asked:
-        asked = say(self.clients[name], number, **qos)
-        self.replies.append((name, asked))
-        return asked
-
-    def hear_replies(self) -> None:
-        """Events travel with any reply."""
-        late = []
-        for name, asked in self.replies:
-            if asked.is_held:
-                late.append((name, asked))
-            else:
-                self.heard[name] += asked.data
-        self.replies = late
-
-    def read(self, reader: int, writer: int, most: int) -> None:
-        if reader != writer:
-            self.world.shards[reader].read(writer, most)
-
-    def listen(self, name: str) -> None:
-        self.hear_replies()
-        self.heard[name] += heard(self.clients[name])
-        self.hear_replies()
-
-    def give_up(self, shard: int) -> None:
-        self.world.shards[shard].sent.give_up()
-        self.world.shards[shard].server.turn()
-
-    def kill(self, shard: int) -> None:
-        there = [name for name in PEOPLE if self.world.home_of(name) == shard]
-        for name in there:
-            # All that was heard is acked.
-            self.listen(name)
-        self.world.shards[shard].kill()
-        for name in there:
-            self.clients[name] = named(self.world, name)
-
-    def pause(self, shard: int) -> None:
-        """Let the store of a shard refuse messages until the next pause."""
-        keeper = self.world.shards[shard].keeper
-        is_open = keeper.outcome is PersistOutcome.KEPT
-        keeper.outcome = PersistOutcome.REFUSED if is_open else PersistOutcome.KEPT
+        return self.wait_for(name, say(self.clients[name], number, **qos))
 
     def is_accepted(self, number: int) -> bool | None:
         """Whether the publish was accepted; None if that is unknown."""
@@ -257,24 +212,13 @@ class Play:
             return None
         return bool(told(asked)["successful"])
 
-    def end(self) -> None:
-        for shard in self.world.shards:
-            shard.keeper.outcome = PersistOutcome.KEPT
-        self.world.read_all()
+    def repeat(self) -> None:
         for number, (name, is_keyed, _) in enumerate(self.sent):
             if is_keyed and self.is_accepted(number) is None:
                 asked = self._say(name, number, {"key": str(number)})
                 self.sent[number] = name, is_keyed, asked
-        self.world.read_all()
-        for name in PEOPLE:
-            self.listen(name)
-        self._check()
-        for shard in self.world.shards:
-            assert shard.server.balances()
-            assert shard.keeper.inbox == {}
-            assert len(shard.inbox) == len(shard.sent) == 0
 
-    def _check(self) -> None:
+    def check(self) -> None:
         first, *others = self.heard.values()
         assert all(each == first for each in others)
         assert len(set(first)) == len(first)
@@ -292,8 +236,4 @@ class Play:
 @given(st.lists(STEPS, max_size=40))
 @settings(max_examples=300)
 def test_everybody_hears_what_was_accepted_once_and_in_one_order(steps: list[Any]) -> None:
-    play = Play()
-    for kind, *args in steps:
-        getattr(play, kind)(*args)
-        play.hear_replies()
-    play.end()
+    Play().play(steps)

@@ -1,0 +1,120 @@
+"""Histories that one worker keeps are read at any, also while workers are killed."""
+
+import asyncio
+import signal
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.web.forwarding.operators import operator
+from tests.web.forwarding.workers import Workers, workers
+from tests.web.people import Json, Person
+from tests.web.sharding.fleet import Visitor, fleet
+from tests.web.sharding.test_crossing import heard, publish
+
+RULES = {"/kept/**": {"history": 100}, "/stored/**": {"history": 100, "durable": True}}
+
+
+@pytest.fixture
+async def both(tmp_path: Path) -> AsyncIterator[Workers]:
+    async with workers(tmp_path, chat=False, channels=RULES) as both:
+        yield both
+
+
+async def caught_up(person: Person, channel: str, replay: Any = -2) -> tuple[Json, list[Any]]:
+    """The reply to a subscribe, and what comes with it."""
+    replies = await person.ask("/meta/subscribe", subscription=channel, ext={"replay": replay})
+    [reply] = [each for each in replies if "successful" in each]
+    assert reply["successful"], reply
+    return reply, [each["data"] for each in replies if "data" in each]
+
+
+@pytest.mark.parametrize("channel", ["/kept/a", "/stored/a"])
+@pytest.mark.parametrize("session", [None, "joe/1"])
+async def test_a_history_is_read_at_any_worker(
+    both: Workers, channel: str, session: str | None
+) -> None:
+    writer = both.person(0)
+    await writer.handshake()
+    for number in range(20):
+        await publish(writer, channel, number)
+    for door in (0, 1):
+        reader = both.person(door)
+        name = None if session is None else f"{both.subject_of(door)}/1"
+        await reader.handshake(name)
+        reply, came = await caught_up(reader, channel)
+        assert reply["ext"]["replay"]["messages"] == 20 + door
+        await publish(writer, channel, 20 + door)
+        more = await heard(reader, 21 + door - len(came))
+        assert came + more == [*range(21 + door)]
+
+
+async def test_a_client_goes_on_at_another_worker_behind_its_cursor(both: Workers) -> None:
+    writer, reader = both.person(0), both.person(0)
+    await writer.handshake()
+    await reader.handshake()
+    await caught_up(reader, "/kept/*", True)
+    for number in range(5):
+        await publish(writer, f"/kept/{number % 2}", number)
+    assert sorted(await heard(reader, 5)) == [*range(5)]
+    cursor: Json = {}
+    for _ in range(50):
+        # The cursor follows when the workers have told each other how far they are.
+        reply = (await reader.connect(100))[-1]
+        last, cursor = cursor, reply["ext"]["replay"]
+        if last == cursor:
+            break
+    for number in range(5, 8):
+        await publish(writer, f"/kept/{number % 2}", number)
+    again = both.person(1)
+    await again.handshake()
+    reply, came = await caught_up(again, "/kept/*", cursor)
+    assert reply["ext"]["replay"]["recovered"]
+    assert {5, 6, 7} <= {*came, *await heard(again, 0 if len(came) >= 3 else 3)}
+
+
+async def test_operators_see_histories_at_any_worker(both: Workers, tmp_path: Path) -> None:
+    writer = both.person(0)
+    await writer.handshake()
+    async with operator(both, tmp_path) as ada:
+        for number in range(3):
+            await publish(writer, "/kept/a", number)
+        every = await ada.get("/topic/history", channel="/kept/a")
+        newest = await ada.get("/topic/history", channel="/kept/*", limit=2)
+        none = await ada.get("/topic/history", channel="/kept/none")
+    assert [each["data"] for each in every["items"]] == [2, 1, 0]
+    assert [each["data"] for each in newest["items"]] == [2, 1]
+    assert none == {"items": [], "unanswered": []}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("killed", [0, 1])
+async def test_a_worker_that_is_killed_keeps_its_histories(tmp_path: Path, killed: int) -> None:
+    async with fleet(tmp_path) as fleet_, Visitor(fleet_, 0) as writer:
+        accepted: list[int] = []
+        for round in range(3):
+            writing = asyncio.create_task(_write(writer, 100 * round, accepted))
+            await asyncio.sleep(0.1)
+            await fleet_.end(killed, signal.SIGKILL)
+            await fleet_.start(killed)
+            await writing
+        await _write(writer, 1000, accepted)
+        for shard in (0, 1):
+            async with Visitor(fleet_, shard, ("joe/1", "ann/1")[shard]) as reader:
+                reply = await reader.ask(
+                    "/meta/subscribe", subscription="/kept/*", ext={"replay": -2}
+                )
+                assert reply["successful"], reply
+                await reader.hear({*accepted})
+                assert {*accepted} <= {*reader.heard}, fleet_.log()
+                assert len(reader.heard) == len({*reader.heard})
+        assert len(accepted) > 50
+
+
+async def _write(writer: Visitor, first: int, accepted: list[int]) -> None:
+    for number in range(first, first + 60):
+        if await writer.publish(f"/kept/{number % 5}", number):
+            accepted.append(number)
+        await asyncio.sleep(0.005)
