@@ -120,7 +120,7 @@ async def _assemble(
     settings: Settings, succession: Succession, placement: Placement, stack: AsyncExitStack
 ) -> _Parts:
     """Make everything that a server consists of. A successor has not opened the store yet."""
-    addresses = await find_addresses(settings)
+    addresses = await find_addresses(settings, placement.number)
     shared = succession.descriptors.get(LOCK)
     placement.make_parent()
     directory = stack.enter_context(own_directory(placement.data, shared))
@@ -223,7 +223,7 @@ async def _begin(
     applications = ServedApplications(
         *(endpoint, websockets, parts.heads, readiness),
         administration,
-        None if parts.forwarding is None else parts.forwarding.shards.to_json(),
+        parts.forwarding,
     )
     ticker.collector.exempt()
     if sockets is None:

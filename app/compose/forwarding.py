@@ -63,6 +63,11 @@ class Forwarding:
         return all(far.is_linked for far in self._far.values())
 
     @property
+    def forwarded(self) -> dict[int, int]:
+        """How many exchanges this door has forwarded to each other shard."""
+        return {shard: far.forwarded for shard, far in self._far.items()}
+
+    @property
     def complaint(self) -> str | None:
         """Return which shard is away for so long that it is more than a restart, or None."""
         away = [shard for shard, far in self._far.items() if far.is_away]

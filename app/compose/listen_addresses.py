@@ -2,7 +2,7 @@
 
 import logging
 import ssl
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from holdfast.compose.cannot_start import CannotStart
@@ -15,10 +15,11 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class ListenAddresses:
-    """The main address, and the operators' own if it is set."""
+    """The main address; the operators' own, and this worker's own, if these are set."""
 
     main: Address
     admin: Address | None
+    own: Address | None = None
 
     @property
     def has_admin_on_main(self) -> bool:
@@ -26,7 +27,7 @@ class ListenAddresses:
         return self.admin is None and self.main.is_private
 
 
-async def find_addresses(settings: Settings) -> ListenAddresses:
+async def find_addresses(settings: Settings, shard: int = 0) -> ListenAddresses:
     """Resolve the addresses in the settings; raises `CannotStart`."""
     tls = read_tls(settings)
     main = await _main(settings, tls)
@@ -35,7 +36,8 @@ async def find_addresses(settings: Settings) -> ListenAddresses:
             f"host {settings.host} can be reached from other machines, and no setting says who may "
             "connect: configure a login, or set open to admit everybody"
         )
-    return ListenAddresses(main, await _admin(settings.admin, tls))
+    own = None if settings.own_port is None else replace(main, port=settings.own_port + shard)
+    return ListenAddresses(main, await _admin(settings.admin, tls), own)
 
 
 async def _main(settings: Settings, tls: ssl.SSLContext | None) -> Address:

@@ -38,8 +38,8 @@ class ServedApplications:
     heads: Heads
     readiness: Readiness
     administration: Administration
-    # Which shard has which buckets, as JSON, if there are several.
-    shards: bytes | None = None
+    # None if there is only one shard.
+    forwarding: "Forwarding | None" = None
 
 
 def complaint(
@@ -74,8 +74,10 @@ async def open_listeners(
         stack.push_async_callback(apart.close)
         admin_url = await apart.open(sockets.admin, endpoint, parts.heads, has_bayeux=False)
         log_where_admin_is(addresses.admin, admin_url, settings.data)
+    forwarding = parts.forwarding
     metrics = Metrics(
-        *(endpoint.bayeux, limits.named(), parts.administration.alerts, endpoint.right)
+        *(endpoint.bayeux, limits.named(), parts.administration.alerts, endpoint.right),
+        None if forwarding is None else lambda: forwarding.forwarded,
     )
     page = metrics if joint is None else await joint.open(metrics, endpoint.right, stack)
     application = make_application(
@@ -83,7 +85,7 @@ async def open_listeners(
         admin if addresses.has_admin_on_main else None,
         chat=settings.chat,
         login=_sign_in(settings),
-        shards=parts.shards,
+        shards=None if forwarding is None else forwarding.shards.to_json(),
     )
     main = Listener(application, addresses.main, limits.main, shutdown_timeout_s=timeout_s)
     listeners[MAIN] = main

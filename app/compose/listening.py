@@ -13,7 +13,7 @@ from pathlib import Path
 from holdfast.compose.cannot_start import CannotStart
 from holdfast.compose.listen_addresses import ListenAddresses
 from holdfast.compose.succession import Succession
-from holdfast.supervisor.control import CONTROL, CONTROL_FILE, socket_for_commands
+from holdfast.supervisor.control import CONTROL, CONTROL_FILE, OWN, socket_for_commands
 from holdfast.web.addresses import Address
 
 log = logging.getLogger(__name__)
@@ -36,8 +36,12 @@ def listen(addresses: ListenAddresses, succession: Succession) -> ListeningSocke
     if addresses.admin is not None:
         with naming(addresses.admin, "admin"):
             admin = _sockets_of(addresses.admin, ADMIN, succession)
+    own: list[socket.socket] = []
+    if addresses.own is not None:
+        with naming(addresses.own, "own-port"):
+            own = _sockets_of(addresses.own, OWN, succession)
     with naming(addresses.main, "port"):
-        return ListeningSockets(_sockets_of(addresses.main, MAIN, succession), admin)
+        return ListeningSockets(_sockets_of(addresses.main, MAIN, succession) + own, admin)
 
 
 def listen_for_commands(data: Path, succession: Succession) -> None:

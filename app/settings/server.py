@@ -109,6 +109,13 @@ class ServerSettings(Section):
         description="Number of shards of a new deployment; as many as workers, which is the "
         "default.",
     )
+    own_port: int | None = Field(
+        None,
+        ge=1,
+        le=65535 - MOST_WORKERS,
+        description="First of the ports at which each of several workers listens alone, besides "
+        "port: the worker of shard 2 at own_port + 2. For proxies that know whose a client is.",
+    )
     alerts: Path | None = Field(
         None, description="File with the limits of alerts; it is read again when it has changed."
     )
@@ -185,6 +192,12 @@ class ServerSettings(Section):
                 f"shards must be as many as workers: set both to {self.shards}, or both to "
                 f"{self.workers}"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _check_own_port(self) -> Self:
+        if self.own_port is not None and self.unix is not None:
+            raise ValueError("own_port needs port: set it without unix")
         return self
 
     @model_validator(mode="after")

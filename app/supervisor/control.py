@@ -20,8 +20,8 @@ STATE_VARIABLE = "HOLDFAST_SUPERVISOR_STATE"
 LOCK = "lock"
 LINK = "link"
 CONTROL = "control"
-# Each shard has its own of these. All others are the same for all.
-OWN = (LOCK, LINK)
+# Before the numbers of sockets at the address that one shard has for itself.
+OWN = "own"
 CONTROL_FILE = "control.sock"
 # Of the form of that. An importer says which one the code that it has imported can go on with.
 STATE_VERSION = 1
@@ -31,6 +31,11 @@ LARGEST_PARCEL = 16 * 1024
 MOST_DESCRIPTORS = 64
 # macOS has no such sockets. Its datagrams between two processes are as reliable.
 _KIND = socket.SOCK_SEQPACKET if sys.platform == "linux" else socket.SOCK_DGRAM
+
+
+def is_own(name: str) -> bool:
+    """Return whether each shard has its own descriptor of this name. Others are all shards'."""
+    return name in (LOCK, LINK) or name.startswith(f"{OWN}.")
 
 
 class Say(StrEnum):

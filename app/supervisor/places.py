@@ -3,7 +3,7 @@
 import time
 from collections.abc import Mapping
 
-from holdfast.supervisor.control import OWN, Do, Say
+from holdfast.supervisor.control import Do, Say, is_own
 from holdfast.supervisor.processes import Process, close_all
 
 # A server that last said this is open to clients.
@@ -78,8 +78,8 @@ class Place:
         Args:
             by_first: What the first of all servers gave; here without what each has for itself.
         """
-        shared = {name: each for name, each in by_first.items() if name not in OWN}
-        return shared | {name: self.kept[name] for name in OWN if name in self.kept}
+        shared = {name: each for name, each in by_first.items() if not is_own(name)}
+        return shared | {name: each for name, each in self.kept.items() if is_own(name)}
 
     def keep(self, server: Process) -> None:
         """Keep what its server gave, in place of what an earlier one did."""

@@ -10,7 +10,6 @@ from selectors import EVENT_READ, DefaultSelector
 
 from holdfast.supervisor.control import (
     CONTROL,
-    OWN,
     Channel,
     Do,
     Parcel,
@@ -18,6 +17,7 @@ from holdfast.supervisor.control import (
     PeerGone,
     Say,
     channel_pair,
+    is_own,
 )
 from holdfast.supervisor.log import log
 from holdfast.supervisor.places import Place
@@ -192,7 +192,7 @@ class Supervisor:
 
     def _keep(self, place: Place, server: Process) -> None:
         """Keep what a server gave, if it did, in place of what earlier ones of this place gave."""
-        names = {*place.kept, *server.kept} - {*OWN}
+        names = {name for name in (*place.kept, *server.kept) if not is_own(name)}
         if not server.kept:
             return
         place.keep(server)

@@ -1,6 +1,6 @@
 """The families of metrics for Prometheus. Every label has a fixed set of values."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from prometheus_client import (
     CONTENT_TYPE_LATEST,
@@ -24,10 +24,12 @@ from holdfast.web.admin.alert_limits import Alert
 from holdfast.web.admin.alerts import Alerts
 from holdfast.web.census import Census
 from holdfast.web.connection_limit import ConnectionLimit
-from holdfast.web.shard_families import families_of
+from holdfast.web.shard_families import families_of, forwarded_of
 from holdfast.web.speaking import SpeakingRight
 
 _MS_PER_S = 1000
+# How many exchanges a door has forwarded, by shard.
+Forwarded = Callable[[], Mapping[int, int]]
 FAMILIES = sorted({code.family for code in CODES.values()})
 
 
@@ -40,11 +42,13 @@ class BayeuxCollector(Collector):
         limits: Mapping[str, ConnectionLimit],
         alerts: Alerts,
         right: SpeakingRight,
+        forwarded: Forwarded | None = None,
     ) -> None:
         self._bayeux = bayeux
         self._limits = limits
         self._alerts = alerts
         self._right = right
+        self._forwarded = forwarded
 
     def collect(self) -> Iterator[Metric]:
         yield from self._publishes()
@@ -62,6 +66,8 @@ class BayeuxCollector(Collector):
         others = self._bayeux.state.hub.others
         if others is not None:
             yield from families_of(others.figures())
+        if self._forwarded is not None:
+            yield forwarded_of(self._forwarded())
 
     def _publishes(self) -> Iterator[Metric]:
         counters = self._bayeux.state.counters
@@ -407,9 +413,10 @@ class MetricFamilies:
         limits: Mapping[str, ConnectionLimit],
         alerts: Alerts,
         right: SpeakingRight,
+        forwarded: Forwarded | None = None,
     ) -> None:
         self.server = CollectorRegistry()
-        self.server.register(BayeuxCollector(bayeux, limits, alerts, right))
+        self.server.register(BayeuxCollector(bayeux, limits, alerts, right, forwarded))
         self._process = CollectorRegistry()
         ProcessCollector(registry=self._process)
         PlatformCollector(registry=self._process)

@@ -11,7 +11,7 @@ from holdfast.web.connection_limit import ConnectionLimit
 from holdfast.web.speaking import SpeakingRight
 
 if TYPE_CHECKING:
-    from holdfast.web.metric_families import MetricFamilies
+    from holdfast.web.metric_families import Forwarded, MetricFamilies
 
 # After reading the metrics, the server pauses for this many times as long: with many sessions,
 # reading takes a tenth of a second, and any client may ask.
@@ -35,11 +35,13 @@ class Metrics:
         limits: Mapping[str, ConnectionLimit],
         alerts: Alerts,
         right: SpeakingRight,
+        forwarded: "Forwarded | None" = None,
     ) -> None:
         self._bayeux = bayeux
         self._limits = limits
         self._alerts = alerts
         self._right = right
+        self._forwarded = forwarded
         self._families: MetricFamilies | None = None
         self._turn = asyncio.Lock()
         self._text = b""
@@ -68,4 +70,6 @@ class Metrics:
         # Servers without monitoring need not load Prometheus' client.
         from holdfast.web.metric_families import MetricFamilies
 
-        return MetricFamilies(self._bayeux, self._limits, self._alerts, self._right)
+        return MetricFamilies(
+            *(self._bayeux, self._limits, self._alerts, self._right, self._forwarded)
+        )

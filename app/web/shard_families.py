@@ -44,6 +44,18 @@ def families_of(figures: LogFigures) -> Iterator[Metric]:
     yield behind
 
 
+def forwarded_of(counts: Mapping[int, int]) -> Metric:
+    """Return how much of what clients ask a worker belongs to others."""
+    family = CounterMetricFamily(
+        "holdfast_requests_forwarded",
+        "Requests and WebSocket messages that this worker has passed on to another one.",
+        labels=["to"],
+    )
+    for shard, count in counts.items():
+        family.add_metric([str(shard)], count)
+    return family
+
+
 def answering(shards: Mapping[int, bool]) -> Metric:
     """Return which workers are on the page that any of them shows."""
     family = GaugeMetricFamily(

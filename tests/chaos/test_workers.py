@@ -3,9 +3,10 @@
 import asyncio
 import os
 import signal
+import socket
 import subprocess
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from holdfast.supervisor.control import CONTROL_FILE, Do
 from tests.chaos import steps
 from tests.serving import PROGRAM, environment, kill_orphans_in
 from tests.web.people import Person
+from tests.web.requests import HANDSHAKE
 
 pytestmark = pytest.mark.slow  # each starts several processes
 
@@ -34,7 +36,7 @@ def install(server):
 class Deployment:
     """A supervisor with its workers, in one data directory."""
 
-    def __init__(self, home: Path, count: int) -> None:
+    def __init__(self, home: Path, count: int, *more: str) -> None:
         self.home, self.count = home, count
         self.data = home / "data"
         (home / "breaking.py").write_text(BROKEN)
@@ -44,7 +46,7 @@ class Deployment:
         given += " --extension breaking:install --extension tests.chaos.steps:install"
         with (home / "stderr").open("w") as errors:
             self.process = subprocess.Popen(
-                [*PROGRAM, "serve", *given.split()],
+                [*PROGRAM, "serve", *given.split(), *more],
                 cwd=home,
                 env=known,
                 stdout=subprocess.PIPE,
@@ -226,8 +228,8 @@ async def traffic(deployment: Deployment) -> AsyncIterator[Traffic]:
 
 
 @asynccontextmanager
-async def deployed(home: Path, count: int) -> AsyncIterator[Deployment]:
-    found = Deployment(home, count)
+async def deployed(home: Path, count: int, *more: str) -> AsyncIterator[Deployment]:
+    found = Deployment(home, count, *more)
     try:
         yield found
         assert await asyncio.to_thread(found.stop) == 0, found.errors()
@@ -252,6 +254,39 @@ async def test_workers_share_the_work_and_stop_in_order(tmp_path: Path, count: i
         assert flowing.failed == []
         assert [each.handshakes for each in flowing.members] == PEOPLE * [1]
     assert not [each for each in deployment.lines() if each["level"] == "error"]
+
+
+def ports_in_a_row(count: int) -> int:
+    """The first of so many ports that are free now."""
+    for first in range(20_000, 30_000, count):
+        with ExitStack() as stack:
+            for port in range(first, first + count):
+                taken = stack.enter_context(socket.socket())
+                if taken.connect_ex(("127.0.0.1", port)) == 0:
+                    break
+            else:
+                return first
+    raise AssertionError("all ports are in use")
+
+
+async def test_each_worker_has_a_port_of_its_own_also_after_a_restart(tmp_path: Path) -> None:
+    first = ports_in_a_row(2)
+
+    async def shards_of_newcomers() -> list[int]:
+        found = []
+        for port in (first, first + 1):
+            async with aiohttp.ClientSession(f"http://127.0.0.1:{port}") as http:
+                async with http.get("/cluster/map") as response:
+                    ranges = (await response.json())["ranges"]
+                async with http.post("/cometd", json=HANDSHAKE) as response:
+                    bucket = int((await response.json())[0]["clientId"][:3])
+            found += [shard for low, high, shard in ranges if low <= bucket <= high]
+        return found
+
+    async with deployed(tmp_path, 2, "--own-port", str(first)) as deployment:
+        assert await shards_of_newcomers() == [0, 1]
+        assert await deployment.restart() == {"done": True}
+        assert await shards_of_newcomers() == [0, 1]
 
 
 @pytest.mark.parametrize("count", [2, 3])

@@ -41,6 +41,7 @@ SAMPLES: dict[str, tuple[Any, list[str]]] = {
     "supervisor": (False, ["--no-supervisor"]),
     "workers": (3, ["3"]),
     "shards": (3, ["3"]),
+    "own_port": (43, ["43"]),
     "alerts": (Path("alerts.toml"), ["alerts.toml"]),
     "log_level": ("debug", ["debug"]),
     "data": (Path("elsewhere"), ["elsewhere"]),

@@ -22,12 +22,12 @@ from holdfast.supervisor.control import (
     CONTROL_FILE,
     LINK,
     LOCK,
-    OWN,
     Channel,
     Do,
     PeerGone,
     Say,
     given_channel,
+    is_own,
     socket_for_commands,
 )
 
@@ -156,7 +156,7 @@ class FakeServer:
     def _open(self, name: str) -> socket.socket:
         listening = socket.socket(socket.AF_UNIX)
         path = HOME / self._plan.get("at", name)
-        if name in OWN:
+        if is_own(name):
             path = HOME / f"{name}.{self._shard}"
         path.unlink(missing_ok=True)
         listening.bind(str(path))

@@ -64,6 +64,8 @@ class FarShard:
         # Whether the home has answered all held connects, as this door asked.
         self.is_settled = True
         self._told = ToldSpeakers()
+        # How many exchanges were forwarded.
+        self.forwarded = 0
         self._last = 0
         # At the home, by number; and the numbers.
         self._exchanges: dict[int, UnfinishedRequest] = {}
@@ -167,6 +169,7 @@ class FarShard:
             socket = self._socket_number(exchange.pipe)
         if self._given:
             self._given.hear(body)
+        self.forwarded += 1
         self._exchanges[number] = forwarded
         self._numbers[exchange] = number
         if len(body) > SMALL:
