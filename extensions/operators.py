@@ -8,6 +8,7 @@ grammar.
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import fields
+from functools import partial
 from typing import ClassVar, Protocol
 
 from holdfast.bayeux.advice import reconnect_advice
@@ -36,10 +37,26 @@ class Change(Protocol):
     ) -> AbstractContextManager[object]: ...
 
 
+class RunAnywhere(Protocol):
+    """Runs a command in the shard that has its target."""
+
+    def __call__(self, given: Mapping[str, str], *, changes: bool, who: str, done: "Done") -> None:
+        """Call `done` with the answer, or with the refusal.
+
+        Args:
+            given: The command, and perhaps its value.
+        """
+        ...
+
+
+Done = Callable[[Json | CommandRefused], None]
+
+
 class Operators(ServerExtension):
     """Authenticates operators by token and carries out their commands.
 
     Args:
+        run_anywhere: Runs commands wherever their targets are, if there are other shards.
         role_of: Returns the role of a token, in constant time.
         warrant_of: Returns the warrant of a token, which is stored in its place.
         guess: Counts a wrong token from an address. Returns the seconds to wait, or zero.
@@ -58,6 +75,7 @@ class Operators(ServerExtension):
         guess: Callable[[str, float], float],
         commands: Commands,
         change: Change,
+        run_anywhere: "RunAnywhere | None" = None,
     ) -> None:
         self._server = server
         self._role_of = role_of
@@ -65,6 +83,7 @@ class Operators(ServerExtension):
         self._guess = guess
         self._commands = commands
         self._change = change
+        self._run_anywhere = run_anywhere
         server.services.add(SERVICE, self._serve)
 
     def negotiate(self, session: Session, handshake: Json, reply: Json, now: float) -> None:
@@ -101,6 +120,9 @@ class Operators(ServerExtension):
             raise Refused(ErrorReply.PUBLISH_DENIED, "denied_by_security_policy")
         try:
             command = _understand(call.data)
+            if self._run_anywhere is not None and _may_run(command, session):
+                self._ask(self._run_anywhere, command, call)
+                return
             reply = self._run(command, session)
         except CommandRefused as refused:
             call.fail({"code": refused.code, "message": refused.message})
@@ -112,13 +134,18 @@ class Operators(ServerExtension):
         else:
             call.answer(_answer_of(reply))
 
+    def _ask(self, run_anywhere: RunAnywhere, command: Command, call: ServiceCall) -> None:
+        session = call.session
+        who = f"{session.identity.role} {session.name}"
+        run_anywhere(_given(call.data), changes=command.changes, who=who, done=partial(_tell, call))
+
     def _run(self, command: Command, session: Session) -> CommandReply:
         who = f"{session.identity.role} {session.name}"
         if not command.changes:
             return self._commands.run(command, who)
         target = command.absolute(self._server.node.name)
         with self._change(who, "command", target, argument=command.value):
-            if session.identity.role != OPERATOR:
+            if not _may_run(command, session):
                 raise CommandRefused(NOT_ALLOWED, "this requires the role of an operator")
             reply = self._commands.run(command, who)
         return reply
@@ -132,6 +159,23 @@ def _understand(data: object) -> Command:
     if value is not None and (not isinstance(value, str) or len(value) > _MAX_VALUE):
         raise CommandRefused(ILLEGAL, f"value must be a string of at most {_MAX_VALUE} characters")
     return understand(text, value)
+
+
+def _may_run(command: Command, session: Session) -> bool:
+    return not command.changes or session.identity.role == OPERATOR
+
+
+def _given(data: object) -> Mapping[str, str]:
+    given = data if isinstance(data, Mapping) else {}
+    value = given.get("value")
+    return {"command": given["cmd"], **({} if value is None else {"value": value})}
+
+
+def _tell(call: ServiceCall, answer: Json | CommandRefused) -> None:
+    if isinstance(answer, CommandRefused):
+        call.fail({"code": answer.code, "message": answer.message})
+    else:
+        call.answer(answer)
 
 
 def _answer_of(reply: CommandReply) -> Json:

@@ -16,7 +16,7 @@ from holdfast.compose.alerts import alert_limits
 from holdfast.compose.placement import Placement
 from holdfast.compose.storage import Storage
 from holdfast.compose.token_watch import TokenWatch
-from holdfast.extensions.operators import Operators
+from holdfast.extensions.operators import Operators, RunAnywhere
 from holdfast.settings import Settings
 from holdfast.store.audit import Audit
 from holdfast.store.deployment import Division
@@ -124,7 +124,8 @@ def make_administration(
         letters, store.letter_quota, storage.has_excess, age_s=settings.dead_letter_age / 1000
     )
     stack.push_async_callback(cancel, asyncio.create_task(upkeep.run()))
-    server.extend(_operators(server, tokens, Commands(bayeux.life, clock), audit))
+    run_anywhere = None if joint is None else joint.run_anywhere
+    server.extend(_operators(server, tokens, Commands(bayeux.life, clock), audit, run_anywhere))
     running = RunningServer(
         bayeux.life,
         clock,
@@ -179,7 +180,13 @@ def _joint(
     return JointAdministration(placement, shards, new_id)
 
 
-def _operators(server: ServerApi, tokens: Tokens, commands: Commands, audit: Audit) -> Operators:
+def _operators(
+    server: ServerApi,
+    tokens: Tokens,
+    commands: Commands,
+    audit: Audit,
+    run_anywhere: RunAnywhere | None,
+) -> Operators:
     return Operators(
         server,
         role_of=partial(_role_of, tokens),
@@ -187,6 +194,7 @@ def _operators(server: ServerApi, tokens: Tokens, commands: Commands, audit: Aud
         guess=Throttle(STRANGERS).take,
         commands=commands,
         change=partial(change, audit),
+        run_anywhere=run_anywhere,
     )
 
 

@@ -11,6 +11,7 @@ from holdfast.compose.forwarding import bound
 from holdfast.compose.placement import Placement
 from holdfast.web.joint.answering import among, make_private
 from holdfast.web.joint.asking import Shards
+from holdfast.web.joint.commands import JointCommands
 from holdfast.web.joint.live import JointFigures
 from holdfast.web.joint.metrics_page import JointMetrics
 from holdfast.web.joint.private_listener import PrivateListener
@@ -36,6 +37,8 @@ class JointAdministration:
         self.shards = Shards(placement.number, sockets, new_id)
         self._homes = homes
         self._socket = sockets[placement.number]
+        self._commands = JointCommands(self.shards)
+        self.run_anywhere = self._commands.run_anywhere
         self._own: list[tuple[Route, Handler]] = []
 
     def among(self, route: "Route", own: "Handler") -> "Handler":
@@ -56,5 +59,6 @@ class JointAdministration:
         # An earlier process of this shard no longer answers there.
         await listener.open(await asyncio.to_thread(bound, self._socket))
         stack.push_async_callback(self.shards.close)
+        stack.callback(self._commands.close)
         stack.push_async_callback(listener.close)
         return JointMetrics(self.shards, metrics.text)

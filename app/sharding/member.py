@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 # What stands among the facts of a frame but is not stored: the cursor up to which the log has all
 # messages that enter histories.
 _COMPLETE: Final = "complete"
+# Listeners are told as facts, too, under names that no channel has.
+_LISTENS = "listens"
 _NOTHING_TAKEN = TakenLog("", "")
 
 
@@ -123,6 +125,15 @@ class Member:
 
     def remove_interest(self, pattern: str) -> None:
         self.interest.remove(pattern)
+
+    def add_listener(self, pattern: str) -> None:
+        self.interest.add(_LISTENS + pattern)
+
+    def remove_listener(self, pattern: str) -> None:
+        self.interest.remove(_LISTENS + pattern)
+
+    def has_listeners(self, channel: str) -> bool:
+        return bool(self.known.interest.shards(_LISTENS + channel))
 
     def when_known(self, patterns: Sequence[str], done: Callable[[bool], None]) -> None:
         self.interest.when_known(patterns, done)

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from holdfast.bayeux.publish.tap import Arrived, Tap
 from holdfast.bayeux.state.server_state import ServerState
 from holdfast.delivery.basics.channels import Kind
+from holdfast.delivery.letters.exempt import leave_no_letter
 from holdfast.delivery.messages.crossing import spared_by
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.storing import PersistOutcome
@@ -50,6 +51,8 @@ class FromOthers:
         is_recorded = self.tap.wants(channel.name)
         if not receivers and not is_recorded:
             return None
+        if channel.is_system:
+            leave_no_letter(message)
         if message.linger_s is None:
             message.linger_s = state.rules.of(channel).lazy_timeout_s
         keys = [each.key for each in receivers if each.is_durable] if is_durable else ()

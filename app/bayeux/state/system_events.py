@@ -4,7 +4,7 @@ from holdfast.bayeux.session import Session
 from holdfast.bayeux.wire.codec import Json
 from holdfast.delivery.basics.channels import Channels
 from holdfast.delivery.basics.json_text import to_json
-from holdfast.delivery.basics.node import Node
+from holdfast.delivery.basics.node import Node, shard_of
 from holdfast.delivery.letters.exempt import leave_no_letter
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.routing.hub import Hub
@@ -13,7 +13,10 @@ from holdfast.delivery.routing.selections import Candidate
 
 
 class SystemEvents:
-    """Publishes events of the server if their channels have subscribers."""
+    """Publishes events of the server if their channels have subscribers, here or elsewhere.
+
+    If there are other shards, an event says which one it is of.
+    """
 
     def __init__(self, channels: Channels, hub: Hub[Session], node: Node) -> None:
         self._channels = channels
@@ -23,9 +26,15 @@ class SystemEvents:
     def publish(self, event: Json, life_ms: int | None = None) -> None:
         """Publish the event. With `life_ms`, it expires after that time."""
         channel = self._channels.named(event["channel"])
-        if not self._hub.routes.receivers(channel):
+        others = self._hub.others
+        if not self._hub.routes.receivers(channel) and (
+            others is None or not others.has_listeners(channel.name)
+        ):
             return
-        message = Message(to_json(event), id=self._node.stamp(), channel=channel.name)
+        id = self._node.stamp()
+        if others is not None:
+            event = {**event, "data": {**event["data"], "shard": shard_of(id)}}
+        message = Message(to_json(event), id=id, channel=channel.name)
         # A dead letter for one of these events would only cause another such event.
         leave_no_letter(message)
         if life_ms is not None:

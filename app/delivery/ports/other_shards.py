@@ -52,6 +52,18 @@ class OthersPort(Protocol):
         """
         ...
 
+    def add_listener(self, pattern: str, /) -> None:
+        """Count a receiver here that listens to events of all servers, durable or not."""
+        ...
+
+    def remove_listener(self, pattern: str, /) -> None:
+        """Count such a receiver no more."""
+        ...
+
+    def has_listeners(self, channel: str, /) -> bool:
+        """Return whether any of them may have receivers that listen to the server's channel."""
+        ...
+
     def figures(self) -> LogFigures:
         """Return the books of what crosses."""
         ...

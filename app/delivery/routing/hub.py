@@ -3,7 +3,7 @@
 from collections.abc import Callable, Container, Sequence
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
-from holdfast.delivery.basics.channels import Channel
+from holdfast.delivery.basics.channels import SYSTEM, Channel
 from holdfast.delivery.basics.error_codes import ErrorCode
 from holdfast.delivery.basics.feature_records import record_of, with_record
 from holdfast.delivery.basics.notices import FULL, Notices
@@ -222,17 +222,14 @@ class Hub(Generic[R]):
         message = publish.message
         self.counters.published += 1
         if publish.latecomers:
-            # These are copies, as from a history: the publish itself is in the journal already.
+            # These are copies, as from a history: the publish is in the journal already.
             self.store.keep(message.initial(), publish.latecomers, _ignore)
         self._show_published(message, publish.receivers, publish.leave_out, publish.kept)
         if self.crossings is not None:
             self.crossings.shown(message)
 
     def show_arrived(self, message: Message, receivers: Sequence[R], kept: int) -> None:
-        """Deliver a message that another shard accepted, and counts as published.
-
-        For `kept` receivers, it is stored.
-        """
+        """Deliver a message that another shard accepted. For `kept` receivers, it is stored."""
         self._show_published(message, receivers, None, kept)
 
     def _show_published(
@@ -240,9 +237,8 @@ class Hub(Generic[R]):
     ) -> None:
         if leave_out is not None:
             receivers = [each for each in receivers if each is not leave_out]
-        if message.records is not None:
-            for record in message.records:
-                record.shown_to(message, receivers)
+        for record in message.records or ():
+            record.shown_to(message, receivers)
         # For `kept` receivers, the store has the message and the note about it.
         self.ledger.published(message, len(receivers) - kept)
         if message.records is None:
@@ -392,8 +388,11 @@ class Hub(Generic[R]):
     def subscribe(self, receiver: R, pattern: Channel, selection: Selection | None = None) -> None:
         """Add a subscription, or replace the selection of an existing one."""
         is_new = pattern.name not in receiver.subscriptions
-        if self.others is not None and receiver.is_durable and is_new:
-            self.others.add_interest(pattern.name)
+        if self.others is not None and is_new:
+            if receiver.is_durable:
+                self.others.add_interest(pattern.name)
+            if pattern.is_system:
+                self.others.add_listener(pattern.name)
         is_first = pattern.name not in self.routes
         self.routes.add(pattern, receiver, selection)
         if is_first and self._topics.are_used and not pattern.is_wild:
@@ -401,8 +400,11 @@ class Hub(Generic[R]):
 
     def unsubscribe(self, receiver: R, pattern: str) -> None:
         """Remove a subscription of the receiver."""
-        if self.others is not None and receiver.is_durable:
-            self.others.remove_interest(pattern)
+        if self.others is not None:
+            if receiver.is_durable:
+                self.others.remove_interest(pattern)
+            if pattern.startswith(SYSTEM):
+                self.others.remove_listener(pattern)
         self.routes.remove(pattern, receiver)
         if pattern not in self.routes:
             self._topics.unsubscribe(pattern)

@@ -20,6 +20,7 @@ from holdfast.cluster.letters import (
     letter,
 )
 from holdfast.cluster.messages import answered, entry_of, framed, message_of, size_of
+from holdfast.delivery.basics.channels import lookups
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.shard_letter import ShardLetter
 from holdfast.delivery.messages.storing import NO_FIELDS, PersistOutcome, RequestFields
@@ -145,6 +146,16 @@ class Shard:
         among = self.server.bayeux.publishing.among
         assert among is not None
         return among.complete_cursor()
+
+    def add_listener(self, pattern: str) -> None:
+        self.interest[f"listens{pattern}"] += 1
+
+    def remove_listener(self, pattern: str) -> None:
+        self.interest[f"listens{pattern}"] -= 1
+
+    def has_listeners(self, channel: str) -> bool:
+        others = [each for each in self._world.shards if each is not self]
+        return any(each.interest[f"listens{name}"] for each in others for name in lookups(channel))
 
     def figures(self) -> LogFigures:
         return LogFigures(self.number, len(self.keeper.log), 0, {}, {}, self.missing, {})

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from holdfast.cluster.frames import MESSAGE, Entry, FrameUnreadable
 from holdfast.cluster.messages import HAS_EXTRA, entry_of, message_of
+from holdfast.delivery.letters.exempt import leaves_no_letter
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.storing import PersistOutcome
 from tests.unit.bayeux.harness import Asked, Client
@@ -280,3 +281,41 @@ def test_an_unreadable_entry_is_refused(data: bytes) -> None:
     entry = Entry(MESSAGE, "/a", 1, "", HAS_EXTRA, data)
     with suppress(FrameUnreadable):
         assert message_of(entry).id == 1
+
+
+def listening(world: World, shard: int, channel: str) -> Client:
+    """A client of a shard that listens to a channel of the servers."""
+    client = world.client(shard)
+    state = client.server.bayeux.state
+    state.hub.subscribe(client.session, state.channels.named(channel))
+    client.session.subscriptions.add(channel)
+    return client
+
+
+def test_events_of_a_server_reach_listeners_of_others_and_say_which_it_is(world: World) -> None:
+    listener = listening(world, 1, "/sys/alert")
+    state = world.shards[0].server.bayeux.state
+    state.system_events.publish({"channel": "/sys/alert", "data": {"kind": "k"}})
+    world.read_all()
+    assert heard(listener) == [{"kind": "k", "shard": 0}]
+
+
+def test_an_event_of_another_server_leaves_no_letter(world: World) -> None:
+    listening(world, 1, "/sys/alert")
+    state = world.shards[0].server.bayeux.state
+    state.system_events.publish({"channel": "/sys/alert", "data": {}})
+    [(entry, _)] = world.shards[0].keeper.log
+    arrived = world.shards[1].from_others.arrived(message_of(entry), is_durable=False)
+    assert arrived is not None
+    assert leaves_no_letter(arrived.message)
+
+
+def test_events_of_a_server_stay_there_if_nobody_listens_elsewhere(world: World) -> None:
+    world.client(1).subscribe("/**")
+    state = world.shards[0].server.bayeux.state
+    state.system_events.publish({"channel": "/sys/alert", "data": {}})
+    assert world.shards[0].keeper.log == []
+    gone = listening(world, 1, "/sys/*")
+    gone.disconnect()
+    state.system_events.publish({"channel": "/sys/alert", "data": {}})
+    assert world.shards[0].keeper.log == []
