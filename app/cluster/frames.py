@@ -61,14 +61,20 @@ class Entry(NamedTuple):
 Facts = Mapping[str, str]
 # By number of a shard, how far the sender has taken its log.
 Seen = Mapping[int, Place]
+# What its reader must have shown before: of the log, or of what came to this shard directly.
+Behind = Mapping[str, str]
 _NO_FACTS: Final[Facts] = {}
 _NOTHING_SEEN: Final[Seen] = {}
+_NOTHING_BEFORE: Final[Behind] = {}
 
 
 def write(
-    entries: Collection[Entry], facts: Facts = _NO_FACTS, seen: Seen = _NOTHING_SEEN
+    entries: Collection[Entry],
+    facts: Facts = _NO_FACTS,
+    seen: Seen = _NOTHING_SEEN,
+    behind: Behind = _NOTHING_BEFORE,
 ) -> bytes:
-    """Return a frame with these entries, facts and places."""
+    """Return a frame with these entries, facts and places, which comes behind others."""
     channels: dict[str, int] = {}
     publishers: dict[str, int] = {}
     rows: list[bytes] = []
@@ -82,6 +88,8 @@ def write(
         head["f"] = dict(facts)
     if seen:
         head["s"] = {str(shard): str(place) for shard, place in seen.items()}
+    if behind:
+        head["b"] = dict(behind)
     names = orjson.dumps(head)
     start = _START.pack(VERSION, len(names), len(rows))
     return b"".join([start, names, *rows, *[entry.data for entry in entries]])
@@ -108,6 +116,7 @@ class Frame:
         "_at",
         "_bytes",
         "_rows",
+        "behind",
         "channels",
         "facts",
         "has_only_messages",
@@ -129,6 +138,7 @@ class Frame:
         self.seen: Seen = {
             _shard(shard): _place(place) for shard, place in _texts(head, "s").items()
         }
+        self.behind: Behind = _texts(head, "b")
 
     def __len__(self) -> int:
         return len(self._rows)

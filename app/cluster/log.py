@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Final, NamedTuple, Protocol
 
-from holdfast.cluster.frames import Entry, Facts, Seen, split, write
+from holdfast.cluster.frames import Behind, Entry, Facts, Seen, split, write
 from holdfast.cluster.places import NOWHERE, Place
 
 # How long passing entries wait for a store that is away, and how many bytes of them.
@@ -22,6 +22,7 @@ _TELL_S: Final = 0.05
 _FOR_ALL: Final = "all"
 _NO_FACTS: Final[Facts] = {}
 _NOTHING_SEEN: Final[Seen] = {}
+_NOTHING_BEFORE: Final[Behind] = {}
 
 Parts = Mapping[str, bytes]
 
@@ -56,20 +57,26 @@ class LogPort(Protocol):
 
 
 def parts_of(
-    entries: Sequence[Addressed], facts: Facts = _NO_FACTS, seen: Seen = _NOTHING_SEEN
+    entries: Sequence[Addressed],
+    facts: Facts = _NO_FACTS,
+    seen: Seen = _NOTHING_SEEN,
+    behind: Behind = _NOTHING_BEFORE,
 ) -> Parts:
     """Return a frame with these entries: its parts by the shard that reads them."""
     parts: dict[str, bytes] = {}
     for_all = [entry for entry, shard in entries if shard is None]
     if for_all or facts or seen:
-        parts[_FOR_ALL] = write(for_all, facts, seen)
+        parts[_FOR_ALL] = write(for_all, facts, seen, behind)
     for shard in sorted({shard for _, shard in entries if shard is not None}):
         parts[str(shard)] = write([entry for entry, its in entries if its == shard])
     return parts
 
 
 def frames_of(
-    entries: Sequence[Addressed], seen: Seen = _NOTHING_SEEN, facts: Facts = _NO_FACTS
+    entries: Sequence[Addressed],
+    seen: Seen = _NOTHING_SEEN,
+    facts: Facts = _NO_FACTS,
+    behind: Behind = _NOTHING_BEFORE,
 ) -> Iterator[tuple[int, Parts]]:
     """Yield frames with these entries, each with the number of its entries.
 
@@ -81,9 +88,9 @@ def frames_of(
     for number, part in enumerate(frames, 1):
         told = facts if number == len(frames) else _NO_FACTS
         if are_for_all:
-            yield len(part), {_FOR_ALL: write(part, told, seen)}
+            yield len(part), {_FOR_ALL: write(part, told, seen, behind)}
         else:
-            yield len(part), parts_of(entries[at : at + len(part)], told, seen)
+            yield len(part), parts_of(entries[at : at + len(part)], told, seen, behind)
         at += len(part)
         seen = _NOTHING_SEEN
 
@@ -106,6 +113,8 @@ class Log:
         # Returns what is told together with places, if there is any; whether that is due.
         self.news: Callable[[], Facts] | None = None
         self._has_news = False
+        # Returns what the others must have shown before frames with messages.
+        self.behind: Callable[[], Behind] = dict
         # The books: passing entries in the log, and dropped ones.
         self.appended = 0
         self.dropped = 0
@@ -126,6 +135,11 @@ class Log:
         else:
             self._limit(now)
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether no passing entry waits."""
+        return not (self._turn or self._waiting)
+
     def _take_oldest(self) -> list[Addressed]:
         _, entries = self._waiting.popleft()
         self._bytes -= _size(entries)
@@ -139,7 +153,7 @@ class Log:
             seen = self._take_untold()
             # What waits longer than these entries comes behind them.
             news = _NO_FACTS if self._waiting else self._take_news()
-        for count, parts in frames_of(entries, seen, news):
+        for count, parts in frames_of(entries, seen, news, self.behind()):
             self._port.append(count, parts, partial(self._appended, count, seen, now))
             seen = _NOTHING_SEEN
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Final, Generic, NamedTuple, Protocol, TypeVar
 
-from holdfast.cluster.frames import Facts, Frame, FrameUnreadable, Seen, read
+from holdfast.cluster.frames import Behind, Facts, Frame, FrameUnreadable, Seen, read
 from holdfast.cluster.places import (
     NOWHERE,
     Opening,
@@ -98,6 +98,10 @@ class ReaderPort(Protocol[A]):
 
         Calls are carried out and answered in order. `done` gets None if the store did it.
         """
+        ...
+
+    def may_show(self, behind: Behind) -> bool:
+        """Return whether everything is shown that comes before a frame on another way."""
         ...
 
     def show(self, entries: Sequence[A]) -> None:
@@ -211,6 +215,11 @@ class LogReader(Generic[A]):
     def taken_log(self) -> tuple[str, str]:
         """What the store certainly has: the place, and the openings passed before it, as texts."""
         return self._confirmed, self._confirmed_passed
+
+    @property
+    def shown(self) -> Place:
+        """The place behind the last frame that was shown."""
+        return self._waiting[0].before if self._waiting else self.place
 
     @property
     def is_behind_start(self) -> bool:
@@ -355,9 +364,16 @@ class LogReader(Generic[A]):
             waiting.is_stored = True
             self._show()
 
+    def go_on(self) -> None:
+        """Show what had to wait for something on another way."""
+        self._show()
+
     def _show(self) -> None:
         while self._waiting and self._waiting[0].is_stored:
-            first = self._waiting.popleft()
+            first = self._waiting[0]
+            if not all(self._port.may_show(each.behind) for each in first.frames if each.behind):
+                return
+            self._waiting.popleft()
             self._bytes -= first.size
             self.taken += first.entries
             if first.gap is not None:

@@ -118,6 +118,11 @@ class Trimming:
         self._frames.append(_Kept(place, self._end, now, size, frozenset(needed_by)))
         self._end = place
 
+    @property
+    def end(self) -> Place:
+        """The place behind the last frame."""
+        return self._end
+
     def saw(self, shard: int, place: Place) -> None:
         """Take note of how far a shard has taken the log, in its store."""
         self._seen[shard] = place

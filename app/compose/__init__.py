@@ -240,6 +240,8 @@ async def _begin(
         stack.push_async_callback(parts.sharding.pause)
         await parts.sharding.serve()
     if parts.forwarding is not None:
+        if parts.sharding is not None:
+            parts.sharding.join(parts.forwarding)
         await parts.forwarding.open(endpoint, stack)
     listeners, url = await open_listeners(settings, parts.addresses, sockets, applications, stack)
     if succession.door is not None:

@@ -21,6 +21,7 @@ from holdfast.web.forwarding.home_core import HomeCore
 from holdfast.web.forwarding.link_keeper import LinkKeeper
 from holdfast.web.forwarding.link_server import LinkServer
 from holdfast.web.forwarding.newcomers import Claims, Newcomers
+from holdfast.web.forwarding.passages import Inlet, PassageOut
 from holdfast.web.forwarding.request_door import Door
 from holdfast.web.forwarding.request_home import Home
 from holdfast.web.request_sink import RequestSink
@@ -31,6 +32,8 @@ from holdfast.web.tasks import cancel
 _ANNOUNCING_S = 0.3
 _PAUSING_S = 0.2
 _SETTLING_S = 0.3
+# How long messages on links may take to arrive.
+_HOLDING_S = 0.3
 _LOOK_S = 0.002
 
 
@@ -50,12 +53,19 @@ class Forwarding:
         self._hello = Hello(placement.number, placement.count, deployment, version("holdfast"))
         self._server: LinkServer | None = None
         self._far = {shard: FarShard(clock) for shard in placement.others}
+        # What takes messages that others send over links.
+        self.inlet: Inlet | None = None
 
     @property
     def buckets(self) -> list[int]:
         """The buckets of this shard."""
         own = self._placement.number
         return [bucket for bucket, shard in enumerate(self.shards.of_bucket) if shard == own]
+
+    @property
+    def passages(self) -> dict[int, PassageOut]:
+        """By number of a shard, the way of messages to it over a link."""
+        return {shard: far.passage for shard, far in self._far.items()}
 
     @property
     def is_linked(self) -> bool:
@@ -98,7 +108,7 @@ class Forwarding:
         per_frame = endpoint.options.ws_messages_per_frame
 
         def home() -> Home:
-            return Home(endpoint.scheduler, endpoint.coalescer, core, per_frame)
+            return Home(endpoint.scheduler, endpoint.coalescer, core, per_frame, self.inlet)
 
         server = LinkServer(self._hello, home)
         stack.callback(server.close)
@@ -150,9 +160,26 @@ class Forwarding:
         for far in self._far.values():
             far.let_go()
 
+    async def hold_messages(self) -> None:
+        """Let no messages come over links, and send none. Those on their way arrive."""
+        passages, server = self.passages.values(), self._server
+        for passage in passages:
+            passage.rest()
+        if server is not None:
+            server.hold()
+
+        def is_still() -> bool:
+            is_held = server is None or server.is_held
+            return is_held and all(passage.is_heard for passage in passages)
+
+        await _wait(_HOLDING_S, is_still)
+
     async def take_back(self) -> None:
         """Go on as before."""
+        for passage in self.passages.values():
+            passage.resume()
         if self._server is not None:
+            self._server.open_passages()
             await self._server.accept()
             self._server.resume()
 

@@ -105,6 +105,8 @@ class RunningServer:
 
     async def _follow_no_longer(self) -> None:
         """Take nothing more from other shards: the next process goes on from the same places."""
+        if self.forwarding is not None:
+            await self.forwarding.hold_messages()
         if self.sharding is not None:
             await self.sharding.pause()
 

@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 from holdfast.bayeux.server import Bayeux
 from holdfast.cluster.shards import ShardMap, Shards, homes_of
+from holdfast.compose.forwarding import Forwarding
 from holdfast.compose.placement import Placement
 from holdfast.compose.storage import Storage
 from holdfast.settings import Settings
@@ -72,6 +73,11 @@ class Sharding:
         self._storage.before_speaking(self.following.catch_up)
         self.resume()
         await self.following.caught_up()
+
+    def join(self, forwarding: Forwarding) -> None:
+        """Let messages that are not stored go over the links to the others."""
+        forwarding.inlet = self.member
+        self.member.own.passing.passages = forwarding.passages
 
     def resume(self) -> None:
         """Write to the log, and follow the others."""

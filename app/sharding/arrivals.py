@@ -10,6 +10,7 @@ from holdfast.cluster.frames import (
     DURABLE,
     LETTER,
     MESSAGE,
+    Behind,
     Entry,
     Facts,
     Frame,
@@ -40,6 +41,14 @@ class ArrivalsPort(Protocol):
 
     def take_answer(self, answer: Entry, /) -> None:
         """Take the answer to a letter of this shard."""
+        ...
+
+    def may_show(self, shard: int, behind: Behind, /) -> bool:
+        """Return whether everything is shown that comes before a frame on a link."""
+        ...
+
+    def took(self, shard: int, /) -> None:
+        """Go on: something of a shard's log is stored."""
         ...
 
     def learn(self, shard: int, place: Place, facts: Facts, seen: Seen, /) -> None:
@@ -111,8 +120,12 @@ class Arrivals:
 
         def answered(taken: Taken) -> None:
             done(_NOT_TAKEN.get(taken.taking, NotTaken(taken.found)))
+            self._port.took(self._shard)
 
         self._store.take(Step(self._shard, *move), messages, letters, done=answered)
+
+    def may_show(self, behind: Behind) -> bool:
+        return self._port.may_show(self._shard, behind)
 
     def show(self, entries: Sequence[Arrival]) -> None:
         for each in entries:

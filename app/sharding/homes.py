@@ -92,6 +92,10 @@ class ShardHomes:
         others: Sequence[int | None] = [each for each in shards if each != self._number]
         return others if len(shards) == 1 and others else [None, *others]
 
+    def has_home(self, channel: str) -> bool:
+        """Return whether one shard decides about the channel."""
+        return self._shards.of_channel(channel) is not None
+
     def home_of_guest(self, shard: int) -> int | None:
         return shard if shard != self._number and shard < self._shards.map.count else None
 

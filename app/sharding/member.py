@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from holdfast.bayeux.publish.from_others import FromOthers
 from holdfast.bayeux.server import Bayeux
 from holdfast.cluster.agreement import Agreements, Stated
-from holdfast.cluster.frames import Entry, Facts, Seen
+from holdfast.cluster.frames import Behind, Entry, Facts, Seen
 from holdfast.cluster.log import parts_of
 from holdfast.cluster.places import NOWHERE, Place, place_of
 from holdfast.cluster.reading import Fields, Gap, LogReader
@@ -15,6 +15,7 @@ from holdfast.cluster.shards import Shards
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.ports.other_shards import LogFigures
 from holdfast.sharding.arrivals import Arrival, Arrivals
+from holdfast.sharding.direct import DirectArrivals
 from holdfast.sharding.homes import ShardHomes
 from holdfast.sharding.known import KnownFacts
 from holdfast.sharding.own_interest import DurableInterest
@@ -73,7 +74,7 @@ class Member:
         self._may_speak = may_speak
         self._wake = wake
         self.known = KnownFacts(self.others)
-        self.own = OwnLog(store, self.others, self.known.interest)
+        self.own = OwnLog(store, self.others, self.known.interest, may_speak)
         if shards.homes.segments:
             self.own.log.news = self._news
         self.agreements = Agreements(self.others, self._state)
@@ -87,6 +88,10 @@ class Member:
         )
         self._from_others = from_others = FromOthers(bayeux.state)
         self.arrivals = {shard: Arrivals(shard, from_others, store, self) for shard in self.others}
+        self._direct = {
+            shard: DirectArrivals(shard, arrivals, clock)
+            for shard, arrivals in self.arrivals.items()
+        }
         self.readers: dict[int, LogReader[Arrival]] = {}
         # What the store said at the start.
         self._taken: dict[int, TakenLog] = {}
@@ -117,7 +122,11 @@ class Member:
         return bool(trimming.overflowing) and trimming.refuses(self.known.interest.shards(channel))
 
     def pass_on(self, message: Message) -> None:
-        self.own.pass_on(message)
+        # Answers about a channel with a home come behind its messages, and both by the log.
+        if self._has_homes and self.homes.has_home(message.channel):
+            self.own.log_on(message)
+        else:
+            self.own.pass_on(message)
         self._wake()
 
     def add_interest(self, pattern: str) -> None:
@@ -156,6 +165,7 @@ class Member:
             skipped={shard: reader.skipped for shard, reader in readers},
             missing={shard: reader.missing for shard, reader in readers},
             behind_s={**self.own.trimming.behind_s},
+            passed=self.own.passing.passed,
         )
 
     # The owner of the log in the store
@@ -163,13 +173,16 @@ class Member:
     def flush(self) -> None:
         """End the turn: append what it has for others."""
         if self._writes:
-            self.own.log.flush(self._clock())
+            self.own.flush(self._clock())
 
     def size_of(self, message: Message) -> int:
         return self.own.size_of(message)
 
     def frame_of(self, messages: Sequence[Message]) -> Parts | None:
-        return self.own.frame_of(messages)
+        return self.own.frame_of(messages, self._clock())
+
+    def on_answered(self) -> None:
+        self.own.passing.answered()
 
     def on_appended(self, n: int, frame: Parts, has_facts: bool) -> None:
         self.own.on_appended(n, frame, has_facts=has_facts, now=self._clock())
@@ -243,7 +256,7 @@ class Member:
         if self._writes:
             now = self._clock()
             self.interest.flush(now)
-            self.own.log.flush(now)
+            self.own.flush(now)
 
     def tick(self) -> None:
         """Advance time."""
@@ -254,6 +267,7 @@ class Member:
             if self._store.is_available:
                 reader.tick(now)
             self.own.log.see(shard, reader.confirmed)
+            self._direct[shard].go_on()
         self.interest.flush(now)
         self._tell_completeness()
         self.own.tick(now)
@@ -277,7 +291,7 @@ class Member:
         self.known.begin(shard, found.nonce, found.facts, place_of(found.facts_at))
         if shard not in self.readers:
             taken = self._taken.get(shard, _NOTHING_TAKEN)
-            self.readers[shard] = LogReader(
+            self._direct[shard].reader = self.readers[shard] = LogReader(
                 self.arrivals[shard],
                 own=self.number,
                 place=taken.place,
@@ -289,8 +303,31 @@ class Member:
         """Take the frames that a read behind this id has found."""
         reader = self.readers[shard]
         reader.heard(after, frames, self._clock())
+        self._direct[shard].go_on()
         if reader.place != NOWHERE:
             self.known.saw_opening(shard, reader.place.nonce)
+
+    # What others send over links
+
+    def open_link(self, shard: int) -> int:
+        """Return the number of the link on which a shard is about to send messages."""
+        number = self._bayeux.state.node.stamp()
+        self._direct[shard].open(number)
+        return number
+
+    def take_messages(self, shard: int, link: int, n: int, frame: bytes) -> None:
+        """Take a frame that has this number on its link."""
+        self._direct[shard].came(link, n, frame)
+
+    def lose_link(self, shard: int, link: int) -> None:
+        """Nothing more comes on this link."""
+        self._direct[shard].lost(link)
+
+    def may_show(self, shard: int, behind: Behind) -> bool:
+        return self._direct[shard].has_shown(behind.get(str(self.number), ""))
+
+    def took(self, shard: int) -> None:
+        self._direct[shard].go_on()
 
     # What the logs of others say besides messages
 

@@ -9,6 +9,7 @@ from holdfast.cluster.messages import answered, entry_of, framed, size_of
 from holdfast.cluster.places import Place, place_of
 from holdfast.cluster.trimming import Trimming
 from holdfast.delivery.messages.message import Message
+from holdfast.sharding.passing import Passing
 from holdfast.sharding.ports import ShardStore
 from holdfast.store.log_scripts import FOR_ALL, Parts
 from holdfast.store.log_state import LogState
@@ -19,14 +20,23 @@ class OwnLog:
 
     Args:
         interest: Says which other shards have durable receivers.
+        may_speak: Returns whether this process has the shard for certain.
     """
 
-    def __init__(self, store: ShardStore, others: Sequence[int], interest: OthersInterest) -> None:
+    def __init__(
+        self,
+        store: ShardStore,
+        others: Sequence[int],
+        interest: OthersInterest,
+        may_speak: Callable[[], bool],
+    ) -> None:
         self._store = store
         self._others = others
         self._interest = interest
         self.log = Log(self)
         self.trimming = Trimming(others)
+        self.passing = Passing(self.log, lambda: self.trimming.end, may_speak)
+        self.log.behind = self.passing.behind
         # The books: how many entries of messages, letters and facts the log has got.
         self.appended = 0
 
@@ -37,7 +47,12 @@ class OwnLog:
         return self._store.is_available
 
     def append(self, count: int, parts: Mapping[str, bytes], done: Callable[[bool], None]) -> None:
-        self._store.append(count, parts, done)
+        def answered(is_there: bool) -> None:
+            self.passing.answered()
+            done(is_there)
+
+        self.passing.appends()
+        self._store.append(count, parts, answered)
 
     def append_facts(
         self, facts: Facts, parts: Mapping[str, bytes], done: Callable[[Place | None], None]
@@ -51,13 +66,22 @@ class OwnLog:
 
     def pass_on(self, message: Message) -> None:
         """Pass on a message that is not stored: it leaves at the end of the turn."""
+        self.passing.add(entry_of(message))
+
+    def log_on(self, message: Message) -> None:
+        """Do the same by the log, whether there are links or not."""
         self.log.pass_on(entry_of(message))
+
+    def flush(self, now: float) -> None:
+        """End the turn of what is passed on."""
+        self.passing.flush(now)
+        self.log.flush(now)
 
     def size_of(self, message: Message) -> int:
         """Return how many bytes of a frame the message needs; 0 if others do not get it."""
         return size_of(message)
 
-    def frame_of(self, messages: Sequence[Message]) -> Parts | None:
+    def frame_of(self, messages: Sequence[Message], now: float) -> Parts | None:
         """Return what others get of these messages, once for each message."""
         entries, answers = framed(messages), answered(messages)
         if not (entries or answers):
@@ -68,7 +92,8 @@ class OwnLog:
         addressed = [Addressed(each) for each in entries]
         addressed += [Addressed(each.answer, each.shard) for each in answers]
         names = [each.name for each in answers]
-        return Parts(len(addressed), parts_of(addressed), names, frozenset(shards))
+        parts = parts_of(addressed, behind=self.passing.stores(now))
+        return Parts(len(addressed), parts, names, frozenset(shards))
 
     def on_appended(self, n: int, frame: Parts, *, has_facts: bool, now: float) -> None:
         """Take note of a frame that the log has now, in its order."""
@@ -94,6 +119,7 @@ class OwnLog:
 
     def tick(self, now: float) -> None:
         """Append what waits, and remove what no shard needs."""
+        self.passing.flush(now)
         self.log.tick(now)
         if self._store.is_available:
             trim = self.trimming.tick(now)

@@ -19,6 +19,12 @@ def families_of(figures: LogFigures) -> Iterator[Metric]:
         "Passing messages that other shards did not get, because the store took them too late.",
         value=figures.dropped,
     )
+    yield CounterMetricFamily(
+        "holdfast_linked_messages",
+        "Messages that went to other shards directly, because they are not stored. Only with "
+        "several workers.",
+        value=figures.passed,
+    )
     yield _by_sender(
         "holdfast_log_entries_taken",
         "Entries that this shard has taken from the log of another one.",

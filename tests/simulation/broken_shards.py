@@ -8,6 +8,7 @@ from holdfast.cluster import reading
 from holdfast.cluster.places import Opening, Place
 from holdfast.cluster.trimming import Trimming
 from holdfast.sharding import arrivals
+from holdfast.sharding.direct import DirectArrivals
 from holdfast.sharding.member import Member
 from holdfast.sharding.own_interest import DurableInterest
 from holdfast.web.forwarding.far_shard import FarShard
@@ -36,6 +37,16 @@ def what_crosses_is_appended_afterwards(stack: ExitStack) -> None:
 def passing_frames_leave_late(stack: ExitStack) -> None:
     """Behind durable ones, which were accepted later."""
     replace(stack, Member, "flush", nothing)
+
+
+def logs_do_not_wait_for_links(stack: ExitStack) -> None:
+    """What is stored is shown before what another shard had sent directly."""
+    replace(stack, DirectArrivals, "has_shown", lambda *_: True)
+
+
+def links_do_not_wait_for_logs(stack: ExitStack) -> None:
+    """What comes directly is shown before what another shard had stored."""
+    replace(stack, DirectArrivals, "_follows", lambda *_: True)
 
 
 def what_others_have_is_not_stored(stack: ExitStack) -> None:
@@ -94,6 +105,8 @@ BUILDS_OF_SHARDS: dict[str, Damage] = {
         frames_are_numbered_by_the_store,
         what_crosses_is_appended_afterwards,
         passing_frames_leave_late,
+        logs_do_not_wait_for_links,
+        links_do_not_wait_for_logs,
         what_others_have_is_not_stored,
         readers_begin_with_the_newest_opening,
         places_are_forgotten_at_a_restart,

@@ -30,6 +30,8 @@ class Owner:
         self.appended: list[tuple[int, int, bool]] = []
         self.begun: list[LogState] = []
         self.events: list[str] = []
+        # How many frames of stored messages were answered.
+        self.answered = 0
         # Called when a new opening begins.
         self.on_begin: Callable[[], None] = lambda: None
 
@@ -62,6 +64,9 @@ class Owner:
             return None
         parts = parts_of([Addressed(entry) for entry in entries])
         return Parts(len(entries), parts, needed_by=frozenset({1}))
+
+    def on_answered(self) -> None:
+        self.answered += 1
 
     def on_appended(self, n: int, frame: Parts, has_facts: bool) -> None:
         self.appended.append((n, frame.entries, has_facts))

@@ -19,6 +19,7 @@ from holdfast.cluster.frames import (
     DURABLE,
     LETTER,
     MESSAGE,
+    Behind,
     Entry,
     Facts,
     Frame,
@@ -384,6 +385,9 @@ class Port:
             shard.calls.make(call, answer, may_be_refused=True, may_be_skipped=True)
             # Broken variants make two calls.
             answer = ignore_answer
+
+    def may_show(self, behind: Behind) -> bool:
+        return not behind
 
     def show(self, entries: Sequence[Entry]) -> None:
         for entry in entries:

@@ -20,6 +20,8 @@ class LogFigures(NamedTuple):
     missing: Mapping[int, int]
     # For how many seconds others have not taken the first frame that they have not taken.
     behind_s: Mapping[int, float]
+    # Messages that are not stored, and went over links instead of the log.
+    passed: int = 0
 
 
 class OthersPort(Protocol):

@@ -21,6 +21,7 @@ from holdfast.web.forwarding.frames import (
 )
 from holdfast.web.forwarding.given_replies import GivenReplies
 from holdfast.web.forwarding.parking import Parking, refuse
+from holdfast.web.forwarding.passages import PassageOut
 from holdfast.web.forwarding.shard_link import Handlers, Link
 from holdfast.web.forwarding.speakers import Age, ToldSpeakers
 from holdfast.web.intake import SMALL
@@ -77,7 +78,10 @@ class FarShard:
         self._given = GivenReplies(self._tell_lost)
         # What transports took or not, in order, for the end of the turn.
         self._outcomes: list[tuple[Kind, int]] = []
+        # The way of messages to that shard.
+        self.passage = PassageOut()
         self._handlers: Handlers = {
+            **self.passage.handlers,
             Kind.ANSWER: self._answer,
             Kind.REFUSED: self._refuse,
             Kind.DONE: self._finish,
@@ -112,6 +116,7 @@ class FarShard:
         self._link = link
         self._is_paused = False
         link.collect(self._take_outcomes)
+        self.passage.begin(link)
         self._told = ToldSpeakers()
         self._send_parked()
 
@@ -119,6 +124,7 @@ class FarShard:
         if link is not self._link:
             return
         self._link, self._lost_at = None, self._clock()
+        self.passage.lost()
         exchanges, self._exchanges = self._exchanges, {}
         self._numbers.clear()
         self._outcomes.clear()

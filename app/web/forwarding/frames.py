@@ -34,6 +34,8 @@ class Kind(IntEnum):
     PAUSED = 11  # no exchange follows until one does
     SETTLE = 12  # answer held connects: their clients will ask again at another door
     LOST = 13  # an exchange whose connection was lost after the reply
+    MESSAGES = 14  # the number of a frame with messages, and the frame
+    HELD = 15  # no messages follow for now
     # From the home
     ANSWER = 20  # an exchange, and its replies
     REFUSED = 21  # an exchange that is refused as a whole
@@ -45,6 +47,9 @@ class Kind(IntEnum):
     PAUSE = 27  # send no exchanges: another process will take them
     RESUME = 28
     SETTLED = 29  # held connects are answered
+    GO = 30  # messages may come: the number that the home gives to the link
+    HOLD = 31  # send no messages
+    HEARD = 32  # all messages so far have arrived
 
 
 _KINDS: Final = {int(kind): kind for kind in Kind}

@@ -67,11 +67,40 @@ class LinkServer:
         for home in self._homes:
             home.resume()
 
+    @property
+    def is_held(self) -> bool:
+        """Whether no messages come."""
+        return all(home.is_held for home in self._homes)
+
+    def hold(self) -> None:
+        """Let no more messages come."""
+        for home in self._homes:
+            if home.passage is not None:
+                home.passage.hold()
+
+    def open_passages(self) -> None:
+        """Let messages come again, after `hold`."""
+        for home in self._homes:
+            if home.passage is not None:
+                home.passage.open()
+
     def _make_link(self) -> asyncio.Protocol:
         home = self._home()
         self._homes.add(home)
         home.link.ended.add_done_callback(lambda _: self._homes.discard(home))
-        greet(home.link, self._hello, self._hello.fault_of, _log_fault)
+        shards: list[int] = []
+
+        def check(peer: Hello) -> str | None:
+            shards.append(peer.shard)
+            return self._hello.fault_of(peer)
+
+        def greeted(fault: str | None) -> None:
+            if fault is not None:
+                log.error("a link of another process is refused: %s", fault)
+            elif home.passage is not None:
+                home.passage.begin(home.link, shards[0])
+
+        greet(home.link, self._hello, check, greeted)
         return home.link.as_protocol()
 
     def close(self) -> None:
@@ -81,8 +110,3 @@ class LinkServer:
             self._listening.close()
         for home in [*self._homes]:
             home.link.close()
-
-
-def _log_fault(fault: str | None) -> None:
-    if fault is not None:
-        log.error("a link of another process is refused: %s", fault)

@@ -23,6 +23,7 @@ from holdfast.web.forwarding.frames import (
 from holdfast.web.forwarding.given_replies import MOST_GIVEN
 from holdfast.web.forwarding.home_core import HomeCore
 from holdfast.web.forwarding.parking import RETRY_S
+from holdfast.web.forwarding.passages import Inlet, PassageIn
 from holdfast.web.forwarding.replies import Replies
 from holdfast.web.forwarding.shard_link import Handlers, Link
 from holdfast.web.forwarding.sinks import LinkSink
@@ -68,6 +69,9 @@ class Home:
     """Handles the exchanges of one door.
 
     Like all replies of this process, its replies leave when the process may speak to clients.
+
+    Args:
+        inlet: What takes messages of the door's shard.
     """
 
     def __init__(
@@ -76,12 +80,16 @@ class Home:
         coalescer: WriteCoalescer,
         core: HomeCore,
         messages_per_frame: int,
+        inlet: Inlet | None = None,
     ) -> None:
         self._core = core
         self._speakers = KnownSpeakers(core.welcome)
         # Whether the door has said that no exchange follows.
         self.is_quiet = False
+        # The way of messages from that shard.
+        self.passage = None if inlet is None else PassageIn(inlet)
         handlers: Handlers = {
+            **({} if self.passage is None else self.passage.handlers),
             Kind.SPEAKER: self._speakers.learn,
             Kind.EXCHANGE: self._begin,
             Kind.ENDED: self._abort,
@@ -194,6 +202,11 @@ class Home:
         """Ask the door for no more exchanges, which another process will take."""
         self.link.send(pack(Kind.PAUSE, 0))
 
+    @property
+    def is_held(self) -> bool:
+        """Whether no messages come."""
+        return self.passage is None or self.passage.is_held
+
     def resume(self) -> None:
         """Take exchanges again, because no other process does."""
         self.link.send(pack(Kind.RESUME, 0))
@@ -248,6 +261,8 @@ class Home:
 
     def _lost(self) -> None:
         """The door has gone, with all its connections: what it did not confirm waits again."""
+        if self.passage is not None:
+            self.passage.lost()
         now = self._clock()
         receipts, self._receipts = self._receipts, {}
         for receipt in receipts.values():

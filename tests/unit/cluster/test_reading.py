@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from holdfast.cluster.frames import DURABLE, MESSAGE, Entry, Facts, Frame, Seen, write
+from holdfast.cluster.frames import DURABLE, MESSAGE, Behind, Entry, Facts, Frame, Seen, write
 from holdfast.cluster.places import Place, place_of
 from holdfast.cluster.reading import Fields, Gap, LogReader, Move, NotTaken, Sorted
 
@@ -25,6 +25,8 @@ class Shard:
     gaps: list[Gap] = field(default_factory=list)
     complaints: list[str] = field(default_factory=list)
     unanswered: list[Callable[[NotTaken | None], None]] = field(default_factory=list)
+    # What has not been shown on another way.
+    awaited: set[str] = field(default_factory=set)
 
     def sort(self, frame: Frame) -> Sorted[Entry]:
         entries = frame.entries([channel != "/other" for channel in frame.channels])
@@ -37,6 +39,9 @@ class Shard:
         self.moves.append(move)
         self.kept.append([each.id for each in kept])
         self.unanswered.append(done)
+
+    def may_show(self, behind: Behind) -> bool:
+        return self.awaited.isdisjoint(behind.values())
 
     def show(self, entries: Sequence[Entry]) -> None:
         self.shown += [each.id for each in entries]

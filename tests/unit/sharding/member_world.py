@@ -1,10 +1,10 @@
 """Several shards with people at each, and what fails. The seed decides what happens next."""
 
 import random
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Mapping
 from functools import partial
-from itertools import count
+from itertools import count, permutations
 from typing import Any
 from zlib import crc32
 
@@ -36,6 +36,7 @@ class Shard:
         )
         self.server._stamps = world.stamps(number)
         self.is_woken = False
+        self.links: set[int] = set()
         others = [each for each in world.stores if each != number]
         self.member = Member(
             *(number, world.homes),
@@ -193,6 +194,44 @@ class Person:
             assert not missing, f"person {self.number} lacks {missing} of {key}"
 
 
+class Line:
+    """The link by which one shard sends messages to another one."""
+
+    def __init__(self, world: "World", sender: int, reader: int) -> None:
+        self.world = world
+        self.sender, self.reader = sender, reader
+        self.sent = (0, 0)
+        self.is_open = False
+        self.frames: deque[tuple[int, int, bytes]] = deque()
+
+    def begin(self) -> None:
+        """One of its ends has another process."""
+        sender, reader = (self.world.shards.get(each) for each in (self.sender, self.reader))
+        if reader is not None and self.sent[0] and self.sent[0] in reader.links:
+            # What a killed process has sent arrives.
+            self.deliver(len(self.frames))
+            reader.member.lose_link(self.sender, self.sent[0])
+        self.frames.clear()
+        self.is_open = sender is not None and reader is not None
+        self.sent = (0, 0)
+        if sender is not None and reader is not None:
+            self.sent = (reader.member.open_link(self.sender), 0)
+            reader.links.add(self.sent[0])
+            passages = {**sender.member.own.passing.passages, self.reader: self}
+            sender.member.own.passing.passages = passages
+
+    def send(self, frame: bytes) -> None:
+        link, count = self.sent
+        self.sent = (link, count + 1)
+        self.frames.append((link, count + 1, frame))
+        self.world.passed += 1
+
+    def deliver(self, most: int) -> None:
+        for _ in range(min(most, len(self.frames))):
+            link, n, frame = self.frames.popleft()
+            self.world.shards[self.reader].member.take_messages(self.sender, link, n, frame)
+
+
 class World:
     """The shards of a deployment."""
 
@@ -210,15 +249,22 @@ class World:
         shards = first_map(len(self.stores))
         self.homes = Shards(shards, Homes(rules or {}), lambda name: crc32(name.encode()) % 1000)
         self._stamps = count(1_700_000_000_000_000_000, 1000)
+        self.passed = 0
+        self.lines = [Line(self, *pair) for pair in permutations(self.stores, 2)]
         self.shards: dict[int, Shard] = {}
         for number in self.stores:
             self.shards[number] = Shard(self, number)
+        for line in self.lines:
+            line.begin()
         self.people = [Person(self, number, is_named=number % 2 == 0) for number in range(7)]
         # Publishes without a reply: who must hear them if they are accepted.
         self.waiting: list[tuple[Shard, Asked, int, str, list[Person]]] = []
 
     def stamps(self, number: int) -> Any:
         return (stamp + number for stamp in self._stamps)
+
+    def lines_of(self, number: int) -> list[Line]:
+        return [each for each in self.lines if number in (each.sender, each.reader)]
 
     # What happens
 
@@ -243,6 +289,8 @@ class World:
                 lambda: self._read(shard),
                 lambda: self._read(shard),
                 lambda: self._read(shard),
+                lambda: pick(self.lines).deliver(self.random.randint(1, 3)),
+                lambda: pick(self.lines).deliver(self.random.randint(1, 3)),
                 shard.tick,
                 shard.end_turn,
                 shard.turn,
@@ -280,6 +328,8 @@ class World:
         self.killed += 1
         self.waiting = [each for each in self.waiting if each[0] is not shard]
         self.shards[shard.number] = Shard(self, shard.number, shard)
+        for line in self.lines_of(shard.number):
+            line.begin()
         for person in self.people:
             if person.shard is shard:
                 person.arrive()
@@ -307,6 +357,8 @@ class World:
             store.is_readable = True
         for _ in range(60):
             self.now += 0.2
+            for line in self.lines:
+                line.deliver(len(line.frames))
             for shard in self.shards.values():
                 for other in self.stores:
                     if other != shard.number:

@@ -64,6 +64,7 @@ class StoreModel(FakeKeeper):
         self.owner.flush()
         if frame := self.owner.frame_of([message]):
             self._append(frame)
+            self.after(self.owner.on_answered)
         super().keep(message, receivers, done, fields)
 
     def append(

@@ -36,6 +36,7 @@ def test_a_channel_has_one_home_or_none(channel: str) -> None:
         said = [first.home_of(channel), second.home_of(channel)]
         has_home = channel.startswith("/news/")
         assert said in ([None, 0], [1, None]) if has_home else said == [None, None]
+        assert first.has_home(channel) is second.has_home(channel) is has_home
 
 
 def test_without_rules_no_channel_has_a_home() -> None:

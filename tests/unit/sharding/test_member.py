@@ -11,9 +11,11 @@ from holdfast.cluster.reading import Sorted
 from holdfast.delivery.messages.crossing import Answered, Crossings
 from holdfast.delivery.messages.message import Message
 from holdfast.sharding.arrivals import Arrivals
+from holdfast.sharding.direct import DirectArrivals
 from holdfast.sharding.known import KnownFacts
 from holdfast.sharding.member import Member
 from holdfast.sharding.own_interest import DurableInterest
+from holdfast.sharding.passing import Passing
 from tests.unit.sharding.member_world import Shard, World
 
 
@@ -156,6 +158,36 @@ def test_a_stored_message_that_overtakes_others_at_its_call_is_found() -> None:
 def test_passing_messages_that_stay_behind_later_stored_ones_are_found() -> None:
     with patch.object(Member, "flush", lambda _: None):
         assert "out of order" in found_by(has_faults=False)
+
+
+@pytest.mark.interpreted
+@pytest.mark.parametrize(
+    ("what", "name", "broken"),
+    [
+        (DirectArrivals, "has_shown", lambda *_: True),
+        (DirectArrivals, "_follows", lambda *_: True),
+        (Passing, "_may_begin", lambda *_: True),
+        (Passing, "stores", lambda self, _: self.behind()),
+    ],
+)
+def test_links_and_logs_that_overtake_each_other_are_found(
+    what: type, name: str, broken: Callable[..., object]
+) -> None:
+    with patch.object(what, name, broken):
+        assert "out of order" in found_by(has_faults=False)
+
+
+def test_a_channel_with_a_home_takes_the_log_alone() -> None:
+    world = World(0, has_faults=False, rules={"/a": 1, "/b": 1, "/c/*": 1})
+    world.run()
+    assert world.passed == 0
+    assert any(shard.member.own.log.appended for shard in world.shards.values())
+
+
+def test_most_messages_that_are_not_stored_take_links() -> None:
+    world = World(0, has_faults=False)
+    world.run()
+    assert world.passed > 20
 
 
 def test_a_process_that_may_not_speak_expects_durable_receivers_everywhere() -> None:

@@ -6,7 +6,11 @@ from holdfast.web.shard_families import families_of
 
 def test_every_figure_has_a_family_and_names_both_shards() -> None:
     figures = LogFigures(
-        2, 10, 3, taken={0: 4, 1: 5}, skipped={0: 6}, missing={0: 7}, behind_s={0: 1.5}
+        *(2, 10, 3, {0: 4, 1: 5}),
+        skipped={0: 6},
+        missing={0: 7},
+        behind_s={0: 1.5},
+        passed=8,
     )
     found = {
         (sample.name.removeprefix("holdfast_log_"), *sample.labels.values()): sample.value
@@ -21,4 +25,5 @@ def test_every_figure_has_a_family_and_names_both_shards() -> None:
         ("entries_skipped_total", "0"): 6,
         ("entries_missing_total", "0"): 7,
         ("behind_seconds", "2", "0"): 1.5,
+        ("holdfast_linked_messages_total",): 8,
     }

@@ -28,11 +28,31 @@ HOME = Hello(shard=1, count=2, deployment="here", release="1.0")
 DOOR = replace(HOME, shard=0)
 
 
+class Inlet:
+    """Remembers the messages that came, with the links."""
+
+    def __init__(self) -> None:
+        self.came: list[tuple[int, int, int, bytes]] = []
+        self.opened = 0
+        self.lost: list[tuple[int, int]] = []
+
+    def open_link(self, shard: int) -> int:
+        self.opened += 1
+        return 100 * shard + self.opened
+
+    def take_messages(self, shard: int, link: int, n: int, frame: bytes) -> None:
+        self.came.append((shard, link, n, frame))
+
+    def lose_link(self, shard: int, link: int) -> None:
+        self.lost.append((shard, link))
+
+
 class Ends:
     """A listening shard, and a door that connects to it."""
 
     def __init__(self, path: Path, door: Hello, home: Hello) -> None:
         self.rig = Rig()
+        self.inlet = Inlet()
         self.place = Placement(path.parent, path.parent, number=1, count=2)
         self.far = FarShard(self.rig._clock)
         self.server = self.serve(home)
@@ -41,7 +61,7 @@ class Ends:
     def serve(self, home: Hello) -> LinkServer:
         rig = self.rig
         core = HomeCore(rig.bayeux, rig._clock, rig.endpoint.gate)
-        return LinkServer(home, lambda: Home(rig.scheduler, rig.coalescer, core, 1))
+        return LinkServer(home, lambda: Home(rig.scheduler, rig.coalescer, core, 1, self.inlet))
 
     async def listen(self) -> None:
         await self.server.open(listen_for_links(self.place, NoSuccession()))
@@ -153,3 +173,69 @@ def test_a_greeting_of_a_later_form_may_have_more_fields() -> None:
     packed = HOME.pack()
     data = packed[packed.index(b"{") : -1] + b', "more": 1}'
     assert Hello.unpack(data) == HOME
+
+
+async def test_messages_of_the_shard_of_a_door_reach_that_of_the_home(path: Path) -> None:
+    async with ends(path) as both:
+        passage, inlet = both.far.passage, both.inlet
+        passage.send(b"too early")
+        assert not passage.is_open
+        await both.listen()
+        await until(lambda: passage.is_open)
+        assert passage.sent == (1, 0)
+        passage.send(b"a")
+        passage.send(b"b")
+        assert passage.sent == (1, 2)
+        await until(lambda: len(inlet.came) == 2)
+        assert inlet.came == [(0, 1, 1, b"a"), (0, 1, 2, b"b")]
+
+
+async def test_a_door_that_rests_hears_when_all_messages_have_arrived(path: Path) -> None:
+    async with ends(path) as both:
+        passage, inlet = both.far.passage, both.inlet
+        passage.rest()
+        assert passage.is_heard
+        passage.resume()
+        await both.listen()
+        await until(lambda: passage.is_open)
+        passage.send(b"a")
+        passage.rest()
+        assert not passage.is_open
+        assert not passage.is_heard
+        await until(lambda: passage.is_heard)
+        assert len(inlet.came) == 1
+        assert both.server.is_held
+        # What comes behind other ways still names the link.
+        assert passage.sent == (1, 1)
+        passage.resume()
+        assert passage.is_open
+
+
+async def test_a_home_holds_messages_and_opens_the_way_again(path: Path) -> None:
+    async with ends(path) as both:
+        passage, inlet = both.far.passage, both.inlet
+        await both.listen()
+        await until(lambda: passage.is_open)
+        passage.send(b"a")
+        both.server.hold()
+        assert not both.server.is_held
+        await until(lambda: both.server.is_held)
+        assert (len(inlet.came), passage.is_open, passage.sent) == (1, False, (0, 0))
+        # Again, because another process could not take its place.
+        both.server.open_passages()
+        await until(lambda: passage.is_open)
+        passage.send(b"b")
+        await until(lambda: len(inlet.came) == 2)
+        assert inlet.came[1] == (0, 2, 1, b"b")
+
+
+async def test_a_lost_link_has_no_messages_any_more(path: Path) -> None:
+    async with ends(path) as both:
+        passage, inlet = both.far.passage, both.inlet
+        await both.listen()
+        await until(lambda: passage.is_open)
+        both.server.close()
+        await until(lambda: not passage.is_open)
+        await until(lambda: inlet.lost == [(0, 1)])
+        assert passage.sent == (0, 0)
+        assert both.server.is_held

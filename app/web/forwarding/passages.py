@@ -1,0 +1,142 @@
+"""How messages that are not stored go over the link between a door and a home.
+
+They go from the shard of the door to the home, which opens the way, and may shut it.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Protocol
+
+from holdfast.web.forwarding.frames import Kind, pack
+from holdfast.web.forwarding.shard_link import Link
+
+# By kind, what a frame does.
+Handlers = Mapping[Kind, Callable[[int, bytes], None]]
+
+
+class Inlet(Protocol):
+    """What a shard does with messages of others."""
+
+    def open_link(self, shard: int, /) -> int:
+        """Return the number of a link on which that shard is about to send, which is unique."""
+        ...
+
+    def take_messages(self, shard: int, link: int, n: int, frame: bytes, /) -> None:
+        """Take a frame of messages that has this number on its link."""
+        ...
+
+    def lose_link(self, shard: int, link: int, /) -> None:
+        """Nothing more comes on this link."""
+        ...
+
+
+class PassageOut:
+    """The way to the shard of a home."""
+
+    def __init__(self) -> None:
+        self._link: Link | None = None
+        # What the home calls the link, 0 if it takes no messages; and how many frames were sent.
+        self._number = self._count = 0
+        # Whether this shard sends nothing for now.
+        self._is_resting = False
+        # Whether the home has everything that was sent before `rest`.
+        self.is_heard = True
+        self.handlers: Handlers = {
+            Kind.GO: self._go,
+            Kind.HOLD: self._hold,
+            Kind.HEARD: self._heard,
+        }
+
+    def begin(self, link: Link) -> None:
+        """Use a new link, once the home says so."""
+        self._link = link
+
+    def lost(self) -> None:
+        """The link has ended."""
+        self._link = None
+        self._number = self._count = 0
+        self.is_heard = True
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it takes more now."""
+        link = self._link
+        if link is None or not self._number or self._is_resting:
+            return False
+        return not link.is_full and link.is_open
+
+    @property
+    def sent(self) -> tuple[int, int]:
+        """What the home calls the link, and how many frames were sent there; 0 if it is shut."""
+        return self._number, self._count
+
+    def send(self, frame: bytes) -> None:
+        """Send messages at the end of the turn."""
+        if self._link is not None:
+            self._count += 1
+            self._link.send(pack(Kind.MESSAGES, self._count, frame))
+
+    def rest(self) -> None:
+        """Send nothing until `resume`, and ask whether everything has arrived."""
+        self._is_resting = True
+        if self._link is not None and self._number:
+            self.is_heard = False
+            self._link.send(pack(Kind.HELD, 0))
+
+    def resume(self) -> None:
+        """Send again."""
+        self._is_resting = False
+
+    def _go(self, number: int, _: bytes) -> None:
+        self._number, self._count = number, 0
+
+    def _hold(self, _: int, __: bytes) -> None:
+        if self._link is not None:
+            self._number = self._count = 0
+            self._link.send(pack(Kind.HELD, 0))
+
+    def _heard(self, _: int, __: bytes) -> None:
+        self.is_heard = True
+
+
+class PassageIn:
+    """The way from the shard of a door."""
+
+    def __init__(self, inlet: Inlet) -> None:
+        self._inlet = inlet
+        self._link: Link | None = None
+        self._shard = self._number = 0
+        # Whether nothing more comes.
+        self.is_held = True
+        self.handlers: Handlers = {Kind.MESSAGES: self._take, Kind.HELD: self._held}
+
+    def begin(self, link: Link, shard: int) -> None:
+        """Take messages of this shard, which has the other end of the link."""
+        self._link, self._shard = link, shard
+        self.open()
+
+    def open(self) -> None:
+        """Let messages come, also again after `hold`."""
+        if self._link is not None:
+            self.is_held = False
+            self._number = self._inlet.open_link(self._shard)
+            self._link.send(pack(Kind.GO, self._number))
+
+    def hold(self) -> None:
+        """Let no more come."""
+        if self._link is not None and not self.is_held:
+            self._link.send(pack(Kind.HOLD, 0))
+
+    def lost(self) -> None:
+        """The link has ended."""
+        self._link = None
+        self.is_held = True
+        if self._number:
+            self._inlet.lose_link(self._shard, self._number)
+
+    def _take(self, n: int, data: bytes) -> None:
+        self._inlet.take_messages(self._shard, self._number, n, data)
+
+    def _held(self, _: int, __: bytes) -> None:
+        self.is_held = True
+        if self._link is not None:
+            self._link.send(pack(Kind.HEARD, 0))
