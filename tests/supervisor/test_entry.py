@@ -61,6 +61,21 @@ def test_help_needs_no_supervisor() -> None:
     assert not is_wanted(["--supervisor", "--help"])
 
 
+def test_windows_is_refused_with_a_sentence() -> None:
+    program = """
+import sys
+sys.platform, sys.argv = "win32", ["holdfast", "serve"]
+from holdfast.__main__ import main
+main()
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2
+    said = "holdfast cannot start: servers run on Linux and macOS, not on Windows\n"
+    assert done.stderr == said
+
+
 def test_the_supervisor_imports_nothing_but_the_standard_library() -> None:
     program = """
 import sys
