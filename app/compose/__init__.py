@@ -335,7 +335,7 @@ def _make_bayeux(
         key = storage.store.deployment.key
         client_ids = ClientIds(key, secrets.token_bytes, buckets=forwarding.buckets)
     return assemble(
-        core_options(settings, is_alone=forwarding is None),
+        core_options(settings, shards=1 if forwarding is None else forwarding.shards.count),
         node=Node(settings.node, storage.stamps, storage.store.deployment.name),
         store=storage.store,
         epoch=storage.store.seed,

@@ -191,7 +191,7 @@ def _operators(
         server,
         role_of=partial(_role_of, tokens),
         warrant_of=tokens.warrant,
-        guess=Throttle(STRANGERS).take,
+        guess=Throttle(STRANGERS.part(server.options.shards)).take,
         commands=commands,
         change=partial(change, audit),
         run_anywhere=run_anywhere,

@@ -26,11 +26,12 @@ _ANY = "*"
 Kind = TypeVar("Kind")
 
 
-def core_options(settings: Settings, *, is_alone: bool = True) -> Options:
-    """Return the core's options."""
+def core_options(settings: Settings, *, shards: int = 1) -> Options:
+    """Return the core's options, of a server that is one of so many shards."""
     return _taken(
         Options,
         settings,
+        shards=shards,
         unconnected_share=settings.unconnected_share / 100,
         durable=Durable(settings.durable),
         reply_timeout_ms=min(settings.reply_timeout, settings.max_reply_timeout),
@@ -49,7 +50,7 @@ def core_options(settings: Settings, *, is_alone: bool = True) -> Options:
             messages=settings.max_batch,
         ),
         queue_limits=QueueLimits(
-            entries=settings.max_queue, bytes=settings.max_queue_bytes, has_one_clock=is_alone
+            entries=settings.max_queue, bytes=settings.max_queue_bytes, has_one_clock=shards == 1
         ),
         history_limits=_history_limits(settings),
         subject_limits=SharedQueueLimits(

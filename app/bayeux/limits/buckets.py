@@ -6,6 +6,7 @@ unused for that long is full, and need not be stored.
 """
 
 from dataclasses import dataclass
+from math import ceil
 
 # Fractions of a token. Moments are whole numbers of these, so sums are exact.
 _GRAIN = 1024
@@ -19,6 +20,10 @@ class Rate:
 
     burst: int
     per_s: float
+
+    def part(self, parts: int) -> "Rate":
+        """Return one of so many equal parts. It admits something, however many there are."""
+        return Rate(max(1, ceil(self.burst / parts)), self.per_s / parts)
 
 
 class Buckets:

@@ -22,15 +22,19 @@ _PER_REQUEST = 10
 
 
 class Budget:
-    """The budget of one kind, for all addresses and all subjects."""
+    """The budget of one kind, for all addresses and all subjects.
 
-    def __init__(self, kind: str, per_s: int) -> None:
+    Args:
+        shards: Among how many shards an address divides its requests. A subject has only one.
+    """
+
+    def __init__(self, kind: str, per_s: int, shards: int = 1) -> None:
         self.kind = kind
         # How many requests exceeded the budget.
         self.overspent = 0
         self._is_limited = per_s > 0
         rate = Rate(burst=max(per_s, 1) * BURST_S, per_s=float(max(per_s, 1)))
-        self._addresses = Buckets(rate)
+        self._addresses = Buckets(rate.part(shards))
         self._subjects = Buckets(rate)
 
     def spend(self, network: str, subject: str, now: float, count: int = 1) -> float:
@@ -59,11 +63,11 @@ class Budgets:
         self._admission = admission
         self._notices = notices
         rates = options.budgets
-        self.requests = Budget("requests", rates.requests)
-        self.handshakes = Budget("handshakes", rates.handshakes)
-        self.publishes = Budget("publishes", rates.publishes)
-        self.bytes = Budget("bytes", rates.bytes)
-        self.letters = Budget("letters", rates.letters)
+        self.requests = Budget("requests", rates.requests, options.shards)
+        self.handshakes = Budget("handshakes", rates.handshakes, options.shards)
+        self.publishes = Budget("publishes", rates.publishes, options.shards)
+        self.bytes = Budget("bytes", rates.bytes, options.shards)
+        self.letters = Budget("letters", rates.letters, options.shards)
         self.all = (self.requests, self.handshakes, self.publishes, self.bytes, self.letters)
 
     def admit(self, caller: Caller, now: float) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from holdfast.bayeux.advice import reconnect_advice
 from holdfast.bayeux.limits.admission import Admission
-from holdfast.bayeux.limits.usage import BYTES, SESSIONS, SUBSCRIPTIONS, TOPICS, Usages
+from holdfast.bayeux.limits.usage import BYTES, SESSIONS, SUBSCRIPTIONS, TOPICS, Usage, Usages
 from holdfast.bayeux.session import Session
 from holdfast.bayeux.wire.errors import ErrorReply, Refused
 from holdfast.bayeux.wire.options import Options
@@ -53,9 +53,10 @@ class Quotas:
         # Clients on this machine are not counted.
         for usage in self._usages.of(session) if session.caller.network else ():
             usage.count(self._node.now_ms())
-            if 0 < limits.sessions <= len(usage.sessions):
+            parts = self._parts(usage)
+            if 0 < limits.sessions <= len(usage.sessions) * parts:
                 return SESSIONS
-            if 0 < limits.bytes <= usage.bytes:
+            if 0 < limits.bytes <= usage.bytes * parts:
                 return BYTES
         return ""
 
@@ -64,10 +65,15 @@ class Quotas:
         limits = self._limits
         for usage in self._usages.of(session) if session.caller.network else ():
             usage.count(self._node.now_ms())
-            if 0 < limits.subscriptions < usage.subscriptions + more:
+            parts = self._parts(usage)
+            if 0 < limits.subscriptions < (usage.subscriptions + more) * parts:
                 raise self._refused(session, SUBSCRIPTIONS, "retry")
-            if 0 < limits.bytes <= usage.bytes:
+            if 0 < limits.bytes <= usage.bytes * parts:
                 raise self._refused(session, BYTES, "retry")
+
+    def _parts(self, usage: Usage) -> int:
+        """Return into how many parts the limit is divided: a subject has all sessions here."""
+        return self._options.shards if usage.is_of_address else 1
 
     def count_subscriptions(self, session: Session, more: int) -> None:
         """Count new subscriptions at once, because many may come before the next count."""

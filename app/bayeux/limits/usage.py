@@ -14,9 +14,11 @@ _STALE_MS = 1000
 class Usage:
     """The sessions of one address or subject, with sums that may be a second old."""
 
-    __slots__ = ("bytes", "counted_ms", "sessions", "subscriptions")
+    __slots__ = ("bytes", "counted_ms", "is_of_address", "sessions", "subscriptions")
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_of_address: bool = False) -> None:
+        # Then other shards may have sessions that count for the same limit.
+        self.is_of_address = is_of_address
         self.sessions: set[Session] = set()
         self.subscriptions = self.bytes = 0
         self.counted_ms = 0
@@ -65,7 +67,7 @@ class Usages:
             self._of_subject.setdefault(subject, Usage()).sessions.add(session)
         if network and session not in self._networks:
             self._networks[session] = network
-            self._of_network.setdefault(network, Usage()).sessions.add(session)
+            self._of_network.setdefault(network, Usage(is_of_address=True)).sessions.add(session)
 
     def remove(self, session: Session) -> None:
         _take(self._of_subject, self._senders.pop(session, session.subject), session)

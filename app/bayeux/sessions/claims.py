@@ -72,7 +72,7 @@ class Claims:
         browser, network = draft.identity.browser, draft.caller.network
         if browser is not None and names.of_browser[browser] >= options.max_names_per_browser:
             raise Refused(ErrorReply.SESSIONS_EXCEEDED, _TOO_MANY, "browser")
-        if names.of_network[network] >= options.max_names_per_address:
+        if names.of_network[network] * options.shards >= options.max_names_per_address:
             raise Refused(ErrorReply.SESSIONS_EXCEEDED, _TOO_MANY, "address")
 
 

@@ -100,6 +100,8 @@ class Options:
     # Applies if no policy decides on subjects.
     max_names_per_browser: int = 100
     max_names_per_address: int = 1000
+    # How many shards there are. Each admits its part of what one address may do.
+    shards: int = 1
     # How long a session waits for a client that is lost or has left, unless a policy allows more.
     max_session_timeout_s: float = 24 * 3600.0
     # The share of session slots that unconnected sessions keep when slots run out.

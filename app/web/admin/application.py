@@ -127,7 +127,10 @@ def make_admin(
     notices = Notices() if feed is None else feed.notices
     peers = Peers() if feed is None else feed.options.peers
     opened = open_requests or OpenRequests(tokens)
-    door = _AccessControl(tokens, clock, notices, peers, by_login, opened)
+    # Others count what comes to them.
+    shards = 1 if feed is None else feed.bayeux.state.options.shards
+    strangers = Throttle(STRANGERS.part(shards))
+    door = _AccessControl(tokens, clock, notices, peers, by_login, opened, strangers)
     application = web.Application(middlewares=[door.serve])
     application.on_response_prepare.append(_add_headers)
     speaking = _at_once if feed is None else partial(until_speaking, feed.right)
@@ -186,6 +189,7 @@ class _AccessControl:
         peers: Peers,
         by_login: ByLogin | None,
         opened: OpenRequests,
+        strangers: Throttle,
     ) -> None:
         self._tokens = tokens
         self._opened = opened
@@ -194,7 +198,7 @@ class _AccessControl:
         self._peers = peers
         self._by_login = by_login
         self._signed_in = {role: Throttle(_SIGNED_IN) for role in Role}
-        self._strangers = Throttle(STRANGERS)
+        self._strangers = strangers
 
     @web.middleware
     async def serve(self, request: web.Request, handler: Handler) -> web.StreamResponse:

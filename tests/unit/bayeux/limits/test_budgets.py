@@ -190,6 +190,23 @@ def test_a_client_without_address_and_subject_is_not_limited() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(("shards", "admitted"), [(1, 20), (2, 10), (3, 7), (64, 1)])
+def test_one_of_several_shards_admits_its_part_of_what_an_address_may_do(
+    shards: int, admitted: int
+) -> None:
+    budget = Budget("things", 2, shards)
+    waits = [budget.spend(HERE, NOBODY, 1000.0) for _ in range(25)]
+    assert waits.index(next(each for each in waits if each)) == admitted
+    # The next one comes after its part of the time, too.
+    assert max(waits) == pytest.approx(shards / 2)
+
+
+def test_a_shard_has_the_whole_budget_of_a_subject() -> None:
+    budget = Budget("things", 2, 4)
+    waits = [budget.spend("", "ada", 1000.0) for _ in range(25)]
+    assert waits.count(0.0) == 20
+
+
 def test_a_budget_of_zero_is_no_limit() -> None:
     place = server(requests=0, handshakes=0, publishes=0, bytes=0, letters=0)
     assert errors(client(place, subject="ada"), 500) == [None] * 500

@@ -49,6 +49,33 @@ def test_an_address_may_have_a_limited_number_of_sessions() -> None:
     assert {kind: count for kind, count in exceeded.items() if count} == {"sessions": 1}
 
 
+def test_one_of_several_shards_admits_its_part_of_the_sessions_of_an_address() -> None:
+    quotas = QuotaLimits(sessions=4, subscriptions=4, bytes=0)
+    place = Server(DeliveryWire, quotas=quotas, durable=Durable.NONE, shards=2)
+    first, _ = client(place, HERE), client(place, HERE)
+    assert enter(place, HERE)["error"] == OVER.format("sessions")
+    assert enter(place, THERE)["successful"]
+    assert first.subscribe("/a").reply["successful"]
+    assert first.subscribe("/b").reply["successful"]
+    assert first.subscribe("/c").reply["error"] == OVER.format("subscriptions")
+
+
+def test_a_shard_has_all_sessions_of_a_subject_so_their_limit_is_not_divided() -> None:
+    quotas = QuotaLimits(sessions=2, subscriptions=0, bytes=0)
+    place = Server(DeliveryWire, quotas=quotas, durable=Durable.NONE, shards=2)
+    client(place, HERE, "ada/1")
+    client(place, THERE, "ada/2")
+    assert enter(place, ELSEWHERE, "ada/3")["error"] == OVER.format("sessions")
+
+
+def test_one_of_several_shards_admits_its_part_of_the_names_of_an_address() -> None:
+    place = Server(DeliveryWire, max_names_per_address=4, durable=Durable.NONE, shards=2)
+    for name in ("ada/1", "bob/1"):
+        client(place, HERE, name)
+    assert enter(place, HERE, "carl/1")["error"].startswith("403:")
+    assert enter(place, THERE, "carl/1")["successful"]
+
+
 def test_a_subject_may_have_a_limited_number_of_sessions_from_all_addresses() -> None:
     place = server(sessions=2)
     client(place, HERE, "ada/1")
