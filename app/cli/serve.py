@@ -31,7 +31,7 @@ from holdfast.settings import ChannelSettings, Settings
 from holdfast.settings.environment import LIST
 from holdfast.settings.suggestion import did_you_mean
 from holdfast.store.connection import StoreUnavailable
-from holdfast.supervisor.control import Channel, Say, given_channel
+from holdfast.supervisor.control import Channel, Say, given_channel, reason
 from holdfast.web.admin.tokens import OPERATOR_FILE
 
 # What settings with a pattern may be.
@@ -82,7 +82,7 @@ def telling_failures(channel: Channel | None = None) -> Iterator[None]:
         lines = str(error).split("\n")
         if channel is not None:
             with suppress(ConnectionError):
-                channel.send(say=Say.FAILED, why="; ".join(lines))
+                channel.send(say=Say.FAILED, why=reason("; ".join(lines)))
         for line in lines:
             complain(line, "holdfast cannot start:")
         sys.exit(2)
@@ -91,7 +91,7 @@ def telling_failures(channel: Channel | None = None) -> Iterator[None]:
             notes = getattr(error, "__notes__", ())
             why = "; ".join([f"{type(error).__name__}: {error}", *notes])
             with suppress(ConnectionError):
-                channel.send(say=Say.FAILED, why=why)
+                channel.send(say=Say.FAILED, why=reason(why))
         raise
 
 

@@ -17,6 +17,7 @@ from holdfast.supervisor.control import (
     PeerBehind,
     PeerGone,
     Say,
+    reason,
 )
 
 if TYPE_CHECKING:
@@ -221,4 +222,4 @@ async def do_as_asked(supervisor: Supervised, server: HandingOver) -> bool:
             else:
                 log.exception("the supervisor asked to %s", what)
                 why = f"{type(error).__name__}: {error}"
-            supervisor.say(Say.FAILED, why=why)
+            supervisor.say(Say.FAILED, why=reason(why))

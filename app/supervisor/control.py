@@ -25,8 +25,10 @@ OWN = "own"
 CONTROL_FILE = "control.sock"
 # Of the form of that. An importer says which one the code that it has imported can go on with.
 STATE_VERSION = 1
-# In bytes. Every parcel of either side fits in, and so does a long reason for a failure.
+# In bytes. Every parcel of either side fits in.
 LARGEST_PARCEL = 16 * 1024
+# In characters, each of which takes at most twelve bytes.
+_LONGEST_REASON = 1000
 # The system passes at most 253 in one parcel.
 MOST_DESCRIPTORS = 64
 # macOS has no such sockets. Its datagrams between two processes are as reliable.
@@ -188,6 +190,11 @@ def channel_pair() -> tuple[Channel, Channel]:
 def socket_for_commands() -> socket.socket:
     """Return a new socket. What it receives are parcels, each with a channel for the answers."""
     return socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+
+
+def reason(text: str) -> str:
+    """Return why something failed in a form that fits into a parcel; the log has all of it."""
+    return text if len(text) <= _LONGEST_REASON else f"{text[:_LONGEST_REASON]}…"
 
 
 def given_channel() -> Channel | None:

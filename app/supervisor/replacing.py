@@ -98,13 +98,13 @@ class _HandOver:
         self._doors: dict[Process, Channel] = {}
 
     def run(self) -> None:
-        """Raises `Failed` when the old servers go on, as far as they can."""
+        """Raises `Failed` or `OSError` when the old servers go on, as far as they can."""
         supervisor, former, olds = self._supervisor, self._supervisor.importer, self._olds
         self._check_quiet()
         self._importer = supervisor.begin_importer()
         try:
             self._lead()
-        except Failed:
+        except (Failed, OSError):
             self._return()
             raise
         finally:

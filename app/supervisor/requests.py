@@ -4,6 +4,9 @@ from contextlib import suppress
 
 from holdfast.supervisor.control import Channel, Do, Parcel
 
+# A year, so that it can be added to any time.
+_LONGEST_S = 3.2e7
+
 
 class Request:
     """A request, and the command that is told how it goes; a signal is told nothing."""
@@ -32,7 +35,9 @@ def request_of(parcel: Parcel) -> Request | None:
     request = Request(Channel.of_descriptor(parcel.descriptors[-1]))
     parcel.descriptors.pop()
     match parcel.fields:
-        case {"do": Do.RESTART, "timeout": float(timeout_s) | int(timeout_s)}:
+        case {"do": Do.RESTART, "timeout": float(timeout_s) | int(timeout_s)} if (
+            0 < timeout_s < _LONGEST_S
+        ):
             request.timeout_s = timeout_s
         case {"do": Do.RESTART, **more} if not more:
             pass

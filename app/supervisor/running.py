@@ -18,6 +18,7 @@ from holdfast.supervisor.control import (
     Say,
     channel_pair,
     is_own,
+    reason,
 )
 from holdfast.supervisor.log import log
 from holdfast.supervisor.places import Place
@@ -287,17 +288,15 @@ class Supervisor:
             case Say.ENDED:
                 self._is_over(process, fields["code"])
             case Say.FAILED:
-                process.why = str(fields["why"])
+                process.why = reason(str(fields["why"]))
             case Say.LISTENING:
                 process.workers, process.links = int(fields["workers"]), str(fields["links"])
-                process.keep(parcel)
-            case Say.IMPORTED | Say.PREPARED | Say.OPENED | Say.LEFT | Say.BACK:
+            case Say.IMPORTED | Say.PREPARED | Say.OPENED | Say.READY | Say.LEFT | Say.BACK:
                 process.told = fields
-            case Say.READY:
-                process.told = fields
-                process.keep(parcel)
             case word:
                 raise LookupError(word)
+        if parcel.descriptors:
+            process.keep(parcel)
         for place in self.places:
             if process is place.server:
                 self._heed(place, process, fields["say"])

@@ -31,7 +31,10 @@ class Systemd:
             sender.setblocking(False)
             try:
                 sender.connect(self._address)
-                socket.send_fds(sender, ["\n".join(lines).encode()], descriptors)
+                # Reasons for a failure may have any text.
+                text = "\n".join(line.replace("\n", " ") for line in lines)
+                data = text.encode(errors="backslashreplace")
+                socket.send_fds(sender, [data], descriptors)
             except OSError:
                 pass
 

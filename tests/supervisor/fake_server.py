@@ -187,7 +187,7 @@ class FakeServer:
             case "say" if said:
                 self._channel.send(given, **said)
             case "fail":
-                self._channel.send(say=Say.FAILED, why="the test wants it")
+                self._channel.send(say=Say.FAILED, why=self._plan.get("why", "the test wants it"))
                 os._exit(2)
             case "die":
                 os.kill(os.getpid(), signal.SIGKILL)

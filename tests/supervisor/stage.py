@@ -64,7 +64,7 @@ class Stage:
         """Programs that start from now on have these constants of the supervisor."""
         (self.home / "constants.json").write_text(json.dumps(by_module))
 
-    def start(self, *before: str, terminal: int | None = None) -> int:
+    def start(self, *before: str, terminal: int | None = None, errors: int | None = None) -> int:
         """Start a supervisor; returns its pid. It is the last of `processes`."""
         with (self.home / "log").open("a") as log:
             process = subprocess.Popen(
@@ -72,7 +72,7 @@ class Stage:
                 cwd=self.home,
                 env=self.environment,
                 stdout=subprocess.PIPE,
-                stderr=log,
+                stderr=log if errors is None else errors,
                 text=True,
                 start_new_session=True,
                 stdin=subprocess.DEVNULL if terminal is None else terminal,
@@ -81,8 +81,8 @@ class Stage:
         self.processes.append(process)
         return process.pid
 
-    def start_and_wait(self) -> int:
-        pid = self.start()
+    def start_and_wait(self, errors: int | None = None) -> int:
+        pid = self.start(errors=errors)
         assert self.process.stdout is not None
         assert self.process.stdout.readline() == "holdfast is ready: http://fake\n", self.log()
         # Then the supervisor has heard all that the server said before.

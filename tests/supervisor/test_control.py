@@ -20,6 +20,7 @@ from holdfast.supervisor.control import (
     Say,
     channel_pair,
     given_channel,
+    reason,
 )
 
 Pair = tuple[Channel, Channel]
@@ -123,6 +124,15 @@ def test_the_largest_packet_arrives_and_a_larger_one_is_not_sent(pair: Pair) -> 
     with pytest.raises(ParcelRefused, match="at most 16384 bytes"):
         ours.send(why="x" * (LARGEST_PARCEL - frame + 1))
     assert theirs.receive() is None
+
+
+@pytest.mark.parametrize("text", ["x" * 20_000, "\N{GRINNING FACE}" * 20_000, "\0" * 1000])
+def test_a_reason_always_fits(pair: Pair, text: str) -> None:
+    ours, theirs = pair
+    ours.send(failed=reason(text), serving=False)
+    received = theirs.receive()
+    assert received is not None
+    assert received.fields["failed"].startswith(text[:1000])
 
 
 def test_the_most_descriptors_arrive_and_more_are_not_sent(pair: Pair) -> None:

@@ -2,10 +2,12 @@
 
 import json
 import os
+import resource
 import shutil
 import signal
 import time
 from contextlib import closing
+from itertools import count
 from pathlib import Path
 from select import select
 
@@ -24,6 +26,7 @@ pytestmark = pytest.mark.slow  # each starts several processes
 
 STEPS = [{"step": each} for each in ("starting", "prepared", "left", "ready")]
 DONE = [*STEPS, {"done": True}]
+HUGE = pytest.param(10**400, id="huge")
 
 
 def descriptors_of(pid: int) -> int:
@@ -126,6 +129,26 @@ def test_the_old_server_goes_on_if_the_new_code_cannot_be_imported(stage: Stage)
         {"failed": "the new server has ended (exit code 5): see the log", "serving": True},
     ]
     assert stage.who() == first
+    assert stage.stop() == 0
+
+
+def test_the_old_server_goes_on_if_the_supervisor_may_open_no_more_files(stage: Stage) -> None:
+    pid = stage.start_and_wait()
+    first = stage.who()
+    numbers = {int(each) for each in os.listdir(f"/proc/{pid}/fd")}
+    # Three more: for the answers, and for the channel to the importer. It closes one of them, but
+    # then needs two.
+    limit = next(n for n in count() if n - sum(each < n for each in numbers) == 3)
+    before = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, (limit, before[1]))
+    assert stage.restart() == [
+        STEPS[0],
+        {"failed": "[Errno 24] Too many open files", "serving": True},
+    ]
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, before)
+    assert stage.who() == first
+    until(lambda: len(stage.family()) == 3)
+    assert stage.restart() == DONE
     assert stage.stop() == 0
 
 
@@ -317,8 +340,14 @@ def test_nonsense_on_the_socket_for_commands_ends_nothing(stage: Stage, sent: by
     stage.send(sent)
     assert "does not know this request" in stage.ask(do="dance")[-1]["failed"]
     assert stage.who() == first
-    assert "does not know" in stage.restart(timeout="soon")[-1]["failed"]
     assert stage.restart() == DONE
+
+
+@pytest.mark.parametrize("timeout", ["soon", 0, -1.5, float("nan"), HUGE])
+def test_a_time_that_is_none_is_refused(stage: Stage, timeout: object) -> None:
+    stage.start_and_wait()
+    assert "does not know" in stage.restart(timeout=timeout)[-1]["failed"]
+    assert stage.restart(timeout=10**7) == DONE
 
 
 def test_a_command_with_a_descriptor_that_is_no_socket_ends_nothing(stage: Stage) -> None:

@@ -126,6 +126,18 @@ def test_without_its_importer_a_server_stops_in_order(stage: Stage) -> None:
     assert stage.notes()[-1] == "stopped"
 
 
+def test_a_killed_server_is_followed_by_another_although_nothing_reads_the_log(
+    stage: Stage,
+) -> None:
+    reader, writer = os.pipe()
+    stage.start_and_wait(errors=writer)
+    os.close(writer)
+    os.close(reader)
+    os.kill(first := stage.who()["pid"], signal.SIGKILL)
+    assert stage.who()["pid"] != first
+    assert stage.stop() == 0
+
+
 def test_servers_and_importers_end_when_the_supervisor_is_killed(stage: Stage) -> None:
     pid = stage.start_and_wait()
     os.kill(pid, signal.SIGKILL)

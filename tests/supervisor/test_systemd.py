@@ -99,6 +99,18 @@ def test_systemd_is_told_why_a_restart_failed(stage: Stage, notified: Notified) 
     assert said["STATUS"] == "the restart has failed: the test wants it"
 
 
+def test_a_restart_may_fail_for_a_reason_of_any_text(stage: Stage, notified: Notified) -> None:
+    pid = stage.start_and_wait()
+    notified.until("READY")
+    stage.plan(prepared="fail", why="a file\n\udcff\nMAINPID=1\n" + "x" * 10_000)
+    assert stage.restart()[-1]["failed"].startswith("a file\n\udcff\n")
+    said = notified.until("READY")
+    assert said.keys() == {"READY", "STATUS"}
+    assert said["STATUS"].startswith("the restart has failed: a file \\udcff MAINPID=1 xxx")
+    assert stage.process.pid == pid
+    assert stage.stop() == 0
+
+
 def test_the_watchdog_is_fed_while_the_server_is_heard(stage: Stage, notified: Notified) -> None:
     stage.environment["WATCHDOG_USEC"] = "400000"
     stage.constants(running={"SILENT_S": 0.5, "TICK_S": 0.1})
