@@ -335,9 +335,13 @@ class _ClientPublish:
         event["ext"] = {**event.pop("ext", {}), **_asked(qos.request)}
 
     def _publish(self, publish: EventPublish) -> bool:
-        handler, self._event = self._handler, publish
+        handler = self._handler
         broadcast = handler.publishing.broadcast
-        return self._is_complete(handler.requests.publish(publish, broadcast, self._answered))
+        outcome = handler.requests.publish(publish, broadcast, self._answered)
+        # Until the outcome is known, because the publish refers to this object: a cycle would wait
+        # for the garbage collector.
+        self._event = publish
+        return self._is_complete(outcome)
 
     # The reply
 
@@ -354,6 +358,7 @@ class _ClientPublish:
         return begin_pending(self._handler.answers, self._message, self._exchange, self._reply)
 
     def _fill(self, outcome: PersistOutcome) -> None:
+        event, self._event = self._event, None
         match outcome:
             case PersistOutcome.KEPT | PersistOutcome.REPEATED:
                 self._reply["successful"] = True
@@ -361,8 +366,8 @@ class _ClientPublish:
                     confirmation = self._qos.confirmation(self._handler.state.node)
                     self._reply["ext"] = {"delivery": confirmation}
             case PersistOutcome.REFUSED:
-                if self._event is not None and self._event.refused is not None:
-                    raise self._event.refused
+                if event is not None and event.refused is not None:
+                    raise event.refused
                 raise Refused(ErrorReply.STORE_UNAVAILABLE, NO_CONNECTION.text)
             case PersistOutcome.UNKNOWN:
                 raise Refused(ErrorReply.STORE_UNAVAILABLE, NO_CONNECTION.text, "unknown")

@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.bayeux.session import Exchange
 from holdfast.delivery.messages.message import Event
-from tests.unit.bayeux.harness import Wire, server_of
+from tests.unit.bayeux.harness import Json, Wire, server_of
 from tests.unit.bayeux.second_lives import RestartableServer, named, publish
 
 COUNT = 1000
@@ -88,3 +88,29 @@ def test_a_held_connect_keeps_few_objects_for_the_garbage_collector() -> None:
         gc.enable()
     assert all(client.session.held_connect is not None for client in clients)
     assert made / len(clients) <= MOST_OBJECTS
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"persistent": True}, {"persistent": False}, {"key": "k"}, {"priority": 9}]
+)
+def test_a_publish_leaves_nothing_to_the_garbage_collector(options: Json) -> None:
+    server = RestartableServer()
+    joe, sender = named(server), server.connected()
+
+    def say(number: int) -> None:
+        own = {**options, "key": f"k{number}"} if "key" in options else options
+        sender.send({"channel": "/a", "data": number, "ext": {"delivery": own}})
+        server.turn()
+
+    # Some objects are made for the first message alone.
+    say(0)
+    gc.disable()
+    try:
+        gc.collect()
+        for number in range(1, 11):
+            say(number)
+        left = gc.collect()
+    finally:
+        gc.enable()
+    assert len(joe.session.queue.new) == 11
+    assert left == 0
