@@ -25,6 +25,7 @@ GROUPS = {
         "upgrade": "Show and finish the upgrade of a server's store to the newest layout.",
         "backup": "Back up the stores of a running server, with all its workers.",
         "restore": "Restore the stores of a backup into a data directory that has none.",
+        "reshard": "Divide sessions and messages among more or fewer workers of a stopped server.",
         "version": "Show the version, and whether the core is compiled.",
     },
     "Messages": {

@@ -16,8 +16,8 @@ class OtherHomes(CannotStart):
         super().__init__(
             f"channels: this deployment was created with other rules for {named}, and the shards "
             "that keep these channels would change: restore history, work_queue, topic and presence"
-            " in the rules. To change them, what is kept has to be divided again, which this "
-            "version cannot do (holdfast reshard --rules)"
+            " in the rules. To change them, what is kept has to be divided again: stop the server, "
+            "and run holdfast reshard --rules"
         )
 
 

@@ -9,10 +9,13 @@ from holdfast.compose.placement import Placement, alone
 from holdfast.settings import Settings
 from holdfast.store.connection import StoreUnavailable
 from holdfast.store.deployment import Deployment, Division, Origin
+from holdfast.store.dividing import follow
 from holdfast.store.home import Home
-from holdfast.store.keys import RedisKeys
+from holdfast.store.keys import NO_GENERATION, RedisKeys
+from holdfast.store.link import StoreLink
 from holdfast.store.primary import Primary
 from holdfast.store.reader import Reader
+from holdfast.store.reply_errors import ScriptFailed
 from holdfast.store.url import StoreUrl
 
 # How long another shard waits for the first one, whose store may just start.
@@ -27,7 +30,7 @@ class OtherCount(CannotStart):
         super().__init__(
             f"workers: this deployment was created with {found}, and {wanted} cannot serve it: "
             f"set workers to {found}. To change the number, sessions and messages have to be "
-            "divided again, which this version cannot do (holdfast reshard)"
+            f"divided again: stop the server, and run holdfast reshard --shards {wanted}"
         )
         self.found = found
 
@@ -47,8 +50,13 @@ def first_origin(settings: Settings, placement: Placement, found: Division | Non
     return Origin(deployment, division=found)
 
 
-async def origin_of_others(settings: Settings, placement: Placement) -> Origin:
-    """Read the origin in the store of the first shard, once it is there. Raises `CannotStart`."""
+async def origin_of_others(
+    settings: Settings, placement: Placement, link: StoreLink, keys: RedisKeys
+) -> tuple[Origin, RedisKeys]:
+    """Read the origin in the store of the first shard, once it is there. Raises `CannotStart`.
+
+    Returns the keys of this shard, too: in the generation that the first one has.
+    """
     loop = asyncio.get_running_loop()
     until = loop.time() + _LIMIT_S
     while True:
@@ -63,7 +71,7 @@ async def origin_of_others(settings: Settings, placement: Placement) -> Origin:
             raise CannotStart(f"the store of shard 0 cannot be read: {why}")
         await asyncio.sleep(_LOOK_S)
     _check(origin.division, settings, placement)
-    return origin
+    return origin, await _in_generation(origin, link, keys)
 
 
 async def _read(settings: Settings, placement: Placement) -> Origin | None:
@@ -71,14 +79,37 @@ async def _read(settings: Settings, placement: Placement) -> Origin | None:
     url = settings.redis or Home(placement.data_of(0)).url
     reader = Reader(Primary(StoreUrl.of(url), meta))
     try:
-        found = await reader.ask("HMGET", meta, "deployment", "key", "seed", "shards", "homes")
+        names = ("deployment", "key", "seed", "shards", "homes", "generation")
+        found = await reader.ask("HMGET", meta, *names)
     finally:
         reader.close()
-    name, key, seed, shards, homes = found
+    name, key, seed, shards, homes, generation = found
     if name is None or key is None or seed is None:
         return None
     deployment = Deployment(name.decode(), bytes.fromhex(key.decode()))
-    return Origin(deployment, seed.decode(), Division(shards or b"", homes or b""))
+    return Origin(
+        deployment,
+        seed.decode(),
+        Division(shards or b"", homes or b""),
+        int(generation or NO_GENERATION),
+    )
+
+
+async def _in_generation(origin: Origin, link: StoreLink, keys: RedisKeys) -> RedisKeys:
+    """Let this shard enter the generation of the first one, which decides.
+
+    It has not, if the process that divided the deployment was killed before.
+    """
+    if origin.generation is None or origin.generation == keys.generation:
+        return keys
+    wanted = keys.in_generation(origin.generation)
+    try:
+        await follow(link.ask, wanted)
+    except (StoreUnavailable, ScriptFailed) as error:
+        raise CannotStart(
+            f"the store of this shard is not of the deployment in its last division: {error}"
+        ) from error
+    return wanted
 
 
 async def count_in_store(settings: Settings) -> int | None:

@@ -409,7 +409,7 @@ async def open_storage(
             raise
         raise CannotStart(f"{error}; {REMEDY}") from error
     keys = await keys_of(link, settings.namespace, shard)
-    origin = await _origin(settings, placement, link, keys)
+    origin, keys = await _origin(settings, placement, link, keys)
     replicas = None
     if settings.redis is not None:
         # An embedded store needs none of this.
@@ -438,13 +438,13 @@ def _with_log() -> list[Script]:
 
 async def _origin(
     settings: Settings, placement: Placement, link: StoreLink, keys: RedisKeys
-) -> Origin:
-    """Return what this store has in common with the stores of other shards."""
+) -> tuple[Origin, RedisKeys]:
+    """Return what this store has in common with the other shards, and its current keys."""
     found = None if placement.number else await division_in(link, keys)
     if placement.is_alone and not (found and found.shards):
-        return Origin(Deployment.proposed(settings.deployment))
+        return Origin(Deployment.proposed(settings.deployment)), keys
     from holdfast.compose.shard_origin import first_origin, origin_of_others
 
     if placement.number:
-        return await origin_of_others(settings, placement)
-    return first_origin(settings, placement, found)
+        return await origin_of_others(settings, placement, link, keys)
+    return first_origin(settings, placement, found), keys

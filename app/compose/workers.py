@@ -3,7 +3,7 @@
 import os
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from math import ceil
 from pathlib import Path
@@ -17,6 +17,8 @@ from holdfast.store.home import STORE
 
 # In bytes. What a worker and its store take, with room for sessions and messages.
 _MEMORY = 512 * 1024**2
+# In the directory of a shard that the deployment does not have, or not yet.
+_UNUSED = "unused"
 _ROOT = Path("/sys/fs/cgroup")
 # In bytes. A socket path may have 104 to 108, depending on the system.
 _LONGEST_LINKS = 90
@@ -44,10 +46,29 @@ def count_of(settings: Settings, *, is_supervised: bool, stored: int | None = No
 
 def stored_here(data: Path) -> int | None:
     """Return how many workers a data directory with stores is for; None if it has no store."""
-    numbers = [int(each.name) for each in data.glob("shards/*") if each.name.isdecimal()]
+    numbers = [
+        int(each.name)
+        for each in data.glob("shards/*")
+        if each.name.isdecimal() and not (each / _UNUSED).exists()
+    ]
     if numbers:
         return 1 + max(numbers)
     return 1 if any(data.glob(f"{STORE}/appendonlydir/*")) else None
+
+
+def mark_unused(data: Path, shards: Iterable[int]) -> None:
+    """Let the directories of these shards, which exist from now on, count for nothing."""
+    for shard in shards:
+        directory = data / "shards" / str(shard)
+        directory.parent.mkdir(mode=0o700, exist_ok=True)
+        directory.mkdir(mode=0o700, exist_ok=True)
+        (directory / _UNUSED).touch(mode=0o600)
+
+
+def mark_used(data: Path, shards: Iterable[int]) -> None:
+    """Let the directories of these shards count again."""
+    for shard in shards:
+        (data / "shards" / str(shard) / _UNUSED).unlink(missing_ok=True)
 
 
 async def _stored(settings: Settings) -> int | None:

@@ -46,6 +46,8 @@ class Origin:
     # Begins the epochs of new stores; empty for a random one at each opening.
     seed: str = ""
     division: Division = UNDIVIDED
+    # The generation of keys that the first shard has, for the others; None for the first one.
+    generation: int | None = None
 
 
 def _random_name() -> str:

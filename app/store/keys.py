@@ -23,7 +23,8 @@ class RedisKeys:
 
     def __init__(self, namespace: str, shard: int = 0, generation: int = FIRST_GENERATION) -> None:
         self.generation = generation
-        self._tag = tag = f"{{{tag_of(namespace, shard)}}}:"
+        self._shard = namespace, shard
+        self.tag = tag = f"{{{tag_of(namespace, shard)}}}:"
         self.prefix = prefix = f"{tag}g{generation}:" if generation else tag
         # Hash: version (of the layout), generation (the current one), seed, fence, epoch (who may
         # write), epochs (the ones before it), call (the last that was carried out), skipped
@@ -37,7 +38,9 @@ class RedisKeys:
         # and the journal -> when its server trimmed it last, in ms since 1970. If there are other
         # shards: log (the place at the end of the log), openings (those with frames in the log,
         # each with the id of its first frame); "place" and the number of a shard -> how far its log
-        # is taken; "passed" and the number -> the openings before that place, newest first.
+        # is taken; "passed" and the number -> the openings before that place, newest first. While a
+        # new generation is written: next (its number, and what its meta has; see `dividing.py`),
+        # written (in the first shard, in how many shards it is).
         self.meta = tag + "meta"
         # Hash: message id -> record of the message, while any queue or history has it.
         self.bodies = prefix + "bodies"
@@ -82,6 +85,10 @@ class RedisKeys:
         # What releases of layout 2 do not know, and leave as it was.
         self.unknown_to_former = (self.keyed_times, self.requests, self.given)
 
+    def in_generation(self, generation: int) -> "RedisKeys":
+        """Return the keys of this shard in another generation."""
+        return RedisKeys(*self._shard, generation)
+
     def receivers(self, id: int) -> str:
         """Set: the sessions whose queue has the message, and the channel whose history has it."""
         return f"{self.prefix}to:{id}"
@@ -96,7 +103,7 @@ class RedisKeys:
 
     def journal(self, node: str) -> str:
         """Stream: the frames of a node."""
-        return f"{self._tag}journal:{node}"
+        return f"{self.tag}journal:{node}"
 
     def journal_read(self, node: str) -> str:
         """Hash: id of a lake -> id of the last journal entry that it has stored."""
@@ -104,11 +111,11 @@ class RedisKeys:
 
     def notes(self, node: str) -> str:
         """Hash: number -> a note for a later frame; call -> the last one that wrote a frame."""
-        return f"{self._tag}notes:{node}"
+        return f"{self.tag}notes:{node}"
 
     def pipeline_result(self, name: str) -> str:
         """JSON: the latest result of the pipeline, see docs/reports.md."""
-        return f"{self._tag}pipeline:{name}"
+        return f"{self.tag}pipeline:{name}"
 
     def letters_by(self, field: str, value: str) -> str:
         """Sorted set: ids of letters by channel, receiver, subject, code or fingerprint."""

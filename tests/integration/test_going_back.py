@@ -1,5 +1,6 @@
 """A store goes from a former release to this one and back, until the upgrade is finished."""
 
+import asyncio
 import json
 import urllib.request
 from collections.abc import Iterator
@@ -10,6 +11,10 @@ from typing import Any
 
 import pytest
 
+from holdfast.compose.cannot_start import CannotStart
+from holdfast.offline.reshard import Plan, reshard
+from holdfast.offline.tenure import holding
+from holdfast.settings import Settings
 from holdfast.store.keys import RedisKeys
 from holdfast.store.layouts import LAYOUT
 from tests.integration.former_releases import LAYOUTS, FormerServer, code_of
@@ -190,6 +195,51 @@ def test_a_former_release_refuses_the_store_when_the_upgrade_is_finished(release
             FormerServer(code, settings)
         with ended(Server(settings)) as server:
             story.go_on(server, is_new=True)
+
+
+@pytest.mark.history
+@pytest.mark.slow
+@pytest.mark.timeout(120)
+async def test_a_former_release_refuses_a_store_that_is_divided_among_workers(
+    former: tuple[str, Path], tmp_path: Path
+) -> None:
+    _, code = former
+    with ValkeyServer() as valkey:
+        settings = {"node": "n", "redis": valkey.url, "chat": False}
+        with ended(Server(settings)) as server:
+            Person(server, "joe/1", request=True)
+            assert server.stop() == 0
+        given: Any = {**settings, "data": tmp_path}
+        async with holding(Settings(**given)) as tenure:
+            assert (await reshard(tenure, Settings(**given), Plan(2))).has_moved
+        before = valkey.ask("HGETALL", RedisKeys("holdfast").meta)
+        with pytest.raises(RuntimeError, match="the store was written by another version"):
+            FormerServer(code, settings)
+        assert valkey.ask("HGETALL", RedisKeys("holdfast").meta) == before
+
+
+@pytest.mark.history
+@pytest.mark.slow
+def test_a_store_that_former_releases_read_is_not_divided(
+    former: tuple[str, Path], tmp_path: Path
+) -> None:
+    _, code = former
+    with ValkeyServer() as valkey:
+        settings = {"node": "n", "redis": valkey.url}
+        with ended(FormerServer(code, settings)):
+            pass
+        with ended(Server(settings)):
+            pass
+        given: Any = {**settings, "data": tmp_path, "chat": False}
+
+        async def divide() -> None:
+            async with holding(Settings(**given)) as tenure:
+                await reshard(tenure, Settings(**given), Plan(2))
+
+        with pytest.raises(CannotStart, match="upgrade --finish"):
+            asyncio.run(divide())
+        with ended(FormerServer(code, settings)):
+            pass
 
 
 def operator(server: Server | FormerServer, path: str, body: Json | None = None) -> Any:

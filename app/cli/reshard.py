@@ -1,0 +1,98 @@
+"""`holdfast reshard`: divides a deployment among more or fewer workers."""
+
+import asyncio
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from holdfast.cli.failures import Exit
+from holdfast.cli.flags import ConfigFile
+from holdfast.cli.options import AsJson, OfData
+from holdfast.cli.output import answer, complain, note, progress
+from holdfast.cli.program import Program
+from holdfast.cli.serve import read_settings
+from holdfast.compose.cannot_start import CannotStart
+from holdfast.offline.divide import divide
+from holdfast.offline.reshard import Plan, Progress, Report
+from holdfast.settings import Settings
+from holdfast.settings.server import MOST_WORKERS
+from holdfast.store.connection import StoreUnavailable
+from holdfast.units import counted
+
+program = Program()
+
+
+@program.command()
+def reshard(
+    *,
+    shards: Annotated[
+        int | None,
+        typer.Option(min=1, max=MOST_WORKERS, help="How many workers there are to be."),
+    ] = None,
+    rules: Annotated[
+        bool,
+        typer.Option("--rules", help="Move what channels keep to where the rules now want it."),
+    ] = False,
+    drop: Annotated[
+        bool, typer.Option("--drop", help="Only remove what a killed run has left.")
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only say what each worker would get.")
+    ] = False,
+    config: ConfigFile = None,
+    data: OfData = None,
+    as_json: AsJson = False,
+) -> None:
+    """Divide sessions and messages among more or fewer workers of a stopped server.
+
+    Make a backup before. Until the end, the stores need up to twice as much memory. If the command
+    is killed, nothing is lost: servers go on with the former division or the new one, and the next
+    run goes on. Then set workers to the new number.
+
+    Example: holdfast reshard --shards 3
+    """
+    if (shards is None and not rules) != drop:
+        raise typer.BadParameter("choose --shards, --rules or both; or --drop alone")
+    plan = Plan(shards, rules=rules, is_dry=dry_run)
+    try:
+        settings = read_settings(config, {} if data is None else {"data": data})
+        found = _run(settings, plan, config)
+    except (CannotStart, StoreUnavailable) as error:
+        complain(str(error), "holdfast has moved nothing:")
+        raise typer.Exit(Exit.FAILED) from None
+    answer(found.to_json(), _text(found), as_json=as_json)
+
+
+def _run(settings: Settings, plan: Plan, config: Path | None) -> Report:
+    with progress() as bar:
+        told = Progress(say=note)
+
+        def begin(what: str, total: int) -> None:
+            task = bar.add_task(what, total=total)
+            told.advance = partial(bar.advance, task)
+
+        told.begin = begin
+        return asyncio.run(divide(settings, plan, told, config))
+
+
+def _text(found: Report) -> str:
+    if not found.has_moved:
+        has = f"the deployment has {counted(found.before, 'shard')} already: nothing has to move"
+        left = f"; removed {counted(found.removed, 'key')} of a killed run"
+        return has + left if found.removed else has
+    verb = "would get" if found.is_dry else "has"
+    lines = [
+        f"shard {shard} {verb} {counted(found.sessions.get(shard, 0), 'session')}, "
+        f"{counted(found.entries.get(shard, 0), 'entry', 'entries')} and "
+        f"{counted(found.letters.get(shard, 0), 'dead letter')}"
+        for shard in range(found.after)
+    ]
+    lines += [f"first, {each}" for each in found.untaken]
+    if found.is_dry:
+        size = f"{found.memory / 1024**2:,.1f} MiB"
+        lines.append(f"the stores have {size} in memory, and need up to as much again")
+    else:
+        lines.append(f"start the server with --workers {found.after}")
+    return "\n".join(lines)

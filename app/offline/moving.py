@@ -1,0 +1,186 @@
+"""Writes all that shards have into another generation, as it is to be divided."""
+
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Final, NamedTuple
+
+import orjson
+
+from holdfast.delivery.messages.session_record import RecordUnreadable, SessionRecord
+from holdfast.offline.division import Places
+from holdfast.offline.shard_side import Side, Writer
+
+# What an unreadable record raises. It moves as far as its name says where.
+UNREADABLE: Final = (RecordUnreadable, AttributeError, LookupError, TypeError, ValueError)
+
+
+class Moving:
+    """What one move reads and writes.
+
+    Args:
+        sources: All shards in the current generation.
+        targets: All shards in the next one, whose keys there are empty.
+        advance: Called with numbers of sessions, messages, letters and keys that are done.
+    """
+
+    def __init__(
+        self,
+        sources: Sequence[Side],
+        targets: Sequence[Side],
+        places: Places,
+        *,
+        most_keys: int,
+        advance: Callable[[int], None] = lambda _: None,
+        is_dry: bool = False,
+    ) -> None:
+        self.sources = sources
+        self.writers = [Writer(each, is_dry=is_dry) for each in targets]
+        self.places = places
+        self.most_keys = most_keys
+        self.advance = advance
+        # By shard, what it gets.
+        self.sessions: Counter[int] = Counter()
+        self.entries: Counter[int] = Counter()
+        self.letters: Counter[int] = Counter()
+        # How many bodies have been read: a message in several shards counts in each.
+        self.messages = 0
+
+    async def flush(self) -> None:
+        """Write everything now."""
+        for writer in self.writers:
+            await writer.flush()
+
+    async def write_all(self, kind: str, *words: bytes | str | int) -> None:
+        """Write to a key of this kind in all shards: the command, then what follows the key."""
+        command, *rest = words
+        for writer in self.writers:
+            await writer.write(command, getattr(writer.keys, kind), *rest)
+
+
+async def move_sessions(moving: Moving) -> None:
+    """Move sessions, with their last batches."""
+    for source in moving.sources:
+        async for page in source.pages(source.keys.sessions):
+            names = list(page)
+            batches = await source.store.ask("HMGET", source.keys.handed, *names)
+            for name, batch in zip(names, batches, strict=True):
+                shard = _place_of_session(moving.places, source, name, page[name])
+                writer = moving.writers[shard]
+                await writer.write("HSET", writer.keys.sessions, name, page[name])
+                if batch is not None:
+                    await writer.write("HSET", writer.keys.handed, name, batch)
+                moving.sessions[shard] += 1
+            moving.advance(len(page))
+
+
+def _place_of_session(places: Places, source: Side, name: bytes, record: bytes) -> int:
+    try:
+        return places.of_session(SessionRecord.of_json(orjson.loads(record)))
+    except UNREADABLE:
+        return places.of_receiver(name.decode(), source.shard)
+
+
+async def move_messages(moving: Moving) -> None:
+    """Move messages to the shards in which somebody waits for them, with marks of entries."""
+    for source in moving.sources:
+        receivers: set[str] = set()
+        async for page in source.pages(source.keys.bodies):
+            ids = list(page)
+            found = await source.store.ask_all(
+                *(("SMEMBERS", source.keys.receivers(int(id))) for id in ids)
+            )
+            for id, its in zip(ids, found, strict=True):
+                names = [name.decode() for name in its]
+                receivers.update(names)
+                await _move_message(moving, source, int(id), page[id], names)
+            moving.messages += len(page)
+            moving.advance(len(page))
+        await _move_marks(moving, source, sorted(receivers))
+
+
+async def _move_message(
+    moving: Moving, source: Side, id: int, body: bytes, receivers: Sequence[str]
+) -> None:
+    by_shard: dict[int, list[str]] = {}
+    for receiver in receivers:
+        shard = moving.places.of_receiver(receiver, source.shard)
+        by_shard.setdefault(shard, []).append(receiver)
+    for shard, names in by_shard.items():
+        writer = moving.writers[shard]
+        await writer.write("HSETNX", writer.keys.bodies, id, body)
+        await writer.write("SADD", writer.keys.receivers(id), *names)
+        moving.entries[shard] += len(names)
+
+
+async def _move_marks(moving: Moving, source: Side, receivers: Sequence[str]) -> None:
+    for receiver in receivers:
+        key = source.keys.marks(receiver)
+        async for page in source.pages(key):
+            shard = moving.places.of_receiver(receiver, source.shard)
+            writer = moving.writers[shard]
+            words = [word for pair in page.items() for word in pair]
+            await writer.write("HSET", writer.keys.marks(receiver), *words)
+
+
+async def move_requests(moving: Moving) -> None:
+    """Move outstanding requests to the sessions that asked."""
+    for source in moving.sources:
+        fields = await source.whole(source.keys.requests)
+        shards = {
+            address: _place_of_request(moving.places, source, record)
+            for address, record in fields.items()
+            if b" " not in address
+        }
+        for name, value in fields.items():
+            # What was said about a request that has ended is left behind.
+            shard = shards.get(name.partition(b" ")[0])
+            if shard is not None:
+                writer = moving.writers[shard]
+                await writer.write("HSET", writer.keys.requests, name, value)
+
+
+def _place_of_request(places: Places, source: Side, record: bytes) -> int:
+    try:
+        return places.of_receiver(orjson.loads(record)["requester"], source.shard)
+    except UNREADABLE:
+        return places.of_source(source.shard)
+
+
+async def move_topics(moving: Moving) -> None:
+    """Move topics to the homes of their channels."""
+    for source in moving.sources:
+        async for page in source.pages(source.keys.topics):
+            for name, record in page.items():
+                writer = moving.writers[moving.places.of_channel(name.decode())]
+                await writer.write("HSET", writer.keys.topics, name, record)
+
+
+class Step(NamedTuple):
+    """One step of a move."""
+
+    # The kinds of keys that it writes, and what it does.
+    kinds: frozenset[str]
+    run: Callable[[Moving], Awaitable[None]]
+
+
+def step(kinds: str, run: Callable[[Moving], Awaitable[None]]) -> Step:
+    """Return a step that writes these kinds of keys."""
+    return Step(frozenset(kinds.split()), run)
+
+
+MESSAGES: Final = (
+    # First, because others go where sessions are.
+    step("sessions handed", move_sessions),
+    step("bodies receivers marks", move_messages),
+    step("requests", move_requests),
+    step("topics", move_topics),
+)
+
+
+async def sizes(sources: Sequence[Side]) -> Mapping[str, int]:
+    """Return how much there is of what takes time to move."""
+    found: Counter[str] = Counter()
+    for source in sources:
+        for kind in ("sessions", "bodies", "dead", "keyed"):
+            found[kind] += await source.store.ask("HLEN", getattr(source.keys, kind))
+    return found

@@ -1,0 +1,93 @@
+"""What shards still have for each other: it must be taken before a deployment is divided."""
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from holdfast.cluster.frames import DURABLE, LETTER, MESSAGE, Frame, read
+from holdfast.cluster.places import go_on, openings_of, place_of
+from holdfast.offline.shard_side import Side
+from holdfast.store.log_scripts import FOR_ALL
+
+_FRAMES: Final = 16
+
+# An id in a stream: the numbers of an opening and of a call.
+_Id = tuple[int, int]
+
+
+class Untaken(NamedTuple):
+    """What one shard has not taken yet: stored messages and letters."""
+
+    # None for letters in the inbox.
+    sender: int | None
+    shard: int
+    entries: int
+
+    def __str__(self) -> str:
+        if self.sender is None:
+            return f"shard {self.shard} has not done {self.entries} letters of others"
+        return f"shard {self.shard} has not taken {self.entries} entries of shard {self.sender}"
+
+
+async def untaken_in(sides: Sequence[Side]) -> list[Untaken]:
+    """Return what is in the logs and inboxes of these shards for each other."""
+    letters = [await side.store.ask("HLEN", side.keys.inbox) for side in sides]
+    found = [
+        Untaken(None, side.shard, count)
+        for side, count in zip(sides, letters, strict=True)
+        if count
+    ]
+    for sender in sides:
+        places = {
+            reader.shard: await _place(reader, sender) for reader in sides if reader is not sender
+        }
+        counts = dict.fromkeys(places, 0)
+        async for id, parts in _frames(sender):
+            for shard, place in places.items():
+                if id > place:
+                    counts[shard] += _entries_for(shard, parts)
+        found += [Untaken(sender.shard, shard, count) for shard, count in counts.items() if count]
+    return found
+
+
+async def _place(reader: Side, sender: Side) -> _Id:
+    """Return the id behind which the reader goes on in the log of the sender."""
+    number = sender.shard
+    place, passed = await reader.store.ask(
+        "HMGET", reader.keys.meta, f"place {number}", f"passed {number}"
+    )
+    listed = await sender.store.ask("HGET", sender.keys.meta, "openings")
+    behind = go_on(
+        place_of((place or b"").decode()),
+        openings_of((passed or b"").decode()),
+        openings_of((listed or b"").decode()),
+    )
+    return _id_of(behind)
+
+
+async def _frames(side: Side) -> AsyncIterator[tuple[_Id, Mapping[bytes, bytes]]]:
+    after = "-"
+    while True:
+        found = await side.store.ask("XRANGE", side.keys.log, after, "+", "COUNT", _FRAMES)
+        for id, words in found:
+            yield _id_of(id.decode()), dict(zip(words[::2], words[1::2], strict=True))
+            after = f"({id.decode()}"
+        if len(found) < _FRAMES:
+            return
+
+
+def _id_of(text: str) -> _Id:
+    fence, _, n = text.partition("-")
+    return int(fence), int(n)
+
+
+def _entries_for(shard: int, parts: Mapping[bytes, bytes]) -> int:
+    """Count what a shard has to take: its absence loses passing messages and answers only."""
+    names = (FOR_ALL.encode(), str(shard).encode())
+    return sum(_entries(read(parts[name])) for name in names if name in parts)
+
+
+def _entries(frame: Frame) -> int:
+    return sum(
+        entry.kind == LETTER or (entry.kind == MESSAGE and bool(entry.flags & DURABLE))
+        for entry in frame.all_entries()
+    )
