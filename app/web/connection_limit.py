@@ -1,6 +1,6 @@
 """Limits the connections of a listener, and chooses which one to close at the limit."""
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 
 _ENDLESS = 2**30
 
@@ -71,6 +71,10 @@ class ConnectionLimit:
     def is_kept(self, guest: Hashable) -> bool:
         """Return whether the connection has a claim to its place."""
         return guest in self._present and guest not in self._evictable
+
+    def without_claim(self) -> Iterable[Hashable]:
+        """Return the connections that have no claim to their place, oldest first."""
+        return self._evictable
 
     def leave(self, guest: Hashable) -> None:
         """Remove a connection that is closed or closing."""

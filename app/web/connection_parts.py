@@ -6,6 +6,7 @@ from holdfast.bayeux.wire.transports import ConnectionType
 from holdfast.web.connection_limit import ConnectionLimit
 from holdfast.web.endpoint import Endpoint
 from holdfast.web.heads import Heads
+from holdfast.web.reading_aside import Newcomers
 
 _SUFFIXES = ("", "/", "/handshake", "/connect", "/subscribe", "/publish", "/disconnect")
 
@@ -26,6 +27,7 @@ class ConnectionParts:
         self.heads = heads
         self.manager = manager
         self.room = room
+        self.newcomers = Newcomers(room)
         options = endpoint.options
         is_open = options.fast_lane and ConnectionType.LONG_POLLING in options.transports
         paths = options.paths if is_open and has_bayeux else ()

@@ -55,6 +55,7 @@ class FastLane(ReadingAside):
         "_is_between",
         "_known",
         "_known_before",
+        "_newcomers",
         "_paths",
         "_requests",
         "_room",
@@ -71,7 +72,7 @@ class FastLane(ReadingAside):
         self._requests = parts.endpoint.requests
         self._heads = parts.heads
         self._paths = parts.paths
-        self._room = parts.room
+        self._room, self._newcomers = parts.room, parts.newcomers
         # When the connection was made; None once it has sent a further request.
         self.unused_since: float | None = parts.endpoint.clock()
         # The content of the last head, and the last two heads, to recognise repeats.
@@ -125,6 +126,10 @@ class FastLane(ReadingAside):
             self._put_aside(data)
         else:
             self._parse(data)
+
+    def _wait_for_turn(self) -> None:
+        self._newcomers.let_wait()
+        super()._wait_for_turn()
 
     def _parse(self, data: bytes) -> None:
         if self._parser is None:

@@ -1,11 +1,15 @@
 """Bytes of HTTP that are read now and parsed later: behind a request, or in a later turn."""
 
+import asyncio
+import sys
 from collections import deque
+from fcntl import ioctl
 from typing import TYPE_CHECKING, Final
 
 from aiohttp import web
 from aiohttp.streams import EMPTY_PAYLOAD, StreamReader
 
+from holdfast.web.connection_limit import ConnectionLimit
 from holdfast.web.endpoint import Endpoint
 from holdfast.web.socket_reading import SocketReading
 
@@ -24,6 +28,11 @@ _PIECE: Final = 32 * 1024
 _PIECE_OF_CHUNKS: Final = 4096
 # What heads of requests with chunks have, in one spelling or another.
 _OF_CHUNKS: Final = b"hunked"
+# If connections without a request had to wait, this many are looked at in one turn. Reading goes
+# on of those for which little has arrived, and of some for which more has.
+_LOOKED_AT: Final = 200
+_LITTLE: Final = 4096
+_WITH_MORE: Final = 20
 # More pieces of a body than this are joined, unless they are this long.
 _MANY: Final = 16
 _LONG: Final = 4096
@@ -196,6 +205,63 @@ class ReadingAside(SocketReading):
     def aside(self) -> bytes:
         """Return what was read and not parsed."""
         return b"".join(self._set_aside or ())
+
+
+class Newcomers:
+    """Lets connections without a request wait while more has arrived than a turn has time for.
+
+    To read a connection takes long if much has arrived, although nothing is parsed, and the event
+    loop reads all that have anything. So a thousand new ones would keep the others waiting.
+    """
+
+    __slots__ = ("_resting", "_room")
+
+    def __init__(self, room: ConnectionLimit) -> None:
+        self._room = room
+        # Those that are not read.
+        self._resting: deque[ReadingAside] = deque()
+
+    def let_wait(self) -> None:
+        """Read none of them any more in this turn, and some in each of the next.
+
+        What comes while they wait is read, so that in the end all of them are.
+        """
+        if self._resting:
+            return
+        guests = self._room.without_claim()
+        self._resting.extend(each for each in guests if isinstance(each, ReadingAside))
+        for each in self._resting:
+            each.pause_until_open()
+        if self._resting:
+            asyncio.get_running_loop().call_soon(self._read_on)
+
+    def _read_on(self) -> None:
+        more = 0
+        for _ in range(min(len(self._resting), _LOOKED_AT)):
+            each = self._resting.popleft()
+            has_more = _arrived_for(each) > _LITTLE
+            if has_more and more == _WITH_MORE:
+                self._resting.append(each)
+                continue
+            more += has_more
+            each.read_again()
+        if self._resting:
+            asyncio.get_running_loop().call_soon(self._read_on)
+
+
+def _arrived_for(connection: ReadingAside) -> int:
+    """Return how many bytes have arrived for a connection and are not read."""
+    # Rarely needed.
+    from termios import FIONREAD
+
+    transport = connection.transport
+    connected = None if transport is None else transport.get_extra_info("socket")
+    try:
+        found = b"" if connected is None else ioctl(connected.fileno(), FIONREAD, bytes(4))
+    except (OSError, ValueError):
+        # It is closed, which reading will tell.
+        return 0
+    return int.from_bytes(found, sys.byteorder)
 
 
 def join_small_pieces(body: StreamReader) -> None:

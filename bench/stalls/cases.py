@@ -10,7 +10,7 @@ from random import Random
 from typing import NamedTuple, Protocol
 
 from bench.stalls.clients import Client, Message, connect, publish, subscribe
-from bench.stalls.returning import Returning
+from bench.stalls.elsewhere import Elsewhere
 
 # The limits: messages of a request, entries of a queue, subscriptions of a session, channels with
 # cursors of their own, segments of a channel, bytes of a request, depth of JSON, and values in it.
@@ -29,6 +29,8 @@ _ROOM = 1_000
 _EXPIRING, _LETTERS_EACH, _EXPIRE_MS = 100, 500, 1_000
 # Sessions that return together, and the messages that wait for each.
 _RETURNING, _MISSED = 4_000, 100
+# Connections that send half a body at the same time, and how much that is.
+_HALVES, _HALF = 1_000, 50_000
 # Different filters of the server, those of one session that apply to the same channel, and the
 # length of the text that their patterns search.
 _FILTERS, _FILTERS_EACH, _SEARCHED = 250, 50, 1024
@@ -244,7 +246,11 @@ def expiries(url: str) -> Attack:
 
 def returns(url: str) -> Attack:
     """Many sessions come back at once, with many messages each."""
-    return Attack(Returning(url, _RETURNING, _MISSED), b"")
+    return Attack(Elsewhere("bench.stalls.returning", url, _RETURNING, _MISSED), b"")
+
+
+def half_bodies(url: str) -> Attack:
+    return Attack(Elsewhere("bench.stalls.halves", url, _HALVES, _HALF), b"")
 
 
 def takeover(url: str) -> Attack:
@@ -553,6 +559,7 @@ CASES: dict[str, Case] = {
             moves,
             moves_back,
             returns,
+            half_bodies,
             filters,
             fanout,
             fanout_waiting,

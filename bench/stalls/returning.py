@@ -1,15 +1,14 @@
 """Many named sessions that come back together to the messages that wait for them.
 
-Runs in a process of its own: reading so many responses would keep the bystander waiting.
+Runs in a process of its own, see `Elsewhere`.
 """
 
 import json
 import selectors
 import socket
-import subprocess
 import sys
 from collections.abc import Sequence
-from typing import IO, cast
+from typing import cast
 from urllib.parse import urlsplit
 
 from bench.measure import allow_many_files
@@ -99,32 +98,6 @@ def _is_whole(response: bytearray) -> bool:
         return False
     length = int(response[:ends].rpartition(b"Content-Length: ")[2].split(b"\r\n")[0])
     return len(response) >= ends + len(_END_OF_HEAD) + length
-
-
-class Returning:
-    """The other process, as the attack's client."""
-
-    def __init__(self, url: str, sessions: int, messages: int) -> None:
-        words = [sys.executable, "-m", __name__, url, str(sessions), str(messages)]
-        self._process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        self._hear()
-
-    def post(self, body: bytes) -> bytes:
-        """Let the sessions return; wait until all have what waited for them, and have acked it."""
-        orders = cast("IO[bytes]", self._process.stdin)
-        orders.write(body + b"\n")
-        orders.flush()
-        return self._hear()
-
-    def _hear(self) -> bytes:
-        line = cast("IO[bytes]", self._process.stdout).readline()
-        if not line:
-            raise RuntimeError("the sessions could not be made")
-        return line
-
-    def close(self) -> None:
-        self._process.kill()
-        self._process.wait()
 
 
 def main() -> None:

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 # Turns of the event loop that are enough for aiohttp to answer a request, with some to spare.
 TURNS = 24
 LONG_S = 3600.0
+_PLACE = ("127.0.0.1", 40_000)
 
 PAGES = read_files(ROOT / "static")
 _STATUS_LINE = re.compile(rb"HTTP/\d\.\d (\d{3}) [^\r\n]*\r\n")
@@ -69,9 +70,9 @@ class FakeTransport(asyncio.Transport):
         self.is_stuck = False
         self._protocol = protocol
         self._is_full = False
-        self._is_paused = False
-        self._is_closing = False
+        self._is_paused = self._is_closing = False
         self.is_lost = False
+        self.socket: Any = None  # a real one, if it matters how much has arrived
         self.closing = asyncio.Event()
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
@@ -130,7 +131,7 @@ class FakeTransport(asyncio.Transport):
         return not self.is_reading_paused
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
-        return ("127.0.0.1", 40_000) if name in ("peername", "sockname") else default
+        return {"socket": self.socket, "peername": _PLACE, "sockname": _PLACE}.get(name, default)
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,9 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from itertools import pairwise
+from socket import socketpair
 from unittest.mock import patch
 
 import pytest
@@ -11,7 +13,7 @@ from hypothesis import strategies as st
 
 from holdfast.web import request_scheduler
 from holdfast.web.fast_lane import FastLane
-from holdfast.web.reading_aside import _MAX_SET_ASIDE
+from holdfast.web.reading_aside import _LITTLE, _MAX_SET_ASIDE, _WITH_MORE
 from tests.abuse.attacker import frame
 from tests.web.front_ends import VOLATILE
 from tests.web.requests import (
@@ -104,6 +106,56 @@ async def test_what_is_much_waits_if_the_turn_is_over_and_others_do_not(sizes: l
             await until_answered(client, 1)
         assert all(client.heard().responses[-1].status == 200 for client in clients)
         assert all(client.transport.is_reading() for client in clients)
+
+
+def newcomer(rig: Rig) -> Client:
+    """A connection that may be evicted, as those of an acceptor."""
+    client = rig.connect()
+    rig.room.enter(client.protocol, client.transport.abort)
+    return client
+
+
+async def test_connections_without_a_request_wait_while_there_is_too_much_to_read() -> None:
+    async with Rig(is_turn_over=lambda: True) as rig:
+        known, *new = [newcomer(rig) for _ in range(4)]
+        await known.send(GET)
+        rig.connect().send_now(upload(3000))
+        assert known.transport.is_reading()
+        assert not any(each.transport.is_reading() for each in new)
+        await asyncio.sleep(0)
+        assert all(each.transport.is_reading() for each in new)
+        for each in new:
+            each.send_now(GET)
+            await until_answered(each, 1)
+            assert [response.status for response in each.heard().responses] == [200]
+
+
+def reading(clients: Sequence[Client]) -> list[int]:
+    """The numbers of those of these clients that are read."""
+    return [number for number, each in enumerate(clients) if each.transport.is_reading()]
+
+
+async def test_in_each_turn_some_are_read_for_which_much_has_arrived() -> None:
+    async with Rig(is_turn_over=lambda: True) as rig:
+        clients = [newcomer(rig) for _ in range(_WITH_MORE + 6)]
+        *_, with_little, closed, lost = clients
+        with ExitStack() as stack:
+            for client in clients:
+                client.transport.socket, other = socketpair()
+                stack.enter_context(client.transport.socket)
+                stack.enter_context(other)
+                other.send(b"x" * (_LITTLE + (client is not with_little)))
+            closed.transport.socket.close()
+            first = rig.connect()
+            first.send_now(upload(3000))
+            assert reading(clients) == []
+            lost.transport.lose()
+            await asyncio.sleep(0)
+            last = len(clients) - 1
+            assert reading(clients) == [*range(_WITH_MORE), last - 2, last - 1]
+            rig.connect().send_now(upload(3000))
+            await asyncio.sleep(0)
+            assert reading(clients) == [*range(last)], "nobody waits again before all were read"
 
 
 async def test_a_piece_of_chunks_waits_however_small_it_is(sizes: list[int]) -> None:
