@@ -26,7 +26,7 @@ from holdfast.bayeux.wire.client_ids import ClientIds
 from holdfast.bayeux.wire.hooks import check_outcome
 from holdfast.compose.administration import Administration, make_administration
 from holdfast.compose.cannot_start import CannotStart as CannotStart
-from holdfast.compose.data_directory import DataDirectory, own_directory
+from holdfast.compose.data_directory import DataDirectory, claimed
 from holdfast.compose.journal import Books, begin_journal, begin_run, make_journal
 from holdfast.compose.listen_addresses import ListenAddresses, find_addresses
 from holdfast.compose.listeners import ServedApplications, complaint, open_listeners
@@ -47,7 +47,7 @@ from holdfast.extensions.timestamp import Timestamp
 from holdfast.extensions.timesync import TimeSync
 from holdfast.journal.writer import JournalWriter
 from holdfast.settings import Settings
-from holdfast.supervisor.control import LOCK
+from holdfast.supervisor.control import CONTROL_FILE, LOCK
 from holdfast.web import aiohttp_parts
 from holdfast.web.admin.tokens import Tokens, TokensUnusable, open_tokens
 from holdfast.web.doors.adoption import adopt
@@ -123,7 +123,7 @@ async def _assemble(
     addresses = await find_addresses(settings, placement.number)
     shared = succession.descriptors.get(LOCK)
     placement.make_parent()
-    directory = stack.enter_context(own_directory(placement.data, shared))
+    directory = await claimed(placement.data, shared, settings.data / CONTROL_FILE, stack)
     succession.keep(LOCK, directory.lock)
     tokens = _open_tokens(settings.data)
     storage = await _open_storage(settings, addresses, directory, succession, placement, stack)

@@ -1,18 +1,24 @@
 """The data directory: locked by this process, and writable by its user only."""
 
+import asyncio
 import fcntl
 import os
 import secrets
 import shlex
 import stat
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AsyncExitStack, contextmanager
 from pathlib import Path
 
 from holdfast.compose.cannot_start import CannotStart
 from holdfast.store.home import STORE
+from holdfast.supervisor.control import socket_for_commands
 
 _LOCK = "lock"
+# For how long to wait for servers whose supervisor was killed, and how often to look.
+_LEAVING_S = 15.0
+_LOOK_S = 0.05
 
 
 class DirectoryTaken(CannotStart):
@@ -73,6 +79,39 @@ def own_directory(path: Path, shared: int | None = None) -> Iterator[DataDirecto
         yield DataDirectory(path, lock)
     finally:
         os.close(lock)
+
+
+async def claimed(
+    path: Path, shared: int | None, control: Path, stack: AsyncExitStack
+) -> DataDirectory:
+    """Lock the directory for as long as the stack lasts. Raises `CannotStart`.
+
+    Servers whose supervisor was killed stop in order, and are waited for.
+
+    Args:
+        shared: The lock of the server that this one succeeds.
+        control: Where a supervisor takes commands.
+    """
+    until = time.monotonic() + _LEAVING_S
+    while True:
+        try:
+            return stack.enter_context(own_directory(path, shared))
+        except DirectoryTaken:
+            if time.monotonic() > until or not _is_abandoned(control):
+                raise
+        await asyncio.sleep(_LOOK_S)
+
+
+def _is_abandoned(control: Path) -> bool:
+    """Return whether a supervisor had this socket, and is dead."""
+    with socket_for_commands() as client:
+        try:
+            client.connect(str(control))
+        except ConnectionRefusedError:
+            return True
+        except OSError:
+            return False
+    return False
 
 
 def is_same(file: int, path: Path) -> bool:

@@ -1,16 +1,19 @@
 """The data directory: no other user may write there, and it must not vanish."""
 
+import asyncio
 import os
 import time
 import urllib.error
 import urllib.request
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from holdfast.compose import CannotStart
-from holdfast.compose.data_directory import own_directory
+from holdfast.compose import CannotStart, data_directory
+from holdfast.compose.data_directory import DirectoryTaken, claimed, own_directory
+from holdfast.supervisor.control import CONTROL_FILE, socket_for_commands
 from tests.abuse.attacker import Person
 from tests.web.programs import Program
 
@@ -38,6 +41,50 @@ def test_a_directory_that_others_can_write_is_refused_with_advice(
     data.chmod(0o755)
     with own_directory(data) as directory:
         assert directory.is_there()
+
+
+def abandon(control: Path) -> None:
+    """Leave what a supervisor leaves that is killed."""
+    with socket_for_commands() as listening:
+        listening.bind(str(control))
+
+
+async def test_servers_whose_supervisor_was_killed_are_waited_for(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    async with AsyncExitStack() as stack, asyncio.timeout(TIMEOUT_S):
+        with own_directory(data) as former:
+            abandon(data / CONTROL_FILE)
+            claiming = asyncio.create_task(claimed(data, None, data / CONTROL_FILE, stack))
+            done, _ = await asyncio.wait([claiming], timeout=0.2)
+            assert not done
+            name = former.lock_name
+        assert (await claiming).lock_name == name
+
+
+async def test_servers_that_stay_after_the_death_of_their_supervisor_are_not_waited_for_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = tmp_path / "data"
+    monkeypatch.setattr(data_directory, "_LEAVING_S", 0.1)
+    async with AsyncExitStack() as stack:
+        with own_directory(data):
+            abandon(data / CONTROL_FILE)
+            with pytest.raises(DirectoryTaken):
+                await claimed(data, None, data / CONTROL_FILE, stack)
+
+
+@pytest.mark.parametrize("has_supervisor", [True, False])
+async def test_a_directory_of_another_running_server_is_refused_at_once(
+    tmp_path: Path, *, has_supervisor: bool
+) -> None:
+    data = tmp_path / "data"
+    async with AsyncExitStack() as stack:
+        with own_directory(data), socket_for_commands() as control:
+            if has_supervisor:
+                control.bind(str(data / CONTROL_FILE))
+            # Without a turn of the loop.
+            with pytest.raises(DirectoryTaken):
+                claimed(data, None, data / CONTROL_FILE, stack).send(None)
 
 
 def test_a_directory_of_another_user_is_refused(
