@@ -19,6 +19,8 @@ ROOMS = "/chat/room/"
 LIST = "/service/chat/rooms"
 PRIVATE = "/service/chat/private"
 UNKNOWN = "user.ptp.unknownDestination"
+# With several workers: the one with the sessions of the subject cannot be reached.
+AWAY = "resource.cluster.notAvailable"
 
 _LONGEST_TEXT = 4000
 # How many rooms the session is informed about.
@@ -33,6 +35,7 @@ class Chat:
         server.offer_presence(ROOMS + "*")
         server.services.add(LIST, self._list)
         server.services.add(PRIVATE, self._whisper)
+        server.serve_subjects(PRIVATE, self._deliver)
 
     def _list(self, call: ServiceCall) -> None:
         call.answer({"rooms": _rooms(call.session)})
@@ -45,17 +48,26 @@ class Chat:
         is_fit = len(texts) == len(whisper) and max(map(len, texts)) <= _LONGEST_TEXT
         if sender.subject == NOBODY or not _rooms(sender) or not is_fit:
             raise Refused(ErrorReply.PUBLISH_DENIED, "private")
+        told = {**whisper, "from": sender.subject}
+
+        def answer(receivers: int | None) -> None:
+            if receivers:
+                call.answer({**told, "receivers": receivers})
+            else:
+                call.fail({**whisper, "error": AWAY if receivers is None else UNKNOWN})
+
+        if not self._server.ask_about(whisper["to"], PRIVATE, told, answer):
+            answer(self._deliver(told, sender))
+
+    def _deliver(self, whisper: dict[str, Any], sender: Session | None = None) -> int:
+        """Deliver a private message to a subject's sessions. Returns their number."""
         receivers = [
             each for each in self._server.sessions.of_subject(whisper["to"]) if _rooms(each)
         ]
-        if not receivers:
-            call.fail({**whisper, "error": UNKNOWN})
-            return
-        whisper["from"] = sender.subject
         for each in receivers:
             if each is not sender:
                 self._server.deliver_event(each, {"channel": PRIVATE, "data": whisper})
-        call.answer({**whisper, "receivers": len(receivers)})
+        return len(receivers)
 
 
 def _rooms(session: Session) -> list[str]:

@@ -153,6 +153,23 @@ class ServerApi(ABC):
     ) -> None:
         """Deliver an event to a single session."""
 
+    # Other workers
+
+    @abstractmethod
+    def serve_subjects(self, what: str, serve: Callable[[Any], Any]) -> None:
+        """Answer what any worker asks about subjects of this one. Call it at start-up.
+
+        `serve` gets what is asked and returns the answer, both as for JSON.
+        """
+
+    @abstractmethod
+    def ask_about(self, subject: str, what: str, data: object, done: Callable[[Any], None]) -> bool:
+        """Ask the worker that has the sessions of a subject, if it is another one.
+
+        Returns whether it is. Then `done` gets the answer in a later turn, or None if there is
+        none within some seconds.
+        """
+
     # Sessions
 
     @abstractmethod

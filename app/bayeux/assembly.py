@@ -273,7 +273,13 @@ def _add_services(state: ServerState, life: SessionLife) -> None:
         budgets=state.budgets,
     )
     state.services.add(TOPICS, topics.serve)
-    presence = PresenceService(state.presence, state.channels, state.rights, state.budgets)
+    presence = PresenceService(
+        state.presence,
+        state.presence_events,
+        channels=state.channels,
+        rights=state.rights,
+        budgets=state.budgets,
+    )
     state.services.add(PRESENCE_SERVICE, presence.serve)
 
 

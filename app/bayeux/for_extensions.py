@@ -1,7 +1,7 @@
 """The implementation of the interface for extensions."""
 
 from collections.abc import Callable, Sequence
-from typing import cast
+from typing import Any, cast
 
 from holdfast.bayeux.api import ServerApi, SessionApi
 from holdfast.bayeux.extending.base import ServerExtension
@@ -27,6 +27,7 @@ class ForExtensions(ServerApi):
     """
 
     def __init__(self, bayeux: Bayeux, clock: Callable[[], float]) -> None:
+        self._bayeux = bayeux
         self._state, self._life = bayeux.state, bayeux.life
         self._publishing, self._requests = bayeux.publishing, bayeux.requests
         self._verdicts = bayeux.verdicts
@@ -66,6 +67,13 @@ class ForExtensions(ServerApi):
         self, session: SessionApi, event: Json, *, lazy_s: float | None = None
     ) -> None:
         self._publishing.deliver_event(cast("Session", session), event, lazy_s=lazy_s)
+
+    def serve_subjects(self, what: str, serve: Callable[[Any], Any]) -> None:
+        self.services.of_subjects[what] = serve
+
+    def ask_about(self, subject: str, what: str, data: object, done: Callable[[Any], None]) -> bool:
+        far = self._bayeux.far_subjects
+        return far is not None and far.ask(subject, what, data, done)
 
     def end_by_server(self, session: SessionApi) -> None:
         self._life.ends.end_by_server(cast("Session", session), self._clock())

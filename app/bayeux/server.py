@@ -25,6 +25,7 @@ from holdfast.bayeux.subscribe.handler import SubscribeHandler
 if TYPE_CHECKING:
     from holdfast.bayeux.publish.from_letters import FromLetters
     from holdfast.bayeux.publish.tap import Tap
+    from holdfast.bayeux.services.far_subjects import FarSubjects
     from holdfast.delivery.ports.homes import HomesPort
     from holdfast.delivery.ports.other_shards import OthersPort
 
@@ -80,6 +81,8 @@ class Bayeux:
         self._due = due
         self._ticking = ticking
         self._probes = probes
+        # Asks the shards of subjects, if there are other ones.
+        self.far_subjects: FarSubjects | None = None
 
     def go_among(
         self, others: "OthersPort", homes: "HomesPort", shard: int, tap: "Tap"
@@ -92,6 +95,8 @@ class Bayeux:
             tap: Records what arrives from others.
         """
         # A server alone need not load them.
+        from holdfast.bayeux.services.far_presence import PRESENCE, FarPresence
+        from holdfast.bayeux.services.far_subjects import SUBJECT, FarSubjects
         from holdfast.bayeux.subscribe.far_histories import FarHistories
         from holdfast.bayeux.subscribe.histories_at_home import HistoriesAtHome
         from holdfast.bayeux.subscribe.history_letter import HISTORIES
@@ -104,6 +109,11 @@ class Bayeux:
         letters = self.publishing.go_among(homes).letters
         self.subscribe_handler.far = FarHistories(self.state, homes, tap)
         letters.add(HISTORIES, HistoriesAtHome(self.state, homes).carry_out)
+        self.far_subjects = FarSubjects(self.state, homes)
+        letters.add(SUBJECT, self.far_subjects.carry_out)
+        far_presence = FarPresence(self.state, homes, others)
+        letters.add(PRESENCE, far_presence.carry_out)
+        self._ticking = (*self._ticking, far_presence.tick)
         return letters
 
     def flush(self, now: float, before_long_work: Callable[[], None] = _nothing) -> bool:

@@ -161,6 +161,7 @@ async def _assemble(
             storage=storage,
             core_clock=clock,
         )
+        sharding.member.reaches = forwarding.reaches
     ticker.collector.begin()
     return _Parts(
         *(settings, placement, addresses, directory, storage, ticker, heads, writer, endpoint),

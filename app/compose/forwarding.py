@@ -72,6 +72,10 @@ class Forwarding:
         """Whether this process has links to all other shards."""
         return all(far.is_linked for far in self._far.values())
 
+    def reaches(self, shard: int) -> bool:
+        """Return whether a shard is there, or away for no longer than a restart takes."""
+        return not self._far[shard].is_away
+
     @property
     def forwarded(self) -> dict[int, int]:
         """How many exchanges this door has forwarded to each other shard."""

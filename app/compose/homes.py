@@ -15,9 +15,9 @@ class OtherHomes(CannotStart):
         named = ", ".join(f'"{each}"' for each in patterns)
         super().__init__(
             f"channels: this deployment was created with other rules for {named}, and the shards "
-            "that keep these channels would change: restore history, work_queue, topic and presence"
-            " in the rules. To change them, what is kept has to be divided again: stop the server, "
-            "and run holdfast reshard --rules"
+            "that keep these channels would change: restore history, work_queue and topic in the"
+            " rules. To change them, what is kept has to be divided again: stop the server, and run"
+            " holdfast reshard --rules"
         )
 
 
@@ -54,7 +54,8 @@ def _changed(stored: Mapping[str, int], wanted: Mapping[str, int]) -> Iterator[s
 
 
 def _needs_home(rule: ChannelSettings) -> bool:
-    return bool(rule.history or rule.work_queue or rule.topic or rule.presence)
+    # All shards know the members of channels.
+    return bool(rule.history or rule.work_queue or rule.topic)
 
 
 def _fixed_segments(pattern: str) -> int:

@@ -14,8 +14,6 @@ def refused_with_shards(settings: Settings) -> list[str]:
     ]
     if settings.ptp_create_session:
         found.append("ptp_create_session needs a single worker, which counts the senders' sessions")
-    if settings.chat:
-        found.append("chat needs a single worker, which knows all members: switch it off")
     return found
 
 
@@ -24,5 +22,3 @@ def _refused_by(rule: ChannelSettings) -> Iterator[str]:
         yield "work_queue needs a single worker, which hands the messages out"
     if rule.topic:
         yield "topic needs a single worker, which knows its state"
-    if rule.presence:
-        yield "presence needs a single worker, which knows all members"

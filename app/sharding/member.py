@@ -110,6 +110,8 @@ class Member:
         self._writes = self._has_served = False
         # How often frames of others were missing.
         self.gaps = 0
+        # Returns whether a shard can be reached, if something knows.
+        self.reaches: Callable[[int], bool] | None = None
 
     # The core's port to the other shards
 
@@ -128,6 +130,9 @@ class Member:
         else:
             self.own.pass_on(message)
         self._wake()
+
+    def is_away(self, shard: int) -> bool:
+        return self.reaches is not None and not self.reaches(shard)
 
     def add_interest(self, pattern: str) -> None:
         self.interest.add(pattern)

@@ -17,9 +17,7 @@ def rules(**given: dict[str, Any]) -> dict[str, ChannelSettings]:
     return {pattern: ChannelSettings(**rule) for pattern, rule in given.items()}
 
 
-@pytest.mark.parametrize(
-    "rule", [{"history": 1}, {"work_queue": True}, {"topic": True}, {"presence": True}]
-)
+@pytest.mark.parametrize("rule", [{"history": 1}, {"work_queue": True}, {"topic": True}])
 def test_channels_have_a_home_if_their_rule_needs_one_that_decides(rule: dict[str, Any]) -> None:
     found = homes_for(rules(**{"/a/b": rule, "/c": {"lazy_timeout": 1}, "/d": {}}))
     assert found.segments == {"/a/b": 2}

@@ -272,6 +272,12 @@ TABLE: Final = (
         _of("ServerState", "presence"),
     ),
     Row(
+        "who is on channels at other workers",
+        Fate.ANEW,
+        "they tell it again",
+        _of("ServerState", "presence_events"),
+    ),
+    Row(
         "which unconnected session ends first if slots run out",
         Fate.WRITTEN,
         "by the order of the sessions",
@@ -331,7 +337,7 @@ TABLE: Final = (
             *_of("SessionLife", "channel_holds ends failures hand_overs settlement state"),
             *_of("SessionLife", "undelivered"),
             *_of("Bayeux", "_probes claims ext_reader life publish_handler publishing requests"),
-            *_of("Bayeux", "slots state subscribe_handler verdicts"),
+            *_of("Bayeux", "far_subjects slots state subscribe_handler verdicts"),
         ),
     ),
 )

@@ -18,8 +18,6 @@ from holdfast.bayeux.wire.reserved import not_supported
 from holdfast.delivery.messages.storing import PersistOutcome
 from holdfast.delivery.ports.homes import HomesPort
 
-# Services that know only what is in their shard.
-_LOCAL: Final = frozenset(("/service/presence",))
 _TOPICS: Final = "/service/topics"
 # Publishes in this shard. Returns the outcome, or None if the publish is told later.
 Distribute = Callable[[EventPublish, Qos | None], PersistOutcome | None]
@@ -76,11 +74,11 @@ class AmongShards:
         return self._complete
 
     def check_call(self, service: str, data: object, *, is_known: bool) -> None:
-        """Refuse to call what may be a client at another shard, or knows only this shard.
+        """Refuse to call what may be a client at another shard, or keeps histories there.
 
         Raises `Refused`.
         """
-        if not is_known or service in _LOCAL or (service == _TOPICS and self._is_far(data)):
+        if not is_known or (service == _TOPICS and self._is_far(data)):
             raise not_supported(service)
 
     def _is_far(self, data: object) -> bool:

@@ -7,7 +7,7 @@ from typing import Any, Final
 from holdfast.bayeux.limits.budgets import Budgets
 from holdfast.bayeux.rights import Rights
 from holdfast.bayeux.session import Session
-from holdfast.bayeux.state.presence_events import member_of
+from holdfast.bayeux.state.presence_events import PresenceEvents, member_of
 from holdfast.bayeux.state.service_channels import FEW, ILLEGAL, CallInvalid, ServiceCall, limit_of
 from holdfast.delivery.basics.channels import Channels, Kind
 from holdfast.delivery.routing.presence import Presence
@@ -22,11 +22,14 @@ class PresenceService:
     def __init__(
         self,
         presence: Presence[Session],
+        events: PresenceEvents,
+        *,
         channels: Channels,
         rights: Rights,
         budgets: Budgets,
     ) -> None:
         self._presence = presence
+        self._events = events
         self._channels = channels
         self._rights = rights
         self._budgets = budgets
@@ -61,9 +64,12 @@ class PresenceService:
     def _shown(
         self, session: Session, now: float, *, name: str, after: int, limit: int
     ) -> Generator[None, None, dict[str, Any]]:
-        answer: dict[str, Any] = {"channel": name, "count": self._presence.count(name)}
+        answer: dict[str, Any] = {
+            "channel": name,
+            "count": self._events.count(self._presence, name),
+        }
         if limit:
-            found = self._presence.page(name, after, limit + 1)
+            found = self._events.page(self._presence, name, after, limit + 1)
             page = found[:limit]
             self._budgets.spend_answer(session, len(page), now)
             members: list[dict[str, Any]] = []

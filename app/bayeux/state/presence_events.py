@@ -1,9 +1,10 @@
 """`/sys/presence/<channel>`: joins and leaves of a channel's members, and their states."""
 
+from collections.abc import Callable, Sequence
 from enum import Enum
 from functools import partial
 from itertools import islice
-from typing import Final
+from typing import Final, Protocol
 
 from holdfast.bayeux.session import Session
 from holdfast.bayeux.state.backlog import Backlog
@@ -30,6 +31,36 @@ class MemberState(Enum):
     HELD = "held"
 
 
+class FarMember:
+    """A member of a channel at another shard, as that has told it."""
+
+    __slots__ = ("has_left", "name", "since", "state", "subject")
+
+    def __init__(self, name: str, subject: str, since: int, state: str) -> None:
+        self.name = name
+        self.subject = subject
+        self.since = since
+        self.state = state
+        self.has_left = False
+
+
+def since_of(member: FarMember) -> int:
+    """Return when the member joined."""
+    return member.since
+
+
+class OtherMembers(Protocol):
+    """The members of channels at other shards."""
+
+    def count(self, channel: str, /) -> int:
+        """Return the number of members of the channel."""
+        ...
+
+    def page(self, channel: str, after: int, limit: int, /) -> Sequence[FarMember]:
+        """Return up to `limit` members that joined after this time, earliest first."""
+        ...
+
+
 class PresenceEvents:
     """Informs watchers about joins, leaves and new states: one event for all changes of a turn."""
 
@@ -47,12 +78,42 @@ class PresenceEvents:
         # By channel: the sessions that changed, and whether they joined or left. An event reports
         # their states at the time it is created, so each session is here once, however often it
         # changes.
-        self._changes: dict[str, dict[Session, bool]] = {}
+        self._changes: dict[str, dict[Session | FarMember, bool]] = {}
+        # The members at other shards, and what tells these of changes. None if there are none.
+        self._others: OtherMembers | None = None
+        self._tell: Callable[[str, Session], None] | None = None
+
+    def go_among(self, others: OtherMembers, tell: Callable[[str, Session], None]) -> None:
+        """Serve one of several shards: tell the others of changes, and count their members."""
+        self._others, self._tell = others, tell
+
+    def count(self, presence: Presence[Session], name: str) -> int:
+        """Return the number of members of the channel."""
+        others = self._others
+        return presence.count(name) + (0 if others is None else others.count(name))
+
+    def page(
+        self, presence: Presence[Session], name: str, after: int, limit: int
+    ) -> Sequence[tuple[Session | FarMember, int]]:
+        """Return up to `limit` members that joined after this time, earliest first."""
+        own = presence.page(name, after, limit)
+        if self._others is None:
+            return own
+        found: list[tuple[Session | FarMember, int]] = [*own]
+        found += [(each, each.since) for each in self._others.page(name, after, limit)]
+        found.sort(key=lambda each: each[1])
+        return found[:limit]
 
     def note(
-        self, presence: Presence[Session], name: str, session: Session, has_moved: bool
+        self,
+        presence: Presence[Session],
+        name: str,
+        session: Session | FarMember,
+        has_moved: bool,
     ) -> None:
         """Report the change to the channel's watchers, if any, at the end of the turn."""
+        if self._tell is not None and isinstance(session, Session):
+            self._tell(name, session)
         channel = self._channels.get(PRESENCE + name[1:])
         # With its prefix, the name may be too long.
         if channel is None or not self._routes.receivers(channel):
@@ -75,16 +136,19 @@ class PresenceEvents:
         if sessions:
             # After the other channels.
             self._changes[name] = sessions
-        self._events.publish(_event(presence, name, named), life_ms=_LIFE_MS)
+        event = _event(presence, name, named, self.count(presence, name))
+        self._events.publish(event, life_ms=_LIFE_MS)
         return bool(self._changes)
 
 
-def _event(presence: Presence[Session], name: str, sessions: dict[Session, bool]) -> Json:
+def _event(
+    presence: Presence[Session], name: str, sessions: dict[Session | FarMember, bool], count: int
+) -> Json:
     joined: list[Json] = []
     left: list[Json] = []
     changed: list[Json] = []
     for session, has_moved in sessions.items():
-        since = presence.since(name, session)
+        since = _since(presence, name, session)
         if since is None:
             left.append({"subject": session.subject, "session": session.name})
         elif has_moved:
@@ -92,21 +156,29 @@ def _event(presence: Presence[Session], name: str, sessions: dict[Session, bool]
         else:
             changed.append(member_of(session, since))
     moves = {"joined": joined, "left": left, "changed": changed}
-    data = {"channel": name, "count": presence.count(name), **moves}
+    data = {"channel": name, "count": count, **moves}
     return {"channel": PRESENCE + name[1:], "data": data}
 
 
-def member_of(session: Session, since: int) -> Json:
+def _since(presence: Presence[Session], name: str, member: Session | FarMember) -> int | None:
+    """Return when the member joined, or None if it has left."""
+    if isinstance(member, FarMember):
+        return None if member.has_left else member.since
+    return presence.since(name, member)
+
+
+def member_of(session: Session | FarMember, since: int) -> Json:
     """Return what clients see of a member."""
     return {
         "subject": session.subject,
         "session": session.name,
         "since": since // NS_PER_MS,
-        "state": _state_of(session).value,
+        "state": session.state if isinstance(session, FarMember) else state_of(session).value,
     }
 
 
-def _state_of(session: Session) -> MemberState:
+def state_of(session: Session) -> MemberState:
+    """Return whether a member receives the channel's messages now."""
     dispatcher = session.dispatcher
     if dispatcher is not None and dispatcher.hold_record is not None:
         return MemberState.HELD

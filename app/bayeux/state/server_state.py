@@ -114,13 +114,14 @@ class ServerState:
         self.hub = self._hub(settling)
         self.system_events = SystemEvents(self.channels, self.hub, node)
         self.keeps_history = any(rule.history is not None for rule in self.rules.all)
+        self.presence_events = PresenceEvents(
+            self.channels, self.routes, self.backlog, self.system_events
+        )
         self.presence: Presence[Session] = Presence(
             is_used=any(rule.has_presence for rule in self.rules.all),
             by_rule=self.rules.has_presence,
             stamp=node.stamp,
-            changed=PresenceEvents(
-                self.channels, self.routes, self.backlog, self.system_events
-            ).note,
+            changed=self.presence_events.note,
         )
         self.sessions = Sessions(client_ids, first=node.stamp() // 1000)
         self.waiting_places = self._waiting_places()
@@ -130,8 +131,7 @@ class ServerState:
         self.quotas = Quotas(
             options, self.sessions.usages, node=node, admission=self.admission, notices=self.notices
         )
-        self.rights = Rights(self.channels, role_of)
-        self.installed = InstalledExtensions()
+        self.rights, self.installed = Rights(self.channels, role_of), InstalledExtensions()
         self.request_events = RequestEvents(
             self.hub, store, channels=self.channels, installed=self.installed, node=node
         )

@@ -116,6 +116,8 @@ class Services:
     def __init__(self, channels: Channels) -> None:
         self._channels = channels
         self._services: dict[str, _Served] = {}
+        # What extensions answer about subjects here when other shards ask.
+        self.of_subjects: dict[str, Callable[[Any], Any]] = {}
 
     def add(self, pattern: str, service: Service) -> None:
         """Let the service answer calls on matching channels. It may raise `Refused`."""

@@ -15,7 +15,6 @@ from holdfast.bayeux.wire.codec import Json
 from holdfast.bayeux.wire.errors import ErrorReply, Refused
 from holdfast.bayeux.wire.operation import Operation
 from holdfast.bayeux.wire.options import Options
-from holdfast.bayeux.wire.reserved import refuse_presence
 from holdfast.bayeux.wire.subscribe_qos import PLAIN, SubscribeQos
 from holdfast.delivery.basics.channels import Channel, overlaps
 from holdfast.delivery.requests.responders import be_silent_on, end_silence_on
@@ -85,8 +84,6 @@ class Subscriptions:
         if more:
             self._check_room(session, more)
         for channel in patterns.values():
-            if self._hub.others is not None:
-                refuse_presence(channel)
             self._rights.check_system(session, channel, message)
         if not self._rights.are_open:
             for channel in patterns.values():

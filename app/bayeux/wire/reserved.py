@@ -5,7 +5,7 @@ If the server accepted them, clients would rely on a feature that does not exist
 
 from holdfast.bayeux.wire.codec import Json
 from holdfast.bayeux.wire.errors import ErrorReply, Refused
-from holdfast.delivery.basics.channels import PRESENCE, REPLIES, Channel
+from holdfast.delivery.basics.channels import REPLIES, Channel
 
 # Keys of `ext`. An extension that owns a key provides the feature.
 RESERVED_EXT = frozenset(["replyTo", "request", "timeout"])
@@ -30,12 +30,6 @@ def refuse_replies(channel: Channel) -> None:
     """Refuse to publish or subscribe to reply channels."""
     if channel.name.startswith(REPLIES):
         raise not_supported(REPLIES)
-
-
-def refuse_presence(channel: Channel) -> None:
-    """Refuse to watch members. Among several shards, each one knows only its own."""
-    if channel.name.startswith(PRESENCE):
-        raise not_supported(channel.name)
 
 
 def not_supported(name: str) -> Refused:

@@ -39,6 +39,10 @@ class OthersPort(Protocol):
         """Pass on a message that is not stored: it leaves at the end of the turn."""
         ...
 
+    def is_away(self, shard: int, /) -> bool:
+        """Return whether the shard could not be reached for some seconds."""
+        ...
+
     def add_interest(self, pattern: str, /) -> None:
         """Count a durable receiver here that has subscribed to the pattern."""
         ...

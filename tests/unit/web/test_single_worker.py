@@ -7,29 +7,24 @@ from holdfast.settings import read
 
 
 def refused(**rule: object) -> list[str]:
-    return refused_with_shards(read(None, {"chat": False, "channels": {"/a/**": rule}}))
+    return refused_with_shards(read(None, {"channels": {"/a/**": rule}}))
 
 
-@pytest.mark.parametrize("option", ["work_queue", "topic", "presence"])
+@pytest.mark.parametrize("option", ["work_queue", "topic"])
 def test_a_rule_that_needs_a_single_worker_is_named(option: str) -> None:
     [why] = refused(**{option: True})
     assert why.startswith(f'channels."/a/**": {option} ')
 
 
 def test_all_reasons_are_given_at_once() -> None:
-    assert len(refused(topic=True, presence=True)) == 2
+    assert len(refused(topic=True, work_queue=True)) == 2
 
 
 def test_other_rules_are_fine() -> None:
-    assert refused(history=5) == []
+    assert refused(history=5, presence=True) == []
     assert refused(durable=True, lazy=True, attempts=3, guard=True, dead_letters=False) == []
 
 
 def test_sessions_that_messages_create_need_a_single_worker() -> None:
-    [why] = refused_with_shards(read(None, {"chat": False, "ptp_create_session": True}))
+    [why] = refused_with_shards(read(None, {"ptp_create_session": True}))
     assert why.startswith("ptp_create_session ")
-
-
-def test_the_chat_must_be_switched_off() -> None:
-    [why] = refused_with_shards(read(None, {}))
-    assert why.startswith("chat ")

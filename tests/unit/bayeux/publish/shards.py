@@ -83,6 +83,8 @@ class Shard:
         self.places: dict[int, int] = {}
         # By shard whose log was read to its end, up to which cursor all its messages were in there.
         self.complete: dict[int, int] = {}
+        # Shards that cannot be reached.
+        self.away: set[int] = set()
         # Channels for whose messages the log has no room; durable subscriptions by pattern.
         self.refused: set[str] = set()
         # By shard, how many entries of its log are missing.
@@ -131,6 +133,9 @@ class Shard:
     def refuses(self, channel: str) -> bool:
         return channel in self.refused
 
+    def is_away(self, shard: int) -> bool:
+        return shard in self.away
+
     def add_interest(self, pattern: str) -> None:
         self.interest[pattern] += 1
 
@@ -170,6 +175,9 @@ class Shard:
         self.keeper.log.append((entry_of(message), None))
 
     # As homes
+
+    def other_shards(self) -> Sequence[int]:
+        return [each for each in range(self._world.count) if each != self.number]
 
     def home_of_subject(self, subject: str) -> int | None:
         home = self._world.home_of(subject)
@@ -254,6 +262,7 @@ class World:
 
     def __init__(self, number: int, *extensions: Installed, **options: Any) -> None:
         stamps = count(1_700_000_000_000_000_000, 1000)
+        self.count = number
         self.shards: list[Shard] = []
         for each in range(number):
             self.shards.append(Shard(self, each, stamps, extensions, **options))

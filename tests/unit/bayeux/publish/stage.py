@@ -9,7 +9,7 @@ from tests.unit.bayeux.harness import Asked, Client
 from tests.unit.bayeux.publish.addressing import heard, named
 from tests.unit.bayeux.publish.shards import World
 
-# Each of them is at a shard of its own.
+# Each of them is at another shard.
 PEOPLE = ["ann/1", "bob/1", "carl/1"]
 ANYBODY = st.sampled_from(PEOPLE)
 # What happens whatever the people do. Each step is the name of a method, with its arguments.

@@ -61,14 +61,6 @@ def test_without_requests_messages_to_unknown_services_are_ignored_as_ever() -> 
     assert asked.reply["successful"]
 
 
-def test_nobody_may_ask_who_is_on_a_channel(client: Client) -> None:
-    asked = client.publish("/service/presence", {"channel": "/news"})
-    assert "/service/presence" in asked.reply["error"]
-    asked = client.subscribe("/sys/presence/news")
-    assert "/sys/presence/news" in asked.reply["error"]
-    assert not client.session.subscriptions
-
-
 def test_topics_whose_histories_are_elsewhere_cannot_be_asked_about(client: Client) -> None:
     for data in ({"get": "/home/a"}, {"erase": "/**", "history": {"numEntries": -1}}):
         assert "/service/topics" in client.publish("/service/topics", data).reply["error"]

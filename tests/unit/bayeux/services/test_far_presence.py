@@ -1,0 +1,310 @@
+"""All shards know who is on a channel, wherever the sessions are."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from holdfast.bayeux.wire.options import ChannelRule
+from tests.unit.bayeux.harness import Client, Json
+from tests.unit.bayeux.publish.addressing import named
+from tests.unit.bayeux.publish.shards import World
+from tests.unit.bayeux.publish.stage import ANYBODY, EVENTS, Stage
+
+ROOM = "/room/a"
+RULES = {"/room/*": ChannelRule(has_presence=True)}
+
+
+def settled(world: World, seconds: float = 0.3) -> None:
+    """Let the shards tell each other."""
+    for shard in world.shards:
+        shard.server.advance(seconds)
+    for _ in range(3):
+        world.read_all()
+
+
+@pytest.fixture
+def world() -> World:
+    world = World(2, channels=RULES)
+    settled(world)
+    return world
+
+
+def enter(world: World, shard: int, room: str = ROOM) -> Client:
+    client = world.client(shard)
+    client.subscribe(room)
+    client.server.turn()
+    return client
+
+
+def data_on(client: Client, channel: str) -> list[Json]:
+    client.server.turn()
+    events = client.connect(advice={"timeout": 0}).events
+    return [each["data"] for each in events if each["channel"] == channel]
+
+
+def asked(client: Client, **options: Any) -> Json:
+    asked = client.publish("/service/presence", {"channel": ROOM, **options})
+    client.server.turn()
+    # Other events travel with the reply, too.
+    found: list[Json] = [each["data"] for each in asked.elements if "data" in each]
+    [answer] = [each for each in found if "members" in each]
+    return answer
+
+
+def names(members: list[Json]) -> list[str]:
+    return [each["session"] for each in members]
+
+
+def test_members_at_all_shards_are_listed_in_the_order_of_joining(world: World) -> None:
+    first = enter(world, 0)
+    second = enter(world, 1)
+    third = enter(world, 0)
+    settled(world)
+    order = [each.session.name for each in (first, second, third)]
+    for client in (first, second):
+        answer = asked(client)
+        assert (answer["count"], names(answer["members"])) == (3, order)
+        assert [each["state"] for each in answer["members"]] == ["here"] * 3
+
+
+def test_a_list_continues_behind_members_of_any_shard(world: World) -> None:
+    clients = [enter(world, number % 2) for number in range(5)]
+    settled(world)
+    found: list[str] = []
+    after = None
+    while True:
+        page = asked(clients[0], limit=2, **({} if after is None else {"after": after}))
+        found += names(page["members"])
+        after = page["next"]
+        if after is None:
+            break
+    assert found == [each.session.name for each in clients]
+
+
+def test_watchers_hear_of_members_at_other_shards(world: World) -> None:
+    watcher = world.client(0)
+    watcher.subscribe("/sys/presence/room/*")
+    member = enter(world, 1)
+    settled(world)
+    member.send({"channel": "/meta/unsubscribe", "subscription": ROOM})
+    settled(world)
+    joined, left = data_on(watcher, "/sys/presence/room/a")
+    assert (joined["count"], names(joined["joined"])) == (1, [member.session.name])
+    assert (left["count"], names(left["left"])) == (0, [member.session.name])
+
+
+def test_watchers_hear_of_states_at_other_shards(world: World) -> None:
+    watcher = world.client(0)
+    watcher.subscribe("/sys/presence/room/*")
+    member = named(world, "ann/1")
+    member.subscribe(ROOM)
+    settled(world)
+    world.shards[1].server.advance(300)
+    settled(world)
+    states = [
+        each["state"]
+        for event in data_on(watcher, "/sys/presence/room/a")
+        for each in event["joined"] + event["changed"]
+    ]
+    assert states == ["here", "absent"]
+
+
+def test_a_shard_that_is_killed_tells_who_is_left_and_hears_who_is_elsewhere(world: World) -> None:
+    stays, guest, other = named(world, "ann/1"), enter(world, 1), enter(world, 0)
+    stays.subscribe(ROOM)
+    settled(world)
+    assert asked(other)["count"] == 3
+    world.shards[1].kill()
+    settled(world)
+    assert names(asked(other)["members"])[-1:] != [guest.session.name]
+    assert {*names(asked(other)["members"])} == {stays.session.name, other.session.name}
+    assert asked(world.client(1))["count"] == 2
+
+
+def test_the_members_of_a_shard_that_is_lost_leave_and_come_back_with_it(world: World) -> None:
+    # Named sessions last longer than that.
+    watcher, member = named(world, "bob/1"), named(world, "ann/1")
+    for each in (watcher, member):
+        each.subscribe(ROOM)
+    settled(world)
+    world.shards[0].away.add(1)
+    settled(world, 9.0)
+    assert asked(world.client(0))["count"] == 2
+    settled(world, 2.0)
+    assert names(asked(world.client(0))["members"]) == [watcher.session.name]
+    world.shards[0].away.clear()
+    settled(world)
+    settled(world)
+    assert member.session.name in names(asked(world.client(0))["members"])
+
+
+def test_many_members_are_told_in_several_letters() -> None:
+    world = World(2, channels=RULES)
+    session = world.client(1).session
+    presence = world.shards[1].server.bayeux.state.presence
+    for number in range(1200):
+        presence.join(f"/room/{number}", session)
+    for _ in range(4):
+        settled(world)
+    state = world.shards[0].server.bayeux.state
+    counts = [state.presence_events.count(state.presence, f"/room/{n}") for n in range(1200)]
+    assert counts == [1] * 1200
+
+
+def test_changes_while_everything_is_told_are_told_behind_it() -> None:
+    world = World(2, channels=RULES)
+    session = world.client(1).session
+    presence = world.shards[1].server.bayeux.state.presence
+    for number in range(700):
+        presence.join(f"/room/{number}", session)
+    world.shards[1].server.advance(0.3)
+    # The first letter has told this one.
+    presence.leave("/room/0", session)
+    presence.join("/room/new", session)
+    for _ in range(4):
+        settled(world)
+    state = world.shards[0].server.bayeux.state
+    counts = [state.presence_events.count(state.presence, f"/room/{n}") for n in (0, 1, "new")]
+    assert counts == [0, 1, 1]
+
+
+def test_a_letter_without_an_answer_lets_a_shard_tell_everything_again(world: World) -> None:
+    other, member = enter(world, 0), enter(world, 1)
+    world.shards[1].sent.give_up()
+    member.server.turn()
+    # The letter arrives, but its answer is too late; the next ones do not follow it.
+    second = enter(world, 1)
+    settled(world)
+    settled(world, 1.5)
+    expected = {each.session.name for each in (other, member, second)}
+    assert {*names(asked(other)["members"])} == expected
+
+
+def test_a_letter_that_does_not_follow_is_not_taken(world: World) -> None:
+    """A shard whose store lost letters has missed them."""
+    enter(world, 1)
+    log = world.shards[1].keeper.log
+    told = next(entry for entry, _ in reversed(log) if entry.channel == "presence")
+    log[-1] = (told._replace(data=told.data.replace(b'"part":1', b'"part":7')), 0)
+    world.shards[0].read(1, 1 << 30)
+    answers = [entry for entry, shard in world.shards[0].keeper.log if shard == 1]
+    assert answers[-1].data == b"{}"
+    settled(world)
+    settled(world, 1.5)
+    assert asked(world.client(0))["count"] == 1
+
+
+def test_a_store_that_is_away_tells_later(world: World) -> None:
+    world.shards[1].keeper.is_available = False
+    enter(world, 1)
+    settled(world)
+    world.shards[1].keeper.is_available = True
+    settled(world, 2.0)
+    assert asked(world.client(0))["count"] == 1
+
+
+def test_without_presence_shards_tell_nothing() -> None:
+    world = World(2)
+    settled(world)
+    assert [shard.keeper.log for shard in world.shards] == [[], []]
+
+
+def test_shards_that_have_told_everything_are_still(world: World) -> None:
+    enter(world, 1)
+    settled(world)
+    before = [len(shard.keeper.log) for shard in world.shards]
+    for _ in range(5):
+        settled(world, 1.0)
+    assert [len(shard.keeper.log) for shard in world.shards] == before
+
+
+ROOMS = ["/room/a", "/room/b"]
+STEPS = st.one_of(
+    st.tuples(st.just("enter"), ANYBODY, st.sampled_from(ROOMS)),
+    st.tuples(st.just("exit"), ANYBODY, st.sampled_from(ROOMS)),
+    st.tuples(st.just("pass_time"), st.integers(0, 2), st.sampled_from([0.1, 1.2])),
+    *EVENTS,
+)
+
+
+class Play(Stage):
+    """They enter rooms and leave them; a watcher at each shard keeps a list by what it hears."""
+
+    def __init__(self) -> None:
+        super().__init__(channels=RULES)
+        self.watchers: dict[int, Client] = {}
+        self.lists: dict[int, dict[str, set[str]]] = {}
+        for shard in range(3):
+            self._watch(shard)
+
+    def _watch(self, shard: int) -> None:
+        """First subscribe, then ask."""
+        watcher = self.watchers[shard] = self.world.client(shard)
+        watcher.subscribe("/sys/presence/room/*")
+        self.lists[shard] = {room: set() for room in ROOMS}
+        for room in ROOMS:
+            asked = watcher.publish("/service/presence", {"channel": room})
+            watcher.server.turn()
+            self._learn(shard, asked.elements)
+        self._hear(shard)
+
+    def _hear(self, shard: int) -> None:
+        watcher = self.watchers[shard]
+        watcher.server.turn()
+        self._learn(shard, watcher.connect(advice={"timeout": 0}).events)
+
+    def _learn(self, shard: int, events: list[Json]) -> None:
+        for data in [each["data"] for each in events if "data" in each]:
+            known = self.lists[shard][data["channel"]]
+            for each in data.get("members", []) + data.get("joined", []):
+                known.add(each["session"])
+            for each in data.get("left", []):
+                known.discard(each["session"])
+
+    def enter(self, name: str, room: str) -> None:
+        self.wait_for(name, self.clients[name].subscribe(room))
+        self.clients[name].server.turn()
+
+    def exit(self, name: str, room: str) -> None:
+        client = self.clients[name]
+        if room in client.session.subscriptions:
+            client.send({"channel": "/meta/unsubscribe", "subscription": room})
+            client.server.turn()
+
+    def pass_time(self, shard: int, seconds: float) -> None:
+        self.world.shards[shard].server.advance(seconds)
+        self._hear(shard)
+
+    def kill(self, shard: int) -> None:
+        super().kill(shard)
+        self._watch(shard)
+
+    def repeat(self) -> None:
+        for _ in range(3):
+            settled(self.world, 1.5)
+
+    def check(self) -> None:
+        expected = {
+            room: {
+                client.session.name
+                for client in self.clients.values()
+                if room in client.session.subscriptions
+            }
+            for room in ROOMS
+        }
+        for shard in range(3):
+            state = self.world.shards[shard].server.bayeux.state
+            for room in ROOMS:
+                page = state.presence_events.page(state.presence, room, 0, 100)
+                assert {member.name for member, _ in page} == expected[room]
+            self._hear(shard)
+            assert self.lists[shard] == expected
+
+
+@pytest.mark.slow
+@given(st.lists(STEPS, max_size=40))
+@settings(max_examples=300)
+def test_all_shards_know_all_members_in_the_end(steps: list[Any]) -> None:
+    Play().play(steps)
