@@ -15,13 +15,18 @@ log = logging.getLogger(__name__)
 _POLL_S: Final = 0.002
 _MANY_POLL_S: Final = 0.005
 _MANY: Final = 16
-# How long a read waits for a frame: so long, nothing else is read in that store.
+# How long a read waits for a frame: so long, nothing else is read in that store. Longer if no
+# shard has had anything for a while.
 _WAIT_MS: Final = 50
+_IDLE_WAIT_MS: Final = 200
 # How long to wait when nothing can be read now, or after a failure.
 _BUSY_S: Final = 0.01
 _SHORTEST_PAUSE_S: Final = 0.05
 _LONGEST_PAUSE_S: Final = 1.0
+# How often the member's time advances: while others have something for it, and else.
 _TICK_S: Final = 0.025
+_IDLE_TICK_S: Final = 0.1
+_BUSY_FOR_S: Final = 0.5
 # How long a start waits for the facts and the log of a shard whose store is away, and how long a
 # process that leaves waits for its own store.
 _PATIENCE_S: Final = 2.0
@@ -47,6 +52,9 @@ class Following:
         self._looks: set[int] = set()
         self._away: set[int] = set()
         self._tasks: set[asyncio.Task[None]] = set()
+        # When the member's time advances next, and until when it does so often.
+        self._ticking: asyncio.TimerHandle | None = None
+        self._busy_until = 0.0
 
     async def read_facts(self) -> None:
         """Read the facts of all shards, as far as their stores answer in time.
@@ -98,23 +106,38 @@ class Following:
     async def run(self) -> None:
         """Follow the others until this is cancelled."""
         try:
+            self._tick()
             async with asyncio.TaskGroup() as group:
-                group.create_task(self._tick())
                 for shard in self._stores:
                     group.create_task(self._follow(shard))
         finally:
+            if self._ticking is not None:
+                self._ticking.cancel()
             for store in self._stores.values():
                 store.close()
 
-    async def _tick(self) -> None:
+    def _tick(self) -> None:
         member = self._member
-        while True:
-            try:
-                member.tick()
-                self._looks.update(member.agreements.holders_to_read(self._clock()))
-            except Exception:
-                log.exception("a shard among others failed to advance its time")
-            await asyncio.sleep(_TICK_S)
+        try:
+            member.tick()
+            self._looks.update(member.agreements.holders_to_read(self._clock()))
+        except Exception:
+            log.exception("a shard among others failed to advance its time")
+        self._tick_in(_TICK_S if self._is_busy else _IDLE_TICK_S)
+
+    def _tick_in(self, seconds: float) -> None:
+        self._ticking = asyncio.get_running_loop().call_later(seconds, self._tick)
+
+    @property
+    def _is_busy(self) -> bool:
+        return self._clock() < self._busy_until
+
+    def _be_busy(self) -> None:
+        """Let time advance often for a while."""
+        if not self._is_busy and self._ticking is not None:
+            self._ticking.cancel()
+            self._tick_in(_TICK_S)
+        self._busy_until = self._clock() + _BUSY_FOR_S
 
     async def _follow(self, shard: int) -> None:
         pause_s = _SHORTEST_PAUSE_S
@@ -149,7 +172,10 @@ class Following:
         if after is None:
             await asyncio.sleep(_BUSY_S)
         else:
-            member.heard(shard, after, await store.frames(after, _WAIT_MS))
+            frames = await store.frames(after, _WAIT_MS if self._is_busy else _IDLE_WAIT_MS)
+            if frames:
+                self._be_busy()
+            member.heard(shard, after, frames)
 
     async def _look(self, shard: int) -> None:
         """Read who has a shard, and whether that process raises its lease."""

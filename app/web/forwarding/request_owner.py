@@ -10,6 +10,11 @@ from holdfast.bayeux.wire.errors import RequestRefused
 
 _NAME: Final = b'"clientId"'
 _ID: Final = re.compile(rb'"clientId"\s*:\s*"([A-Za-z0-9_-]{29})"')
+# How most clients write it, how long it is, and the bytes that it may have.
+_WRITTEN: Final = b':"'
+_ID_SIZE: Final = 29
+_ID_BYTES: Final = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-"
+_QUOTE: Final = ord('"')
 _HANDSHAKE: Final = "/meta/handshake"
 _BYTES_OF_IT: Final = _HANDSHAKE.encode()
 # With these escapes, a name or a channel may look different.
@@ -25,6 +30,14 @@ def plain_id_in(body: bytes) -> str | None:
     It can be seen in most requests; a handshake has none.
     """
     if b"\\" in body or _BYTES_OF_IT in body:
+        return None
+    at = body.find(_NAME)
+    if at >= 0 and body.find(_NAME, at + 1) < 0 and body.startswith(_WRITTEN, at + len(_NAME)):
+        begin = at + len(_NAME) + len(_WRITTEN)
+        end = begin + _ID_SIZE
+        client_id = body[begin:end]
+        if end < len(body) and body[end] == _QUOTE and not client_id.translate(None, _ID_BYTES):
+            return client_id.decode()
         return None
     found = _ID.search(body)
     if found is None:

@@ -116,6 +116,7 @@ def found_by(*, has_faults: bool = True) -> str:
     return ""
 
 
+@pytest.mark.interpreted
 @pytest.mark.slow
 def test_subscribes_that_are_answered_at_once_are_found() -> None:
     def when_known(_: object, __: object, done: Callable[[bool], None]) -> None:
@@ -125,6 +126,7 @@ def test_subscribes_that_are_answered_at_once_are_found() -> None:
         assert "lacks" in found_by()
 
 
+@pytest.mark.interpreted
 @pytest.mark.slow
 def test_facts_that_are_not_learned_from_logs_are_found() -> None:
     with patch.object(KnownFacts, "learn", lambda *_: None):

@@ -50,6 +50,21 @@ def test_a_request_is_that_of_the_client_of_its_first_message(
     assert plain_id_in(body) in (found, None)
 
 
+@pytest.mark.parametrize(
+    ("body", "found"),
+    [
+        (b'{"clientId":"%b"}' % CLIENT_ID.encode(), CLIENT_ID),
+        (b'{"clientId" : "%b"}' % CLIENT_ID.encode(), CLIENT_ID),
+        (b'{"clientId":"%b' % CLIENT_ID.encode(), None),
+        (b'{"clientId":"%b"}' % CLIENT_ID[1:].encode(), None),
+        (b'{"clientId":"%b."}' % CLIENT_ID[1:].encode(), None),
+        (b'{"clientId":"%b1"}' % CLIENT_ID.encode(), None),
+    ],
+)
+def test_an_id_is_plain_if_it_has_the_form_of_ids(body: bytes, found: str | None) -> None:
+    assert plain_id_in(body) == found
+
+
 @given(st.permutations(sorted(NESTED)), st.booleans())
 def test_the_order_of_fields_does_not_matter(names: list[str], is_ascii: bool) -> None:
     message = {name: NESTED[name] for name in names}
