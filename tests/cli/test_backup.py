@@ -5,14 +5,11 @@ import json
 import threading
 from pathlib import Path
 
-import pytest
 from typer.testing import CliRunner
 
 from holdfast.cli.backup import program as backup
 from holdfast.cli.restore import program as restore
 from tests.offline.test_backups import fill, running
-
-pytestmark = pytest.mark.slow  # starts a store
 
 
 def test_both_say_when_the_stores_were_as_they_are_in_the_backup(tmp_path: Path) -> None:

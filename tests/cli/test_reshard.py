@@ -16,8 +16,6 @@ from tests.store.servers import ValkeyServer
 
 __all__ = ["valkey"]
 
-pytestmark = pytest.mark.slow  # starts a store
-
 
 @pytest.fixture
 def config(valkey: ValkeyServer, tmp_path: Path) -> Path:

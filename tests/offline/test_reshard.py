@@ -7,6 +7,7 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import settings as limits
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 from holdfast.cluster.frames import DURABLE, LETTER, MESSAGE, Entry, write
 from holdfast.cluster.shards import Homes, first_map
 from holdfast.compose.cannot_start import CannotStart
+from holdfast.delivery.letters.dead import DeadLetter
 from holdfast.delivery.messages.message import Message
 from holdfast.offline.kinds import KINDS, Fate
 from holdfast.offline.reshard import STEPS, Plan, Report, reshard
@@ -108,6 +110,17 @@ for number in range(1, 6):
     EXAMPLE.receivers[number] = {"joe/1", "ann/1", "bob/0", "/kept/a", "work:/jobs/a/0"}
     EXAMPLE.marks.setdefault("joe/1", {})[number] = b"1 1 0 1 0"
 EXAMPLE.topics["/kept/a"] = b"{}"
+EXAMPLE.held["/news"] = orjson.dumps({"v": 1, "since": 5, "reason": "", "who": "operator"})
+EXAMPLE.remarks["f1"] = b"{}"
+EXAMPLE.requests["ann/1"] = {"ann/1|7": b'{"requester":"ann/1"}', "ann/1|7 joe/1": b"true"}
+for receiver in ("bob/1", "kim/2"):
+    EXAMPLE.letters[f"9{receiver[-1]}"] = DeadLetter.of(
+        Message(b"{}", id=9, channel="/news"),
+        id=f"9{receiver[-1]}",
+        receiver=f"client/{receiver}",
+        code="user.update.bad",
+        reason="why",
+    )
 EXAMPLE.keyed["k1"] = (0, 5, 77)
 
 
@@ -259,7 +272,6 @@ async def test_what_a_killed_run_has_left_can_be_dropped(
     check_nothing_is_left(valkey)
 
 
-@pytest.mark.slow
 async def test_a_dry_run_says_who_gets_what_and_writes_nothing(
     valkey: ValkeyServer, tmp_path: Path
 ) -> None:
@@ -279,7 +291,6 @@ def state_of(valkey: ValkeyServer) -> dict[bytes, bytes]:
     return {name: valkey.ask("DUMP", name) for name in sorted(valkey.ask("KEYS", "*"))}
 
 
-@pytest.mark.slow
 async def test_other_rules_move_what_channels_keep(valkey: ValkeyServer, tmp_path: Path) -> None:
     fill(valkey, EXAMPLE, divided(first_map(3)))
     for segments in (1, 2):
@@ -297,7 +308,6 @@ ASKED = write([Entry(LETTER, "what", 5, "", 0, b"{}")])
 PLACE = "abcdefgh 1-7 1"
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("part", "frame", "place", "is_left"),
     [
@@ -334,7 +344,6 @@ async def test_what_a_shard_has_not_taken_yet_is_not_lost(
         check_nothing_is_left(valkey)
 
 
-@pytest.mark.slow
 async def test_what_cannot_be_divided_is_refused_and_stays(
     valkey: ValkeyServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -385,7 +394,6 @@ async def test_a_server_that_has_the_store_keeps_it(valkey: ValkeyServer, tmp_pa
     check(valkey, EXAMPLE)
 
 
-@pytest.mark.slow
 async def test_replays_are_added_and_audits_come_together(
     valkey: ValkeyServer, tmp_path: Path
 ) -> None:
