@@ -95,6 +95,7 @@ class Bayeux:
             tap: Records what arrives from others.
         """
         # A server alone need not load them.
+        from holdfast.bayeux.publish.requests_everywhere import RequestsEverywhere
         from holdfast.bayeux.services.far_presence import PRESENCE, FarPresence
         from holdfast.bayeux.services.far_subjects import SUBJECT, FarSubjects
         from holdfast.bayeux.subscribe.far_histories import FarHistories
@@ -106,7 +107,9 @@ class Bayeux:
         hub.others, hub.crossings = others, Crossings(others)
         self.state.sessions.number_apart(shard)
         self.state.go_among()
-        letters = self.publishing.go_among(homes).letters
+        everywhere = RequestsEverywhere(self.state, homes, self.requests)
+        self.state.requests.elsewhere = self.requests.everywhere = everywhere
+        letters = self.publishing.go_among(homes, everywhere).letters
         self.subscribe_handler.far = FarHistories(self.state, homes, tap)
         letters.add(HISTORIES, HistoriesAtHome(self.state, homes).carry_out)
         self.far_subjects = FarSubjects(self.state, homes)

@@ -12,6 +12,7 @@ from holdfast.cluster.letters import Done, done_with
 from holdfast.delivery.messages.crossing import Crossing, Spared, crossing_of, spared_by
 from holdfast.delivery.messages.message import ORDINARY_PRIORITY, Message
 from holdfast.delivery.messages.shard_letter import effect_of
+from holdfast.delivery.requests.of_others import Asked, AskedElsewhere, asked_by
 
 # A flag: the data begin with the size of a JSON object, and the object.
 HAS_EXTRA: Final = 2
@@ -86,8 +87,11 @@ def _extra(message: Message) -> dict[str, Any]:
         extra["properties"] = message.properties
     if message.addressed:
         extra["addressed"] = [*message.addressed]
-    if message.records is not None and (spared := spared_by(message)):
-        extra["spared"] = sorted(spared)
+    if message.records is not None:
+        if spared := spared_by(message):
+            extra["spared"] = sorted(spared)
+        if asked := asked_by(message):
+            extra["asked"] = [*asked]
     return extra
 
 
@@ -108,6 +112,8 @@ def message_of(entry: Entry) -> Message:
         message.addressed = tuple(extra.get("addressed", ()))
         if "spared" in extra:
             Spared(extra["spared"]).mark(message)
+        if "asked" in extra:
+            AskedElsewhere(Asked(*extra["asked"])).mark(message)
     except (error_of_struct, ValueError, TypeError, AttributeError, LookupError) as error:
         raise FrameUnreadable(f"entry {entry.id} is unreadable: {error!r}") from error
     return message

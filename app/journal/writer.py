@@ -223,9 +223,9 @@ class JournalWriter(DeliveryJournal):
         took_us = self._since(id)
         self.changed(Kind.REQUEST, how, name=requester.key, channel=channel, number=took_us)
 
-    def replied(self, what: str, responder: Receiver, channel: str, id: int) -> None:
+    def replied(self, what: str, key: str, channel: str, id: int) -> None:
         took_us = self._since(id)
-        self.changed(Kind.REPLY, what, name=responder.key, channel=channel or None, number=took_us)
+        self.changed(Kind.REPLY, what, name=key, channel=channel or None, number=took_us)
 
     def _since(self, id: int) -> int | None:
         """Return the microseconds since the message with this id was received."""

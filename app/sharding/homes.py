@@ -52,6 +52,7 @@ class ShardHomes:
     ) -> None:
         self._number = number
         self._shards = shards
+        self._others = tuple(each for each in range(shards.map.count) if each != number)
         self._own = own
         self._store = store
         self._stamp = stamp
@@ -101,6 +102,14 @@ class ShardHomes:
 
     def home_of_guest(self, shard: int) -> int | None:
         return shard if shard != self._number and shard < self._shards.map.count else None
+
+    def home_of_bucket(self, bucket: int) -> int | None:
+        home = self._shards.map.of_bucket[bucket]
+        return None if home == self._number else home
+
+    @property
+    def others(self) -> Sequence[int]:
+        return self._others
 
     def may_send(self, shard: int) -> bool:
         is_behind = shard in self._own.trimming.overflowing

@@ -47,13 +47,18 @@ class KnownFacts:
         """Read the facts of all shards again: they may have gone on without this one."""
         self.wanted |= self._as_of.keys()
 
-    def saw_opening(self, shard: int, nonce: str) -> None:
-        """Take note of the opening whose frames are read now."""
-        if self._reading.get(shard) == nonce:
-            return
+    def saw_opening(self, shard: int, nonce: str) -> bool:
+        """Take note of the opening whose frames are read now.
+
+        Returns whether it follows on another one.
+        """
+        former = self._reading.get(shard)
+        if former == nonce:
+            return False
         self._reading[shard] = nonce
         if self._opening.get(shard) != nonce:
             self.wanted.add(shard)
+        return former is not None
 
     def learn(self, shard: int, place: Place, facts: Facts) -> None:
         """Take note of the facts in the frame before this place, unless they are older."""

@@ -239,6 +239,7 @@ class Member:
         self.interest.begin(self._stored_facts, now)
         if self._from_letters is not None:
             self.homes.begin(self._from_letters, self._stored_letters)
+            self._from_letters.requests.go_on()
         self._stored_facts, self._stored_letters = {}, {}
         self.own.tick(now)
 
@@ -309,8 +310,11 @@ class Member:
         reader = self.readers[shard]
         reader.heard(after, frames, self._clock())
         self._direct[shard].go_on()
-        if reader.place != NOWHERE:
-            self.known.saw_opening(shard, reader.place.nonce)
+        if reader.place == NOWHERE:
+            return
+        is_another = self.known.saw_opening(shard, reader.place.nonce)
+        if is_another and self._from_letters is not None:
+            self._from_letters.requests.opened_again(shard)
 
     # What others send over links
 

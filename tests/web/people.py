@@ -30,6 +30,9 @@ class Person:
             headers=headers,
         )
         self.client_id = ""
+        # What it asks for in the handshake, and its reply channel if it asked for one.
+        self.wants: Json = {}
+        self.ret = ""
 
     async def ask(self, channel: str, **fields: Any) -> list[Json]:
         message = {"channel": channel, "clientId": self.client_id, **fields}
@@ -45,6 +48,7 @@ class Person:
 
     async def handshake(self, session: str | None = None, **authentication: Any) -> Json:
         ext: Json = {"ack": True, "delivery": {"session": session} if session else True}
+        ext |= self.wants
         if authentication:
             ext["authentication"] = authentication
         wanted: Json = {"supportedConnectionTypes": ["long-polling"], "ext": ext}
@@ -54,6 +58,7 @@ class Person:
             await asyncio.sleep(0.1)
             reply = await self.reply("/meta/handshake", **wanted)
         self.client_id = reply.get("clientId", "")
+        self.ret = reply.get("ext", {}).get("ret", "")
         return reply
 
     async def connect(self, timeout_ms: int = 0, **ext: Any) -> list[Json]:

@@ -1,7 +1,7 @@
 """Yields everything in memory that the store lacks, for the next server."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, Final
 
 from holdfast.bayeux.leaving.session_state import is_unstored, state_of
@@ -44,7 +44,9 @@ def given(bayeux: Bayeux, now: float) -> Iterator[Given]:
             joined = [[member.key, since] for member, since in part]
             about = {"channel": channel, "joined": joined}
             yield Given(GivenKind.PRESENCE, f"{joined[0][1]} {channel}", about)
-    for address, fields in state.requests.passing_fields():
+    elsewhere = state.requests.elsewhere
+    of_others = () if elsewhere is None else elsewhere.passing_fields()
+    for address, fields in chain(state.requests.passing_fields(), of_others):
         said = {name: value.decode() for name, value in fields.items()}
         yield Given(GivenKind.REQUESTS, address, said)
 

@@ -261,8 +261,8 @@ TABLE: Final = (
         Fate.RECOMPUTED,
         "from deadlines, messages and requesters, once all of them are there",
         (
-            *_of("Request", "_place arriving end ends_at is_kept requests"),
-            *_of("record", "OfTopic RequestOf _Recorded"),
+            *_of("Request", "_place arriving end ends_at is_kept requests unheard"),
+            *_of("record", "OfTopic RequestOf AskedElsewhere _Recorded"),
         ),
     ),
     Row(

@@ -16,13 +16,14 @@ from holdfast.bayeux.publish.event import EventPublish
 from holdfast.bayeux.publish.joined_results import JoinedResults
 from holdfast.bayeux.publish.point_to_point import Addressing, accounts_of
 from holdfast.bayeux.publish.qos import Qos
+from holdfast.bayeux.publish.shards_of import shard_of
+from holdfast.bayeux.session import Session
 from holdfast.bayeux.state.server_state import ServerState
-from holdfast.bayeux.state.session_registry import SHARDS
 from holdfast.bayeux.wire.destinations import Destination
 from holdfast.delivery.messages.crossing import Spared
 from holdfast.delivery.messages.storing import PersistOutcome
 from holdfast.delivery.ports.homes import HomesPort
-from holdfast.delivery.queues.receivers import NOBODY
+from holdfast.delivery.requests.request import Request
 
 # By the shard that has them, or None for this one, destinations in the order of the publish.
 Groups = Mapping[int | None, Sequence[Destination]]
@@ -71,6 +72,8 @@ class _Sending:
         self._joined = JoinedResults(publish, qos, count, parts.state.quotas)
         # Whether the journal of this shard has the message.
         self._is_published_here = False
+        if qos.request is not None:
+            self._joined.complete = partial(self._tell_request, qos.request)
 
     def begin(self, turn: Turn) -> bool:
         """Send the letters, once the store has what was published before. Returns if it is over."""
@@ -121,6 +124,17 @@ class _Sending:
         if self._publish.done is not None:
             self._publish.done(PersistOutcome.REFUSED)
 
+    def _tell_request(self, request: Request[Session]) -> None:
+        """Let those that got the request answer it, and tell the publish the outcome."""
+        outcome = self._joined.outcome()
+        if outcome is PersistOutcome.KEPT:
+            request.unheard = ()
+            self._state.requests.grant(request, self._joined.receivers)
+        elif outcome is PersistOutcome.UNKNOWN:
+            self._state.requests.crossed(request)
+        if self._publish.done is not None:
+            self._publish.done(outcome)
+
     def _finish(self, turn: Turn) -> None:
         try:
             self._publish_here()
@@ -142,6 +156,8 @@ class _Sending:
             if is_taken_elsewhere and publish.done is not None:
                 publish.done = partial(_tell, publish.done)
             outcome = self._state.hub.publish(publish)
+        elif outcome is PersistOutcome.UNKNOWN and self._qos.request is not None:
+            self._state.requests.crossed(self._qos.request)
         if outcome is not None and publish.done is not None:
             publish.done(outcome)
 
@@ -166,12 +182,6 @@ def groups_of(destinations: Sequence[Destination], homes: HomesPort) -> Groups:
     """Return which shards have the destinations."""
     groups: dict[int | None, list[Destination]] = {}
     for each in destinations:
-        groups.setdefault(_home_of(each, homes), []).append(each)
+        shard = shard_of(each.subject, each.number, homes)
+        groups.setdefault(shard, []).append(each)
     return groups
-
-
-def _home_of(destination: Destination, homes: HomesPort) -> int | None:
-    if destination.subject != NOBODY:
-        return homes.home_of_subject(destination.subject)
-    # Its number says which shard gave it.
-    return homes.home_of_guest(-destination.number % SHARDS)

@@ -48,6 +48,9 @@ class AddressedHere:
         kept = kept_with(addressing)
         if letter is not None:
             Effect(letter, kept.to_json()).mark(addressed.message)
+            if self._state.requests.elsewhere is not None:
+                is_kept = addressed.persistent is not False
+                self._state.requests.elsewhere.arrived(addressed.message, is_kept=is_kept)
         known = partial(self._known, addressed, kept, done)
         self._publish(addressed, addressing, known, is_patient=letter is not None)
 
@@ -104,6 +107,8 @@ class AddressedHere:
         key = publish_key_of(addressed.message)
         match outcome:
             case PersistOutcome.KEPT:
+                if self._state.requests.elsewhere is not None:
+                    self._state.requests.elsewhere.has_told(addressed.message)
                 done(kept, addressed.message.is_durable or key is not None)
             case PersistOutcome.REPEATED:
                 first = 0 if key is None else key.first

@@ -15,6 +15,7 @@ from holdfast.delivery.basics.error_codes import NO_CONNECTION
 from holdfast.delivery.basics.json_text import to_json
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.publish_key import PublishKey, publish_key_of
+from holdfast.delivery.requests.of_others import Asked, AskedElsewhere, asked_by
 
 # What the letter is called in the log.
 ADDRESSED: Final = "addressed"
@@ -100,6 +101,8 @@ def packed(addressed: Addressed) -> bytes:
         "properties": message.properties,
         "key": None if key is None else key.digest,
     }
+    if asked := asked_by(message):
+        head["asked"] = [*asked]
     return to_json(head) + b"\n" + message.wire
 
 
@@ -112,5 +115,7 @@ def addressed_in(letter: bytes) -> Addressed:
     message.life_ms, message.expires_ms = head["life"], head["expires"]
     if head["key"] is not None:
         PublishKey(head["key"]).identify(message)
+    if "asked" in head:
+        AskedElsewhere(Asked(*head["asked"])).mark(message)
     destinations = [Destination(*each) for each in head["to"]]
     return Addressed(message, destinations, head["accounts"], head["persistent"])

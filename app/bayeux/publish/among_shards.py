@@ -12,6 +12,7 @@ from holdfast.bayeux.publish.event import EventPublish, Far
 from holdfast.bayeux.publish.from_letters import FromLetters
 from holdfast.bayeux.publish.point_to_point import PointToPoint
 from holdfast.bayeux.publish.qos import Qos
+from holdfast.bayeux.publish.requests_everywhere import RequestsEverywhere
 from holdfast.bayeux.state.server_state import ServerState
 from holdfast.bayeux.wire.errors import Refused
 from holdfast.bayeux.wire.reserved import not_supported
@@ -36,12 +37,14 @@ class AmongShards:
         state: ServerState,
         ptp: PointToPoint,
         homes: HomesPort,
+        requests: RequestsEverywhere,
         *,
         distribute: Distribute,
         publish_here: PublishHere,
     ) -> None:
         self._state = state
         self._homes = homes
+        self._requests = requests
         self._distribute = distribute
         # What `complete_cursor` returned last.
         self._complete = 0
@@ -50,12 +53,11 @@ class AmongShards:
         self._everywhere = AddressedEverywhere(state, here, self._order)
         # Does what other shards ask for.
         self.at_home = AtHome(state, homes, publish_here)
-        self.letters = FromLetters(state, homes, here=here, at_home=self.at_home)
+        self.letters = FromLetters(state, homes, here=here, at_home=self.at_home, requests=requests)
 
     def check(self, publish: EventPublish, qos: Qos) -> None:
         """Refuse a publish that cannot be carried out, now or later. Raises `Refused`."""
         asked = {
-            "ext.replyTo": qos.request is not None,
             "ext.delivery.refuseHeld": qos.refuse_held,
             "ext.delivery.administrative": qos.is_administrative,
             "ext.delivery.topic": qos.topic is not None,
@@ -89,6 +91,9 @@ class AmongShards:
 
     def home_of(self, publish: EventPublish) -> int | None:
         """Return the shard that must publish this; None if this one may. Raises `Refused`."""
+        if publish.qos is not None and publish.qos.request is not None:
+            # Only one shard hears who may answer: the shard of the requester.
+            return None
         home = self._homes.home_of(publish.channel.name)
         if home is None or publish.qos is None or not publish.qos.destinations:
             return home
@@ -104,6 +109,8 @@ class AmongShards:
         """
         if qos is not None and qos.destinations:
             groups = groups_of(qos.destinations, self._homes)
+            if qos.request is not None and not qos.is_subscribable:
+                qos.request.unheard = tuple(shard for shard in groups if shard is not None)
             if any(shard is not None for shard in groups):
                 return self._everywhere.publish(publish, qos, groups, self._homes)
         channel = publish.channel.name
@@ -111,6 +118,17 @@ class AmongShards:
             return self._distribute(publish, qos)
         self._order.take(Turn(channel, partial(self._distribute_later, publish, qos)))
         return None
+
+    def ask_one(self, publish: EventPublish, qos: Qos) -> PersistOutcome | None:
+        """Publish a request for one session here, or for one of another shard."""
+        request, message, persistent = qos.request, publish.message, publish.persistent
+        is_here = bool(publish.addressed)
+        if request is not None and is_here:
+            request.unheard = ()
+        outcome = self._state.hub.publish(publish)
+        if request is not None and not is_here and outcome is not PersistOutcome.REFUSED:
+            self._requests.asking.ask_one(request, message, persistent)
+        return outcome
 
     def _distribute_later(self, publish: EventPublish, qos: Qos | None, _: Turn) -> bool:
         try:

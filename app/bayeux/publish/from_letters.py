@@ -7,6 +7,7 @@ from holdfast.bayeux.publish.addressed_here import AddressedHere
 from holdfast.bayeux.publish.addressed_letter import ADDRESSED, Result, addressed_in
 from holdfast.bayeux.publish.at_home import AtHome
 from holdfast.bayeux.publish.home_letter import PUBLISHED
+from holdfast.bayeux.publish.requests_everywhere import RequestsEverywhere
 from holdfast.bayeux.state.server_state import ServerState
 from holdfast.delivery.messages.shard_letter import ShardLetter
 from holdfast.delivery.ports.homes import NO_ANSWER, HomesPort
@@ -19,12 +20,23 @@ class FromLetters:
     """Does letters, each of which is answered once."""
 
     def __init__(
-        self, state: ServerState, homes: HomesPort, *, here: AddressedHere, at_home: AtHome
+        self,
+        state: ServerState,
+        homes: HomesPort,
+        *,
+        here: AddressedHere,
+        at_home: AtHome,
+        requests: RequestsEverywhere,
     ) -> None:
         self._state = state
         self._here = here
         self._homes = homes
-        self._ways: dict[str, Way] = {ADDRESSED: self._address, PUBLISHED: at_home.carry_out}
+        self.requests = requests
+        self._ways: dict[str, Way] = {
+            ADDRESSED: self._address,
+            PUBLISHED: at_home.carry_out,
+            **requests.ways,
+        }
 
     def add(self, what: str, way: Way) -> None:
         """Let this do the letters of a kind."""

@@ -57,6 +57,8 @@ class FromOthers:
             message.linger_s = state.rules.of(channel).lazy_timeout_s
         keys = [each.key for each in receivers if each.is_durable] if is_durable else ()
         message.is_durable = bool(keys)
+        if message.records is not None and state.requests.elsewhere is not None:
+            state.requests.elsewhere.arrived(message, is_kept=bool(keys))
         arrived = Arrived(message, receivers, keys, is_durable=is_durable)
         if is_recorded:
             self.tap.comes(arrived)

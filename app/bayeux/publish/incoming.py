@@ -251,12 +251,13 @@ class _ClientPublish:
         if status is not None and status != END:
             # A responder may mark its reply as an error, but may not declare that no others follow.
             event["ext"] = {**event.get("ext", {}), STATUS: status}
-        requests = handler.requests
-        return self._is_complete(
-            requests.answer(
-                self._session, channel, event, now=self._exchange.now, done=self._answered
-            )
-        )
+        requests, now = handler.requests, self._exchange.now
+        if requests.is_elsewhere(channel.name):
+            publish = self._event = EventPublish(channel, event, now, sender=self._session)
+            publish.done = self._answered
+            return self._is_complete(requests.answer_elsewhere(publish, self._session))
+        outcome = requests.answer(self._session, channel, event, now=now, done=self._answered)
+        return self._is_complete(outcome)
 
     def serve(self) -> bool:
         """Call the channel's service."""

@@ -31,6 +31,7 @@ from holdfast.delivery.topics.counting import count_for
 
 if TYPE_CHECKING:
     from holdfast.bayeux.publish.among_shards import AmongShards
+    from holdfast.bayeux.publish.requests_everywhere import RequestsEverywhere
     from holdfast.delivery.ports.homes import HomesPort
     from holdfast.delivery.ports.other_shards import OthersPort
 
@@ -61,7 +62,7 @@ class Publishing:
         """Pass messages with this option on instead of publishing them."""
         self._diversions[option] = accept
 
-    def go_among(self, homes: "HomesPort") -> "AmongShards":
+    def go_among(self, homes: "HomesPort", requests: "RequestsEverywhere") -> "AmongShards":
         """Publish in one of several shards from now on."""
         from holdfast.bayeux.publish.among_shards import AmongShards
 
@@ -69,6 +70,7 @@ class Publishing:
             self._state,
             self._ptp,
             homes,
+            requests,
             distribute=self._distribute_here,
             publish_here=self._publish,
         )
@@ -129,6 +131,8 @@ class Publishing:
                 return self._address(publish, qos)
             if qos.asks_one:
                 publish.addressed, publish.is_subscribable = self._choose(publish), False
+                if self.among is not None:
+                    return self.among.ask_one(publish, qos)
         return self._state.hub.publish(publish)
 
     def _make_message(

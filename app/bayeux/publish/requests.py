@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from holdfast.bayeux.publish.event import EventPublish
 from holdfast.bayeux.session import Session
@@ -28,11 +28,32 @@ REPLY_TO: Final = "replyTo"
 TIMEOUT: Final = "timeout"
 MODE: Final = "request"
 _MODES: Final = {mode.value: mode for mode in ReplyMode}
-_FAULTS: Final = {
+FAULTS: Final = {
     ReplyFault.DENIED: ErrorReply.REPLY_DENIED,
     ReplyFault.DUPLICATE: ErrorReply.DUPLICATE_REPLY,
     ReplyFault.LATE: ErrorReply.LATE_REPLY,
 }
+
+
+class EverywherePort(Protocol):
+    """What connects requests with other shards."""
+
+    def expect(self, request: Request[Session], /) -> None:
+        """Let the request wait until all other shards have said who may answer it."""
+        ...
+
+    def knows(self, address: str, /) -> bool:
+        """Return whether replies to this address go to another shard."""
+        ...
+
+    def answer(
+        self, publish: EventPublish, sender: Session, wire: bytes, /
+    ) -> PersistOutcome | None:
+        """Send a reply to its requester's shard. Raises `Refused`.
+
+        Returns the outcome, or None if the publish is told later.
+        """
+        ...
 
 
 class RequestHandler:
@@ -49,6 +70,8 @@ class RequestHandler:
         self._undelivered = undelivered
         self._requests = state.requests
         self._events = state.request_events
+        # Connects requests with other shards, if there are any.
+        self.everywhere: EverywherePort | None = None
 
     # Requests
 
@@ -143,6 +166,8 @@ class RequestHandler:
         own = reply_channel_of(request.requester)
         if own is not None and request.call is None:
             own.use(request.reply_to)
+        if self.everywhere is not None:
+            self.everywhere.expect(request)
         self._requests.open(request)
         try:
             is_possible = store.is_available or not is_kept
@@ -182,26 +207,39 @@ class RequestHandler:
         """
         request, fault = self._requests.accept(channel.name, session)
         if request is not None and fault is ReplyFault.LATE:
-            self._bury(request, session, event)
+            self.bury(request, event, session, session.name)
         if request is None:
             self._check_id(channel.name, session, now)
         if fault is not None or request is None:
-            raise Refused(_FAULTS[fault or ReplyFault.DENIED], channel.name)
+            raise Refused(FAULTS[fault or ReplyFault.DENIED], channel.name)
         step = RequestStep(
-            self._requests.fields_of_reply(request, session),
+            self._requests.fields_of_reply(request, session.key),
             partial(self._answered, request, session),
         )
         try:
-            wire = self._wire(request, event, session)
+            wire = self.wire(request, event, session)
             message = self._events.message(request, wire, session.name)
             outcome = self._events.deliver(request, channel, message=message, step=step, done=done)
         except BaseException:
             # For example, the reply may be too large.
-            self._requests.unanswered(request, session)
+            self._requests.unanswered(request, session.key)
             raise
         if outcome is not None:
             step.known(outcome)
         return outcome
+
+    def is_elsewhere(self, address: str) -> bool:
+        """Return whether a reply goes to another shard."""
+        return self.everywhere is not None and self.everywhere.knows(address)
+
+    def answer_elsewhere(self, publish: EventPublish, sender: Session) -> PersistOutcome | None:
+        """Send a reply to the shard of its requester. Raises `Refused`.
+
+        Returns the outcome, or None if the publish is told later.
+        """
+        if self.everywhere is None:
+            return PersistOutcome.REFUSED
+        return self.everywhere.answer(publish, sender, self._encoded(publish.event, sender))
 
     def _check_id(self, address: str, session: Session, now: float) -> None:
         """Charge an address that this deployment never gave. Raises `Refused` if too many."""
@@ -213,12 +251,15 @@ class RequestHandler:
         self, request: Request[Session], session: Session, outcome: PersistOutcome
     ) -> None:
         if outcome is PersistOutcome.REFUSED:
-            self._requests.unanswered(request, session)
+            self._requests.unanswered(request, session.key)
         else:
-            self._requests.answered(request, session)
+            self._requests.answered(request, session.key)
 
-    def _wire(self, request: Request[Session], event: Json, sender: Session) -> bytes:
-        """Return the event of a reply as its requester receives it."""
+    def wire(self, request: Request[Session], event: Json, sender: Session | None) -> bytes:
+        """Return the event of a reply as its requester receives it.
+
+        The sender is None if it is a session of another shard.
+        """
         if request.call is None:
             event["channel"] = request.reply_to
         else:
@@ -226,10 +267,12 @@ class RequestHandler:
             event |= call_fields(request.call, successful=not is_error)
         return self._encoded(event, sender)
 
-    def _bury(self, request: Request[Session], session: Session, event: Json) -> None:
+    def bury(
+        self, request: Request[Session], event: Json, sender: Session | None, name: str
+    ) -> None:
         """Create a dead letter for a reply that came too late."""
-        wire = self._wire(request, event, session)
-        message = self._events.message(request, wire, session.name)
+        wire = self.wire(request, event, sender)
+        message = self._events.message(request, wire, name)
         self._state.counters.accepted += 1
         self._state.ledger.published(message, 1)
         self._undelivered.dead_letter(request.requester, (Entry(message),), LATE_REPLY, "")

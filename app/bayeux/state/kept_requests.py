@@ -27,6 +27,8 @@ def reopen_all(
     Args:
         are_kept: Whether the store has them.
     """
+    if state.requests.elsewhere is not None:
+        fields = state.requests.elsewhere.reopen(fields, now, are_kept=are_kept)
     said: dict[str, dict[str, bytes]] = {}
     for field, value in fields.items():
         address, responder = responder_of(field)
@@ -114,6 +116,8 @@ def fields_of(record: SessionRecord) -> RequestFields:
 
 def rejoin(requests: Requests[Session], receivers: Collection[Session]) -> None:
     """Attach restored messages to their requests again, which wait for these receivers only."""
+    if requests.elsewhere is not None:
+        requests.elsewhere.rejoin(receivers)
     asked = requests.by_message()
     if not asked:
         return

@@ -123,8 +123,12 @@ class Crossings:
     def shown(self, message: Message) -> None:
         """Pass the message on, if it crosses, unless the call that stores it does so."""
         crossing = crossing_of(message)
-        if crossing is not None and not crossing.is_stored:
+        if crossing is None:
+            return
+        if not crossing.is_stored:
             self._others.pass_on(message)
+        for record in message.records or ():
+            record.crossed()
 
     def _answered(
         self, before: Sequence[Message], answered: Answered, outcome: PersistOutcome

@@ -71,6 +71,9 @@ class MessageRecord:
     def unanswered_by(self, key: str) -> None:
         """Record that this receiver ended without a verdict, or will not get its copy."""
 
+    def crossed(self) -> None:
+        """Record that other shards get the message, too: the log has it, or will have it next."""
+
     def entered_queues(self, count: int) -> None:
         """Record that this many queues have a copy, if `counts_queues`."""
 

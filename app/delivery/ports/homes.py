@@ -38,6 +38,15 @@ class HomesPort(Protocol):
         """
         ...
 
+    def home_of_bucket(self, bucket: int, /) -> int | None:
+        """Return the shard that has the sessions in a bucket; None if this one."""
+        ...
+
+    @property
+    def others(self) -> Sequence[int]:
+        """The numbers of all other shards."""
+        ...
+
     def may_send(self, shard: int, /) -> bool:
         """Return whether the shard can be sent letters now."""
         ...

@@ -146,7 +146,7 @@ class DeliveryJournal:
     def request_ended(self, how: str, requester: "Receiver", channel: str, id: int) -> None:
         """Record how the request with this message id ended."""
 
-    def replied(self, what: str, responder: "Receiver", channel: str, id: int) -> None:
+    def replied(self, what: str, key: str, channel: str, id: int) -> None:
         """Record what happened to a reply; without a channel, it answers no known request."""
 
     # Notes. The store asks for them, in the order of its calls, just before it sends these. After

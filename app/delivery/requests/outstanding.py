@@ -7,23 +7,31 @@ once. Ended requests are remembered for some minutes, to explain why a late repl
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Container, Iterable, Iterator
 from functools import partial
-from typing import Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from holdfast.delivery.basics.timers import Timers
 from holdfast.delivery.messages.storing import NO_FIELDS, PersistOutcome, RequestFields, RequestStep
 from holdfast.delivery.ports.journal_port import DeliveryJournal
 from holdfast.delivery.queues.receivers import Receiver
 from holdfast.delivery.requests import stored_fields
-from holdfast.delivery.requests.request import ReplyFault, ReplyMode, Request, RequestEnd
+from holdfast.delivery.requests.request import (
+    Remembered,
+    ReplyFault,
+    ReplyMode,
+    Request,
+    RequestEnd,
+    fault_of_reply,
+)
 from holdfast.delivery.requests.stored_fields import REPLIED, SILENT
+
+if TYPE_CHECKING:
+    from holdfast.delivery.requests.elsewhere import ElsewherePort
 
 R = TypeVar("R", bound=Receiver)
 K = TypeVar("K")
 
-# How much ended requests remember. A session name counts as one; a request counts as several,
-# because it may be the last object that keeps an ended session in memory.
+# How much ended requests remember, see `Remembered`.
 _MOST_REMEMBERED: Final = 100_000
-_OF_REQUEST: Final = 4
 # How long they are remembered. A responder that takes longer has been forgotten by its requester
 # too.
 REMEMBERED_S: Final = 300.0
@@ -62,6 +70,8 @@ class Requests(Generic[R]):
         self.changed: Callable[[R], None] | None = None
         # Whether clients may send requests.
         self.is_offered = False
+        # What connects them with other shards, if there are any.
+        self.elsewhere: ElsewherePort | None = None
         self._by_address: dict[str, Request[R]] = {}
         self._of_requester: dict[R, set[Request[R]]] = {}
         self._of_responder: dict[str, set[Request[R]]] = {}
@@ -69,11 +79,7 @@ class Requests(Generic[R]):
         # Ended requests whose requesters must be informed, and requests that a responder has left.
         self._to_notify: deque[Request[R]] = deque()
         self._left: deque[tuple[Request[R], str]] = deque()
-        # Ended requests with the times at which they ended, oldest first, and the number of session
-        # names that they remember.
-        self._ended: deque[tuple[float, Request[R]]] = deque()
-        self._remembered = 0
-        self.most_remembered = _MOST_REMEMBERED
+        self.remembered: Remembered[R] = Remembered(_MOST_REMEMBERED)
         # The time of the last tick.
         self._now = 0.0
         # Requests of this process, and requests of an earlier process that continue.
@@ -104,7 +110,13 @@ class Requests(Generic[R]):
         """Continue a request of an earlier process, which these sessions may answer."""
         self._enter(request)
         self.restored += 1
+        if self.elsewhere is not None:
+            self.elsewhere.expect(request)
         self.grant(request, keys)
+
+    def at(self, address: str) -> Request[R] | None:
+        """Return the request that is answered on this channel, even if it has ended."""
+        return self._by_address.get(address)
 
     def by_message(self) -> dict[int, Request[R]]:
         """Return the outstanding requests by message id."""
@@ -168,21 +180,24 @@ class Requests(Generic[R]):
         for each in self._asked():
             if each.end is None and each.requester.is_durable:
                 each.is_kept = True
-                found.update(stored_fields.asked(each, sorted(each.responders)))
-                found.update(stored_fields.spoken(each, each.spoken))
-        return found
+                found.update(stored_fields.whole(each))
+        return found if self.elsewhere is None else {**found, **self.elsewhere.fields()}
 
     def passing_fields(self) -> Iterator[tuple[str, RequestFields]]:
         """Yield the addresses and fields of all requests that the store does not have."""
         for each in self._asked():
             if each.end is None and not each.requester.is_durable:
-                asked = stored_fields.asked(each, sorted(each.responders))
-                yield each.address, {**asked, **stored_fields.spoken(each, each.spoken)}
+                yield each.address, stored_fields.whole(each)
 
     def drop(self, request: Request[R]) -> None:
         """End a request that was not published. Its requester is informed in another way."""
         if request.end is None:
             self._end(request, RequestEnd.UNSENT)
+
+    def crossed(self, request: Request[R]) -> None:
+        """Ask other shards which of their sessions get the message of the request."""
+        if self.elsewhere is not None:
+            self.elsewhere.ask(request)
 
     # Replies
 
@@ -192,20 +207,33 @@ class Requests(Generic[R]):
         Without a fault, the caller must then call `answered`, or `unanswered` if it refuses the
         reply for another reason.
         """
-        request, key = self._by_address.get(address), responder.key
-        fault = None
-        if request is None or not self._may_answer(request, responder):
+        request = self._by_address.get(address)
+        if request is not None and not self._may_answer(request, responder):
             # A session that was not handed the request learns nothing about it.
-            request, fault = None, ReplyFault.DENIED
-        elif key in request.spoken:
+            request = None
+        return self._accept(request, responder.key)
+
+    def accept_from(self, address: str, key: str) -> tuple[Request[R] | None, ReplyFault | None]:
+        """Do the same for a session of another shard, which has handed it the request."""
+        request = self._by_address.get(address)
+        if request is not None:
+            self.grant(request, (key,))
+        return self._accept(request, key)
+
+    def _accept(
+        self, request: Request[R] | None, key: str
+    ) -> tuple[Request[R] | None, ReplyFault | None]:
+        fault: ReplyFault | None = ReplyFault.DENIED
+        if request is not None and key in request.spoken:
             fault = ReplyFault.DUPLICATE
-        else:
-            request.responders.remove(key)
-            request.spoken[key] = REPLIED
-            fault = _fault(request)
+        elif request is not None:
+            if key in request.responders:
+                request.responders.remove(key)
+                request.spoken[key] = REPLIED
+            fault = fault_of_reply(request)
         if fault is not None:
             self.refused[fault] += 1
-            self._report_reply(fault.value, request, responder)
+            self._report_reply(fault.value, request, key)
         elif request is not None:
             request.arriving += 1
         return request, fault
@@ -217,20 +245,20 @@ class Requests(Generic[R]):
         # it.
         return is_granted and not responder.queue.has_new(request.id)
 
-    def fields_of_reply(self, request: Request[R], responder: R) -> RequestFields:
+    def fields_of_reply(self, request: Request[R], key: str) -> RequestFields:
         """Return the fields to change when this reply is stored."""
         if not request.is_kept:
             return NO_FIELDS
         if request.mode is ReplyMode.ALL:
-            return stored_fields.spoken(request, {responder.key: REPLIED})
+            return stored_fields.spoken(request, {key: REPLIED})
         return stored_fields.removed(request)
 
-    def answered(self, request: Request[R], responder: R) -> None:
+    def answered(self, request: Request[R], key: str) -> None:
         """Record that the requester gets this reply."""
         request.arriving -= 1
         request.replies += 1
         self.replies += 1
-        self._report_reply("accepted", request, responder)
+        self._report_reply("accepted", request, key)
         if request.end is not None:
             return
         if request.mode is ReplyMode.ALL:
@@ -239,25 +267,25 @@ class Requests(Generic[R]):
         else:
             self._end(request, RequestEnd.ANSWERED)
 
-    def unanswered(self, request: Request[R], responder: R) -> None:
+    def unanswered(self, request: Request[R], key: str) -> None:
         """Record that the reply was not accepted after all. The session may answer again."""
         request.arriving -= 1
-        del request.spoken[responder.key]
-        request.responders.add(responder.key)
+        del request.spoken[key]
+        request.responders.add(key)
         if request.end is None and request.is_kept:
             # It was left out of a change made in the meantime.
             self._save_asked(request)
-            self._save(request, stored_fields.spoken(request, {responder.key: b""}))
+            self._save(request, stored_fields.spoken(request, {key: b""}))
             self._save(request, stored_fields.spoken(request, request.spoken))
             self._note_change(request)
-        if request not in self._of_responder.get(responder.key, ()):
+        if request not in self._of_responder.get(key, ()):
             # The session ended in the meantime.
-            self._left.append((request, responder.key))
+            self._left.append((request, key))
             self._wake()
 
-    def _report_reply(self, what: str, request: Request[R] | None, responder: R) -> None:
+    def _report_reply(self, what: str, request: Request[R] | None, key: str) -> None:
         channel, id = ("", 0) if request is None else (request.channel, request.id)
-        self._journal.replied(what, responder, channel, id)
+        self._journal.replied(what, key, channel, id)
 
     # Ends
 
@@ -285,11 +313,15 @@ class Requests(Generic[R]):
                 # The requester is gone, so it cannot be informed.
                 self._give_up(request)
         self._responder_ended(session.key)
+        if self.elsewhere is not None:
+            self.elsewhere.session_ended(session.key)
 
     def end_all_but(self, keys: Container[str]) -> None:
-        """Stop waiting for replies of all sessions except these."""
+        """Stop waiting for replies of all sessions of this shard except these."""
+        far = self.elsewhere
         for key in [each for each in self._of_responder if each not in keys]:
-            self._responder_ended(key)
+            if far is None or not far.is_far(key):
+                self._responder_ended(key)
 
     def _responder_ended(self, key: str) -> None:
         left = self._of_responder.pop(key, None)
@@ -316,7 +348,7 @@ class Requests(Generic[R]):
 
     def _leave(self, request: Request[R], key: str) -> None:
         """Record that a responder has ended."""
-        # Ended requests keep their names, because `_remembered` has counted them.
+        # Ended requests keep their names, because `Remembered` has counted them.
         if request.end is not None:
             return
         request.responders.discard(key)
@@ -342,7 +374,10 @@ class Requests(Generic[R]):
     def tick(self, now: float) -> None:
         """End requests whose deadline has passed, and forget requests that ended long before."""
         self._now = now
-        self._forget(now - REMEMBERED_S)
+        for each in self.remembered.before(now - REMEMBERED_S, _MOST_DUE):
+            del self._by_address[each.address]
+        if self.elsewhere is not None:
+            self.elsewhere.tick(now)
         for request in self._timers.ring(now, _MOST_DUE):
             if request.end is not None:
                 self._to_notify.append(request)
@@ -355,7 +390,7 @@ class Requests(Generic[R]):
 
     def _ends_if_spent(self, request: Request[R]) -> bool:
         """End the request if all possible responders are gone. Returns whether it ended."""
-        if request.responders or request.arriving:
+        if request.responders or request.arriving or request.unheard:
             return False
         silent = RequestEnd.NO_RESPONDERS if request.refusal is None else RequestEnd.REFUSED
         self._end(request, RequestEnd.ANSWERED if request.replies else silent)
@@ -390,7 +425,10 @@ class Requests(Generic[R]):
         if _remove(self._of_requester, request.requester, request):
             self._timers.drop(request)
             self.outstanding -= 1
-            self._remember(request)
+            # There may not have been a tick yet.
+            now = max(self._now, request.ends_at - request.timeout_ms / 1000)
+            for each in self.remembered.add(request, now):
+                del self._by_address[each.address]
             self._note_change(request)
 
     def _give_up(self, request: Request[R]) -> None:
@@ -398,42 +436,6 @@ class Requests(Generic[R]):
         if request.is_kept:
             self._save_fields(stored_fields.removed(request))
         self._told(request)
-
-    def _remember(self, request: Request[R]) -> None:
-        """Remember an ended request, and forget the oldest ones if there are too many."""
-        # There may not have been a tick yet.
-        now = max(self._now, request.ends_at - request.timeout_ms / 1000)
-        self._ended.append((now, request))
-        self._remembered += _weight(request)
-        while self._remembered > self.most_remembered:
-            self._forget_oldest()
-
-    def _forget(self, before: float) -> None:
-        """Forget requests that ended before this time, as many as one tick has time for."""
-        for _ in range(_MOST_DUE):
-            if not self._ended or self._ended[0][0] >= before:
-                break
-            self._forget_oldest()
-
-    def _forget_oldest(self) -> None:
-        _, oldest = self._ended.popleft()
-        self._remembered -= _weight(oldest)
-        del self._by_address[oldest.address]
-
-
-def _fault(request: Request[R]) -> ReplyFault | None:
-    """Return the fault of a first reply from a session that may answer, if any."""
-    if request.end is None:
-        # Another session may have been first even though the store does not have its reply yet.
-        is_taken = request.arriving and request.mode is not ReplyMode.ALL
-        return ReplyFault.DUPLICATE if is_taken else None
-    is_taken = request.end is RequestEnd.ANSWERED and request.mode is not ReplyMode.ALL
-    return ReplyFault.DUPLICATE if is_taken else ReplyFault.LATE
-
-
-def _weight(request: Request[R]) -> int:
-    """Return how much memory the request counts for."""
-    return _OF_REQUEST + len(request.responders) + len(request.spoken)
 
 
 def _remove(index: "dict[K, set[Request[R]]]", key: K, request: Request[R]) -> bool:

@@ -1,6 +1,7 @@
 """A request: who sent it, who may answer it, and how it ended."""
 
-from collections.abc import Iterable, Sequence
+from collections import deque
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
 
 R = TypeVar("R", bound=Receiver)
 
+# A request that is remembered counts as several session names, because it may be the last object
+# that keeps an ended session in memory.
+_OF_REQUEST: Final = 4
 # How many digits the remaining time takes in an event, so that it can be updated in place.
 _WIDTH: Final = 10
 
@@ -69,6 +73,8 @@ class RequestBook(Protocol):
         self, request: "Request[Any]", key: str, refusal: tuple[str, str] | None, /
     ) -> None: ...
 
+    def crossed(self, request: "Request[Any]", /) -> None: ...
+
 
 class Request(Timed, Generic[R]):
     """One request, outstanding or ended."""
@@ -94,6 +100,7 @@ class Request(Timed, Generic[R]):
         "responders",
         "spoken",
         "timeout_ms",
+        "unheard",
     )
 
     def __init__(
@@ -129,6 +136,8 @@ class Request(Timed, Generic[R]):
         # said: see `stored_fields`.
         self.responders: set[str] = set()
         self.spoken: dict[str, bytes] = {}
+        # Shards that have not said which of their sessions may reply.
+        self.unheard: Collection[int] = ()
         # Whether the store has it.
         self.is_kept = False
         # Accepted replies, and replies that are being stored.
@@ -202,6 +211,59 @@ class RequestOf(MessageRecord):
 
     def unanswered_by(self, key: str) -> None:
         self.request.requests.lose(self.request, key, None)
+
+    def crossed(self) -> None:
+        self.request.requests.crossed(self.request)
+
+
+def fault_of_reply(request: Request[Any]) -> ReplyFault | None:
+    """Return the fault of a first reply from a session that may answer, if any."""
+    if request.end is None:
+        # Another session may have been first even though the store does not have its reply yet.
+        is_taken = request.arriving and request.mode is not ReplyMode.ALL
+        return ReplyFault.DUPLICATE if is_taken else None
+    is_taken = request.end is RequestEnd.ANSWERED and request.mode is not ReplyMode.ALL
+    return ReplyFault.DUPLICATE if is_taken else ReplyFault.LATE
+
+
+class Remembered(Generic[R]):
+    """Ended requests with the times at which they ended, oldest first.
+
+    Args:
+        most: How much they may remember. A session name counts as one.
+    """
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self._ended: deque[tuple[float, Request[R]]] = deque()
+        # The number of session names that they remember.
+        self._weight = 0
+
+    def add(self, request: Request[R], now: float) -> Iterator[Request[R]]:
+        """Remember a request. Returns those that are forgotten for it."""
+        self._ended.append((now, request))
+        self._weight += _weight(request)
+        return self._over()
+
+    def _over(self) -> Iterator[Request[R]]:
+        while self._weight > self.most:
+            yield self._oldest()
+
+    def before(self, time: float, most: int) -> Iterator[Request[R]]:
+        """Forget requests that ended before this time, at most so many."""
+        for _ in range(most):
+            if not self._ended or self._ended[0][0] >= time:
+                break
+            yield self._oldest()
+
+    def _oldest(self) -> Request[R]:
+        _, oldest = self._ended.popleft()
+        self._weight -= _weight(oldest)
+        return oldest
+
+
+def _weight(request: Request[Any]) -> int:
+    return _OF_REQUEST + len(request.responders) + len(request.spoken)
 
 
 def request_of(message: "Message") -> Request[Any] | None:

@@ -44,6 +44,14 @@ def spoken(request: Request[Any], said: Mapping[str, bytes]) -> RequestFields:
     return {f"{request.address} {key}": what for key, what in said.items()}
 
 
+def whole(request: Request[Any]) -> RequestFields:
+    """Return all fields of a request."""
+    return {
+        **asked(request, sorted(request.responders)),
+        **spoken(request, request.spoken),
+    }
+
+
 def removed(request: Request[Any]) -> RequestFields:
     """Return the removal of all fields of the request."""
     is_for_all = request.mode is ReplyMode.ALL

@@ -178,6 +178,7 @@ class Server:
         after: "Server | None" = None,
         is_turn_over: Callable[[], bool] = lambda: False,
         node: str = "here",
+        buckets: Sequence[int] = range(1000),
         **options: Any,
     ) -> None:
         """With `after` it replaces a server that has gone: time and numbers continue."""
@@ -203,7 +204,7 @@ class Server:
             store=self.keeper,
             epoch="",
             journal=journal,
-            client_ids=ClientIds(bytes(32), partial(numbered_bytes, self._ids), at_once=1),
+            client_ids=ClientIds(bytes(32), partial(numbered_bytes, self._ids), 1, buckets),
             random=lambda: self.chance,
             on_ready=self._on_ready,
             run_later=self._run_later,

@@ -643,7 +643,7 @@ def test_the_oldest_ended_requests_are_forgotten_first() -> None:
     first = bob.last()
     server.advance(0.3)
     ann.heard()
-    server.bayeux.state.requests.most_remembered = 5
+    server.bayeux.state.requests.remembered.most = 5
     ann.ask(serial=2, timeout=1)
     second = bob.last()
     server.advance(0.3)

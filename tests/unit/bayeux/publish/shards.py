@@ -9,6 +9,8 @@ from typing import Any
 from holdfast.bayeux.publish.from_others import FromOthers
 from holdfast.bayeux.publish.tap import Arrived
 from holdfast.bayeux.sessions.restoring import restore, restore_without_session
+from holdfast.bayeux.state.kept_requests import rejoin, reopen_all
+from holdfast.bayeux.wire.client_ids import ClientIds
 from holdfast.cluster.frames import ANSWER, LETTER, Entry
 from holdfast.cluster.letters import (
     Done,
@@ -28,6 +30,9 @@ from holdfast.delivery.ports.homes import HomesPort
 from holdfast.delivery.ports.other_shards import LogFigures
 from tests.unit.bayeux.harness import Client, Installed, Server, server_of
 from tests.unit.delivery.fake_keeper import FakeKeeper
+
+# Subjects that clients may belong to.
+SUBJECTS = ("ann", "bob", "carl", "dan", "dora", "eve", "fay", "joe")
 
 
 class LoggingKeeper(FakeKeeper):
@@ -75,8 +80,16 @@ class Shard:
         self._world = world
         self.number = number
         self.keeper = LoggingKeeper()
+        buckets = [each for each in range(1000) if world.home_of_bucket(each) == number]
+        # Clients of any subject may come to any shard, but new ids are in the buckets of this one.
+        buckets = [*buckets * 100, *range(1000)]
         self._served = partial(
-            server_of, *extensions, keeper=self.keeper, node=f"n{number}", **options
+            server_of,
+            *extensions,
+            keeper=self.keeper,
+            node=f"n{number}",
+            buckets=buckets,
+            **options,
         )
         self.server: Server = self._served()
         self.server._stamps = stamps
@@ -115,9 +128,16 @@ class Shard:
         for record, entries in self.keeper.load(partial(restore_without_session, life)):
             restore(life, record, entries, self.server.now)
         life.topics.restore()
+        state = self.server.bayeux.state
+        reopen_all(state, dict(self.keeper.requests), self.server.now)
+        rejoin(state.requests, [*state.sessions, *state.waiting_places.queues()])
         for received in [*self.keeper.inbox.values()]:
             self.inbox.take(received.sender, received.entry, 0)
+        self.from_letters.requests.go_on()
         self.server.turn()
+        for other in self._world.shards:
+            if other is not self:
+                other.from_letters.requests.opened_again(self.number)
 
     # As other shards
 
@@ -195,6 +215,14 @@ class Shard:
     def home_of_guest(self, shard: int) -> int | None:
         return shard if shard < len(self._world.shards) and shard != self.number else None
 
+    def home_of_bucket(self, bucket: int) -> int | None:
+        home = self._world.home_of_bucket(bucket)
+        return None if home == self.number else home
+
+    @property
+    def others(self) -> Sequence[int]:
+        return [each for each in range(len(self._world)) if each != self.number]
+
     def may_send(self, shard: int) -> bool:
         return self.keeper.is_available
 
@@ -263,13 +291,22 @@ class World:
     def __init__(self, number: int, *extensions: Installed, **options: Any) -> None:
         stamps = count(1_700_000_000_000_000_000, 1000)
         self.count = number
+        # The buckets of subjects have homes by first letters, others do not.
+        bucket_of = ClientIds(bytes(32), bytes).bucket_of
+        self._of_subjects = {bucket_of(each): self.home_of(each) for each in SUBJECTS}
         self.shards: list[Shard] = []
         for each in range(number):
             self.shards.append(Shard(self, each, stamps, extensions, **options))
 
+    def __len__(self) -> int:
+        return self.count
+
     def home_of(self, subject: str) -> int:
         """Subjects have homes by their first letters."""
-        return ord(subject[0]) % len(self.shards)
+        return ord(subject[0]) % len(self)
+
+    def home_of_bucket(self, bucket: int) -> int:
+        return self._of_subjects.get(bucket, bucket % len(self))
 
     def home_of_channel(self, channel: str) -> int | None:
         """Channels below `/home` have homes by the next letter."""
@@ -281,10 +318,23 @@ class World:
     def read_all(self) -> None:
         """Let every shard read every log to its end, also of answers to what it finds."""
         for _ in range(3):
-            for number, shard in enumerate(self.shards):
-                for other in range(len(self.shards)):
-                    if other != number:
-                        shard.read(other, 1 << 30)
+            self._read_each()
+        while self._is_unread():
+            self._read_each()
+
+    def _read_each(self) -> None:
+        for number, shard in enumerate(self.shards):
+            for other in range(len(self.shards)):
+                if other != number:
+                    shard.read(other, 1 << 30)
+
+    def _is_unread(self) -> bool:
+        return any(
+            reader.places.get(writer.number, 0) < len(writer.keeper.log)
+            for reader in self.shards
+            for writer in self.shards
+            if reader is not writer
+        )
 
 
 _homes: type[HomesPort] = Shard

@@ -43,14 +43,6 @@ def test_options_that_need_one_shard_are_refused(
     assert asked.reply["error"] == error
 
 
-def test_requests_are_refused_and_none_is_left_over(client: Client) -> None:
-    channel = client.handshake(ext={"request": True}).elements[0]["ext"]["ret"]
-    asked = client.publish("/news", 1, ext={"replyTo": f"{channel}/4000001"})
-    client.server.turn()
-    assert asked.reply["error"] == "400:internal.notImplemented,ext.replyTo:not_supported"
-    assert client.server.bayeux.state.requests.outstanding == 0
-
-
 def test_calls_of_clients_at_other_shards_are_refused(client: Client) -> None:
     asked = client.publish("/service/add", [1, 2])
     assert "/service/add" in asked.reply["error"]

@@ -109,7 +109,7 @@ def test_a_request_is_answered_once_or_ends(
                 found, fault = book.accept("/ret/x/4000001", people[name])
                 assert fault == model.reply(name)
                 if fault is None and found is not None:
-                    book.answered(found, people[name])
+                    book.answered(found, people[name].key)
             case "refuse":
                 if request.end is None:
                     book.lose(request, name, ("user.update.error", ""))
@@ -157,14 +157,14 @@ def test_a_receiver_that_gets_a_request_after_its_end_may_not_reply() -> None:
 
 def test_a_request_is_forgotten_although_a_responder_ended_in_the_turn_of_its_answer() -> None:
     book = requests()
-    book.most_remembered = 6
+    book.remembered.most = 6
     request = asked(book)
     book.grant(request, ["ann/1", "bob/1"])
     book.session_ended(person("ann/1"))
     assert book.accept(request.address, person("bob/1")) == (request, None)
-    book.answered(request, person("bob/1"))
+    book.answered(request, "bob/1")
     assert not book.go_on(0.0)
-    book.most_remembered = 0
+    book.remembered.most = 0
     next_one = asked(book, address="/ret/x/4000002")
     book.drop(next_one)
     assert book.accept(request.address, person("bob/1")) == (None, ReplyFault.DENIED)

@@ -1,0 +1,422 @@
+"""Requests of other shards: which sessions of this one may answer them, and what those say."""
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Final, cast
+
+from orjson import loads
+
+from holdfast.bayeux.publish.addressed_letter import addressed_in
+from holdfast.bayeux.publish.event import EventPublish, Far
+from holdfast.bayeux.publish.repeated_letters import RepeatedLetters
+from holdfast.bayeux.publish.request_letters import (
+    NOBODY_ANSWERS,
+    REPLIED,
+    SAID,
+    Reply,
+    Responders,
+    Said,
+    verdict_in,
+)
+from holdfast.bayeux.publish.requests import FAULTS
+from holdfast.bayeux.publish.shards_of import shard_of_reply
+from holdfast.bayeux.session import Session
+from holdfast.bayeux.state.server_state import ServerState
+from holdfast.bayeux.wire.errors import ErrorReply, Refused
+from holdfast.delivery.basics.channels import REPLIES
+from holdfast.delivery.basics.timers import Timers
+from holdfast.delivery.messages.message import Message
+from holdfast.delivery.messages.shard_letter import Effect, ShardLetter
+from holdfast.delivery.messages.storing import NO_FIELDS, PersistOutcome, RequestFields, RequestStep
+from holdfast.delivery.ports.homes import HomesPort
+from holdfast.delivery.queues.queue import CallbackQueue
+from holdfast.delivery.requests.of_others import (
+    Asked,
+    FarRequest,
+    asked_elsewhere,
+    field_of,
+    kept_in,
+    removal_of,
+    spoken_fields,
+)
+from holdfast.delivery.requests.outstanding import REMEMBERED_S
+from holdfast.delivery.requests.request import (
+    Remembered,
+    ReplyFault,
+    ReplyMode,
+    Request,
+    RequestEnd,
+)
+from holdfast.delivery.requests.responders import may_answer
+from holdfast.delivery.requests.stored_fields import REPLIED as HAS_REPLIED
+from holdfast.delivery.requests.stored_fields import SILENT, refusal_of
+from holdfast.delivery.routing.publishes import Publish
+from holdfast.delivery.routing.selections import Candidate
+
+if TYPE_CHECKING:
+    from holdfast.delivery.queues.receivers import Receiver
+
+# How much ended requests remember, as in `Requests`.
+_MOST_REMEMBERED: Final = 100_000
+_MOST_DUE: Final = 2000
+_MAYBE_ASKED: Final = re.compile(rb'"replyTo":"' + REPLIES.encode())
+
+
+class AnsweringOthers:
+    """Knows which sessions of this shard may answer the requests of others; a `RequestBook`.
+
+    The shard of the requester decides which reply counts. This one vouches that the session was
+    handed the request.
+    """
+
+    def __init__(self, state: ServerState, homes: HomesPort) -> None:
+        self._state = state
+        self._homes = homes
+        self._letters = RepeatedLetters(homes)
+        self._by_address: dict[str, FarRequest[Session]] = {}
+        self._of_key: dict[str, set[FarRequest[Session]]] = {}
+        self._timers: Timers[FarRequest[Session]] = Timers()
+        self._remembered: Remembered[Session] = Remembered(_MOST_REMEMBERED)
+        # In place of requesters, which are not here.
+        self._nobody = state.sessions.draft(
+            CallbackQueue(state.options.queue_limits, state.counters)
+        )
+        self._now = 0.0
+
+    def __len__(self) -> int:
+        return len(self._by_address)
+
+    def knows(self, address: str) -> bool:
+        """Return whether a session here was handed the request of another shard."""
+        return address in self._by_address
+
+    # What arrives
+
+    def enter(self, message: Message, asked: Asked, *, is_kept: bool) -> None:
+        """Attach the request to its message, before that gets to sessions here."""
+        request = self._by_address.get(asked.address)
+        if request is None:
+            shard = self._shard_of(asked.address)
+            if shard is None:
+                # It is no request of another shard.
+                return
+            request = self._enter(asked, message.channel, shard)
+        request.id = message.id
+        request.is_kept |= is_kept
+        request.enter_again(message)
+
+    def _enter(self, asked: Asked, channel: str, shard: int) -> FarRequest[Session]:
+        request = FarRequest(
+            self,
+            self._nobody,
+            asked,
+            channel=channel,
+            shard=shard,
+            now=self._now,
+            now_ms=self._state.node.now_ms(),
+        )
+        self._by_address[asked.address] = request
+        self._timers.ring_by(request, request.ends_at)
+        return request
+
+    def tell(self, letter: ShardLetter, address: str) -> None:
+        """Answer who may answer the request. Its message came before, or never comes."""
+        request = self._by_address.get(address)
+        found = NOBODY_ANSWERS
+        if request is not None:
+            request.is_told = True
+            found = _responders(request)
+        self._homes.answer(letter, found.to_json())
+
+    def has_told(self, address: str) -> None:
+        """Take note that the answer to a letter has said who may answer the request."""
+        request = self._by_address.get(address)
+        if request is not None:
+            request.is_told = True
+            # Some may have been turned away since.
+            self._say(request, _responders(request))
+
+    # As its messages see it
+
+    def keep(self, request: Request[Session], keys: Iterable[str]) -> RequestFields:
+        # They are stored when the message is shown, before any receiver can settle it. Until then,
+        # the message itself says who may answer.
+        return NO_FIELDS
+
+    def grant(self, request: Request[Session], keys: Iterable[str]) -> None:
+        """Let sessions here answer a request."""
+        request = _far(request)
+        if request.end is not None:
+            return
+        new = [key for key in keys if key not in request.responders and key not in request.spoken]
+        for key in new:
+            request.responders.add(key)
+            self._of_key.setdefault(key, set()).add(request)
+        if new and request.is_kept:
+            self._state.store.save_requests(field_of(request))
+        if new and request.is_told:
+            self._say(request, Responders(new, {}))
+
+    def lose(
+        self, request: Request[Session], key: str, refusal: tuple[str, str] | None = None
+    ) -> None:
+        """Record that this session will not answer."""
+        request = _far(request)
+        if key not in request.responders:
+            return
+        said = SILENT if refusal is None else refusal_of(*refusal)
+        request.responders.remove(key)
+        request.spoken[key] = said
+        self._forget_key(key, request)
+        if request.end is not None:
+            return
+        if request.is_kept:
+            self._state.store.save_requests(spoken_fields(request, {key: said}))
+        if request.is_told:
+            self._say(request, Responders((), {key: refusal}))
+
+    def crossed(self, request: Request[Session]) -> None:
+        """Do nothing: the requester's shard asks the others."""
+
+    def _say(self, request: FarRequest[Session], responders: Responders) -> None:
+        letter = Said(request.address, responders).to_json()
+        self._letters.send(request, request.shard, SAID, letter, answered=_ignore)
+
+    def session_ended(self, key: str) -> None:
+        """Record that this session answers no request."""
+        for request in [*self._of_key.get(key, ())]:
+            self.lose(request, key)
+
+    # Replies
+
+    def answer(self, publish: EventPublish, sender: Session, wire: bytes) -> PersistOutcome | None:
+        """Send the reply of a session to the requester's shard. Raises `Refused`.
+
+        Returns the outcome, or None if the publish is told later.
+        """
+        address, key = publish.channel.name, sender.key
+        request = self._by_address[address]
+        fault = None
+        if key in request.spoken:
+            fault = ReplyFault.DUPLICATE
+        elif key not in request.responders or sender.queue.has_new(request.id):
+            # It may know the channel from other sessions.
+            fault = ReplyFault.DENIED
+        if fault is not None:
+            self._state.requests.refused[fault] += 1
+            self._state.journal.replied(fault.value, key, request.channel, request.id)
+            raise Refused(FAULTS[fault], address)
+        if not self._homes.may_send(request.shard):
+            return PersistOutcome.REFUSED
+        request.responders.remove(key)
+        request.spoken[key] = HAS_REPLIED
+        letter = Reply(address, key, sender.name, loads(wire)).to_json()
+        heard = partial(self._heard, publish, sender, request)
+        self._homes.send(request.shard, REPLIED, letter, heard)
+        return None
+
+    def _heard(
+        self,
+        publish: EventPublish,
+        sender: Session,
+        request: FarRequest[Session],
+        answer: bytes | None,
+    ) -> None:
+        outcome = PersistOutcome.UNKNOWN
+        if answer is not None:
+            outcome = self._outcome(publish, request.address, answer)
+        if outcome is PersistOutcome.UNKNOWN or (
+            outcome is PersistOutcome.REFUSED and publish.far is None
+        ):
+            # It may reply again: the requester's shard knows whether this one counted.
+            del request.spoken[sender.key]
+            request.responders.add(sender.key)
+            self._of_key.setdefault(sender.key, set()).add(request)
+            if sender.is_gone:
+                self.lose(request, sender.key)
+        else:
+            self._forget_key(sender.key, request)
+        if publish.done is not None:
+            publish.done(outcome)
+
+    def _outcome(self, publish: EventPublish, address: str, answer: bytes) -> PersistOutcome:
+        try:
+            verdict = verdict_in(answer)
+            fault = ReplyFault(verdict.fault) if verdict.fault else None
+        except (ValueError, KeyError, TypeError):
+            publish.far = Far(refused=Refused(ErrorReply.SERVER_FAULT))
+            return PersistOutcome.REFUSED
+        if fault is not None:
+            publish.far = Far(refused=Refused(FAULTS[fault], address))
+        is_kept = fault is None and not verdict.is_refused
+        return PersistOutcome.KEPT if is_kept else PersistOutcome.REFUSED
+
+    # Requests for one reply, to which no session of the requester's shard can reply
+
+    def carry_out(self, letter: ShardLetter, now: float) -> None:
+        """Give the message of a letter to one receiver, if there is any."""
+        addressed = addressed_in(letter.data)
+        state, message = self._state, addressed.message
+        asked, channel = asked_elsewhere(message), state.channels.named(message.channel)
+        chosen = self._choose(message) if asked is not None and not _is_over(message, state) else ()
+        if asked is None or not chosen:
+            self._homes.answer(letter, NOBODY_ANSWERS.to_json())
+            return
+        is_kept = addressed.persistent is not False and any(each.is_durable for each in chosen)
+        self.enter(message, asked, is_kept=is_kept)
+        Effect(letter, Responders([each.key for each in chosen], {}).to_json()).mark(message)
+        if message.linger_s is None:
+            message.linger_s = state.rules.of(channel).lazy_timeout_s
+        publish: Publish[Session] = Publish(channel)
+        publish.message, publish.persistent = message, addressed.persistent
+        publish.addressed, publish.is_subscribable = chosen, False
+        known = partial(self._known, letter, message, asked.address)
+        publish.step = RequestStep(NO_FIELDS, known)
+        outcome = state.hub.publish(publish)
+        if outcome is not None:
+            known(outcome)
+
+    def _choose(self, message: Message) -> Sequence[Session]:
+        state = self._state
+        channel = state.channels.named(message.channel)
+        receivers: Sequence[Session] = state.routes.receivers(channel)
+        if receivers and state.routes.selecting:
+            receivers = state.routes.selecting_receivers(channel, Candidate.of(message))
+        return state.work.choose(receivers, message)
+
+    def _known(
+        self, letter: ShardLetter, message: Message, address: str, outcome: PersistOutcome
+    ) -> None:
+        if outcome is PersistOutcome.KEPT and message.is_durable:
+            self._homes.has_answered(letter)
+            self.has_told(address)
+        else:
+            self.tell(letter, address)
+
+    # Time, and other processes
+
+    def tick(self, now: float) -> None:
+        """End requests whose deadline has passed, and forget those that ended long before."""
+        self._now = now
+        self._letters.tick()
+        for each in self._remembered.before(now - REMEMBERED_S, _MOST_DUE):
+            self._forget(each)
+        now_ms = self._state.node.now_ms()
+        for request in self._timers.ring(now, _MOST_DUE):
+            if now_ms < request.deadline_ms:
+                self._timers.ring_by(request, now + (request.deadline_ms - now_ms) / 1000)
+                continue
+            request.end = RequestEnd.TIMEOUT
+            if request.is_kept:
+                self._state.store.save_requests(removal_of(request))
+            for key in request.responders:
+                self._forget_key(key, request)
+            for each in self._remembered.add(request, now):
+                self._forget(each)
+
+    def _forget(self, request: Request[Session]) -> None:
+        self._by_address.pop(request.address, None)
+
+    def _forget_key(self, key: str, request: FarRequest[Session]) -> None:
+        of_key = self._of_key.get(key)
+        if of_key is not None:
+            of_key.discard(request)
+            if not of_key:
+                del self._of_key[key]
+
+    def fields(self) -> RequestFields:
+        """Return all stored fields."""
+        found: dict[str, bytes] = {}
+        for each in self._outstanding():
+            if each.is_kept:
+                found |= _fields_of(each)
+        return found
+
+    def passing_fields(self) -> Iterator[tuple[str, RequestFields]]:
+        """Yield the names and fields of those that the store does not have."""
+        for each in self._outstanding():
+            if not each.is_kept:
+                fields = _fields_of(each)
+                yield next(iter(fields)), fields
+
+    def _outstanding(self) -> Iterator[FarRequest[Session]]:
+        return (each for each in self._by_address.values() if each.end is None)
+
+    def reopen(self, fields: RequestFields, now: float, *, are_kept: bool) -> None:
+        """Continue with what an earlier process knew."""
+        self._now = now
+        left: dict[str, bytes] = {}
+        for address, kept in kept_in(fields).items():
+            shard = self._shard_of(address)
+            if kept is None or shard is None or kept.asked.deadline_ms <= self._state.node.now_ms():
+                left |= {name: b"" for name in fields if address in name}
+                continue
+            request = self._enter(kept.asked, kept.channel, shard)
+            request.id, request.is_kept = kept.id, are_kept
+            request.spoken.update(kept.said)
+            request.responders.update([each for each in kept.responders if each not in kept.said])
+            for key in request.responders:
+                self._of_key.setdefault(key, set()).add(request)
+        if left and are_kept:
+            self._state.store.save_requests(left)
+
+    def _shard_of(self, address: str) -> int | None:
+        return shard_of_reply(address, self._state.client_ids, self._homes)
+
+    def rejoin(self, receivers: "Collection[Receiver]") -> None:
+        """Attach restored messages to requests; who has gone does not answer."""
+        for receiver in receivers:
+            for message in receiver.queue.messages():
+                request = self._request_of(message)
+                if request is not None:
+                    request.enter_again(message)
+                    if may_answer(receiver, message):
+                        self.grant(request, (receiver.key,))
+        keys = {each.key for each in receivers}
+        for key in [each for each in self._of_key if each not in keys]:
+            self.session_ended(key)
+
+    def _request_of(self, message: Message) -> FarRequest[Session] | None:
+        if _MAYBE_ASKED.search(message.wire) is None:
+            return None
+        ext: Mapping[str, object] = loads(message.wire).get("ext") or {}
+        address, timeout_ms = ext.get("replyTo"), ext.get("timeout")
+        if not isinstance(address, str) or not isinstance(timeout_ms, int):
+            return None
+        request, shard = self._by_address.get(address), self._shard_of(address)
+        if request is None and shard is not None and message.expires_ms:
+            # The earlier process was killed after the message was stored.
+            asked = Asked(address, ReplyMode.FIRST.value, timeout_ms, message.expires_ms)
+            request = self._enter(asked, message.channel, shard)
+            request.id, request.is_kept = message.id, message.is_durable
+        return request
+
+
+def _far(request: Request[Session]) -> FarRequest[Session]:
+    return cast("FarRequest[Session]", request)
+
+
+def _responders(request: FarRequest[Session]) -> Responders:
+    """Return who may answer; a reply on its way is none yet."""
+    coming = [key for key, said in request.spoken.items() if said == HAS_REPLIED]
+    lost = {
+        key: None if said == SILENT else loads(said)
+        for key, said in request.spoken.items()
+        if said != HAS_REPLIED
+    }
+    return Responders([*sorted(request.responders), *sorted(coming)], lost)
+
+
+def _fields_of(request: FarRequest[Session]) -> dict[str, bytes]:
+    # A reply on its way has no field: the requester's shard knows whether it counts.
+    said = {key: what for key, what in request.spoken.items() if what != HAS_REPLIED}
+    return {**field_of(request), **spoken_fields(request, said)}
+
+
+def _is_over(message: Message, state: ServerState) -> bool:
+    return 0 < message.expires_ms <= state.node.now_ms()
+
+
+def _ignore(_: bytes) -> None:
+    """Ignore that a letter was done."""

@@ -1,0 +1,130 @@
+"""Requests among several shards: an `ElsewherePort`. A server alone does not load this module."""
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from orjson import loads
+
+from holdfast.bayeux.publish.answering_others import AnsweringOthers
+from holdfast.bayeux.publish.asking_others import AskingOthers
+from holdfast.bayeux.publish.event import EventPublish
+from holdfast.bayeux.publish.request_letters import ASKED, ASKED_ONE, REPLIED, SAID
+from holdfast.bayeux.publish.requests import RequestHandler
+from holdfast.bayeux.publish.shards_of import shard_of_session
+from holdfast.bayeux.session import Session
+from holdfast.bayeux.state.server_state import ServerState
+from holdfast.delivery.messages.message import Message
+from holdfast.delivery.messages.shard_letter import ShardLetter
+from holdfast.delivery.messages.storing import PersistOutcome, RequestFields
+from holdfast.delivery.ports.homes import HomesPort
+from holdfast.delivery.requests.of_others import asked_elsewhere, is_of_others
+from holdfast.delivery.requests.request import Request
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from holdfast.delivery.queues.receivers import Receiver
+
+
+class RequestsEverywhere:
+    """Connects the requests of this shard with other shards, and their requests with this one."""
+
+    def __init__(self, state: ServerState, homes: HomesPort, handler: RequestHandler) -> None:
+        self._state = state
+        self._homes = homes
+        self.asking = AskingOthers(state, homes, handler)
+        self.answering = AnsweringOthers(state, homes)
+        # What does letters, by what these are called.
+        self.ways: Mapping[str, Callable[[ShardLetter, float], None]] = {
+            ASKED: self._tell,
+            ASKED_ONE: self.answering.carry_out,
+            SAID: self._say,
+            REPLIED: self._reply,
+        }
+
+    def _tell(self, letter: ShardLetter, _: float) -> None:
+        self.answering.tell(letter, loads(letter.data)["address"])
+
+    def _say(self, letter: ShardLetter, _: float) -> None:
+        self.asking.say(letter)
+
+    def _reply(self, letter: ShardLetter, _: float) -> None:
+        self.asking.reply(letter)
+
+    # Messages of requests
+
+    def arrived(self, message: Message, *, is_kept: bool) -> None:
+        """Attach the request to a message of another shard that asks, and has receivers here."""
+        asked = asked_elsewhere(message)
+        if asked is not None:
+            self.answering.enter(message, asked, is_kept=is_kept)
+
+    def has_told(self, message: Message) -> None:
+        """Take note that the answer to a letter says who may answer the request in it."""
+        asked = asked_elsewhere(message)
+        if asked is not None:
+            self.answering.has_told(asked.address)
+
+    # Replies
+
+    def knows(self, address: str) -> bool:
+        """Return whether replies to this address go to another shard."""
+        return self.answering.knows(address)
+
+    def answer(self, publish: EventPublish, sender: Session, wire: bytes) -> PersistOutcome | None:
+        """Send a reply to its requester's shard. Raises `Refused`.
+
+        Returns the outcome, or None if the publish is told later.
+        """
+        return self.answering.answer(publish, sender, wire)
+
+    # As requests see it
+
+    def expect(self, request: Request[Session]) -> None:
+        """Let the request wait until all other shards have said who may answer it."""
+        request.unheard = self._homes.others
+
+    def ask(self, request: Request[Session]) -> None:
+        """Ask the shards that have not said so, behind the request's message."""
+        self.asking.ask(request)
+
+    def is_far(self, key: str) -> bool:
+        """Return whether another shard has the session."""
+        return shard_of_session(key, self._homes) is not None
+
+    def session_ended(self, key: str) -> None:
+        """Tell other shards that this session answers no request."""
+        self.answering.session_ended(key)
+
+    def tick(self, now: float) -> None:
+        """Forget old requests of others, and repeat letters that had no answer."""
+        self.answering.tick(now)
+        self.asking.tick()
+
+    # Other processes
+
+    def opened_again(self, shard: int) -> None:
+        """Take note that another process serves a shard."""
+        self.asking.ask_again(shard)
+
+    def go_on(self) -> None:
+        """Continue the requests of an earlier process, whose sessions are restored."""
+        self.asking.go_on()
+
+    def fields(self) -> RequestFields:
+        """Return the stored fields of requests of others."""
+        return self.answering.fields()
+
+    def passing_fields(self) -> Iterator[tuple[str, RequestFields]]:
+        """Yield the names and fields of those that the store does not have."""
+        return self.answering.passing_fields()
+
+    def reopen(self, fields: RequestFields, now: float, *, are_kept: bool) -> RequestFields:
+        """Continue the requests of others. Returns the other fields, which are of own requests."""
+        of_others = {name: value for name, value in fields.items() if is_of_others(name)}
+        self.answering.reopen(of_others, now, are_kept=are_kept)
+        return {name: value for name, value in fields.items() if name not in of_others}
+
+    def rejoin(self, receivers: "Collection[Receiver]") -> None:
+        """Attach restored messages to the requests of others."""
+        self.answering.rejoin(receivers)

@@ -1,0 +1,308 @@
+"""Requests reach sessions of all shards, and each has one outcome."""
+
+from typing import Any
+
+import pytest
+
+from holdfast.delivery.messages.storing import PersistOutcome
+from tests.unit.bayeux.harness import Json
+from tests.unit.bayeux.publish.asking import (
+    NO_RESPONDERS,
+    POWER,
+    TIMEOUT,
+    asking,
+    comes,
+    comes_back,
+    guest,
+    listening,
+    said,
+)
+from tests.unit.bayeux.publish.shards import World
+from tests.unit.extensions.requesting import Person
+
+# By their first letters: ann and carl have their homes at shard 1, bob and dan at shard 0.
+
+
+@pytest.fixture
+def world() -> World:
+    return asking(2)
+
+
+def asked(world: World, person: Person, **ext: Any) -> Json:
+    reply = person.ask(timeout=5_000, **ext)
+    assert reply["successful"]
+    world.read_all()
+    return reply
+
+
+def heard(world: World, person: Person) -> list[Any]:
+    world.read_all()
+    return [said(event) for event in person.heard()]
+
+
+def answered(world: World, person: Person, event: Json, data: Any = "!") -> Json:
+    """The reply to a reply, which the shard of the requester has decided about."""
+    person.heard()
+    waiting = person.publish(event["ext"]["replyTo"], data)
+    world.read_all()
+    person.server.turn()
+    return person._reply(waiting)
+
+
+def outstanding(world: World) -> int:
+    return sum(each.server.bayeux.state.requests.outstanding for each in world.shards)
+
+
+@pytest.mark.parametrize("name", ["ann/1", "bob/1"])
+def test_a_session_of_another_shard_answers(world: World, name: str) -> None:
+    requester, responder = guest(world, 0), listening(world, name)
+    asked(world, requester)
+    assert answered(world, responder, responder.last())["successful"]
+    assert heard(world, requester) == ["!"]
+    assert outstanding(world) == 0
+
+
+def test_the_remaining_time_is_told_at_another_shard(world: World) -> None:
+    requester, responder = guest(world, 0), listening(world, "ann/1")
+    responder.server.advance(1)
+    asked(world, requester)
+    assert 3_000 < responder.last()["ext"]["timeout"] <= 5_000
+
+
+def test_without_receivers_the_requester_hears_it_at_once(world: World) -> None:
+    requester = guest(world, 0)
+    requester.ask()
+    assert requester.heard() == []
+    assert heard(world, requester) == [NO_RESPONDERS]
+
+
+def test_who_never_answers_does_not_count(world: World) -> None:
+    requester, watcher = guest(world, 0), comes(world, "ann/1")
+    qos = {"delivery": {"responds": False}}
+    watcher.send({"channel": "/meta/subscribe", "subscription": "/**", "ext": qos})
+    watcher.server.turn()
+    watcher.hear()
+    asked(world, requester)
+    assert heard(world, requester) == [NO_RESPONDERS]
+    error = watcher.reply(watcher.last())["error"]
+    assert error.endswith(":reply_denied")
+
+
+def test_a_deadline_ends_a_request_to_another_shard(world: World) -> None:
+    requester, responder = guest(world, 0), listening(world, "ann/1")
+    asked(world, requester)
+    event = responder.last()
+    for shard in world.shards:
+        shard.server.advance(6)
+    assert heard(world, requester) == [TIMEOUT]
+    assert answered(world, responder, event)["error"].endswith(":late_reply")
+    assert len(world.shards[0].keeper.letters) == 1
+    assert answered(world, responder, event)["error"].endswith(":duplicate_reply")
+
+
+def test_the_second_of_two_replies_is_a_duplicate(world: World) -> None:
+    requester = guest(world, 0)
+    people = [listening(world, "ann/1"), listening(world, "bob/1"), listening(world, "carl/1")]
+    asked(world, requester)
+    events = [person.last() for person in people]
+    replies = [
+        answered(world, person, event, person.ret)
+        for person, event in zip(people, events, strict=True)
+    ]
+    assert replies[0]["successful"]
+    assert all(each["error"].endswith(":duplicate_reply") for each in replies[1:])
+    assert heard(world, requester) == [people[0].ret]
+
+
+def test_a_session_replies_once(world: World) -> None:
+    requester, responder = guest(world, 0), listening(world, "ann/1")
+    asked(world, requester, request="all")
+    event = responder.last()
+    assert answered(world, responder, event)["successful"]
+    assert responder.reply(event)["error"].endswith(":duplicate_reply")
+    assert heard(world, requester) == ["!", {"replies": 1, "missing": 0}]
+
+
+def test_nobody_answers_what_it_was_not_handed(world: World) -> None:
+    requester, responder = guest(world, 0), listening(world, "ann/1")
+    other = comes(world, "carl/1")
+    asked(world, requester)
+    assert other.reply(responder.last())["error"].endswith(":reply_denied")
+
+
+def test_all_replies_are_counted_wherever_they_come_from(world: World) -> None:
+    requester = guest(world, 0)
+    people = [listening(world, "ann/1"), listening(world, "bob/1"), listening(world, "carl/1")]
+    asked(world, requester, request="all")
+    for person in people[:2]:
+        answered(world, person, person.last(), person.session.key)
+    assert heard(world, requester) == ["ann/1", "bob/1"]
+    people[2].send({"channel": "/meta/disconnect", "ext": {"delivery": {"end": True}}})
+    people[2].server.turn()
+    assert heard(world, requester) == [{"replies": 2, "missing": 0}]
+
+
+def test_a_responder_that_ends_is_waited_for_no_more(world: World) -> None:
+    requester, responder = guest(world, 0), listening(world, "ann/1")
+    asked(world, requester)
+    responder.last()
+    responder.send({"channel": "/meta/disconnect", "ext": {"delivery": {"end": True}}})
+    responder.server.turn()
+    assert heard(world, requester) == [NO_RESPONDERS]
+
+
+@pytest.mark.parametrize("is_here", [True, False])
+def test_one_receiver_is_asked(world: World, is_here: bool) -> None:
+    requester = guest(world, 0)
+    people = [listening(world, name) for name in ("ann/1", "carl/1")]
+    if is_here:
+        people.append(listening(world, "bob/1"))
+    asked(world, requester, request="one")
+    events = [event for person in people for event in person.heard()]
+    assert len(events) == 1
+    assert heard(world, requester) == []
+
+
+def test_one_receiver_is_looked_for_at_all_shards() -> None:
+    world = asking(3)
+    requester = guest(world, 0)
+    asked(world, requester, request="one")
+    assert heard(world, requester) == [NO_RESPONDERS]
+    responder = guest(world, 2)
+    responder.subscribe(POWER)
+    responder.hear()
+    for serial in range(2, 5):
+        asked(world, requester, request="one", serial=serial)
+        answered(world, responder, responder.last(), serial)
+        assert heard(world, requester) == [serial]
+    assert outstanding(world) == 0
+
+
+@pytest.mark.parametrize("is_subscribable", [True, False])
+def test_a_session_of_another_shard_is_asked_by_its_name(
+    world: World, is_subscribable: bool
+) -> None:
+    requester, responder = guest(world, 0), comes(world, "ann/1")
+    qos = {"destinations": ["ann"], "subscribable": is_subscribable}
+    waiting = requester.publish(POWER, "?", ext={"replyTo": requester.address(), "delivery": qos})
+    world.read_all()
+    requester.server.turn()
+    assert requester._reply(waiting)["successful"]
+    world.read_all()
+    answered(world, responder, responder.last())
+    assert heard(world, requester) == ["!"]
+
+
+def test_a_destination_that_does_not_exist_is_not_asked(world: World) -> None:
+    requester = guest(world, 0)
+    qos = {"destinations": ["ann"], "subscribable": False}
+    waiting = requester.publish(POWER, "?", ext={"replyTo": requester.address(), "delivery": qos})
+    world.read_all()
+    requester.server.turn()
+    assert requester._reply(waiting)["error"].startswith("404:")
+    assert heard(world, requester) == []
+    assert outstanding(world) == 0
+
+
+def test_a_request_waits_for_a_subject_of_another_shard(world: World) -> None:
+    requester = guest(world, 0)
+    to = [{"name": "ann", "forceQueuing": True}]
+    qos = {"destinations": to, "subscribable": False}
+    waiting = requester.publish(POWER, "?", ext={"replyTo": requester.address(), "delivery": qos})
+    world.read_all()
+    requester.server.turn()
+    assert requester._reply(waiting)["successful"]
+    responder = comes(world, "ann/1")
+    world.read_all()
+    answered(world, responder, responder.last())
+    assert heard(world, requester) == ["!"]
+
+
+@pytest.mark.parametrize("killed", [0, 1])
+def test_a_request_goes_on_if_a_shard_is_killed(world: World, killed: int) -> None:
+    bob, ann = comes(world, "bob/1"), listening(world, "ann/1")
+    asked(world, bob)
+    event = ann.last()
+    world.shards[killed].kill()
+    if killed:
+        ann = comes_back(world, "ann/1", ann)
+    else:
+        bob = comes_back(world, "bob/1", bob)
+    world.read_all()
+    assert heard(world, bob) == []
+    assert answered(world, ann, event)["successful"]
+    assert heard(world, bob) == ["!"]
+    assert all(not each.keeper.requests for each in world.shards[:1])
+    for shard in world.shards:
+        shard.server.advance(6)
+    assert heard(world, bob) == []
+    assert not any(each.keeper.requests for each in world.shards)
+
+
+def test_the_one_that_was_asked_may_answer_though_its_shard_is_killed(world: World) -> None:
+    bob, ann = comes(world, "bob/1"), listening(world, "ann/1")
+    asked(world, bob, request="one")
+    event = ann.last()
+    ann.connect(ext={"ack": ann.session.queue.batch})
+    world.shards[1].kill()
+    ann = comes_back(world, "ann/1", ann)
+    assert answered(world, ann, event)["successful"]
+    assert heard(world, bob) == ["!"]
+
+
+def test_a_responder_that_a_kill_has_ended_is_waited_for_no_more(world: World) -> None:
+    requester, responder = guest(world, 0), guest(world, 1)
+    responder.subscribe(POWER)
+    responder.hear()
+    asked(world, requester)
+    responder.last()
+    world.shards[1].kill()
+    assert heard(world, requester) == [NO_RESPONDERS]
+
+
+def test_a_reply_in_the_log_counts_though_its_shard_is_killed(world: World) -> None:
+    bob, ann = comes(world, "bob/1"), listening(world, "ann/1")
+    asked(world, bob)
+    ann.publish(ann.last()["ext"]["replyTo"], "!")
+    ann.server.turn()
+    world.shards[1].kill()
+    assert heard(world, bob) == ["!"]
+    for shard in world.shards:
+        shard.server.advance(6)
+    assert heard(world, bob) == []
+
+
+def test_a_reply_counts_once_though_its_answer_is_lost(world: World) -> None:
+    bob, ann = comes(world, "bob/1"), listening(world, "ann/1")
+    asked(world, bob)
+    event = ann.last()
+    waiting = ann.publish(event["ext"]["replyTo"], "!")
+    world.shards[0].read(1, 100)
+    world.shards[1].sent.give_up()
+    ann.server.turn()
+    assert ",unknown:" in ann._reply(waiting)["error"]
+    assert answered(world, ann, event)["error"].endswith(":duplicate_reply")
+    assert heard(world, bob) == ["!"]
+
+
+def test_a_reply_that_the_store_refuses_may_be_repeated(world: World) -> None:
+    bob, ann = comes(world, "bob/1"), listening(world, "ann/1")
+    asked(world, bob)
+    event = ann.last()
+    keeper = world.shards[0].keeper
+    keeper.outcome = PersistOutcome.REFUSED
+    assert answered(world, ann, event)["error"].startswith("503:")
+    keeper.outcome = PersistOutcome.KEPT
+    assert answered(world, ann, event)["successful"]
+    assert heard(world, bob) == ["!"]
+
+
+def test_who_may_answer_is_asked_again_until_the_shard_says_so(world: World) -> None:
+    requester = guest(world, 0)
+    requester.ask(timeout=20_000)
+    # The letter was lost on the way.
+    world.shards[0].keeper.log.clear()
+    world.shards[0].sent.give_up()
+    assert heard(world, requester) == []
+    requester.server.advance(0.2)
+    assert heard(world, requester) == [NO_RESPONDERS]
