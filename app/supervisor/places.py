@@ -82,6 +82,12 @@ class Place:
         return shared | {name: each for name, each in self.kept.items() if is_own(name)}
 
     def keep(self, server: Process) -> None:
-        """Keep what its server gave, in place of what an earlier one did."""
+        """Keep what its server gave, in place of what an earlier one did.
+
+        What all servers inherit, the first place has for all.
+        """
         close_all(self.kept)
-        self.kept, server.kept = server.kept, {}
+        for name in [*server.kept]:
+            if self.number == 0 or is_own(name):
+                self.kept[name] = server.kept.pop(name)
+        close_all(server.kept)

@@ -4,6 +4,9 @@ import json
 import os
 import signal
 import time
+from collections import Counter
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -65,6 +68,20 @@ def test_the_first_server_says_how_many_there_are_and_all_serve_at_its_address(
     assert three.stop() == 0
     assert three.notes() == started + 3 * ["stopped"]
     assert three.family() == []
+
+
+def test_the_supervisor_keeps_each_socket_once(three: Stage) -> None:
+    def kept_more_than_once() -> list[int]:
+        with suppress(FileNotFoundError):
+            links = [os.readlink(each) for each in Path(f"/proc/{three.process.pid}/fd").iterdir()]
+            found = Counter(each for each in links if each.startswith("socket:"))
+            return [number for number in found.values() if number > 1]
+        return []
+
+    # The socket for commands is kept for servers, and read.
+    until(lambda: kept_more_than_once() == [2])
+    assert three.restart() == DONE
+    until(lambda: kept_more_than_once() == [2])
 
 
 def test_none_serves_before_all_are_open(stage: Stage) -> None:
