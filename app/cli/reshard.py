@@ -47,7 +47,7 @@ def reshard(
 ) -> None:
     """Divide sessions and messages among more or fewer workers of a stopped server.
 
-    Make a backup before. Until the end, the stores need up to twice as much memory. If the command
+    Make a backup before. Until the end, the stores need more than twice the memory. If the command
     is killed, nothing is lost: servers go on with the former division or the new one, and the next
     run goes on. Then set workers to the new number.
 
@@ -91,8 +91,8 @@ def _text(found: Report) -> str:
     ]
     lines += [f"first, {each}" for each in found.untaken]
     if found.is_dry:
-        size = f"{found.memory / 1024**2:,.1f} MiB"
-        lines.append(f"the stores have {size} in memory, and need up to as much again")
+        now, more = (f"{size / 1024**2:,.1f} MiB" for size in (found.memory, found.needed))
+        lines.append(f"the stores have {now} in memory, and need about {more} more until the end")
     else:
         lines.append(f"start the server with --workers {found.after}")
     return "\n".join(lines)

@@ -44,6 +44,8 @@ class Moving:
         self.letters: Counter[int] = Counter()
         # How many bodies have been read: a message in several shards counts in each.
         self.messages = 0
+        # How often bodies are written: one whose receivers get to several shards is in each.
+        self.copies = 0
 
     async def flush(self) -> None:
         """Write everything now."""
@@ -110,6 +112,7 @@ async def _move_message(
         await writer.write("HSETNX", writer.keys.bodies, id, body)
         await writer.write("SADD", writer.keys.receivers(id), *names)
         moving.entries[shard] += len(names)
+        moving.copies += 1
 
 
 async def _move_marks(moving: Moving, source: Side, receivers: Sequence[str]) -> None:

@@ -76,8 +76,9 @@ class Report:
     entries: dict[int, int] = field(default_factory=dict)
     letters: dict[int, int] = field(default_factory=dict)
     messages: int = 0
-    # What the stores have now, in bytes. Until the end they need up to twice as much.
+    # What the stores have now in bytes, and about how much more they need until the end.
     memory: int = 0
+    needed: int = 0
     # What would have to be taken first.
     untaken: list[str] = field(default_factory=list)
     # Keys of other generations that were removed.
@@ -93,6 +94,7 @@ class Report:
             "moved": self.has_moved,
             "messages": self.messages,
             "memory": self.memory,
+            "needed": self.needed,
             "untaken": self.untaken,
             "shards": [
                 {
@@ -287,6 +289,8 @@ class Resharding:
         await moving.flush()
         report.sessions, report.letters = dict(moving.sessions), dict(moving.letters)
         report.entries, report.messages = dict(moving.entries), moving.messages
+        # A message with receivers in several shards is written for each.
+        report.needed = int(report.memory * max(1, moving.copies / max(1, moving.messages)))
         if not self._plan.is_dry:
             for side in targets:
                 await _verify(side, report)

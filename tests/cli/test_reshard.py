@@ -36,7 +36,7 @@ def test_a_dry_run_says_what_each_worker_would_get(config: Path) -> None:
     assert first.startswith("shard 0 would get ")
     assert second.startswith("shard 1 would get ")
     assert last.startswith("the stores have ")
-    assert last.endswith(" MiB in memory, and need up to as much again")
+    assert last.endswith(" MiB more until the end")
     told = json.loads(run(config, "--shards", "2", "--dry-run", "--json").stdout)
     assert (told["before"], told["after"], told["dry_run"], told["moved"]) == (1, 2, True, True)
     assert sum(each["sessions"] for each in told["shards"]) == 4

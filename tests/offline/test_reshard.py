@@ -282,7 +282,8 @@ async def test_a_dry_run_says_who_gets_what_and_writes_nothing(
     assert (report.before, report.after, report.is_dry, report.has_moved) == (1, 3, True, True)
     assert sum(report.sessions.values()) == 4
     assert (sum(report.entries.values()), report.messages) == (25, 5)
-    assert report.memory > 100_000
+    # Each message has receivers in two shards or more.
+    assert report.needed >= 2 * report.memory > 200_000
     done = await run(valkey, tmp_path, Plan(3))
     assert (done.sessions, done.entries) == (report.sessions, report.entries)
 
