@@ -117,7 +117,16 @@ class Bayeux:
         far_presence = FarPresence(self.state, homes, others)
         letters.add(PRESENCE, far_presence.carry_out)
         self._ticking = (*self._ticking, far_presence.tick)
+        self._topics_everywhere(homes, letters)
         return letters
+
+    def _topics_everywhere(self, homes: "HomesPort", letters: "FromLetters") -> None:
+        from holdfast.bayeux.services.topic_calls import TOPICS
+        from holdfast.bayeux.services.topics_everywhere import TOPIC_CALL, TopicsEverywhere
+
+        topics = TopicsEverywhere(self.state, self.life.topics, homes)
+        self.state.services.add(TOPICS, topics.serve)
+        letters.add(TOPIC_CALL, topics.carry_out)
 
     def flush(self, now: float, before_long_work: Callable[[], None] = _nothing) -> bool:
         """End the turn: send news to sessions, and continue long work.

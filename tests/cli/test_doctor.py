@@ -73,14 +73,14 @@ def test_several_workers_need_a_supervisor_and_what_they_can_do(
 ) -> None:
     monkeypatch.setattr(server_checks, "allowed", lambda: 2)
     assert "workers" not in checks()[1]
-    assert checks(workers=2, chat=False)[1]["workers"] == (True, "2, each with a shard")
-    code, seen = checks(workers=3, chat=False)
+    assert checks(workers=2)[1]["workers"] == (True, "2, each with a shard")
+    code, seen = checks(workers=3)
     assert (code, seen["workers"][0]) == (0, None)
     assert "processors and memory are enough for 2" in seen["workers"][1]
-    assert checks(workers=2, chat=False, supervisor=False)[1]["workers"][0] is False
-    code, seen = checks(workers=2, chat=True)
+    assert checks(workers=2, supervisor=False)[1]["workers"][0] is False
+    code, seen = checks(workers=2, ptp_create_session=True)
     assert (code, seen["workers"][0]) == (1, False)
-    assert "chat" in seen["workers"][1]
+    assert "ptp_create_session" in seen["workers"][1]
 
 
 def test_a_directory_that_others_can_write_is_a_fault_with_its_remedy(home: Path) -> None:

@@ -84,9 +84,14 @@ class AmongShards:
             raise not_supported(service)
 
     def _is_far(self, data: object) -> bool:
-        """Return whether a call is about channels whose histories may be in another shard."""
-        given = data.values() if isinstance(data, Mapping) else ()
-        names = [each for each in given if isinstance(each, str) and each.startswith("/")]
+        """Return whether a call is about topics that may be in another shard.
+
+        Their histories may be anywhere.
+        """
+        given = data if isinstance(data, Mapping) else {}
+        if "get" in given or ("erase" in given and "history" in given):
+            return False
+        names = [each for each in given.values() if isinstance(each, str) and each[:1] == "/"]
         return any(shard is not None for name in names for shard in self._homes.homes_of(name))
 
     def home_of(self, publish: EventPublish) -> int | None:

@@ -129,7 +129,7 @@ class TopicService:
         # In each turn, because the client may have lost the right.
         self._check_reading(call, pattern)
         self._rights.check_rules(Operation.HISTORY, call.session, pattern)
-        count, limit, filter = _entries(given, 1), limit_of(given), _filter_of(given)
+        count, limit, filter = entries_of(given, 1), limit_of(given), filter_of(given)
         got = partial(self._got, call, pattern, count=count, limit=limit, filter=filter)
         call.answer(call.carry_out(got))
 
@@ -183,9 +183,12 @@ class TopicService:
 
     def _empty(self, call: ServiceCall, pattern: Channel, given: Options) -> None:
         """Remove histories, but not topics."""
-        if _entries(given, 0) >= 0:
-            raise CallInvalid(ILLEGAL, "history.numEntries must be -1: everything")
+        self._check_everything(given)
         call.answer(call.carry_out(partial(self._emptied, call, pattern, limit_of(given))))
+
+    def _check_everything(self, given: Options) -> None:
+        if entries_of(given, 0) >= 0:
+            raise CallInvalid(ILLEGAL, "history.numEntries must be -1: everything")
 
     def _emptied(self, call: ServiceCall, pattern: Channel, limit: int) -> Steps:
         covered, _ = self._histories.covered_by(pattern)
@@ -204,7 +207,8 @@ class TopicService:
         return NamePage(self._topics.names, pattern, after, limit_of(given))
 
 
-def _filter_of(given: Options) -> Filter | None:
+def filter_of(given: Options) -> Filter | None:
+    """Return the filter of a call. Raises `CallInvalid`."""
     text = given.get("filter")
     if not isinstance(text, str | None):
         raise CallInvalid(ILLEGAL, "filter must be a text")
@@ -214,7 +218,7 @@ def _filter_of(given: Options) -> Filter | None:
         raise CallInvalid(ILLEGAL, f"filter: {invalid}") from invalid
 
 
-def _entries(given: Options, usual: int) -> int:
+def entries_of(given: Options, usual: int) -> int:
     """Return how many messages to return from each history. A negative number means all."""
     history = given.get("history")
     if history is None:

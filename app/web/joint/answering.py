@@ -22,7 +22,7 @@ from holdfast.web.admin.tokens import Role
 from holdfast.web.joint.asking import GIVEN_ID, WHO, Shards, ask_of
 from holdfast.web.joint.hearing import in_json
 from holdfast.web.joint.importing import import_letters, shard_of_line
-from holdfast.web.joint.rules import Divided, Exported, Refused, Same, export
+from holdfast.web.joint.rules import Divided, Exported, Same, export
 from holdfast.web.joint.ways import RULES
 
 
@@ -38,8 +38,6 @@ def among(shards: Shards, homes: Homes, route: Route, own: Handler) -> Handler:
 
     async def answer(request: web.Request) -> web.StreamResponse:
         person = check_role(request, route)
-        if isinstance(rule, Refused):
-            raise rule.fault
         if isinstance(rule, Divided):
             ask = await ask_of(request, person, with_body=False)
             lines = lines_of(request)

@@ -16,7 +16,6 @@ from holdfast.web.joint.asking import GIVEN_ID, SWEEP_S, Answer, Ask, Json, NoAn
 from holdfast.web.joint.hearing import AWAY, Heard, heard, refusal
 from holdfast.web.joint.lists import Order, joined
 
-NOT_SUPPORTED = "internal.notImplemented"
 _NOT_HERE = (400, 404)
 # In a list that is sorted by size, a cursor is a number of items.
 _PLACE = re.compile(r"[0-9]{1,9}")
@@ -43,18 +42,6 @@ class Exported:
 @dataclass(frozen=True, slots=True)
 class Divided:
     """Each line of the body goes to the shard that has its letter."""
-
-
-@dataclass(frozen=True, slots=True)
-class Refused:
-    """It cannot be done with several shards."""
-
-    why: str
-
-    @property
-    def fault(self) -> RequestFailed:
-        text = f"not supported with several workers: {self.why}"
-        return RequestFailed(NOT_SUPPORTED, text, status=501)
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,6 @@ from holdfast.web.joint.rules import (
     Paged,
     Parts,
     Ranked,
-    Refused,
     Rule,
     Same,
     Sweep,
@@ -102,7 +101,7 @@ _by_id = partial(Order, place=lambda item: item["id"], read=str, write=str, is_l
 _OF_SESSION: Final = Holder(_session)
 
 # By the names of the methods that answer.
-RULES: Final[Mapping[str, Rule | Same | Refused | Exported | Divided]] = {
+RULES: Final[Mapping[str, Rule | Same | Exported | Divided]] = {
     # The server.
     "about": One(),
     "figures": All(figures),

@@ -164,12 +164,6 @@ async def test_a_shard_that_does_not_answer_is_named(both: Workers, ada: Operato
         assert found["error"]["message"].startswith("shard 1: it cannot be reached")
 
 
-async def test_what_needs_a_single_worker_is_refused(ada: Operator) -> None:
-    status, found = await ada.ask("GET", "/topic/history", params={"channel": "/news"})
-    assert status == 501
-    assert found["error"]["message"].startswith("not supported with several workers")
-
-
 async def test_a_reader_changes_nothing(both: Workers, tmp_path: Path) -> None:
     async with operator(both, tmp_path, token="reader-token") as reader:
         assert (await reader.get("/sessions"))["items"] == []

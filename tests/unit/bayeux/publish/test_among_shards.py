@@ -53,9 +53,9 @@ def test_without_requests_messages_to_unknown_services_are_ignored_as_ever() -> 
     assert asked.reply["successful"]
 
 
-def test_topics_whose_histories_are_elsewhere_cannot_be_asked_about(client: Client) -> None:
-    for data in ({"get": "/home/a"}, {"erase": "/**", "history": {"numEntries": -1}}):
+def test_topics_that_may_be_elsewhere_cannot_be_asked_about(client: Client) -> None:
+    for data in ({"state": "/home/a"}, {"list": "/**"}, {"erase": "/home/a"}):
         assert "/service/topics" in client.publish("/service/topics", data).reply["error"]
-    for channel in ("/home/b", "/news"):
-        assert client.publish("/service/topics", {"get": channel}).replies[-1]["successful"]
+    for data in ({"state": "/home/b"}, {"list": "/news"}, {"get": "/home/a"}):
+        assert client.publish("/service/topics", data).replies[-1]["successful"]
     assert client.publish("/service/topics", "nothing").replies[-1]["successful"]
