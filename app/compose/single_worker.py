@@ -7,14 +7,11 @@ from holdfast.settings import ChannelSettings, Settings
 
 def refused_with_shards(settings: Settings) -> list[str]:
     """Return why these settings need a single worker: a sentence for each setting."""
-    found = [
+    return [
         f'channels."{pattern}": {why}'
         for pattern, rule in settings.channels.items()
         for why in _refused_by(rule)
     ]
-    if settings.ptp_create_session:
-        found.append("ptp_create_session needs a single worker, which counts the senders' sessions")
-    return found
 
 
 def _refused_by(rule: ChannelSettings) -> Iterator[str]:

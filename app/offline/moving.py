@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 import orjson
 
 from holdfast.delivery.messages.session_record import RecordUnreadable, SessionRecord
+from holdfast.delivery.requests.of_others import is_of_others
 from holdfast.offline.division import Places
 from holdfast.offline.shard_side import Side, Writer
 
@@ -129,6 +130,13 @@ async def move_requests(moving: Moving) -> None:
     """Move outstanding requests to the sessions that asked."""
     for source in moving.sources:
         fields = await source.whole(source.keys.requests)
+        of_others = {name: each for name, each in fields.items() if is_of_others(name.decode())}
+        if of_others and len(moving.writers) > 1:
+            # The sessions that may answer them may go anywhere: others forget the requests.
+            await moving.write_all(
+                "requests", "HSET", *[word for pair in of_others.items() for word in pair]
+            )
+        fields = {name: each for name, each in fields.items() if name not in of_others}
         shards = {
             address: _place_of_request(moving.places, source, record)
             for address, record in fields.items()

@@ -10,7 +10,15 @@ from typing import Any
 
 from holdfast.bayeux.advice import reconnect_advice
 from holdfast.bayeux.limits.admission import Admission
-from holdfast.bayeux.limits.usage import BYTES, SESSIONS, SUBSCRIPTIONS, TOPICS, Usage, Usages
+from holdfast.bayeux.limits.usage import (
+    BYTES,
+    SESSIONS,
+    SUBSCRIPTIONS,
+    TOPICS,
+    Payer,
+    Usage,
+    Usages,
+)
 from holdfast.bayeux.session import Session
 from holdfast.bayeux.wire.errors import ErrorReply, Refused
 from holdfast.bayeux.wire.options import Options
@@ -49,9 +57,16 @@ class Quotas:
 
     def used_up(self, session: Session) -> str:
         """Return the quota that forbids one more session, or an empty string."""
-        limits = self._limits
         # Clients on this machine are not counted.
-        for usage in self._usages.of(session) if session.caller.network else ():
+        return self._used_up(self._usages.of(session) if session.caller.network else ())
+
+    def used_up_by(self, payer: Payer) -> str:
+        """Return the quota that forbids one more session for messages of this sender, or ""."""
+        return self._used_up(self._usages.of_payer(payer) if payer.accounts else ())
+
+    def _used_up(self, usages: Sequence[Usage]) -> str:
+        limits = self._limits
+        for usage in usages:
             usage.count(self._node.now_ms())
             parts = self._parts(usage)
             if 0 < limits.sessions <= len(usage.sessions) * parts:
@@ -72,8 +87,8 @@ class Quotas:
                 raise self._refused(session, BYTES, "retry")
 
     def _parts(self, usage: Usage) -> int:
-        """Return into how many parts the limit is divided: a subject has all sessions here."""
-        return self._options.shards if usage.is_of_address else 1
+        """Return into how many parts the limit is divided: a subject has its clients here."""
+        return self._options.shards if usage.is_divided else 1
 
     def count_subscriptions(self, session: Session, more: int) -> None:
         """Count new subscriptions at once, because many may come before the next count."""

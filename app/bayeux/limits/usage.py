@@ -1,5 +1,8 @@
 """The resources that the sessions of one address or one subject use together."""
 
+from collections.abc import Sequence
+from typing import NamedTuple
+
 from holdfast.bayeux.session import Session
 from holdfast.delivery.queues.receivers import NOBODY
 from holdfast.delivery.shared_queues.shared_queues import ADDRESSED
@@ -11,14 +14,34 @@ TOPICS = "topics"
 _STALE_MS = 1000
 
 
+class Payer(NamedTuple):
+    """The sender of a message, for which a session may have to be created."""
+
+    # None if it is a session of another shard, or the server itself.
+    session: Session | None
+    # Its address and its subject, as far as they are charged.
+    accounts: Sequence[str]
+
+    @property
+    def network(self) -> str:
+        """Its address."""
+        return self.accounts[0] if self.accounts else ""
+
+    @property
+    def subject(self) -> str:
+        """Its subject."""
+        _, *subjects = self.accounts or ("",)
+        return subjects[0].removeprefix("client/") if subjects else NOBODY
+
+
 class Usage:
     """The sessions of one address or subject, with sums that may be a second old."""
 
-    __slots__ = ("bytes", "counted_ms", "is_of_address", "sessions", "subscriptions")
+    __slots__ = ("bytes", "counted_ms", "is_divided", "sessions", "subscriptions")
 
-    def __init__(self, *, is_of_address: bool = False) -> None:
-        # Then other shards may have sessions that count for the same limit.
-        self.is_of_address = is_of_address
+    def __init__(self, *, is_divided: bool = False) -> None:
+        # Whether other shards may have sessions that count for the same limit.
+        self.is_divided = is_divided
         self.sessions: set[Session] = set()
         self.subscriptions = self.bytes = 0
         self.counted_ms = 0
@@ -52,22 +75,24 @@ class Usages:
         if not is_unclaimed(session):
             self._count(session, session.subject, session.caller.network)
 
-    def charge(self, session: Session, sender: Session) -> None:
+    def charge(self, session: Session, payer: Payer) -> None:
         """Count an unclaimed session for the sender of the message that it was created for."""
-        self._senders[session] = sender.subject
-        self._count(session, sender.subject, sender.caller.network)
+        self._senders[session] = payer.subject
+        is_far = payer.session is None
+        self._count(session, payer.subject, payer.network, is_far=is_far)
 
     def claim(self, session: Session) -> None:
         """Count a session for its first client instead of a sender."""
         self.remove(session)
         self.add(session)
 
-    def _count(self, session: Session, subject: str, network: str) -> None:
+    def _count(self, session: Session, subject: str, network: str, *, is_far: bool = False) -> None:
         if subject != NOBODY:
-            self._of_subject.setdefault(subject, Usage()).sessions.add(session)
+            usage = self._of_subject.setdefault(subject, Usage(is_divided=is_far))
+            usage.sessions.add(session)
         if network and session not in self._networks:
             self._networks[session] = network
-            self._of_network.setdefault(network, Usage(is_of_address=True)).sessions.add(session)
+            self._of_network.setdefault(network, Usage(is_divided=True)).sessions.add(session)
 
     def remove(self, session: Session) -> None:
         _take(self._of_subject, self._senders.pop(session, session.subject), session)
@@ -77,6 +102,13 @@ class Usages:
         """Return the sessions of the subject. Anonymous sessions are not listed."""
         usage = self._of_subject.get(subject)
         return [] if usage is None else list(usage.sessions)
+
+    def of_payer(self, payer: Payer) -> list[Usage]:
+        """Return the usages that a sender counts for."""
+        if payer.session is not None:
+            return self.of(payer.session)
+        found = (self._of_subject.get(payer.subject), self._of_network.get(payer.network))
+        return [each for each in found if each is not None]
 
     def of(self, session: Session) -> list[Usage]:
         """Return the usages that a session, or a draft of one, counts for."""

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from holdfast.bayeux.limits.usage import Payer
 from holdfast.bayeux.session import Session
 from holdfast.bayeux.wire.destinations import (
     FAILED,
@@ -150,7 +151,7 @@ class PointToPoint:
     def __init__(
         self,
         places: WaitingPlaces[Session],
-        open: Callable[[Destination, int, Session | None, float], Session],
+        open: Callable[[Destination, int, Payer, float], Session],
     ) -> None:
         self._places, self._subjects = places, places.subjects
         self._open = open
@@ -169,12 +170,13 @@ class PointToPoint:
         The sender, who may be at another shard, has these accounts.
         """
         accounts = accounts_of(sender) if accounts is None else accounts
+        payer = Payer(sender, accounts)
         addressing = Addressing(self._places, message, accounts)
         failures: list[tuple[Destination, Undeliverable]] = []
         for each in destinations:
             try:
                 if each.number:
-                    session = self._session(each, len(message.wire), sender, now)
+                    session = self._session(each, len(message.wire), payer, now)
                     addressing.add_session(each, session)
                 else:
                     addressing.add_subject(each)
@@ -196,16 +198,14 @@ class PointToPoint:
         message.addressed = addressing.keys
         return addressing
 
-    def _session(
-        self, destination: Destination, size: int, sender: Session | None, now: float
-    ) -> Session:
+    def _session(self, destination: Destination, size: int, payer: Payer, now: float) -> Session:
         """Find or create the session that a message is addressed to. Raises `Undeliverable`."""
         try:
             return self._subjects.session(destination.subject, destination.key, size)
         except Undeliverable as undeliverable:
             if not (destination.forces_queuing and undeliverable.code is UNKNOWN):
                 raise
-            return self._open(destination, size, sender, now)
+            return self._open(destination, size, payer, now)
 
 
 def is_ptp(channel: str) -> bool:

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from holdfast.bayeux.limits.usage import Payer
 from holdfast.bayeux.session import Session
 from holdfast.bayeux.sessions.life import SessionLife
 from holdfast.bayeux.sessions.slots import SessionSlots
@@ -25,9 +26,7 @@ class UnclaimedSessions:
     def __init__(self, life: SessionLife, slots: SessionSlots) -> None:
         self._life, self._slots = life, slots
 
-    def open(
-        self, destination: Destination, size: int, sender: Session | None, now: float
-    ) -> Session:
+    def open(self, destination: Destination, size: int, payer: Payer, now: float) -> Session:
         """Create a session for a message of this size. Raises `Undeliverable` before any change."""
         life, state = self._life, self._life.state
         if not state.options.ptp_create_session:
@@ -36,20 +35,20 @@ class UnclaimedSessions:
         session = state.sessions.draft(CallbackQueue(state.options.queue_limits, state.counters))
         session.go_by(terms.key)
         life.agree(session, terms, acks=False)
-        self._check(session, size, sender)
+        self._check(session, size, payer)
         leave_unclaimed(session)
         session.created = state.node.stamp()
         life.open(session)
         state.sessions.name(session, terms.key)
-        if sender is not None and sender.caller.network:
-            state.sessions.usages.charge(session, sender)
+        if payer.accounts:
+            state.sessions.usages.charge(session, payer)
         if life.is_to_be_durable(session):
             life.make_durable(session, now)
         leave(life, session, now)
         state.subjects.join(session)
         return session
 
-    def _check(self, draft: Session, size: int, sender: Session | None) -> None:
+    def _check(self, draft: Session, size: int, payer: Payer) -> None:
         """Check that there is room for the session, without evicting another."""
         state = self._life.state
         siblings = state.sessions.names.of_subject(draft.subject)
@@ -61,7 +60,7 @@ class UnclaimedSessions:
         lacking = draft.queue.lacks_room(size)
         if lacking is not None:
             raise Undeliverable(CODES[lacking.value])
-        quota = "" if sender is None else state.quotas.used_up(sender)
+        quota = state.quotas.used_up_by(payer)
         if quota:
             raise OverQuota(quota)
         if self._slots.free() <= 0:

@@ -100,3 +100,32 @@ async def test_addressed_messages_survive_the_end_of_a_worker(
         await joe.hear({*range(40)})
         await ann.hear({*range(100, 140)})
         assert ({*joe.heard}, {*ann.heard}) == ({*range(40)}, {*range(100, 140)})
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("killed", [0, 1])
+async def test_sessions_that_messages_create_survive_the_kill_of_a_worker(
+    tmp_path: Path, killed: int
+) -> None:
+    async with fleet(tmp_path) as both, Visitor(both, 0, "joe/1") as joe:
+        await joe.listen()
+
+        async def write() -> None:
+            for number in range(20):
+                for name in NAMES[3:6]:
+                    to = {"name": f"{name}/1", "forceQueuing": True}
+                    key = f"{name} {number}"
+                    options = {"destinations": [to], "subscribable": False, "key": key}
+                    while not await joe.publish("/news", number, **options):  # noqa: ASYNC110
+                        await asyncio.sleep(0.1)
+
+        writing = asyncio.create_task(write())
+        await asyncio.sleep(0.15)
+        await both.end(killed, signal.SIGKILL)
+        await both.start(killed)
+        await asyncio.wait([writing], timeout=60.0)
+        assert writing.done(), both.log()
+        for name in NAMES[3:6]:
+            async with Visitor(both, 1 - killed, f"{name}/1") as reader:
+                await reader.hear({*range(20)})
+                assert sorted(reader.heard) == [*range(20)]

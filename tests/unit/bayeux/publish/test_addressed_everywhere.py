@@ -13,6 +13,7 @@ from holdfast.journal.frame import decode
 from holdfast.journal.schema import Kind
 from holdfast.journal.unfold import unfold
 from holdfast.journal.writer import JournalWriter
+from tests.unit.bayeux.harness import Json
 from tests.unit.bayeux.publish.addressing import (
     address,
     delay,
@@ -393,3 +394,23 @@ def test_a_letter_that_cannot_be_read_is_answered(world: World) -> None:
     world.read_all()
     assert asked.reply["error"].startswith("500:")
     assert world.shards[1].keeper.inbox == {}
+
+
+def test_a_session_that_a_message_creates_at_another_shard_counts_for_the_sender() -> None:
+    # Each shard has its part of the limit.
+    world = World(2, ptp_create_session=True, shards=2, quotas=QuotaLimits(sessions=4))
+    here = Caller(address="192.0.2.1", network="192.0.2.1")
+    bob = named(world, "bob/1", here)
+
+    def told(name: str) -> Json:
+        asked = address(bob, 1, forced(name))
+        world.read_all()
+        bob.server.turn()
+        return asked.reply
+
+    for name in ("ann/1", "ann/2"):
+        assert reported(told(name)) == [(f"client/{name}", "QUEUED")]
+    assert told("eve/1")["error"] == "429:sessions:budget_exceeded"
+    # From now on, it counts for its client.
+    assert heard(named(world, "ann/1")) == [1]
+    assert reported(told("eve/1")) == [("client/eve/1", "QUEUED")]

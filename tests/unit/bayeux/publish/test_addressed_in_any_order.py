@@ -8,10 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.unit.bayeux.harness import Asked, Client, Json
-from tests.unit.bayeux.publish.addressing import forced, reported, subscribed
+from tests.unit.bayeux.publish.addressing import forced, heard, named, reported, subscribed
 from tests.unit.bayeux.publish.stage import ANYBODY, EVENTS, PEOPLE, Stage
 
-NAMES = st.lists(st.sampled_from(["ann", "bob/1", "carl", "dora", "ann/1"]), min_size=1, max_size=3)
+# There is no client dora, and no session of eve, but messages may wait.
+ABSENT = ("dora", "eve/1")
+NAMES = st.lists(
+    st.sampled_from(["ann", "bob/1", "carl", "ann/1", *ABSENT]), min_size=1, max_size=3
+)
 STEPS = st.one_of(
     st.tuples(st.just("publish"), ANYBODY, NAMES, st.booleans(), st.booleans()),
     st.tuples(st.just("say"), ANYBODY),
@@ -44,15 +48,14 @@ class Play(Stage):
     """They address each other, and repeat what has no outcome."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__(ptp_create_session=True)
         self.sent: list[Sent] = []
 
     def arrive(self, name: str) -> Client:
         return subscribed(self.world, name)
 
     def publish(self, sender: str, names: list[str], is_shown: bool, is_keyed: bool) -> None:
-        # There is no client dora, but messages may wait.
-        to = [forced(name) if name == "dora" else name for name in dict.fromkeys(names)]
+        to = [forced(name) if name in ABSENT else name for name in dict.fromkeys(names)]
         asked = self._ask(sender, to, len(self.sent), is_shown, is_keyed)
         self.sent.append(Sent(sender, to, is_shown, is_keyed, asked))
 
@@ -80,9 +83,20 @@ class Play(Stage):
                 self.sent[number] = sent._replace(asked=asked, is_repeated=True)
 
     def check(self) -> None:
+        self._check_created()
         for number in range(len(self.sent)):
             self._check(number)
         self._check_order()
+
+    def _check_created(self) -> None:
+        """The first client of a session that messages have created gets them."""
+        got = Counter(heard(named(self.world, "eve/1")))
+        for number, sent in enumerate(self.sent):
+            reply = sent.reply
+            is_told = reply is not None and bool(sent.to) and "ext" in reply
+            reports = dict(reported(reply)) if reply is not None and is_told else {}
+            is_queued = reports.get("client/eve/1") == "QUEUED"
+            assert got[number] == is_queued or (reply is None and got[number] == 1)
 
     def _check(self, number: int) -> None:
         sent, reply = self.sent[number], self.sent[number].reply
