@@ -51,6 +51,7 @@ _NUMBERS: Sums = {
     "refused": ("refused", "sum"),
     # Only if no later event is known.
     "over_us": ("over_us", "max"),
+    "node": ("node", "max"),
 }
 # The last or largest value of the events in order.
 _WORDS: Sums = {
@@ -130,7 +131,7 @@ def _parts_of_open(carried: pa.Table) -> pa.Table:
     """Return what earlier batches know of open lives; it comes before all events."""
     first = pa.array(np.zeros(len(carried), np.int32))
     return with_columns(
-        carried.select([*_KEPT, "over_us", "channel", *_COUNTS, *_WORDS]),
+        carried.select([*_KEPT, "over_us", "node", "channel", *_COUNTS, *_WORDS]),
         {
             "handed_us": carried["handed_ts"].cast(pa.int64()),
             **dict.fromkeys(_ORDER, first),

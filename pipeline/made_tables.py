@@ -19,10 +19,19 @@ from holdfast.pipeline.lake import OPEN, NewFile, check
 from holdfast.pipeline.latencies import latencies
 from holdfast.pipeline.lives import LIFE, lives
 from holdfast.pipeline.lives import parts as parts_of_lives
-from holdfast.pipeline.messages import MESSAGES, gone, known, lost, messages, still_unsettled
+from holdfast.pipeline.messages import (
+    MESSAGES,
+    gone,
+    known,
+    lost,
+    messages,
+    still_unsettled,
+    unsettled_in_all,
+)
 from holdfast.pipeline.messages import parts as parts_of_messages
 from holdfast.pipeline.runs import Runs, carried_with_runs, with_runs
 from holdfast.pipeline.source.event_files import PACKED, packing
+from holdfast.pipeline.source.streams import shard_of
 from holdfast.pipeline.spans import Span, parts, read, spans
 from holdfast.pipeline.storage.place import draft_in
 from holdfast.pipeline.tasks import Tasks
@@ -86,8 +95,30 @@ def settle(events: pa.Table, copies: pa.Table, unsettled: pa.Table, runs: Runs) 
     of_copies = parts_of_lives(events, copies)
     of_messages = parts_of_messages(events, of_copies, carried_with_runs(unsettled, runs))
     facts = known(of_messages)
-    missing, life = gone(of_messages, facts), lives(of_copies, copies, facts)
-    return Settled(life, still_unsettled(messages(facts, missing)), lost(missing, life))
+    left, missing = _of_shards(of_messages, facts)
+    life = lives(of_copies, copies, facts)
+    return Settled(life, left, lost(missing, life))
+
+
+def _of_shards(parts: pa.Table, facts: pa.Table) -> tuple[pa.Table, pa.Table]:
+    """Return the messages with open copies, a row for each shard, and the copies that are gone.
+
+    Shards lose their copies with different processes.
+    """
+    nodes: list[str | None] = pc.unique(parts["node"]).to_pylist()
+    shards: dict[int, list[str | None]] = {}
+    for node in nodes:
+        shards.setdefault(shard_of(node or ""), []).append(node)
+    if len(shards) <= 1:
+        missing = gone(parts, facts)
+        return still_unsettled(messages(facts, missing)), missing
+    found, lacking = [], []
+    for own in shards.values():
+        its_parts = parts.filter(pc.is_in(parts["node"], pa.array(own, pa.string())))
+        its_facts = known(its_parts)
+        lacking.append(gone(its_parts, its_facts))
+        found.append(messages(its_facts, lacking[-1]))
+    return unsettled_in_all(pa.concat_tables(found)), pa.concat_tables(lacking)
 
 
 def _written(rows: pa.Table, into: Path) -> str:

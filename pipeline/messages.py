@@ -16,9 +16,10 @@ from holdfast.pipeline.runs import NEVER
 MESSAGES = arrow_of(schemas.MESSAGE)
 LOST = arrow_of(schemas.LOST)
 _ZERO = pa.scalar(0, pa.int64())
-_SUMS = tuple(MESSAGES.names[len(MESSAGE) + 1 :])
+_SUMS = ("copies", "kept", "ended", "unnamed_ended", "lost")
 _PARTS = MESSAGES.append(pa.field("over_us", pa.int64()))
-_EMPTY = {each.name: each.type for each in MESSAGES if each.name not in MESSAGE}
+_OF_ROWS = (*MESSAGE, "node")
+_EMPTY = {each.name: each.type for each in MESSAGES if each.name not in _OF_ROWS}
 # Nothing is known of the stored copies of some messages.
 _COUNTED = tuple(name for name in _SUMS if name != "kept")
 
@@ -42,7 +43,8 @@ def known(parts: pa.Table) -> pa.Table:
     Unknown facts are null, such as the stored copies of a message whose first events were trimmed.
     """
     sums: Sums = {name: (name, "sum") for name in _SUMS}
-    whole = summed(parts, MESSAGE, {"channel": ("channel", "max"), **sums})
+    words: Sums = {name: (name, "max") for name in ("channel", "node")}
+    whole = summed(parts, MESSAGE, {**words, **sums})
     return whole.select(MESSAGES.names)
 
 
@@ -81,7 +83,7 @@ def _open(of_copies: pa.Table) -> pa.Table:
 
 def _part(rows: pa.Table, columns: Mapping[str, pa.ChunkedArray]) -> pa.Table:
     nothing = {name: pa.nulls(len(rows), type) for name, type in _EMPTY.items()}
-    whole = with_columns(rows.select([*MESSAGE, "over_us"]), {**nothing, **columns})
+    whole = with_columns(rows.select([*_OF_ROWS, "over_us"]), {**nothing, **columns})
     return whole.select(_PARTS.names).cast(_PARTS)
 
 
@@ -154,6 +156,17 @@ def still_unsettled(messages: pa.Table) -> pa.Table:
     """Return the messages with open copies."""
     over = pc.add(messages["ended"], messages["lost"])
     return messages.filter(pc.greater(messages["copies"], over)).select(MESSAGES.names)
+
+
+def unsettled_in_all(messages: pa.Table) -> pa.Table:
+    """Return the rows of all shards about messages with open copies, which may change shards."""
+    sums: Sums = {name: (name, "sum") for name in _COUNTED}
+    whole = summed(messages, MESSAGE, sums)
+    over = pc.add(whole["ended"], whole["lost"])
+    is_open = pc.greater(whole["copies"], over)
+    marked = with_columns(whole.select([*MESSAGE]), {"is_open": is_open})
+    found = beside(messages, marked, MESSAGE)
+    return found.filter(found["is_open"]).select(MESSAGES.names)
 
 
 def lost(gone: pa.Table, lives: pa.Table) -> pa.Table:

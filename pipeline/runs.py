@@ -92,7 +92,9 @@ def with_runs(events: pa.Table, runs: Runs) -> pa.Table:
 
 def carried_with_runs(carried: pa.Table, runs: Runs) -> pa.Table:
     """Add `over_us` to carried rows, which belong to the run before the first start."""
-    return with_columns(carried, {"over_us": when(runs.first_us, carried["origin"])})
+    # Rows of earlier versions have no node. Until 0.4, ids began with its name.
+    node = pc.coalesce(carried["node"], carried["origin"])
+    return with_columns(carried, {"over_us": when(runs.first_us, node)})
 
 
 def when(times_by_name: Mapping[str, int], names: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -50,6 +50,7 @@ def find(
         done += days
     tables.add_files("ledger", memory.ledgers(), SCHEMA)
     tables.define("reach", _REACH)
+    tables.define("beginning", _BEGINNING)
     stretches = [Stretch(*row) for row in tables.ask(STRETCHES).rows]
     unknowns = [*_lacking(lacking), *map(_row, unknowns_of(stretches, heard, now_us))]
     tables.add("unknowns", _UNKNOWN, unknowns)
@@ -107,10 +108,21 @@ def _lacking(lacking: Mapping[str, int]) -> Iterator[tuple[object, ...]]:
         yield "frame.lacking", node, None, None, frames, text
 
 
-# The time of the first events of each node.
+# The time of the first events of each node. Until 0.4, its messages had its name.
 _REACH = """
     select node as origin, min(unix_micros(since)) as begin_us
     from {ledger} where seq is not null group by node
+"""
+# The time from which on everything about a deployment is known: when its first events happened, or
+# later if the beginning of a shard's journal is missing.
+_BEGINNING = """
+    with shards as (
+        select regexp_extract(node, '/[0-9]+$', 0) as shard, min(seq) as first_seq,
+            min(unix_micros(since)) as begin_us
+        from {ledger} where seq is not null group by regexp_extract(node, '/[0-9]+$', 0)
+    )
+    select greatest(min(begin_us), max(case when first_seq > 1 then begin_us end)) as known_us
+    from shards
 """
 _UNKNOWN = "kind string, node string, since_us bigint, until_us bigint, number bigint, what string"
 _UNKNOWNS = """

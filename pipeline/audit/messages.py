@@ -84,9 +84,10 @@ def examine(tables: Tables, name: str, events: str) -> bool:
     )
     tables.materialize(
         "suspect_copies",
-        "select copies.*, coalesce(msg < begin_us * 1000, false) as is_old, "
+        "select copies.*, coalesce(msg < coalesce(begin_us, known_us) * 1000, false) as is_old, "
         "max(moves) over (partition by msg, origin) > 0 as is_moved "
-        f"from ({_copies('events_of_suspects')}) copies left join {{reach}} using (origin)",
+        f"from ({_copies('events_of_suspects')}) copies left join {{reach}} using (origin) "
+        "cross join {beginning}",
     )
     tables.materialize("suspect_messages", _messages("suspect_copies"))
     tables.materialize(name, _FAULTS)

@@ -16,10 +16,12 @@ from deltalake import DeltaTable
 from typer.testing import CliRunner
 
 from holdfast.cli.main import program
+from holdfast.cluster.shards import first_map
 from holdfast.pipeline.failures import PipelineFailed
 from holdfast.pipeline.ingest import Engine, IngestProgress, Source, take_what_is_there
 from holdfast.pipeline.lake import TABLES, Lake
 from holdfast.pipeline.tasks import SparkTasks, local_tasks
+from holdfast.store.keys import RedisKeys
 from tests.pipeline.journals import Writer
 from tests.pipeline.tales import a_week, more, refusals, requests
 from tests.serving import ROOT
@@ -31,10 +33,11 @@ if TYPE_CHECKING:
 
 
 def write(store: ValkeyServer) -> None:
-    """A journal of two nodes, each with two runs, with every kind of fate."""
+    """The journals of two shards, each with two runs, with every kind of fate."""
+    store.ask("HSET", RedisKeys("holdfast").meta, "shards", first_map(2).to_json())
     told = [*the_story(), *more(), *requests(), *refusals(), *a_week()]
     told.sort(key=lambda each: each.ts)
-    for node in ("n1", "n2"):
+    for node in ("n1", "n1/1"):
         writer = Writer(store, node)
         own = [each._replace(node=node, origin=each.origin and node) for each in told]
         for run in (1, 2):

@@ -161,6 +161,53 @@ def test_a_replay_by_another_node_is_lost_with_the_process_of_that_node() -> Non
     assert len(batch.messages) == 0
 
 
+def of_town(*told: Event) -> list[Event]:
+    """The same events in a deployment, with whose name ids begin."""
+    return [each._replace(origin=each.origin and "town") for each in told]
+
+
+def at(shard: int, *told: Event) -> list[Event]:
+    return [each._replace(node=f"n1/{shard}" if shard else "n1") for each in told]
+
+
+@pytest.mark.parametrize("is_cut", [False, True])
+def test_a_message_of_a_named_deployment_is_lost_with_the_process_that_had_it(
+    *, is_cut: bool
+) -> None:
+    told = one_run(of_town(published(1, 2, kept=0), handed(1.1, 1, "ann/1"), start(5)))
+    told[2] = told[2]._replace(epoch="seed-2")
+    first = made_of(told[:2]) if is_cut else None
+    batch = made_of(told[2:] if is_cut else told, first)
+    assert [row["n"] for row in batch.lost.to_pylist()] == [2]
+    assert [row["state"] for row in batch.life.to_pylist()] == ["lost_with_process"]
+    assert len(batch.messages) == 0
+
+
+@pytest.mark.parametrize("is_cut", [False, True])
+def test_each_shard_loses_its_own_copies_of_a_message(*, is_cut: bool) -> None:
+    first = at(0, published(1, 2, kept=0), handed(1.1, 1, "ann/1"), acked(1.2, 1, "ann/1"))
+    second = at(1, published(1, 3, kept=0, size=0), handed(1.3, 1, "bob/1"))
+    begin = at(1, start(5))
+    told = one_run(of_town(*first, *second, *begin))
+    told[-1] = told[-1]._replace(epoch="seed-2")
+    before = made_of(told[:-1]) if is_cut else None
+    batch = made_of(told[-1:] if is_cut else told, before)
+    assert [row["n"] for row in batch.lost.to_pylist()] == [3]
+    left = {row["node"]: row for row in batch.messages.to_pylist()}
+    counts = {node: (row["copies"], row["ended"], row["lost"]) for node, row in left.items()}
+    assert counts == {"n1": (2, 1, 0), "n1/1": (3, 0, 3)}
+    ended = {row["receiver"]: row["state"] for row in batch.life.to_pylist()}
+    assert ended["bob/1"] == "lost_with_process"
+
+
+def test_a_copy_that_was_given_to_another_shard_ends_there() -> None:
+    before = at(1, published(1, 1, kept=1), handed(1.1, 1, "ann/1"))
+    told = one_run(of_town(*before, *at(2, acked(9, 1, "ann/1"))))
+    batch = made_of(told[2:], made_of(told[:2]))
+    [life] = batch.life.to_pylist()
+    assert (life["state"], life["channel"], len(batch.messages)) == ("acked", "/a", 0)
+
+
 def test_a_batch_without_events_makes_no_lives() -> None:
     batch = made_of([])
     assert (len(batch.life), len(batch.messages), len(batch.lost)) == (0, 0, 0)
