@@ -2,6 +2,7 @@
 
 import asyncio
 import ctypes
+import os
 import signal
 import sys
 import tempfile
@@ -66,7 +67,7 @@ async def _serving(
     settings: Settings, count: int, config: Path | None, home: Path
 ) -> AsyncIterator[None]:
     """Run a server with the settings at a socket that is open to this user only."""
-    words = [sys.executable, "-P", "-m", "holdfast", "serve", "--supervisor", "--no-standby"]
+    words = [sys.executable, "-P", "-m", "holdfast", "serve"]
     words += ["--workers", str(count), "--unix", str(home / "socket"), "--data", str(settings.data)]
     if config is not None:
         words += ["--config", str(config)]
@@ -76,6 +77,7 @@ async def _serving(
             *words,
             stdout=asyncio.subprocess.PIPE,
             stderr=errors,
+            env={**os.environ, "HOLDFAST_SUPERVISOR": "on", "HOLDFAST_STANDBY": "off"},
             preexec_fn=_end_with_us,
         )
     try:

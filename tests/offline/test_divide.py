@@ -1,0 +1,69 @@
+"""Before a division, each shard takes what the others have for it."""
+
+import secrets
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast.bayeux.wire.client_ids import ClientIds
+from holdfast.offline.divide import divide
+from holdfast.offline.reshard import Plan, Progress
+from holdfast.settings import Settings
+from tests.serving import as_toml, environment
+from tests.store.servers import ValkeyServer
+from tests.web.sharding.fleet import Visitor, fleet
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]  # starts several processes
+
+# The key of the deployment of a fleet.
+IDS = ClientIds(bytes(32), secrets.token_bytes)
+# Its home is the second of two shards.
+NAME = next(name for name in ("joe", "ann", "bob", "eve", "kim") if IDS.bucket_of(name) >= 500)
+
+
+def homes_in(directory: Path) -> list[Path]:
+    homes = [directory / "two", directory / "three"]
+    for each in homes:
+        each.mkdir()
+    return homes
+
+
+async def test_a_shard_takes_what_came_while_it_was_dead(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The server that runs for a moment is to be the one that is tested.
+    monkeypatch.setenv("PYTHONPATH", environment()["PYTHONPATH"])
+    two, three = homes_in(tmp_path)
+    said: list[str] = []
+    with ValkeyServer() as valkey:
+        async with (
+            fleet(two, 2, valkey.url) as workers,
+            Visitor(workers, 0) as writer,
+            Visitor(workers, 1, f"{NAME}/1") as reader,
+        ):
+            assert (await reader.subscribe("/news"))["successful"]
+            assert await writer.publish("/news", 0)
+            await reader.hear({0})
+            await reader.listen()
+            await workers.end(1, signal.SIGKILL)
+            for number in range(1, 6):
+                assert await writer.publish("/news", number)
+            await workers.end(0, signal.SIGKILL)
+        given: dict[str, Any] = {"redis": valkey.url, "data": str(tmp_path / "data"), "chat": False}
+        given["channels"] = {"/kept/**": {"history": 1000, "durable": True}}
+        config = tmp_path / "holdfast.toml"
+        config.write_text(as_toml(given))
+        told = Progress(say=said.append)
+        report = await divide(Settings(**given), Plan(3), told, config)
+        assert (report.before, report.after) == (2, 3)
+        assert said == [
+            "shard 1 has not taken 5 entries of shard 0: a server without clients runs until it has"
+        ]
+        async with (
+            fleet(three, 3, valkey.url) as workers,
+            Visitor(workers, 2, f"{NAME}/1") as reader,
+        ):
+            await reader.hear({*range(1, 6)})
+            assert [each for each in reader.heard if each] == [*range(1, 6)]
