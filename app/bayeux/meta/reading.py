@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from holdfast.bayeux.extending.installed import InstalledExtensions
 from holdfast.bayeux.limits.budgets import Budgets
 from holdfast.bayeux.meta.disconnect import disconnect_mode_of
-from holdfast.bayeux.publish.incoming import publish_qos
+from holdfast.bayeux.publish.qos import publish_qos
 from holdfast.bayeux.session import Session
 from holdfast.bayeux.subscribe.handler import subscribe_qos
 from holdfast.bayeux.wire.codec import Json

@@ -75,12 +75,9 @@ class AmongShards:
             self._complete = self._state.hub.complete_before(self._state.node.stamp())
         return self._complete
 
-    def check_call(self, service: str, data: object, *, is_known: bool) -> None:
-        """Refuse to call what may be a client at another shard, or keeps histories there.
-
-        Raises `Refused`.
-        """
-        if not is_known or (service == _TOPICS and self._is_far(data)):
+    def check_call(self, service: str, data: object) -> None:
+        """Refuse to call what keeps histories at another shard. Raises `Refused`."""
+        if service == _TOPICS and self._is_far(data):
             raise not_supported(service)
 
     def _is_far(self, data: object) -> bool:

@@ -1,12 +1,13 @@
 """Handles clients' publishes: validates them, passes them on and answers."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Final
 
-from holdfast.bayeux.publish.event import EventPublish
+from holdfast.bayeux.publish.event import EventPublish, Far
 from holdfast.bayeux.publish.new_messages import Publishing
 from holdfast.bayeux.publish.point_to_point import PTP
-from holdfast.bayeux.publish.qos import Qos, key_of
+from holdfast.bayeux.publish.qos import Qos, key_of, publish_qos
 from holdfast.bayeux.publish.requests import REPLY_TO, TIMEOUT, RequestHandler
 from holdfast.bayeux.replies.answers import Answers
 from holdfast.bayeux.replies.pending import begin_pending, finish_when_kept
@@ -26,7 +27,6 @@ from holdfast.bayeux.wire.codec import Json
 from holdfast.bayeux.wire.destinations import DestinationInvalid, destinations_of
 from holdfast.bayeux.wire.errors import ErrorReply, Refused
 from holdfast.bayeux.wire.hooks import check_outcome
-from holdfast.bayeux.wire.known_options import QosInvalid
 from holdfast.bayeux.wire.operation import Operation
 from holdfast.bayeux.wire.reserved import refuse_replies, refuse_service
 from holdfast.delivery.basics.channels import REPLIES, SERVICES, Channel, Kind
@@ -266,8 +266,7 @@ class _ClientPublish:
         service = state.services.find(channel)
         among = self._handler.publishing.among
         if among is not None:
-            is_known = service is not None or not state.requests.is_offered
-            among.check_call(channel.name, self._message["data"], is_known=is_known)
+            among.check_call(channel.name, self._message["data"])
         if service is None:
             refuse_service(channel)
             return not state.requests.is_offered or self._call()
@@ -301,23 +300,43 @@ class _ClientPublish:
         if not state.rights.are_open:
             state.rights.check_publish(self._session, target, message)
             state.rights.check_rules(Operation.REQUEST, self._session, target)
-        if target.name not in state.routes:
+        is_here, everywhere = target.name in state.routes, self._handler.requests.everywhere
+        if not is_here and everywhere is None:
             # No service handles this channel.
             return True
-        id = str(message.get("id", ""))
-        if len(id) > _LONGEST_CALL_ID:
+        if len(str(message.get("id", ""))) > _LONGEST_CALL_ID:
             raise Refused(ErrorReply.MESSAGE_ID_INVALID)
-        handler, exchange = self._handler, self._exchange
-        event: Json = {"channel": target.name, "data": message["data"]}
+        exchange, event = self._exchange, {"channel": target.name, "data": message["data"]}
         publish = EventPublish(target, event, exchange.now, sender=self._session)
-        handler.filter(exchange, publish)
-        call = self._channel.name, id
+        if is_here or everywhere is None:
+            self._handler.filter(exchange, publish)
+            return self._publish(self._as_call(publish))
+        everywhere.find(target.name, partial(self._found, publish))
+        return self._is_complete(None)
+
+    def _as_call(self, publish: EventPublish) -> EventPublish:
+        call = self._channel.name, str(self._message.get("id", ""))
+        requests, now = self._handler.requests, publish.now
         qos = Qos()
-        qos.request = handler.requests.call_of(self._session, target, call, exchange.now)
-        event["ext"] = _asked(qos.request)
+        qos.request = requests.call_of(self._session, publish.channel, call, now)
+        publish.event["ext"] = _asked(qos.request)
         # The reply does not mention the QoS, because the client has not asked for it.
         publish.qos = qos
-        return self._publish(publish)
+        return publish
+
+    def _found(self, publish: EventPublish, is_subscribed: bool) -> None:
+        """Call subscribers of other shards, if there are any."""
+        handler = self._handler
+        outcome: PersistOutcome | None = PersistOutcome.KEPT
+        if is_subscribed and not self._session.is_gone:
+            self._event, broadcast = publish, handler.publishing.broadcast
+            try:
+                call = self._as_call(publish)
+                outcome = handler.requests.publish(call, broadcast, self._answered)
+            except Refused as refused:
+                publish.far, outcome = Far(refused=refused), PersistOutcome.REFUSED
+        if outcome is not None:
+            self._answered(outcome)
 
     def _ask(self, ext: Mapping[str, Any], event: Json) -> None:
         """Turn the message into a request, and tell its receivers where to reply."""
@@ -416,35 +435,3 @@ def _addressed(message: Json, qos: Qos | None) -> tuple[Json, Qos]:
     qos.is_subscribable = False
     qos.generates_channel = "channel" in data
     return {**message, "data": data["content"]}, qos
-
-
-def publish_qos(channel: Channel, message: Json) -> Qos | None:
-    """Return the publish options of a message, if it has any. Raises `Refused`."""
-    asked = message["ext"].get("delivery")
-    if asked is None:
-        return None
-    try:
-        qos = Qos.of(asked)
-    except QosInvalid as invalid:
-        raise Refused(ErrorReply.DELIVERY_INVALID, "user.publish", str(invalid)) from invalid
-    if channel.kind is Kind.SERVICE:
-        _refuse_for_service(channel, qos)
-    return qos
-
-
-def _refuse_for_service(channel: Channel, qos: Qos) -> None:
-    """Refuse options that services do not support."""
-    name = ""
-    if qos.key is not None and channel.name != PTP:
-        # Only point-to-point messages detect repeats.
-        name = "key"
-    elif qos.destinations:
-        # They are in the data of a message to `/service/ptp`.
-        name = "destinations"
-    elif qos.diversion is not None:
-        # Services answer at once, and point-to-point messages say at once what became of them.
-        name = qos.diversion.option
-    elif qos.configures:
-        name = "administrative" if qos.topic is None else "topic"
-    if name:
-        raise Refused(ErrorReply.DELIVERY_INVALID, "user.publish", name)

@@ -6,8 +6,11 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any, Final, NamedTuple, Self
 
+from holdfast.bayeux.publish.point_to_point import PTP
 from holdfast.bayeux.session import Session
+from holdfast.bayeux.wire.codec import Json
 from holdfast.bayeux.wire.destinations import Destination, DestinationInvalid, destinations_of
+from holdfast.bayeux.wire.errors import ErrorReply, Refused
 from holdfast.bayeux.wire.known_options import (
     LONGEST_MS,
     SAID_BY_RECEIVERS,
@@ -15,6 +18,7 @@ from holdfast.bayeux.wire.known_options import (
     refuse_others,
 )
 from holdfast.bayeux.wire.topic_options import TopicOptions
+from holdfast.delivery.basics.channels import Channel, Kind
 from holdfast.delivery.basics.json_text import whole
 from holdfast.delivery.basics.node import Node
 from holdfast.delivery.messages.message import ORDINARY_PRIORITY, Message
@@ -290,3 +294,35 @@ def _owner(session: Session) -> str:
     if session.subject != NOBODY:
         return f"subject {session.subject}"
     return f"browser {session.identity.browser or session.client_id}"
+
+
+def publish_qos(channel: Channel, message: Json) -> Qos | None:
+    """Return the publish options of a message, if it has any. Raises `Refused`."""
+    asked = message["ext"].get("delivery")
+    if asked is None:
+        return None
+    try:
+        qos = Qos.of(asked)
+    except QosInvalid as invalid:
+        raise Refused(ErrorReply.DELIVERY_INVALID, "user.publish", str(invalid)) from invalid
+    if channel.kind is Kind.SERVICE:
+        _refuse_for_service(channel, qos)
+    return qos
+
+
+def _refuse_for_service(channel: Channel, qos: Qos) -> None:
+    """Refuse options that services do not support."""
+    name = ""
+    if qos.key is not None and channel.name != PTP:
+        # Only point-to-point messages detect repeats.
+        name = "key"
+    elif qos.destinations:
+        # They are in the data of a message to `/service/ptp`.
+        name = "destinations"
+    elif qos.diversion is not None:
+        # Services answer at once, and point-to-point messages say at once what became of them.
+        name = qos.diversion.option
+    elif qos.configures:
+        name = "administrative" if qos.topic is None else "topic"
+    if name:
+        raise Refused(ErrorReply.DELIVERY_INVALID, "user.publish", name)

@@ -12,6 +12,8 @@ ASKED: Final = "asked"
 ASKED_ONE: Final = "asked one"
 SAID: Final = "said"
 REPLIED: Final = "replied"
+# To any shard: whether sessions there have subscribed to exactly this channel.
+CALLED: Final = "called"
 
 # By the key of a session, the code and the text with which it refused; None if it will not answer.
 Lost = Mapping[str, Sequence[str] | None]
@@ -35,6 +37,24 @@ def responders_in(answer: bytes) -> Responders:
     """Undo `Responders.to_json`. Raises `ValueError`, `KeyError` or `TypeError`."""
     fields = loads(answer)
     return Responders(fields["keys"], fields["lost"])
+
+
+def call_letter(channel: str) -> bytes:
+    """Return the letter that asks for subscribers of this channel."""
+    return to_json({"channel": channel})
+
+
+def subscribed(is_subscribed: bool) -> bytes:
+    """Return its answer."""
+    return to_json({"is_subscribed": is_subscribed})
+
+
+def is_subscribed_in(answer: bytes | None) -> bool:
+    """Return what the answer says; False without one, or if it is in another form."""
+    try:
+        return answer is not None and loads(answer)["is_subscribed"] is True
+    except (ValueError, KeyError, TypeError):
+        return False
 
 
 class Said(NamedTuple):

@@ -42,6 +42,13 @@ class EverywherePort(Protocol):
         """Let the request wait until all other shards have said who may answer it."""
         ...
 
+    def find(self, channel: str, done: Callable[[bool], None], /) -> None:
+        """Tell whether sessions of other shards have subscribed to exactly this channel.
+
+        `done` is called in a later turn.
+        """
+        ...
+
     def knows(self, address: str, /) -> bool:
         """Return whether replies to this address go to another shard."""
         ...

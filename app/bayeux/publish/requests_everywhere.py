@@ -8,7 +8,16 @@ from orjson import loads
 from holdfast.bayeux.publish.answering_others import AnsweringOthers
 from holdfast.bayeux.publish.asking_others import AskingOthers
 from holdfast.bayeux.publish.event import EventPublish
-from holdfast.bayeux.publish.request_letters import ASKED, ASKED_ONE, REPLIED, SAID
+from holdfast.bayeux.publish.request_letters import (
+    ASKED,
+    ASKED_ONE,
+    CALLED,
+    REPLIED,
+    SAID,
+    call_letter,
+    is_subscribed_in,
+    subscribed,
+)
 from holdfast.bayeux.publish.requests import RequestHandler
 from holdfast.bayeux.publish.shards_of import shard_of_session
 from holdfast.bayeux.session import Session
@@ -40,6 +49,7 @@ class RequestsEverywhere:
             ASKED_ONE: self.answering.carry_out,
             SAID: self._say,
             REPLIED: self._reply,
+            CALLED: self._look,
         }
 
     def _tell(self, letter: ShardLetter, _: float) -> None:
@@ -50,6 +60,16 @@ class RequestsEverywhere:
 
     def _reply(self, letter: ShardLetter, _: float) -> None:
         self.asking.reply(letter)
+
+    def _look(self, letter: ShardLetter, _: float) -> None:
+        channel = loads(letter.data)["channel"]
+        self._homes.answer(letter, subscribed(channel in self._state.routes))
+
+    # Remote calls
+
+    def find(self, channel: str, done: "Callable[[bool], None]") -> None:
+        """Tell whether sessions of other shards have subscribed to exactly this channel."""
+        _Search(self._homes, channel, done).begin()
 
     # Messages of requests
 
@@ -128,3 +148,26 @@ class RequestsEverywhere:
     def rejoin(self, receivers: "Collection[Receiver]") -> None:
         """Attach restored messages to the requests of others."""
         self.answering.rejoin(receivers)
+
+
+class _Search:
+    """Asks all other shards for subscribers of a channel."""
+
+    def __init__(self, homes: HomesPort, channel: str, done: "Callable[[bool], None]") -> None:
+        self._homes = homes
+        self._channel = channel
+        self._done = done
+        self._left = len(homes.others)
+        self._is_over = False
+
+    def begin(self) -> None:
+        letter = call_letter(self._channel)
+        for shard in self._homes.others:
+            self._homes.send(shard, CALLED, letter, self._heard)
+
+    def _heard(self, answer: bytes | None) -> None:
+        self._left -= 1
+        is_subscribed = is_subscribed_in(answer)
+        if not self._is_over and (is_subscribed or not self._left):
+            self._is_over = True
+            self._done(is_subscribed)

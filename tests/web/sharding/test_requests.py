@@ -139,3 +139,18 @@ async def test_each_request_has_one_outcome_though_a_worker_is_killed(
         assert len({*channels}) == len(channels), both.log()
         answered = {each["channel"] for each in asker.events if "error" not in each}
         assert len(answered) > len(asked) / 2
+
+
+async def test_a_remote_call_is_answered_by_a_client_of_another_worker(tmp_path: Path) -> None:
+    async with workers(tmp_path, chat=False) as at:
+        caller = at.person(0)
+        await caller.handshake()
+        service = f"/service{POWER}"
+        assert (await caller.reply(service, data=1, id="1"))["successful"]
+        called = await responder(at, 1)
+        assert (await caller.reply(service, data=2, id="2"))["successful"]
+        [event] = await events(called)
+        assert event["data"] == 2
+        assert (await called.reply(event["ext"]["replyTo"], data=230))["successful"]
+        [answer] = await events(caller)
+        assert (answer["channel"], answer["id"], answer["data"]) == (service, "2", 230)

@@ -20,6 +20,8 @@ from tests.unit.bayeux.publish.asking import (
 from tests.unit.bayeux.publish.shards import World
 from tests.unit.extensions.requesting import Person
 
+SERVICE = "/service/data/power"
+
 # By their first letters: ann and carl have their homes at shard 1, bob and dan at shard 0.
 
 
@@ -306,3 +308,71 @@ def test_who_may_answer_is_asked_again_until_the_shard_says_so(world: World) -> 
     assert heard(world, requester) == []
     requester.server.advance(0.2)
     assert heard(world, requester) == [NO_RESPONDERS]
+
+
+# Remote calls
+
+
+def called(world: World, person: Person, id: str = "7") -> Json:
+    """The reply to the message that calls."""
+    waiting = person.publish(SERVICE, {"of": "motor"}, id=id)
+    person.server.turn()
+    world.read_all()
+    person.server.turn()
+    return person._reply(waiting)
+
+
+@pytest.mark.parametrize("name", ["ann/1", "bob/1"])
+def test_a_remote_call_is_answered_by_a_subscriber_at_any_shard(world: World, name: str) -> None:
+    caller, responder = guest(world, 0), listening(world, name)
+    assert called(world, caller)["successful"]
+    world.read_all()
+    assert answered(world, responder, responder.last(), 230)["successful"]
+    world.read_all()
+    [answer] = [each for each in caller.heard() if each["channel"] == SERVICE]
+    assert answer == {"channel": SERVICE, "id": "7", "data": 230, "successful": True}
+
+
+def test_a_remote_call_asks_only_if_any_shard_has_a_subscriber_of_its_channel() -> None:
+    world = asking(3)
+    caller = guest(world, 0)
+    watchers = [listening(world, name, "/**") for name in ("ann/1", "bob/1")]
+    assert called(world, caller) == {"channel": SERVICE, "id": "7", "successful": True}
+    assert [watcher.heard() for watcher in watchers] == [[], []]
+    assert outstanding(world) == 0
+    responder = guest(world, 2)
+    responder.subscribe(POWER)
+    responder.hear()
+    called(world, caller)
+    world.read_all()
+    # As at a single server, everyone who gets the channel is called.
+    assert all(len(person.heard()) == 1 for person in (responder, *watchers))
+
+
+def test_a_remote_call_that_finds_no_one_in_time_is_only_confirmed(world: World) -> None:
+    caller = guest(world, 0)
+    listening(world, "ann/1")
+    waiting = caller.publish(SERVICE, 1)
+    caller.server.turn()
+    world.shards[0].sent.give_up()
+    caller.server.turn()
+    assert caller._reply(waiting)["successful"]
+    world.read_all()
+    assert outstanding(world) == 0
+
+
+def test_a_remote_call_that_is_refused_later_says_why() -> None:
+    world = asking(2, max_outstanding=1)
+    caller = guest(world, 0)
+    listening(world, "ann/1")
+    assert called(world, caller)["successful"]
+    assert called(world, caller, "8")["error"] == "503:1:requests_exceeded"
+
+
+def test_a_caller_that_has_ended_calls_no_one(world: World) -> None:
+    caller, responder = guest(world, 0), listening(world, "ann/1")
+    caller.publish(SERVICE, 1)
+    caller.server.bayeux.life.ends.end_by_server(caller.session, caller.server.now)
+    world.read_all()
+    assert responder.heard() == []
+    assert outstanding(world) == 0
