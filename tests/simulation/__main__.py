@@ -37,10 +37,11 @@ def main() -> int:
     if given.broken is None:
         return _play_all(given)
     # Imported late: the order of sets must be decided before anything is made.
-    from tests.simulation.broken import damaged
+    from tests.simulation.broken import SHOWN_BY, damaged
     from tests.simulation.broken_shards import BUILDS_OF_SHARDS
 
     given.shards |= given.broken in BUILDS_OF_SHARDS
+    given.faults = given.faults or SHOWN_BY.get(given.broken, "")
     with damaged(given.broken):
         return _play_all(given)
 

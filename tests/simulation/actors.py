@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,11 +11,17 @@ from tests.simulation.oracle import Oracle
 from tests.simulation.talker import Denied, Lost, Message, Talker, reply_to
 
 HANDSHAKE, CONNECT, SUBSCRIBE = "/meta/handshake", "/meta/connect", "/meta/subscribe"
-# How many of the messages are durable.
-_DURABLE = 0.7
+# How many messages are published until they are accepted; and how many once, as durable as their
+# receivers are. The rest is passing.
+_INSISTING, _ORDINARY = 0.5, 0.2
+# How often the next one follows at once, on the same channel.
+_HASTE = 0.2
 _PAUSE_S = 0.2
 # How often a receiver does not connect at once, and how much later it does at most.
 _NAP, _NAP_S = 0.1, 4.0
+# How often a named receiver subscribes to one more channel, to how many at most, how many of those
+# get messages, and how often.
+_CURIOSITY, _MOST_OWN, _NEW_CHANNELS, _TO_NEW = 0.1, 20, 3, 0.4
 # How much longer than the server a client holds a connect.
 _PATIENCE_S = 4.0
 
@@ -24,12 +31,21 @@ class Plan:
     """What clients do, and for how long; times are by their own clock."""
 
     doors: Sequence[tuple[str, int]]
+    # Everybody subscribes to these.
     channels: Sequence[str]
     timeout_s: float
     pause_s: float
     # How long a client waits for the answer to anything but a connect.
     answer_s: float
     is_over: bool = False
+    # Channels with one subscriber each, the latest.
+    new_channels: deque[str] = field(default_factory=lambda: deque(maxlen=_NEW_CHANNELS))
+
+    def choose_channel(self) -> str:
+        """Return where the next message goes: often where somebody has subscribed just now."""
+        if self.new_channels and random.random() < _TO_NEW:
+            return random.choice([self.new_channels[-1], *self.new_channels])
+        return random.choice(self.channels)
 
     async def begin(self, talker: Talker, delivery: dict[str, Any] | None) -> Message:
         """Begin or resume a session; returns the reply."""
@@ -69,22 +85,32 @@ class Publisher:
 
     async def run(self) -> None:
         """Publish until the plan is over."""
+        channel = self._plan.choose_channel()
         while not self._plan.is_over:
             self._serial += 1
-            await self._publish_next(random.choice(self._plan.channels))
-            await asyncio.sleep(self._plan.pause_s * 2 * random.random())
+            await self._publish_next(channel)
+            if random.random() >= _HASTE:
+                await asyncio.sleep(self._plan.pause_s * 2 * random.random())
+                channel = self._plan.choose_channel()
         self.is_done = True
 
     async def _publish_next(self, channel: str) -> None:
-        """Publish a durable message until it is accepted; or a passing one, once."""
-        key, is_durable = f"{self.name}-{self._serial}", random.random() < _DURABLE
-        self._oracle.publishes(key, self.name, self._serial, channel, is_durable=is_durable)
-        delivery = {"key": key, "persistent": True} if is_durable else {"persistent": False}
+        """Publish a message, perhaps until it is accepted."""
+        key, chance = f"{self.name}-{self._serial}", random.random()
+        insists, is_ordinary = chance < _INSISTING, _INSISTING <= chance < _INSISTING + _ORDINARY
+        self._oracle.publishes(
+            *(key, self.name, self._serial, channel),
+            is_durable=insists or is_ordinary,
+            is_repeated=insists,
+        )
+        delivery: Message = {"key": key, "persistent": True} if insists else {}
+        if not insists and not is_ordinary:
+            delivery = {"persistent": False}
         while True:
             told = await self._publish(channel, {"key": key}, delivery)
             if told is not None:
                 self._oracle.accepted(key, told)
-            if told is not None or not is_durable:
+            if told is not None or not insists:
                 return
             await asyncio.sleep(_PAUSE_S * random.random())
 
@@ -116,25 +142,36 @@ class Publisher:
 
 
 class Receiver:
-    """Connects again and again; a named one keeps its session, and acknowledges."""
+    """Connects again and again; a named one keeps its session, and acknowledges.
 
-    def __init__(self, name: str, plan: Plan, oracle: Oracle, *, is_named: bool) -> None:
+    Args:
+        begins_after_s: When it comes.
+    """
+
+    def __init__(
+        self, name: str, plan: Plan, oracle: Oracle, *, is_named: bool, begins_after_s: float = 0.0
+    ) -> None:
         self.name = name
         self._plan = plan
         self._oracle = oracle
         self._is_named = is_named
+        self._begins_after_s = begins_after_s
         self._talker = Talker(plan.doors)
         self._session = _Session()
+        self._channels = [*plan.channels]
         # How many sessions this receiver has had, and when its last connect was answered.
         self._sessions = 0
 
     async def run(self) -> None:
         """Receive for ever."""
+        await asyncio.sleep(self._begins_after_s)
         while True:
             try:
                 if not self._session.client_id:
                     await self._begin()
                 await self._connect()
+                if self._is_named and random.random() < _CURIOSITY:
+                    await self._subscribe_to_one_more()
                 if random.random() < _NAP:
                     # Its messages wait, unlike those of others.
                     await asyncio.sleep(_NAP_S * random.random())
@@ -159,9 +196,16 @@ class Receiver:
         session.ack, session.client_id = 0, reply["clientId"]
         self._oracle.begun(self.name, session.client_id)
         session.ids.clear()
-        for channel in self._plan.channels:
+        for channel in self._channels:
             if channel not in session.subscribed:
                 await self._subscribe(channel)
+
+    async def _subscribe_to_one_more(self) -> None:
+        """Subscribe to a channel that nobody knew so far."""
+        if len(self._channels) < _MOST_OWN:
+            self._channels.append(f"/{self.name}/{len(self._channels)}")
+            await self._subscribe(self._channels[-1])
+            self._plan.new_channels.append(self._channels[-1])
 
     async def _subscribe(self, channel: str) -> None:
         message = {

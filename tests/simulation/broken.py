@@ -144,6 +144,17 @@ BUILDS: dict[str, Damage] = {
     )
 }
 
+# What has to go wrong for others to show soon; where nothing is said, anything shows it.
+SHOWN_BY: dict[str, str] = {
+    "any_confirmed_raise_ends_a_silence": "suspend_server_in_raise,freeze_server,part_from_store",
+    "rivals_wait_too_short": "part_from_store,freeze_server,suspend_server",
+    "frames_are_numbered_by_the_store": "cut_connection,crash_store_soon,freeze_server_in_call",
+    "readers_begin_with_the_newest_opening": "kill_server,freeze_server,part_from_store",
+    "subscribers_do_not_wait_for_others": "hold_reading,kill_server,terminate_server",
+    "what_the_store_refuses_counts_as_taken": "fill_store,fill_disk,crash_store_soon,kill_server",
+    "a_broken_link_repeats_everything": "kill_server_in_call,part_from_server",
+}
+
 
 def _life() -> str:
     """Tell the process that runs now from others."""

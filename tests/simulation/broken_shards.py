@@ -11,7 +11,8 @@ from holdfast.sharding import arrivals
 from holdfast.sharding.direct import DirectArrivals
 from holdfast.sharding.member import Member
 from holdfast.sharding.own_interest import DurableInterest
-from holdfast.web.forwarding.far_shard import FarShard
+from holdfast.store.shard_log import Taking
+from holdfast.web.forwarding import far_shard
 from tests.simulation.breaking import Damage, nothing, replace, rewrite
 
 
@@ -78,8 +79,8 @@ def places_are_forgotten_at_a_restart(stack: ExitStack) -> None:
     replace(stack, Member, "learn_all", at_the_end)
 
 
-def a_place_is_not_compared(stack: ExitStack) -> None:
-    rewrite(stack, "if found ~= ARGV[at + 1] then", "if false then")
+def what_the_store_refuses_counts_as_taken(stack: ExitStack) -> None:
+    replace(stack, arrivals, "_NOT_TAKEN", dict.fromkeys(Taking))
 
 
 def logs_are_trimmed_at_once(stack: ExitStack) -> None:
@@ -95,8 +96,9 @@ def subscribers_do_not_wait_for_others(stack: ExitStack) -> None:
     replace(stack, DurableInterest, "when_known", lambda _, __, done: done(True))
 
 
-def parked_requests_stay(stack: ExitStack) -> None:
-    replace(stack, FarShard, "_send_parked", nothing)
+def a_broken_link_repeats_everything(stack: ExitStack) -> None:
+    """Also what the home may have handled, and not connects alone."""
+    replace(stack, far_shard, "is_lone_connect", lambda _: True)
 
 
 BUILDS_OF_SHARDS: dict[str, Damage] = {
@@ -110,10 +112,10 @@ BUILDS_OF_SHARDS: dict[str, Damage] = {
         what_others_have_is_not_stored,
         readers_begin_with_the_newest_opening,
         places_are_forgotten_at_a_restart,
-        a_place_is_not_compared,
+        what_the_store_refuses_counts_as_taken,
         logs_are_trimmed_at_once,
         openings_are_not_listed,
         subscribers_do_not_wait_for_others,
-        parked_requests_stay,
+        a_broken_link_repeats_everything,
     )
 }

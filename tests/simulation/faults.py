@@ -19,11 +19,13 @@ _SHORTEST_S, _SHORT_S, _LONGEST_S = 0.02, 2.0, 7.0
 _AT_SPEAKER = 0.75
 # For so long a lease is in force, and in what raises it there is this.
 _LEASE_S, _RAISE = 3.0, b"Raises the lease"
+# The command that reads a log.
+_READ = b"XREAD"
 # The longest that a step takes on a busy machine, and bytes in a bad network, in seconds.
 _SLOW_STEP_S, _SLOW_NETWORK_S = 0.03, 0.4
 _JUMP_S = 3_600.0
 # How often a connection breaks when its machines are parted.
-_BREAKS = 0.5
+_BREAKS = 0.8
 # How many bytes a connection carries at most before it breaks.
 _LAST_BYTES = 3_000
 
@@ -92,7 +94,7 @@ def freeze_server_in_call(stage: Stage, duration_s: float) -> None:
         process.freeze()
         stage.world.later(duration_s, process.thaw)
 
-    _at_next_call(stage, process, freeze)
+    _at_next_call(stage, process, lambda _: freeze())
 
 
 def suspend_server_in_raise(stage: Stage, duration_s: float) -> None:
@@ -106,18 +108,28 @@ def suspend_server_in_raise(stage: Stage, duration_s: float) -> None:
         process.freeze(suspends=True)
         stage.world.later(_LEASE_S + duration_s / 2, process.thaw)
 
-    _at_next_call(stage, process, freeze, having=_RAISE)
+    _at_next_call(stage, process, lambda _: freeze(), having=_RAISE)
 
 
 def kill_server_in_call(stage: Stage, duration_s: float) -> None:
     """Kill a server as soon as the store has a call of it, which is carried out."""
     post = stage.machine()
     post.pause_s = duration_s
-    _at_next_call(stage, post.process, post.process.kill)
+    _at_next_call(stage, post.process, lambda _: post.process.kill())
+
+
+def hold_reading(stage: Stage, duration_s: float) -> None:
+    """Hold back what the store answers to a server that reads the log of another one."""
+
+    def hold(asking: End) -> None:
+        asking.peer.hold()
+        stage.world.later(duration_s, asking.peer.let_go)
+
+    _at_next_call(stage, stage.machine().process, hold, having=_READ)
 
 
 def _at_next_call(
-    stage: Stage, process: Process, then: Callable[[], None], *, having: bytes = b""
+    stage: Stage, process: Process, then: Callable[[End], None], *, having: bytes = b""
 ) -> None:
     write = process.loop.on_write
 
@@ -126,7 +138,7 @@ def _at_next_call(
         if end.peer.name[0] == stage.site.primary.host and having in data:
             process.loop.on_write = write
             # Not before the callback has ended that calls.
-            stage.world.later(0.0, then)
+            stage.world.later(0.0, partial(then, end))
 
     process.loop.on_write = watch
 
@@ -264,7 +276,7 @@ SUDDEN = frozenset(
     (kill_server, kill_server_in_call, terminate_server, set_clock, part_from_clients)
 )
 # Those of several shards, besides all others.
-FAULTS_OF_SHARDS: tuple[Fault, ...] = (part_from_server, fill_store, fill_disk)
+FAULTS_OF_SHARDS: tuple[Fault, ...] = (part_from_server, hold_reading, fill_store, fill_disk)
 FAULTS: tuple[Fault, ...] = (
     freeze_server,
     freeze_server_in_call,

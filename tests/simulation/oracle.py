@@ -25,6 +25,8 @@ class Publish:
     channel: str
     begun_at: float
     is_durable: bool = True
+    # Whether its publisher does not give up.
+    is_repeated: bool = True
     # What the server said, if it accepted the message, and when.
     id: str = ""
     accepted_at: float = inf
@@ -84,10 +86,19 @@ class Oracle:
     # What happens
 
     def publishes(
-        self, key: str, publisher: str, serial: int, channel: str, *, is_durable: bool
+        self,
+        key: str,
+        publisher: str,
+        serial: int,
+        channel: str,
+        *,
+        is_durable: bool,
+        is_repeated: bool,
     ) -> None:
         """Note that a message is about to be published for the first time."""
-        self.published[key] = Publish(publisher, serial, channel, self._now(), is_durable)
+        self.published[key] = Publish(
+            publisher, serial, channel, self._now(), is_durable, is_repeated
+        )
 
     def accepted(self, key: str, id: str) -> None:
         """Note that the server has accepted a message."""
@@ -179,7 +190,8 @@ class Oracle:
             if not publish.is_durable:
                 continue
             if not publish.id:
-                found.append(f"liveness: {key} is not accepted")
+                if publish.is_repeated:
+                    found.append(f"liveness: {key} is not accepted")
                 continue
             for (receiver, channel), since in self._subscribed.items():
                 if channel != publish.channel or since > publish.begun_at:

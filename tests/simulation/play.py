@@ -28,6 +28,8 @@ _DRAIN_S = 30.0
 _LOOK_S = 0.25
 _POLL_S = (2.0, 5.0, 10.0)
 _PAUSE_S = (0.1, 0.3, 1.0)
+# How many receivers come later than the others, and until when.
+_LATE, _LATEST_S = 0.4, 12.0
 _ANSWER_S = (1.0, 5.0)
 
 
@@ -100,7 +102,11 @@ class Play:
             Publisher(f"pub{n}", self.plan, self.oracle) for n in range(random.randint(1, 3))
         ]
         self._receivers = [
-            Receiver(name, self.plan, self.oracle, is_named=name in named)
+            Receiver(
+                *(name, self.plan, self.oracle),
+                is_named=name in named,
+                begins_after_s=random.uniform(0, _LATEST_S) if random.random() < _LATE else 0.0,
+            )
             for name in (*named, *plain)
         ]
         # When the last fault ended.
