@@ -89,7 +89,7 @@ def _text(found: Report) -> str:
         f"{counted(found.letters.get(shard, 0), 'dead letter')}"
         for shard in range(found.after)
     ]
-    lines += [f"first, {each}" for each in found.untaken]
+    lines += [f"before that, a server runs for a moment: {each}" for each in found.untaken]
     if found.is_dry:
         now, more = (f"{size / 1024**2:,.1f} MiB" for size in (found.memory, found.needed))
         lines.append(f"the stores have {now} in memory, and need about {more} more until the end")

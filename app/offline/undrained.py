@@ -7,6 +7,7 @@ from holdfast.cluster.frames import DURABLE, LETTER, MESSAGE, Frame, read
 from holdfast.cluster.places import go_on, openings_of, place_of
 from holdfast.offline.shard_side import Side
 from holdfast.store.log_scripts import FOR_ALL
+from holdfast.units import counted
 
 _FRAMES: Final = 16
 
@@ -24,8 +25,9 @@ class Untaken(NamedTuple):
 
     def __str__(self) -> str:
         if self.sender is None:
-            return f"shard {self.shard} has not done {self.entries} letters of others"
-        return f"shard {self.shard} has not taken {self.entries} entries of shard {self.sender}"
+            return f"shard {self.shard} has not done {counted(self.entries, 'letter')} of others"
+        what = counted(self.entries, "entry", "entries")
+        return f"shard {self.shard} has not taken {what} of shard {self.sender}"
 
 
 async def untaken_in(sides: Sequence[Side]) -> list[Untaken]:

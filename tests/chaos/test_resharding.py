@@ -15,7 +15,7 @@ from tests.chaos.test_workers import LIMIT_S, Deployment
 from tests.serving import PROGRAM, environment, kill_orphans_in
 from tests.web.people import Person
 
-pytestmark = pytest.mark.slow  # starts several processes
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]  # starts several processes
 
 NAMES = [f"person{number}/1" for number in range(8)]
 
