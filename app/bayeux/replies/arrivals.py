@@ -31,9 +31,12 @@ class Arrivals:
 
     def answered(self, session: Session, batch: Batch, taken: Taken, now: float) -> None:
         """Record that the transport took this batch, or has it and will say whether it took it."""
-        if not isinstance(taken, Receipt) or session.is_gone or not self._settles(session):
+        if isinstance(taken, Receipt) and not session.is_gone and self._settles(session):
+            self._await(taken, session, batch)
+        else:
             self._took(session, batch, now)
-            return
+
+    def _await(self, receipt: Receipt, session: Session, batch: Batch) -> None:
         # Nothing else is handed over meanwhile: what the transport did not take comes first.
         session.pauses += 1
         client_id = session.client_id
@@ -49,7 +52,7 @@ class Arrivals:
             if session.queue.count:
                 self._hub.make_ready(session)
 
-        taken.then(told)
+        receipt.then(told)
 
     def _settles(self, session: Session) -> bool:
         """Return whether anything is settled when it is written, not when it is acked."""
