@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from holdfast.bayeux.state.kept_requests import reopen_all
 from holdfast.delivery.messages.storing import PersistOutcome
 from tests.unit.bayeux.harness import Json
 from tests.unit.bayeux.publish.asking import (
@@ -376,3 +377,44 @@ def test_a_caller_that_has_ended_calls_no_one(world: World) -> None:
     world.read_all()
     assert responder.heard() == []
     assert outstanding(world) == 0
+
+
+# Other processes
+
+
+def test_the_next_process_knows_who_may_answer_though_the_store_does_not(world: World) -> None:
+    requester, responder = guest(world, 0), guest(world, 1)
+    responder.subscribe(POWER)
+    responder.hear()
+    asked(world, requester)
+    address = responder.last()["ext"]["replyTo"]
+    elsewhere = world.shards[1].server.bayeux.state.requests.elsewhere
+    assert elsewhere is not None
+    [(name, fields)] = elsewhere.passing_fields()
+    assert elsewhere.fields() == {}
+    assert name in fields
+    after = asking(2).shards[1].server.bayeux
+    reopen_all(after.state, fields, 1000.0, are_kept=False)
+    assert after.requests.is_elsewhere(address)
+    known = after.state.requests.elsewhere
+    assert known is not None
+    assert dict(known.passing_fields()) == {name: fields}
+
+
+def test_what_is_stored_of_old_or_unreadable_requests_of_others_is_removed(world: World) -> None:
+    shard = world.shards[1]
+    bob, ann = comes(world, "bob/1"), listening(world, "ann/1")
+    asked(world, bob)
+    ann.last()
+    fields = dict(shard.keeper.requests)
+    assert fields
+    state = shard.server.bayeux.state
+    shard.keeper.save_requests({"~/ret/x/4000001": b"{", "~/ret/y/4000001 ann/1": b"null"})
+    reopen_all(state, dict(shard.keeper.requests), shard.server.now)
+    assert shard.keeper.requests == fields
+    elsewhere = state.requests.elsewhere
+    assert elsewhere is not None
+    assert elsewhere.fields() == fields
+    shard.server.advance(6)
+    reopen_all(state, fields, shard.server.now)
+    assert shard.keeper.requests == {}
