@@ -94,7 +94,7 @@ async def test_operators_see_histories_at_any_worker(both: Workers, tmp_path: Pa
 async def test_a_worker_that_is_killed_keeps_its_histories(tmp_path: Path, killed: int) -> None:
     async with fleet(tmp_path) as fleet_, Visitor(fleet_, 0) as writer:
         accepted: list[int] = []
-        for round in range(3):
+        for round in range(2):
             writing = asyncio.create_task(_write(writer, 100 * round, accepted))
             await asyncio.sleep(0.1)
             await fleet_.end(killed, signal.SIGKILL)
