@@ -48,7 +48,7 @@ def test_nobody_notices_restarts_of_several_workers(tmp_path: Path, restarts: in
         story = Story(deployment, tmp_path)
         story.play([deployment.restart] * restarts)
         sys.stdout.write(f"\n{story.figures()}")
-        assert story.noticed() == []
+        assert story.noticed(share=1 / 2) == []
         assert deployment.troubles() == []
 
 
