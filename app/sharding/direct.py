@@ -15,8 +15,11 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-# How long messages wait for a place in the log, and how many bytes of them.
-_WAIT_S: Final = 5.0
+# How long the log waits for what a link has to bring: a connection may be lost without a sign.
+_LINK_WAIT_S: Final = 2.0
+# How long messages wait for a place in the log, and how many bytes of them. Then they are dropped:
+# the log may be read again, and then has earlier ones.
+_WAIT_S: Final = 15.0
 _MOST_BYTES: Final = 8 * 1024 * 1024
 
 
@@ -25,6 +28,8 @@ class _Held(NamedTuple):
 
     link: int
     n: int
+    # The place, if it is a new one.
+    place: Place | None
     frame: Frame
     size: int
     since: float
@@ -45,21 +50,30 @@ class DirectArrivals:
         self.reader: LogReader[Arrival] | None = None
         # The link, 0 if there is none, and how many of its frames were shown.
         self._link = self._shown = 0
+        self._cut: Callable[[], None] = _ignore
+        # Since when the log has waited for it; None if it does not.
+        self._awaited_since: float | None = None
         self._held: deque[_Held] = deque()
+        # The place for which dropped frames have waited.
+        self._place: Place | None = None
         self._bytes = 0
 
-    def open(self, link: int) -> None:
-        """Expect frames on the link with this number."""
-        self._link, self._shown = link, 0
+    def open(self, link: int, cut: Callable[[], None]) -> None:
+        """Expect frames on the link with this number. `cut` ends it, if it brings nothing."""
+        self._link, self._shown, self._cut = link, 0, cut
+        self._awaited_since = None
         self._go_on_with_log()
 
     def lost(self, link: int) -> None:
         """Expect no more on this link."""
         if link == self._link:
-            self.open(0)
+            self.open(0, _ignore)
 
     def came(self, link: int, n: int, data: bytes) -> None:
         """Take the frame of a link that has this number there."""
+        if link != self._link:
+            # It was given up.
+            return
         try:
             frame = read(data)
         except FrameUnreadable as error:
@@ -68,23 +82,38 @@ class DirectArrivals:
             log.error("shard %d has sent messages that are unreadable: %s", self._shard, error)
             self._count(link, n)
             return
-        if self._held or not self._follows(frame):
-            self._held.append(_Held(link, n, frame, len(data), self._clock()))
+        place = _place_in(frame)
+        if self._held or not self._reaches(place or self._place):
+            self._held.append(_Held(link, n, place, frame, len(data), self._clock()))
             self._bytes += len(data)
             self.go_on()
         else:
             self._show(link, n, frame)
 
     def go_on(self) -> None:
-        """Show what had to wait for the log."""
+        """Show what had to wait for the log, or give a link up for which the log waits."""
+        since = self._awaited_since
+        if since is not None and self._clock() - since > _LINK_WAIT_S:
+            cut = self._cut
+            log.warning("a link to shard %d is cut: it does not bring what it should", self._shard)
+            self.lost(self._link)
+            cut()
         while self._held:
             first = self._held[0]
+            place = first.place or self._place
+            has_come = self._reaches(place)
             is_late = self._bytes > _MOST_BYTES or self._clock() - first.since > _WAIT_S
-            if not (is_late or self._follows(first.frame)):
+            if not (has_come or is_late):
                 return
             self._held.popleft()
             self._bytes -= first.size
-            self._show(first.link, first.n, first.frame)
+            if has_come:
+                self._show(first.link, first.n, first.frame)
+            else:
+                self._place = place
+                self._arrivals.failures += len(first.frame)
+                log.error("messages of shard %d are lost: its log cannot be read", self._shard)
+                self._count(first.link, first.n)
 
     def has_shown(self, text: str) -> bool:
         """Return whether that many frames of that link were shown, or the link is lost."""
@@ -94,19 +123,21 @@ class DirectArrivals:
         number, count = int(link), int(n)
         if any(each.link == number and each.n <= count for each in self._held):
             return False
-        return number != self._link or self._shown >= count
+        has_shown = number != self._link or self._shown >= count
+        if has_shown:
+            self._awaited_since = None
+        elif self._awaited_since is None:
+            self._awaited_since = self._clock()
+        return has_shown
 
-    def _follows(self, frame: Frame) -> bool:
-        text = frame.behind.get(LOG)
-        if text is None:
-            return True
-        try:
-            place = place_of(text)
-        except PlaceUnreadable:
+    def _reaches(self, place: Place | None) -> bool:
+        """Return whether the log is shown up to this place."""
+        if place is None:
             return True
         return self.reader is not None and _is_at(self.reader.shown, place)
 
     def _show(self, link: int, n: int, frame: Frame) -> None:
+        self._place = None
         found = self._arrivals.sort(frame)
         if found.shown:
             self._arrivals.show(found.shown)
@@ -120,6 +151,18 @@ class DirectArrivals:
     def _go_on_with_log(self) -> None:
         if self.reader is not None:
             self.reader.go_on()
+
+
+def _ignore() -> None:
+    """End nothing."""
+
+
+def _place_in(frame: Frame) -> Place | None:
+    text = frame.behind.get(LOG)
+    try:
+        return None if text is None else place_of(text)
+    except PlaceUnreadable:
+        return None
 
 
 def _is_at(place: Place, wanted: Place) -> bool:

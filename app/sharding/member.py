@@ -318,10 +318,10 @@ class Member:
 
     # What others send over links
 
-    def open_link(self, shard: int) -> int:
-        """Return the number of the link on which a shard is about to send messages."""
+    def open_link(self, shard: int, cut: Callable[[], None]) -> int:
+        """Return the number of the link on which a shard is about to send; `cut` ends it."""
         number = self._bayeux.state.node.stamp()
-        self._direct[shard].open(number)
+        self._direct[shard].open(number, cut)
         return number
 
     def take_messages(self, shard: int, link: int, n: int, frame: bytes) -> None:

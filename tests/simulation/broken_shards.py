@@ -47,7 +47,7 @@ def logs_do_not_wait_for_links(stack: ExitStack) -> None:
 
 def links_do_not_wait_for_logs(stack: ExitStack) -> None:
     """What comes directly is shown before what another shard had stored."""
-    replace(stack, DirectArrivals, "_follows", lambda *_: True)
+    replace(stack, DirectArrivals, "_reaches", lambda *_: True)
 
 
 def what_others_have_is_not_stored(stack: ExitStack) -> None:

@@ -16,8 +16,11 @@ Handlers = Mapping[Kind, Callable[[int, bytes], None]]
 class Inlet(Protocol):
     """What a shard does with messages of others."""
 
-    def open_link(self, shard: int, /) -> int:
-        """Return the number of a link on which that shard is about to send, which is unique."""
+    def open_link(self, shard: int, cut: Callable[[], None], /) -> int:
+        """Return the number of a link on which that shard is about to send, which is unique.
+
+        `cut` ends the link.
+        """
         ...
 
     def take_messages(self, shard: int, link: int, n: int, frame: bytes, /) -> None:
@@ -118,7 +121,7 @@ class PassageIn:
         """Let messages come, also again after `hold`."""
         if self._link is not None:
             self.is_held = False
-            self._number = self._inlet.open_link(self._shard)
+            self._number = self._inlet.open_link(self._shard, self._link.abort)
             self._link.send(pack(Kind.GO, self._number))
 
     def hold(self) -> None:

@@ -215,7 +215,7 @@ class Line:
         self.is_open = sender is not None and reader is not None
         self.sent = (0, 0)
         if sender is not None and reader is not None:
-            self.sent = (reader.member.open_link(self.sender), 0)
+            self.sent = (reader.member.open_link(self.sender, lambda: None), 0)
             reader.links.add(self.sent[0])
             passages = {**sender.member.own.passing.passages, self.reader: self}
             sender.member.own.passing.passages = passages

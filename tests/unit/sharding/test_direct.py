@@ -37,7 +37,11 @@ class World:
         self.went_on = 0
         self.reader = SimpleNamespace(shown=BEFORE, go_on=self._go_on)
         self.direct.reader = cast("Any", self.reader)
-        self.direct.open(LINK)
+        self.cut = 0
+        self.direct.open(LINK, self._cut)
+
+    def _cut(self) -> None:
+        self.cut += 1
 
     def _go_on(self) -> None:
         self.went_on += 1
@@ -94,12 +98,21 @@ def test_they_do_not_wait_for_a_place_that_a_store_has_lost() -> None:
     assert world.shows() == [1]
 
 
-def test_they_do_not_wait_for_ever() -> None:
+def test_they_do_not_wait_for_ever_but_never_overtake_the_log() -> None:
     world = World()
     world.comes(1, str(PLACE))
-    world.now += 5.1
+    world.now += 15.1
     world.direct.go_on()
-    assert world.shows() == [1]
+    assert (world.shows(), world.arrivals.failures) == ([], 1)
+    # The log need not wait for it.
+    assert world.direct.has_shown("5 1")
+    world.comes(2)
+    world.comes(3)
+    assert world.shows() == []
+    world.reader.shown = PLACE
+    world.direct.go_on()
+    world.comes(4)
+    assert world.shows() == [2, 3, 4]
 
 
 def test_few_bytes_wait() -> None:
@@ -107,7 +120,10 @@ def test_few_bytes_wait() -> None:
     entry = Entry(MESSAGE, "/a", 1, "ann", 0, bytes(5_000_000))
     for n in (1, 2):
         world.direct.came(LINK, n, write([entry], behind={"log": str(PLACE)}))
-    assert world.shows() == [1]
+    assert (world.shows(), world.arrivals.failures) == ([], 1)
+    world.reader.shown = PLACE
+    world.direct.go_on()
+    assert len(world.shows()) == 1
 
 
 def test_the_log_does_not_wait_for_a_link_that_is_lost() -> None:
@@ -141,4 +157,23 @@ def test_words_that_are_no_numbers_and_no_places_delay_nothing() -> None:
     world = World()
     assert world.direct.has_shown("what")
     world.comes(1, "nowhere")
+    assert world.shows() == [1]
+
+
+def test_a_link_that_does_not_bring_what_the_log_waits_for_is_cut() -> None:
+    world = World()
+    assert not world.direct.has_shown("5 1")
+    world.now += 1.9
+    world.comes(1)
+    assert world.direct.has_shown("5 1")
+    assert not world.direct.has_shown("5 2")
+    world.now += 1.9
+    world.direct.go_on()
+    assert world.cut == 0
+    world.now += 0.2
+    world.direct.go_on()
+    assert world.cut == 1
+    assert world.direct.has_shown("5 2")
+    # What it brings now would be too late.
+    world.comes(2)
     assert world.shows() == [1]

@@ -167,7 +167,7 @@ def test_passing_messages_that_stay_behind_later_stored_ones_are_found() -> None
     ("what", "name", "broken"),
     [
         (DirectArrivals, "has_shown", lambda *_: True),
-        (DirectArrivals, "_follows", lambda *_: True),
+        (DirectArrivals, "_reaches", lambda *_: True),
         (Passing, "_may_begin", lambda *_: True),
         (Passing, "stores", lambda self, _: self.behind()),
     ],

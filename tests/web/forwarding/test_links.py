@@ -2,7 +2,7 @@
 
 import asyncio
 import stat
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -36,7 +36,8 @@ class Inlet:
         self.opened = 0
         self.lost: list[tuple[int, int]] = []
 
-    def open_link(self, shard: int) -> int:
+    def open_link(self, shard: int, cut: Callable[[], None]) -> int:
+        self.cut = cut
         self.opened += 1
         return 100 * shard + self.opened
 
@@ -239,3 +240,12 @@ async def test_a_lost_link_has_no_messages_any_more(path: Path) -> None:
         await until(lambda: inlet.lost == [(0, 1)])
         assert passage.sent == (0, 0)
         assert both.server.is_held
+
+
+async def test_a_link_that_is_cut_is_made_again(path: Path) -> None:
+    async with ends(path) as both:
+        await both.listen()
+        await until(lambda: both.far.passage.is_open)
+        both.inlet.cut()
+        await until(lambda: both.far.passage.sent == (2, 0))
+        assert both.inlet.lost == [(0, 1)]
