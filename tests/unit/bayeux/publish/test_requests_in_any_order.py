@@ -61,7 +61,9 @@ class Play:
         # What each told about each request.
         self.replies: list[tuple[str, int, Told]] = []
         self.waiting: list[tuple[str, Asked]] = []
-        # The requests whose shard was killed after they were sent.
+        # When each was sent, and those that a shard may have forgotten when it was killed: its own
+        # ones, and any that were over.
+        self.times: list[float] = []
         self.forgotten: set[int] = set()
         for name in PEOPLE:
             self.come(name, True)
@@ -82,6 +84,7 @@ class Play:
         ext = {"replyTo": reply_to, "timeout": TIMEOUT_S * 1000, "request": mode}
         told = self._publish(name, POWER, number, ext=ext)
         self.asked.append((name, mode, told))
+        self.times.append(self.people[name].server.now)
 
     def reply(self, name: str, place: int) -> None:
         if self.got[name]:
@@ -135,6 +138,8 @@ class Play:
             # All that was heard is acked.
             self.listen(name)
         self.forgotten |= {at for at, each in enumerate(self.asked) if each[0] in here}
+        over = self.world.shards[shard].server.now - TIMEOUT_S
+        self.forgotten |= {at for at, time in enumerate(self.times) if time <= over}
         self.world.shards[shard].kill()
         for name in here:
             self.come(name, self.channels[name])
