@@ -3,10 +3,15 @@
 from types import SimpleNamespace
 from typing import Any, cast
 
+import pytest
+
 from holdfast.cluster.frames import MESSAGE, Entry, Frame, write
 from holdfast.cluster.places import NOWHERE, Place
 from holdfast.cluster.reading import Sorted
 from holdfast.sharding.direct import DirectArrivals
+
+# Other classes take the place of some, which compiled code does not let in.
+pytestmark = pytest.mark.interpreted
 
 LINK = 5
 PLACE = Place("xxxxxxxx", 3, 7, 40)
