@@ -38,8 +38,10 @@ class Heard:
 
     is_named: bool
     ids: dict[str, list[str]] = field(default_factory=dict)
-    # What came again although no repeat was due.
-    repeated: list[str] = field(default_factory=list)
+    # What came again although no repeat was due, and when it had come before that.
+    repeated: list[tuple[str, float]] = field(default_factory=list)
+    # When each id came last.
+    came: dict[str, float] = field(default_factory=dict)
     # When ids were settled, and by which server: it answered behind the acknowledgement.
     settled: dict[str, tuple[Process | None, float]] = field(default_factory=dict)
 
@@ -120,7 +122,7 @@ class Oracle:
         if not is_named:
             # Without acknowledgements nothing is sent twice.
             if ids:
-                heard.repeated.append(key)
+                heard.repeated.append((key, self._now()))
             ids.append("")
             return
         if id not in ids:
@@ -129,7 +131,8 @@ class Oracle:
             settler, at = known
             is_late = self.judges_repeats and self._now() - at > _SETTLED_S
             if is_late or settler is self.home_of(receiver):
-                heard.repeated.append(key)
+                heard.repeated.append((key, heard.came[id]))
+        heard.came[id] = self._now()
 
     def settled(self, receiver: str, ids: Sequence[str]) -> None:
         """Note that the server knows that the receiver has these messages."""
@@ -213,10 +216,16 @@ class Oracle:
         for receiver, heard in self._heard.items():
             found += [
                 f"S4: {receiver} got {key} again"
-                for key in heard.repeated
-                if heard.is_named or not self._is_in_doubt(self.published[key])
+                for key, came_at in heard.repeated
+                if not self._may_repeat(heard, key, came_at)
             ]
         return found
+
+    def _may_repeat(self, heard: Heard, key: str, came_at: float) -> bool:
+        """Return whether a failover may have lost the key, or that the message was handed out."""
+        if not heard.is_named:
+            return self._is_in_doubt(self.published[key])
+        return any(begin <= came_at <= end for begin, end in self.lost_tails())
 
     def _is_in_doubt(self, publish: Publish) -> bool:
         """Return whether a failover may have lost the key before the publisher had an answer."""
