@@ -61,12 +61,14 @@ class AmongShards:
             "ext.delivery.refuseHeld": qos.refuse_held,
             "ext.delivery.administrative": qos.is_administrative,
             "ext.delivery.topic": qos.topic is not None,
-            "ext.delivery.forceUpdate": not qos.force_update,
         }
         for name, is_asked in asked.items():
             if is_asked:
                 raise not_supported(name)
-        self.home_of(publish)
+        home = self.home_of(publish)
+        if not qos.force_update and home != self._homes.home_of(publish.channel.name):
+            # It has destinations only, and this shard does not know what it would repeat.
+            raise not_supported("ext.delivery.forceUpdate")
 
     def complete_cursor(self) -> int:
         """Return the cursor up to which no further message of this shard enters a history."""

@@ -73,8 +73,15 @@ class AtHome:
                 return PersistOutcome.KEPT
             case State.REPEATED:
                 return PersistOutcome.REPEATED
+            case State.UNCHANGED:
+                if publish.qos is not None:
+                    # There is no message to confirm.
+                    publish.qos.message = None
+                return PersistOutcome.KEPT
             case State.REFUSED:
                 publish.far = Far(refused=found.refused)
+            case State.UNKNOWN:
+                return PersistOutcome.UNKNOWN
             case State.NOT_STORED:
                 pass
         return PersistOutcome.REFUSED
@@ -95,19 +102,33 @@ class AtHome:
             )
         if publish.far is not None:
             publish.far.prepare = partial(_prepare, letter, spared)
+        asked = _Asked(self, letter, publish)
         # Unlike `done`, it is not called before the outcome is certain.
-        known = partial(self._known, letter, publish)
-        publish.step = RequestStep(NO_FIELDS, known)
+        publish.step = RequestStep(NO_FIELDS, asked.known)
+        publish.done = asked.done
         try:
             outcome = self._publish_here(publish, wire)
         except Refused as refused:
-            self._answer(letter, Answer(State.REFUSED, 0, refused.error.name, refused.arguments))
+            self.refuse(letter, refused)
             return
         if outcome is not None:
-            known(outcome)
+            asked.known(outcome)
 
-    def _known(self, letter: ShardLetter, publish: EventPublish, outcome: PersistOutcome) -> None:
-        message = publish.message
+    def refuse(self, letter: ShardLetter, refused: Refused) -> None:
+        """Answer that the publish is refused."""
+        self._answer(letter, Answer(State.REFUSED, 0, refused.error.name, refused.arguments))
+
+    def unchanged(self, letter: ShardLetter, outcome: PersistOutcome) -> None:
+        """Answer a publish of the same data as the newest message, which has this outcome."""
+        if outcome is PersistOutcome.UNKNOWN:
+            self._answer(letter, Answer(State.UNKNOWN))
+        elif outcome is PersistOutcome.REFUSED:
+            self._answer(letter, Answer(State.NOT_STORED))
+        else:
+            self._answer(letter, Answer(State.UNCHANGED))
+
+    def known(self, letter: ShardLetter, message: Message, outcome: PersistOutcome) -> None:
+        """Answer what became of the message."""
         key = publish_key_of(message)
         match outcome:
             case PersistOutcome.KEPT if message.is_durable or key is not None:
@@ -121,6 +142,39 @@ class AtHome:
 
     def _answer(self, letter: ShardLetter, answer: Answer) -> None:
         self._homes.answer(letter, answer.to_json())
+
+
+class _Asked:
+    """A publish for another shard, whose letter is answered once."""
+
+    def __init__(self, at_home: AtHome, letter: ShardLetter, publish: EventPublish) -> None:
+        self._at_home = at_home
+        self._letter = letter
+        # None once it is answered: the publish refers to this object, and a cycle would wait for
+        # the garbage collector.
+        self._publish: EventPublish | None = publish
+
+    def done(self, outcome: PersistOutcome) -> None:
+        """Answer, unless a message has no certain outcome yet."""
+        if outcome is not PersistOutcome.UNKNOWN or self._is_unchanged():
+            self.known(outcome)
+
+    def _is_unchanged(self) -> bool:
+        far = None if self._publish is None else self._publish.far
+        return far is not None and far.is_unchanged
+
+    def known(self, outcome: PersistOutcome) -> None:
+        """Answer with the certain outcome."""
+        is_unchanged = self._is_unchanged()
+        publish, self._publish = self._publish, None
+        if publish is None:
+            return
+        if publish.refused is not None:
+            self._at_home.refuse(self._letter, publish.refused)
+        elif is_unchanged:
+            self._at_home.unchanged(self._letter, outcome)
+        else:
+            self._at_home.known(self._letter, publish.message, outcome)
 
 
 def _prepare(letter: ShardLetter, spared: str, message: Message) -> None:

@@ -14,7 +14,7 @@ from holdfast.delivery.routing.publishes import Publish
 class Far:
     """What a publish has to do with other shards."""
 
-    __slots__ = ("accounts", "prepare", "refused")
+    __slots__ = ("accounts", "is_unchanged", "prepare", "refused")
 
     def __init__(
         self,
@@ -28,6 +28,8 @@ class Far:
         self.prepare = prepare
         # Why another shard refused it.
         self.refused = refused
+        # Whether the newest message of the channel has the same data, so that nothing is published.
+        self.is_unchanged = False
 
 
 class EventPublish(Publish[Session]):

@@ -28,6 +28,10 @@ class State(Enum):
     KEPT = "kept"
     # An earlier message has the same key: the answer has its id.
     REPEATED = "repeated"
+    # The newest message has the same data, and the publisher wants no repeat.
+    UNCHANGED = "unchanged"
+    # It has the same data as a message of which this is unknown.
+    UNKNOWN = "unknown"
     REFUSED = "refused"
     # The store of the home does not take it.
     NOT_STORED = "not stored"
@@ -81,6 +85,7 @@ def packed(publish: EventPublish, draft: Message, wire: bytes, *, echoes: bool) 
         "life": qos.life_ms,
         "force": qos.force_destroy,
         "properties": qos.properties,
+        "update": qos.force_update,
         "key": None if key is None else key.digest,
     }
     return to_json(head) + b"\n" + wire
@@ -105,6 +110,8 @@ def publish_in(letter: bytes, channels: Channels, now: float) -> Read:
         life_ms=head["life"],
         force_destroy=head["force"],
         properties=head["properties"],
+        # An earlier release did not say it.
+        force_update=head.get("update", True),
     )
     key, sender = head["key"], head["sender"]
     qos.promised = Promised(sender, None if key is None else PublishKey(key))

@@ -112,6 +112,8 @@ class Publishing:
             if qos is not None and not qos.force_update:
                 repeated = self._topics.repeated_by(channel, publish.event)
                 if repeated is not None:
+                    if publish.far is not None:
+                        publish.far.is_unchanged = True
                     return state.hub.outcome_of(repeated, publish.done)
         if state.hub.others is not None:
             _refuse_overflow(publish, rule, state.hub.others)

@@ -75,6 +75,19 @@ async def test_a_client_goes_on_at_another_worker_behind_its_cursor(both: Worker
     assert {5, 6, 7} <= {*came, *await heard(again, 0 if len(came) >= 3 else 3)}
 
 
+async def test_what_has_not_changed_is_not_published_again_by_another_worker(both: Workers) -> None:
+    writers = [both.person(0), both.person(1)]
+    for each in writers:
+        await each.handshake()
+    await caught_up(writers[0], "/stored/a", 1)
+    for number in (1, 2):
+        for each in writers:
+            await publish(each, "/stored/a", number, forceUpdate=False)
+    assert await heard(writers[0], 2) == [1, 2]
+    _, came = await caught_up(writers[1], "/stored/a")
+    assert came + await heard(writers[1], 2 - len(came)) == [1, 2]
+
+
 async def test_operators_see_histories_at_any_worker(both: Workers, tmp_path: Path) -> None:
     writer = both.person(0)
     await writer.handshake()

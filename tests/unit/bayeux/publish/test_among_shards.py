@@ -26,7 +26,6 @@ def test_a_server_alone_accepts_what_one_of_several_refuses() -> None:
     [
         ("topic", {"readonly": True}),
         ("administrative", True),
-        ("forceUpdate", False),
         ("refuseHeld", True),
     ],
 )
