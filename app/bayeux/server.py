@@ -107,6 +107,7 @@ class Bayeux:
         hub.others, hub.crossings = others, Crossings(others)
         self.state.sessions.number_apart(shard)
         self.state.go_among()
+        self.state.guard.on_change = others.tell_hold
         everywhere = RequestsEverywhere(self.state, homes, self.requests)
         self.state.requests.elsewhere = self.requests.everywhere = everywhere
         letters = self.publishing.go_among(homes, everywhere).letters

@@ -113,6 +113,10 @@ class OthersInterest:
             found = self._cache[channel] = tuple(sorted({*self._matching(channel)}))
         return found
 
+    def says(self, name: str) -> bool | None:
+        """Return whether a shard has told this very fact; None if one may not have told it yet."""
+        return bool(self._shards.get(name)) or (None if self.unknown else False)
+
     def _matching(self, channel: str) -> Iterator[int]:
         yield from self.unknown
         for pattern in lookups(channel):

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 _COMPLETE: Final = "complete"
 # Listeners are told as facts, too, under names that no channel has.
 _LISTENS = "listens"
+# So are the channels that are held.
+_HELD = "held"
 _NOTHING_TAKEN = TakenLog("", "")
 
 
@@ -148,6 +150,13 @@ class Member:
 
     def has_listeners(self, channel: str) -> bool:
         return bool(self.known.interest.shards(_LISTENS + channel))
+
+    def tell_hold(self, channel: str, is_held: bool) -> None:
+        tell = self.interest.add if is_held else self.interest.remove
+        tell(_HELD + channel)
+
+    def hold(self, channel: str) -> bool | None:
+        return self.known.interest.says(_HELD + channel)
 
     def when_known(self, patterns: Sequence[str], done: Callable[[bool], None]) -> None:
         self.interest.when_known(patterns, done)

@@ -14,8 +14,9 @@ from holdfast.bayeux.publish.point_to_point import PointToPoint
 from holdfast.bayeux.publish.qos import Qos
 from holdfast.bayeux.publish.requests_everywhere import RequestsEverywhere
 from holdfast.bayeux.state.server_state import ServerState
-from holdfast.bayeux.wire.errors import Refused
+from holdfast.bayeux.wire.errors import ErrorReply, Refused
 from holdfast.bayeux.wire.reserved import not_supported
+from holdfast.delivery.basics.error_codes import CHANNEL_HELD, SHARD_UNREACHABLE
 from holdfast.delivery.messages.storing import PersistOutcome
 from holdfast.delivery.ports.homes import HomesPort
 
@@ -58,17 +59,27 @@ class AmongShards:
     def check(self, publish: EventPublish, qos: Qos) -> None:
         """Refuse a publish that cannot be carried out, now or later. Raises `Refused`."""
         asked = {
-            "ext.delivery.refuseHeld": qos.refuse_held,
             "ext.delivery.administrative": qos.is_administrative,
             "ext.delivery.topic": qos.topic is not None,
         }
         for name, is_asked in asked.items():
             if is_asked:
                 raise not_supported(name)
+        if qos.refuse_held:
+            self._refuse_held(publish.channel.name)
         home = self.home_of(publish)
         if not qos.force_update and home != self._homes.home_of(publish.channel.name):
             # It has destinations only, and this shard does not know what it would repeat.
             raise not_supported("ext.delivery.forceUpdate")
+
+    def _refuse_held(self, channel: str) -> None:
+        """Raise `Refused` if another shard holds the channel, or has not said."""
+        others = self._state.hub.others
+        is_held = None if others is None else others.hold(channel)
+        if is_held is None:
+            raise Refused(ErrorReply.SHARD_UNAVAILABLE, SHARD_UNREACHABLE.text)
+        if is_held:
+            raise Refused(ErrorReply.CHANNEL_HELD_BACK, CHANNEL_HELD.text, channel)
 
     def complete_cursor(self) -> int:
         """Return the cursor up to which no further message of this shard enters a history."""

@@ -57,6 +57,8 @@ class Guard:
         self.held = MappingProxyType(self._held)
         self._probes: dict[str, Probe] = {}
         self.probes: Mapping[str, Probe] = MappingProxyType(self._probes)
+        # Called with each channel that is held or released from now on, if other shards are told.
+        self.on_change: Callable[[str, bool], None] | None = None
         # Callers must call `taken` until this time. While no receiver refuses anything and no
         # channel is probed, they need not.
         self.watched_until = 0.0
@@ -110,7 +112,8 @@ class Guard:
             return None
         del self._verdicts[channel]
         self._probes[channel] = Probe(self._limits, now, verdicts.refused_publishers)
-        held = self._held[channel] = ChannelHold(now_ms, reason)
+        held = ChannelHold(now_ms, reason)
+        self._enter(channel, held)
         return held
 
     def restore(self, channel: str, held: ChannelHold, now: float) -> bool:
@@ -118,7 +121,7 @@ class Guard:
         is_its_own = held.who == GUARD
         if is_its_own and not self._guards(channel):
             return False
-        self._held[channel] = held
+        self._enter(channel, held)
         if is_its_own:
             self._probes[channel] = Probe(self._limits, now)
         return True
@@ -128,8 +131,13 @@ class Guard:
         if channel not in self._held and len(self._held) >= self._limits.channels:
             return False
         self.release(channel)
-        self._held[channel] = held
+        self._enter(channel, held)
         return True
+
+    def _enter(self, channel: str, held: ChannelHold) -> None:
+        self._held[channel] = held
+        if self.on_change is not None:
+            self.on_change(channel, True)
 
     def ended_holds(self, now_ms: int) -> list[str]:
         """Return the channels whose hold has run out. The caller must release them."""
@@ -160,7 +168,10 @@ class Guard:
         probe = self._probes.pop(channel, None)
         if probe is not None:
             probe.end()
-        return self._held.pop(channel, None) is not None
+        was_held = self._held.pop(channel, None) is not None
+        if was_held and self.on_change is not None:
+            self.on_change(channel, False)
+        return was_held
 
     def _verdicts_on(self, channel: str, now: float) -> ChannelVerdicts:
         verdicts = self._verdicts.get(channel)

@@ -70,6 +70,14 @@ class OthersPort(Protocol):
         """Return whether any of them may have receivers that listen to the server's channel."""
         ...
 
+    def tell_hold(self, channel: str, is_held: bool, /) -> None:
+        """Tell them that this shard holds the channel, or holds it no more."""
+        ...
+
+    def hold(self, channel: str, /) -> bool | None:
+        """Return whether any of them holds the channel; None if one of them has not said."""
+        ...
+
     def figures(self) -> LogFigures:
         """Return the books of what crosses."""
         ...

@@ -162,6 +162,19 @@ def test_every_channel_has_the_shards_whose_facts_are_unknown() -> None:
     assert (others.shards("/b"), others.shards("/c")) == ((), (3,))
 
 
+def test_a_fact_is_certain_once_all_have_told_theirs() -> None:
+    others = OthersInterest([3, 4])
+    assert others.says("held/a") is None
+    others.begin(3, ["durable held/a", "durable /**"])
+    assert (others.says("held/a"), others.says("held/b")) == (True, None)
+    others.begin(4, [])
+    assert others.says("held/b") is False
+    others.learn(3, {"durable held/a": ""})
+    assert others.says("held/a") is False
+    others.lose(3)
+    assert others.says("held/a") is None
+
+
 # Shards that fail
 
 SEEDS = 60

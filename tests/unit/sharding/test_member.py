@@ -64,6 +64,22 @@ def passed(world: World, seconds: float = 1.0) -> None:
             shard.turn()
 
 
+def test_others_know_what_a_shard_holds() -> None:
+    world = World(0, has_faults=False)
+    holds = world.shards[1].server.bayeux.life.channel_holds
+    holds.hold("/a", "", "operator/ann")
+    world.shards[1].turn()
+    passed(world)
+    assert world.shards[0].member.hold("/a") is True
+    assert world.shards[0].member.hold("/b") is False
+    # Its own holds it knows.
+    assert world.shards[1].member.hold("/a") is False
+    holds.release("/a", "operator", "operator/ann")
+    world.shards[1].turn()
+    passed(world)
+    assert world.shards[0].member.hold("/a") is False
+
+
 def test_shards_tell_each_other_how_far_their_messages_are() -> None:
     world = World(0, has_faults=False, rules={"/a": 1})
     first, second = list(world.shards.values())[:2]

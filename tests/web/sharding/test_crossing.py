@@ -4,6 +4,7 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
+from tests.store.store_process import until
 from tests.web.forwarding.workers import workers
 from tests.web.people import Person
 
@@ -45,3 +46,20 @@ async def test_a_publish_at_one_worker_reaches_sessions_of_the_other(tmp_path: P
         expected = [each for number in range(20) for each in (number, -number - 1)]
         both = await asyncio.gather(heard(named, 40), heard(plain, 40))
         assert [*both] == [expected, expected]
+
+
+async def test_a_channel_that_one_worker_holds_is_held_for_publishers_at_the_other(
+    tmp_path: Path,
+) -> None:
+    async with workers(tmp_path, chat=False) as at:
+        writer, patient = at.person(0), {"ext": {"delivery": {"refuseHeld": True}}}
+        await writer.handshake()
+        sharding, holds = at.servers[0].sharding, at.servers[1].bayeux.life.channel_holds
+        assert sharding is not None
+        holds.hold("/news", "stock-taking", "operator/ann")
+        await until(lambda: sharding.member.hold("/news") is True)
+        refused = await writer.reply("/news", data=1, **patient)
+        assert refused["error"] == "503:communication.user.holdback,/news:channel_held_back"
+        holds.release("/news", "operator", "operator/ann")
+        await until(lambda: sharding.member.hold("/news") is False)
+        assert (await writer.reply("/news", data=1, **patient))["successful"]

@@ -182,6 +182,14 @@ class Shard:
         others = [each for each in self._world.shards if each is not self]
         return any(each.interest[f"listens{name}"] for each in others for name in lookups(channel))
 
+    def tell_hold(self, channel: str, is_held: bool) -> None:
+        self.interest[f"held{channel}"] += 1 if is_held else -1
+
+    def hold(self, channel: str) -> bool | None:
+        others = [each for each in self._world.shards if each is not self]
+        is_held = any(each.interest[f"held{channel}"] for each in others)
+        return is_held or (None if self.away else False)
+
     def figures(self) -> LogFigures:
         return LogFigures(self.number, len(self.keeper.log), 0, {}, {}, self.missing, {})
 

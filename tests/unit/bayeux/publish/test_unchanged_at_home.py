@@ -87,8 +87,8 @@ def test_a_channel_without_a_home_has_no_message_to_compare_with() -> None:
 def test_a_publish_behind_one_that_waits_for_another_shard_is_answered() -> None:
     world = World(2, channels=RULES)
     ann, bob = reader(world, "ann/1"), named(world, "bob/1")
-    first = say(ann, "first", destinations=["bob"])
-    second = say(bob, "second")
+    first = say(ann, "first", destinations=["bob"], persistent=False)
+    second = say(bob, "second", persistent=False)
     world.read_all()
     bob.server.turn()
     ann.server.turn()
