@@ -16,6 +16,8 @@ from tests.unit.bayeux.harness import Asked, Client, Server, server_of
 from tests.unit.sharding.store_model import StoreModel
 
 CHANNELS = ["/a", "/b", "/c/d"]
+# Readers cut links for which a log waits in vain for two seconds; without faults none is so slow.
+_SLOW_S = 1.0
 PATTERNS = ["/a", "/b", "/*", "/**", "/c/*"]
 
 
@@ -202,7 +204,8 @@ class Line:
         self.sender, self.reader = sender, reader
         self.sent = (0, 0)
         self.is_open = False
-        self.frames: deque[tuple[int, int, bytes]] = deque()
+        # With the time at which each was sent.
+        self.frames: deque[tuple[int, int, bytes, float]] = deque()
 
     def begin(self) -> None:
         """One of its ends has another process."""
@@ -223,12 +226,17 @@ class Line:
     def send(self, frame: bytes) -> None:
         link, count = self.sent
         self.sent = (link, count + 1)
-        self.frames.append((link, count + 1, frame))
+        self.frames.append((link, count + 1, frame, self.world.now))
         self.world.passed += 1
+
+    @property
+    def is_slow(self) -> bool:
+        """Whether a frame is on its way for so long that the link is not in order."""
+        return bool(self.frames) and self.world.now - self.frames[0][-1] > _SLOW_S
 
     def deliver(self, most: int) -> None:
         for _ in range(min(most, len(self.frames))):
-            link, n, frame = self.frames.popleft()
+            link, n, frame, _ = self.frames.popleft()
             self.world.shards[self.reader].member.take_messages(self.sender, link, n, frame)
 
 
@@ -277,6 +285,10 @@ class World:
     def _step(self) -> None:
         pick = self.random.choice
         shard, person = pick([*self.shards.values()]), pick(self.people)
+        if not self.has_faults:
+            for line in self.lines:
+                if line.is_slow:
+                    line.deliver(len(line.frames))
         if self.has_faults and self.random.random() < 0.02:
             pick([self._kill, self._kill, self._leave])(shard)
             return
