@@ -42,7 +42,7 @@ class Deployment:
         (home / "breaking.py").write_text(BROKEN)
         self.steps = home / "steps"
         known = {**environment(), "HOLDFAST_SUPERVISOR": "on", steps.VARIABLE: str(self.steps)}
-        given = f"--workers {count} --no-chat --port 0 --data data"
+        given = f"--workers {count} --port 0 --data data"
         given += " --extension breaking:install --extension tests.chaos.steps:install"
         with (home / "stderr").open("w") as errors:
             self.process = subprocess.Popen(

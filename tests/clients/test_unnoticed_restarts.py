@@ -44,7 +44,7 @@ def test_nobody_notices_restarts(tmp_path: Path, restarts: int) -> None:
 
 
 def test_nobody_notices_restarts_of_several_workers(tmp_path: Path, restarts: int) -> None:
-    with deployed(tmp_path, {**SETTINGS, "workers": 3, "chat": False}) as deployment:
+    with deployed(tmp_path, {**SETTINGS, "workers": 3}) as deployment:
         story = Story(deployment, tmp_path)
         story.play([deployment.restart] * restarts)
         sys.stdout.write(f"\n{story.figures()}")
