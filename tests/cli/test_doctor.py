@@ -78,9 +78,9 @@ def test_several_workers_need_a_supervisor_and_what_they_can_do(
     assert (code, seen["workers"][0]) == (0, None)
     assert "processors and memory are enough for 2" in seen["workers"][1]
     assert checks(workers=2, supervisor=False)[1]["workers"][0] is False
-    code, seen = checks(workers=2, ptp_create_session=True)
+    code, seen = checks(workers=2, channels={"/jobs": {"work_queue": True}})
     assert (code, seen["workers"][0]) == (1, False)
-    assert "ptp_create_session" in seen["workers"][1]
+    assert "work_queue" in seen["workers"][1]
 
 
 def test_a_directory_that_others_can_write_is_a_fault_with_its_remedy(home: Path) -> None:

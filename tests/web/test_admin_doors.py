@@ -4,8 +4,10 @@ import asyncio
 import os
 import stat
 from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from pathlib import Path
+from threading import Barrier
 
 import orjson
 import pytest
@@ -36,6 +38,23 @@ def test_tokens_are_created_once_and_only_their_owner_can_read_them(tmp_path: Pa
     again = open_tokens(tmp_path)
     assert (again.operator, again.reader, again.made) == (made.operator, made.reader, None)
     assert made.operator != made.reader
+
+
+def test_workers_that_start_together_find_whole_tokens(tmp_path: Path) -> None:
+    for number in range(30):
+        data = tmp_path / str(number)
+        data.mkdir()
+        together = Barrier(4)
+
+        def start(data: Path = data, together: Barrier = together) -> tuple[str, str]:
+            together.wait(10.0)
+            found = open_tokens(data)
+            return found.operator, found.reader
+
+        with ThreadPoolExecutor(4) as pool:
+            workers = [pool.submit(start) for _ in range(4)]
+            assert len({each.result() for each in workers}) == 1
+        assert {each.name for each in data.iterdir()} == {"admin-token", "reader-token"}
 
 
 def test_only_a_missing_token_is_created_again(tmp_path: Path) -> None:

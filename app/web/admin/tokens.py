@@ -160,16 +160,25 @@ def rotate(directory: Path, role: Role, overlap_s: float) -> None:
 
 def _open(path: Path) -> tuple[str, bool]:
     try:
-        return _make(path), True
+        if not os.path.lexists(path):
+            return _make(path), True
     except FileExistsError:
-        return token_in(path, read_token_file(path)), False
+        # Another worker was faster.
+        pass
     except OSError as error:
         raise TokensUnusable(f"{path}: {error.strerror}") from None
+    return token_in(path, read_token_file(path)), False
 
 
 def _make(path: Path) -> str:
+    """Create the file with a new token, at once: another worker may be about to read it."""
     token = secrets.token_urlsafe(32)
-    _write(path, token + "\n")
+    new = path.with_name(f"{path.name}.{secrets.token_hex(4)}")
+    _write(new, token + "\n")
+    try:
+        path.hardlink_to(new)
+    finally:
+        new.unlink()
     return token
 
 

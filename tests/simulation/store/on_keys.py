@@ -41,6 +41,16 @@ def unlink(at: Keyspace, words: Words) -> Reply:
     return delete(at, words)
 
 
+@command("RENAME", 3, writes=True, has_many_keys=True)
+def rename(at: Keyspace, words: Words) -> Reply:
+    value = at.data.pop(words[1], None)
+    if value is None:
+        raise Refused("ERR no such key")
+    at.data[words[2]] = value
+    at.dirty += 1
+    return OK
+
+
 @command("EXISTS", -2, has_many_keys=True)
 def exists(at: Keyspace, words: Words) -> Reply:
     return sum(key in at.data for key in words[1:])
