@@ -92,11 +92,17 @@ class Forwarding:
         identities, clock = bayeux.identities, self._clock
         for far in self._far.values():
             far.age_of = lambda browser: identities.age_of(browser, clock())
+            far.newcomers = lambda: identities.newcomers(clock())
+        identities.tell_others = self._tell_newcomer
         number, of_bucket = self._placement.number, self.shards.of_bucket
         elsewhere = tuple([None if shard == number else shard for shard in of_bucket])
         newcomers = Newcomers(logins)
         client_ids = bayeux.state.client_ids
         return Door(own, client_ids, elsewhere.__getitem__, self._far, newcomers.subject_of)
+
+    def _tell_newcomer(self, browser: str) -> None:
+        for far in self._far.values():
+            far.tell_newcomer(browser)
 
     def listen(self, succession: Succession) -> None:
         """Open the socket for links, or inherit it. Raises `CannotStart`."""

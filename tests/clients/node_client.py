@@ -7,6 +7,7 @@ import atexit
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -110,6 +111,7 @@ class Stage:
             stderr=subprocess.STDOUT,
             text=True,
             env=environment(),
+            start_new_session=True,
         )
         atexit.register(self.end)
         self.scenarios = set(self._output.readline().split())
@@ -126,7 +128,7 @@ class Stage:
         A line `@request` is answered by running that service and then writing a line back.
         """
         said: list[str] = []
-        limit = threading.Timer(limit_s, self._process.kill)
+        limit = threading.Timer(limit_s, self._kill)
         limit.start()
         try:
             self._tell(json.dumps({"scenario": scenario, "context": context}))
@@ -143,9 +145,14 @@ class Stage:
 
     def end(self) -> None:
         atexit.unregister(self.end)
-        self._process.kill()
+        self._kill()
         # Closes what leads to it, too.
         self._process.communicate()
+
+    def _kill(self) -> None:
+        """Kill it with all processes that it has started, which would keep its output open."""
+        if self._process.poll() is None:
+            os.killpg(self._process.pid, signal.SIGKILL)
 
     def _tell(self, line: str) -> None:
         assert self._process.stdin is not None

@@ -1,7 +1,7 @@
 """Identifies clients: the client id names the session, the cookie proves it."""
 
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from math import inf
 from typing import Final
 
@@ -18,6 +18,8 @@ from holdfast.bayeux.wire.options import Options
 _NEWCOMERS: Final = 10_000
 # How many seconds a newcomer has to open its socket, handshake and use the socket.
 JOIN_S: Final = 5.0
+# In seconds. Another process may be that late.
+_LATE_S: Final = 1.0
 
 
 class Identities:
@@ -45,6 +47,10 @@ class Identities:
         self._owner = owner
         # Identities given to sockets, with the opening times. Only the latest ones.
         self._newcomers: OrderedDict[str, float] = OrderedDict()
+        # Identities of sockets in another process.
+        self._strangers: OrderedDict[str, None] = OrderedDict()
+        # Tells other shards of a new one, because the next request may reach any of them.
+        self.tell_others: Callable[[str], None] | None = None
 
     def find(self, client_id: object, exchange: Exchange) -> Session | None:
         """Return the session with this id, if the request comes from its client.
@@ -110,6 +116,18 @@ class Identities:
 
     def welcome(self, browser: str, opened_at: float) -> None:
         """Remember the identity given to a socket that had none."""
+        self._remember(browser, opened_at)
+        if self.tell_others is not None:
+            self.tell_others(browser)
+
+    def welcome_stranger(self, browser: str, opened_at: float) -> None:
+        """Remember an identity that another process gave to a socket, perhaps a little late."""
+        self._remember(browser, opened_at)
+        self._strangers[browser] = None
+        if len(self._strangers) > _NEWCOMERS:
+            self._strangers.popitem(last=False)
+
+    def _remember(self, browser: str, opened_at: float) -> None:
         self._newcomers[browser] = opened_at
         if len(self._newcomers) > _NEWCOMERS:
             self._newcomers.popitem(last=False)
@@ -127,7 +145,7 @@ class Identities:
     def know_newcomers(self, ages: Mapping[str, float], now: float) -> None:
         """Remember the identities of an earlier process."""
         for browser, age_s in ages.items():
-            self.welcome(browser, now - age_s)
+            self._remember(browser, now - age_s)
 
     def is_missed_by(self, exchange: Exchange, client_id: object) -> bool:
         """Return whether a newcomer refers to a newcomer's session that it may not join."""
@@ -146,7 +164,9 @@ class Identities:
         opened_at = None if browser is None else self._newcomers.get(browser)
         if opened_at is None or exchange.now > since + JOIN_S:
             return False
-        if not since - JOIN_S <= opened_at < identity.first_connect:
+        # This process may have handled a connect sooner than another one the socket before it.
+        late_s = _LATE_S if browser in self._strangers else 0.0
+        if not since - JOIN_S <= opened_at < identity.first_connect + late_s:
             return False
         identity.newcomer_since = -inf
         identity.browser_of_socket = browser

@@ -1,7 +1,7 @@
 """A shard of another process: the exchanges that this door has forwarded to it."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from itertools import groupby
 from operator import itemgetter
@@ -58,6 +58,8 @@ class FarShard:
         self._lost_at = clock()
         # How many seconds ago this process gave an identity to a new socket, if it was lately.
         self.age_of: Age = _is_old
+        # Such identities that may still join a session, with how many seconds ago they were given.
+        self.newcomers: Callable[[], Mapping[str, float]] = dict
         # Called when a socket has a session of the home.
         self.on_bound: Callable[[FarShard, Socket], None] = _ignore
         # Whether the home is about to leave its place to another process.
@@ -118,7 +120,14 @@ class FarShard:
         link.collect(self._take_outcomes)
         self.passage.begin(link)
         self._told = ToldSpeakers()
+        for browser, age_s in self.newcomers().items():
+            self.tell_newcomer(browser, age_s)
         self._send_parked()
+
+    def tell_newcomer(self, browser: str, age_s: float = 0.0) -> None:
+        """Tell the home which identity a new socket got, in case its client goes there."""
+        if self._link is not None:
+            self._link.send(pack(Kind.NEWCOMER, round(age_s * 1000), browser.encode()))
 
     def _lost(self, link: Link) -> None:
         if link is not self._link:

@@ -36,6 +36,7 @@ class Kind(IntEnum):
     LOST = 13  # an exchange whose connection was lost after the reply
     MESSAGES = 14  # the number of a frame with messages, and the frame
     HELD = 15  # no messages follow for now
+    NEWCOMER = 16  # milliseconds since a socket without a cookie got an identity, and which
     # From the home
     ANSWER = 20  # an exchange, and its replies
     REFUSED = 21  # an exchange that is refused as a whole

@@ -22,7 +22,7 @@ class HomeCore:
 
     def welcome(self, browser: str, age_s: float) -> None:
         """Remember the identity that a door gave to a new socket so many seconds ago."""
-        self._bayeux.identities.welcome(browser, self.clock() - age_s)
+        self._bayeux.identities.welcome_stranger(browser, self.clock() - age_s)
 
     def release(self, exchange: Exchange) -> None:
         """Answer a connect, if it is held."""

@@ -101,6 +101,7 @@ class Home:
             Kind.FULL: partial(self._fill, True),
             Kind.DRAINED: partial(self._fill, False),
             Kind.LOST: self._lose,
+            Kind.NEWCOMER: self._welcome,
             Kind.PAUSED: self._rest,
             Kind.SETTLE: self._settle,
         }
@@ -166,6 +167,9 @@ class Home:
         carrier = self._answered.pop(number, None)
         if carrier is not None:
             carrier.has_lost = True
+
+    def _welcome(self, age_ms: int, data: bytes) -> None:
+        self._core.welcome(data.decode(errors="replace"), age_ms / 1000)
 
     def _receipts_came(self, is_taken: bool, _: int, data: bytes) -> None:
         now = self._clock()

@@ -185,6 +185,16 @@ def test_a_session_is_joined_only_once() -> None:
     assert is_unknown(client.connect())
 
 
+@pytest.mark.parametrize(("later_s", "joins"), [(0.0, True), (0.5, True), (1.5, False)])
+def test_a_socket_of_another_process_may_be_told_a_little_late(later_s: float, joins: bool) -> None:
+    server, client = newcomer()
+    connect_over_http(client)
+    server.advance(later_s)
+    client.browser = "of another process"
+    server.bayeux.identities.welcome_stranger("of another process", server.now)
+    assert is_unknown(client.publish("/a", 1)) is not joins
+
+
 @pytest.mark.parametrize("later_s", [0.0, 0.1])
 def test_a_socket_that_was_opened_after_the_first_connect_joins_no_session(
     later_s: float,

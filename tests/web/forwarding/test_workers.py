@@ -291,3 +291,17 @@ async def test_a_socket_has_the_session_of_one_home_only(both: Workers, door: in
         await client.enter(both.subject_of(door))
         await until(lambda: second.pipe is None)
         assert first.pipe is not None
+
+
+@pytest.mark.parametrize("door", [0, 1])
+async def test_a_client_goes_on_at_any_door_with_the_cookie_of_its_socket(
+    both: Workers, door: int
+) -> None:
+    """Its handshake and its socket came at the same time, at different doors, without cookies."""
+    ada, other = both.person(door), both.person(1 - door)
+    await ada.handshake()
+    ada.http.cookie_jar.clear()
+    async with other.http.ws_connect("/cometd"):
+        [cookie] = other.http.cookie_jar
+        ada.http.cookie_jar.update_cookies({cookie.key: cookie.value})
+        assert (await ada.connect())[-1]["successful"]
