@@ -79,7 +79,8 @@ class Machine:
             self.server = subprocess.Popen(
                 shlex.split(words),
                 cwd=self._home,
-                env=self._environment,
+                # Commands may take longer than a client may be away.
+                env={**self._environment, "HOLDFAST_MAX_INTERVAL": "600000"},
                 stdout=subprocess.PIPE,
                 stderr=log,
                 text=True,
