@@ -9,7 +9,7 @@ from math import ceil
 from pathlib import Path
 
 from holdfast.compose.cannot_start import CannotStart
-from holdfast.compose.placement import Placement, alone, placed
+from holdfast.compose.placement import Placement, alone, data_of, placed
 from holdfast.compose.supervised import Supervised
 from holdfast.settings import Settings
 from holdfast.settings.server import MOST_WORKERS
@@ -59,7 +59,7 @@ def stored_here(data: Path) -> int | None:
 def mark_unused(data: Path, shards: Iterable[int]) -> None:
     """Let the directories of these shards, which exist from now on, count for nothing."""
     for shard in shards:
-        directory = data / "shards" / str(shard)
+        directory = data_of(data, shard)
         directory.parent.mkdir(mode=0o700, exist_ok=True)
         directory.mkdir(mode=0o700, exist_ok=True)
         (directory / _UNUSED).touch(mode=0o600)
@@ -68,7 +68,7 @@ def mark_unused(data: Path, shards: Iterable[int]) -> None:
 def mark_used(data: Path, shards: Iterable[int]) -> None:
     """Let the directories of these shards count again."""
     for shard in shards:
-        (data / "shards" / str(shard) / _UNUSED).unlink(missing_ok=True)
+        (data_of(data, shard) / _UNUSED).unlink(missing_ok=True)
 
 
 async def _stored(settings: Settings) -> int | None:
