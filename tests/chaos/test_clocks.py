@@ -1,12 +1,12 @@
 """A wall clock that jumps by a day, ahead and back, changes no promise."""
 
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from tests.chaos.arena import arena
 from tests.chaos.correspondents import add_correspondents
+from tests.chaos.jumping import READ_AHEAD
 from tests.chaos.manners import Manner
 from tests.chaos.nemesis import Kind, Step
 
@@ -35,5 +35,5 @@ async def test_no_message_is_lost_doubled_or_misordered_by_a_clock_that_jumps(
         log = ring.processes.log()
     assert result.is_valid, result.report()
     assert result.processed > 0, result.report()
-    tomorrow = datetime.now(UTC) + timedelta(days=1)
-    assert f'"time":"{tomorrow:%Y-%m-%d}' in log, "the clock did not jump"
+    # In the last two steps, the server that jumped is gone when the jump ends.
+    assert log.count(READ_AHEAD) == 2
