@@ -123,7 +123,8 @@ class Publishing:
             with suppress(TimeoutError):
                 async with asyncio.timeout_at(due):
                     await self._hear(0)
-            await asyncio.sleep(due - _now())
+        # Interruptions are heard here, also when this is late.
+        await asyncio.sleep(due - _now())
 
     async def _hear(self, most: int) -> None:
         """Wait until at most this number of publishes have no reply."""

@@ -136,8 +136,9 @@ def test_options_that_make_no_sense_are_usage_errors(
     assert (done.exit_code, complaint in done.stderr) == (2, True)
 
 
+@pytest.mark.parametrize("rate", [1000, 1_000_000])
 def test_an_interruption_ends_the_command_after_the_outstanding_replies(
-    run: Run, monkeypatch: pytest.MonkeyPatch
+    run: Run, monkeypatch: pytest.MonkeyPatch, rate: int
 ) -> None:
     def parsed(text: str) -> str:
         if text == "50":
@@ -145,8 +146,9 @@ def test_an_interruption_ends_the_command_after_the_outstanding_replies(
         return text
 
     monkeypatch.setattr(publish, "parsed", parsed)
-    done = run("publish", "/kept/interrupted", "${counter}", "--count", 0, "--rate", 1000)
-    published = kept(run, "/kept/interrupted")
+    channel = f"/kept/interrupted/{rate}"
+    done = run("publish", channel, "${counter}", "--count", 0, "--rate", rate)
+    published = kept(run, channel)
     assert len(done.stdout.splitlines()) == len(published) >= 50
     assert (done.exit_code, "Published" in done.stderr) == (0, True)
 
