@@ -128,8 +128,13 @@ class Story:
         play(suite, scenario, "", self._deployment, services, limit_s=_LIMIT_S)
         return [Hearing.told(each) for each in json.loads(report.read_text("utf-8"))]
 
-    def noticed(self, *, may_reconnect: bool = False) -> list[str]:
-        """What somebody noticed; it should be nothing, or at most that a connection ended."""
+    def noticed(self, *, may_reconnect: bool = False, share: float = 1.0) -> list[str]:
+        """What somebody noticed; it should be nothing, or at most that a connection ended.
+
+        Args:
+            share: What a server has of the processors that it would have alone. The servers of
+                several shards start all at once.
+        """
         counts = {each.name: each.count for each in self._publishers}
         found = [f"{each.name}: {what}" for each in self._publishers for what in each.failures]
         for hearing in self._hearings:
@@ -137,7 +142,8 @@ class Story:
             longest_s, median_s = _both(self._silences_s(hearing))
             # On a busy machine, clients are silent at other times, too.
             always_s = 2 * hearing.silence_s(*self._quiet)
-            if median_s > _BAR_S + always_s or longest_s > _LONGEST_S + always_s:
+            bar_s, last_s = _BAR_S / share + always_s, _LONGEST_S / share + always_s
+            if median_s > bar_s or longest_s > last_s:
                 found.append(
                     f"{hearing.name} was silent: {longest_s:.2f} s, median {median_s:.2f} s"
                 )

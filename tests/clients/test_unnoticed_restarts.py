@@ -43,6 +43,15 @@ def test_nobody_notices_restarts(tmp_path: Path, restarts: int) -> None:
         assert deployment.troubles() == []
 
 
+def test_nobody_notices_restarts_of_several_workers(tmp_path: Path, restarts: int) -> None:
+    with deployed(tmp_path, {**SETTINGS, "workers": 3}) as deployment:
+        story = Story(deployment, tmp_path)
+        story.play([deployment.restart] * restarts)
+        sys.stdout.write(f"\n{story.figures()}")
+        assert story.noticed(share=1 / 2) == []
+        assert deployment.troubles() == []
+
+
 @pytest.fixture
 def external_store() -> Iterator[Settings]:
     with ValkeyServer(appendonly="yes") as valkey:
