@@ -91,7 +91,6 @@ class Forwarding:
         """Return what front ends pass requests to."""
         identities, clock = bayeux.identities, self._clock
         for far in self._far.values():
-            far.age_of = lambda browser: identities.age_of(browser, clock())
             far.newcomers = lambda: identities.newcomers(clock())
         identities.tell_others = self._tell_newcomer
         number, of_bucket = self._placement.number, self.shards.of_bucket

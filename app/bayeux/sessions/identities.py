@@ -132,11 +132,6 @@ class Identities:
         if len(self._newcomers) > _NEWCOMERS:
             self._newcomers.popitem(last=False)
 
-    def age_of(self, browser: str, now: float) -> float | None:
-        """Return how many seconds ago a socket got this identity, if it was lately."""
-        opened_at = self._newcomers.get(browser)
-        return None if opened_at is None or opened_at < now - 2 * JOIN_S else now - opened_at
-
     def newcomers(self, now: float) -> dict[str, float]:
         """Return the identities that may still join a session, and how old they are."""
         first = now - 2 * JOIN_S

@@ -196,8 +196,7 @@ class CatchUp:
     Reading the histories and running the filter takes as many turns as necessary.
 
     Args:
-        is_here: Returns whether the history of a channel can be here; None if all are.
-        reads: The patterns whose histories can be here; None if all are.
+        is_here, reads: As in `HistoryReading`.
     """
 
     def __init__(

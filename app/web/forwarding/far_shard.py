@@ -23,7 +23,7 @@ from holdfast.web.forwarding.given_replies import GivenReplies
 from holdfast.web.forwarding.parking import Parking, refuse
 from holdfast.web.forwarding.passages import PassageOut
 from holdfast.web.forwarding.shard_link import Handlers, Link
-from holdfast.web.forwarding.speakers import Age, ToldSpeakers
+from holdfast.web.forwarding.speakers import ToldSpeakers
 from holdfast.web.intake import SMALL
 from holdfast.web.lone_requests import is_lone_connect
 from holdfast.web.open_socket import Socket
@@ -34,10 +34,6 @@ _TRANSPORTS: Final = {kind: place for place, kind in enumerate(TRANSPORTS)}
 _UNKNOWN: Final = "unknown"
 # In seconds. A worker that was killed is there again by then.
 _AWAY_S: Final = 3.0
-
-
-def _is_old(browser: str) -> float | None:
-    return None
 
 
 def _ignore(shard: "FarShard", socket: Socket) -> None:
@@ -56,9 +52,8 @@ class FarShard:
         self._link: Link | None = None
         # When the last link was lost.
         self._lost_at = clock()
-        # How many seconds ago this process gave an identity to a new socket, if it was lately.
-        self.age_of: Age = _is_old
-        # Such identities that may still join a session, with how many seconds ago they were given.
+        # The identities of this process's new sockets that may still join a session, and how many
+        # seconds ago it gave them.
         self.newcomers: Callable[[], Mapping[str, float]] = dict
         # Called when a socket has a session of the home.
         self.on_bound: Callable[[FarShard, Socket], None] = _ignore
@@ -177,7 +172,7 @@ class FarShard:
         link = cast("Link", self._link)
         exchange, body = forwarded.exchange, forwarded.body
         number = self._last = self._last + 1
-        place, telling = self._told.place_of(exchange.speaker, self.age_of)
+        place, telling = self._told.place_of(exchange.speaker)
         transport = _TRANSPORTS[exchange.carrier.connection_type]
         socket = 0
         if isinstance(exchange.pipe, Socket):

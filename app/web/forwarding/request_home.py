@@ -83,7 +83,7 @@ class Home:
         inlet: Inlet | None = None,
     ) -> None:
         self._core = core
-        self._speakers = KnownSpeakers(core.welcome)
+        self._speakers = KnownSpeakers()
         # Whether the door has said that no exchange follows.
         self.is_quiet = False
         # The way of messages from that shard.

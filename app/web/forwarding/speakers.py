@@ -2,7 +2,6 @@
 
 import json
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from multidict import CIMultiDict, CIMultiDictProxy
@@ -15,14 +14,6 @@ from holdfast.web.forwarding.frames import FrameUnreadable, Kind, pack
 PLACES: Final = 4096
 
 
-# How many seconds ago an identity was given to a new socket, if it was lately.
-Age = Callable[[str], float | None]
-
-
-def _ignore(browser: str, age_s: float) -> None:
-    """Remember nothing."""
-
-
 class ToldSpeakers:
     """The speakers that the home of a link knows, by place."""
 
@@ -31,11 +22,8 @@ class ToldSpeakers:
         self._told: OrderedDict[int, tuple[Speaker, int]] = OrderedDict()
         self._places = places
 
-    def place_of(self, speaker: Speaker, age_of: Age) -> tuple[int, bytes]:
-        """Return the speaker's place, and the frame that must come first if it is a new one.
-
-        `age_of` says how many seconds ago an identity was given to a new socket.
-        """
+    def place_of(self, speaker: Speaker) -> tuple[int, bytes]:
+        """Return the speaker's place, and the frame that must come first if it is a new one."""
         found = self._told.get(id(speaker))
         if found is not None:
             self._told.move_to_end(id(speaker))
@@ -44,26 +32,20 @@ class ToldSpeakers:
         if place == self._places:
             _, (_, place) = self._told.popitem(last=False)
         self._told[id(speaker)] = speaker, place
-        return place, pack(Kind.SPEAKER, place, write(speaker, age_of))
+        return place, pack(Kind.SPEAKER, place, write(speaker))
 
 
 class KnownSpeakers:
     """The speakers of a link, as its home knows them."""
 
-    def __init__(
-        self, welcome: Callable[[str, float], None] = _ignore, places: int = PLACES
-    ) -> None:
-        """Call `welcome` with the identity of each new socket, and how old it is in seconds."""
-        self._welcome = welcome
+    def __init__(self, places: int = PLACES) -> None:
         self._known = [NO_SPEAKER] * places
 
     def learn(self, place: int, data: bytes) -> None:
         """Remember who has this place from now on. Raises `FrameUnreadable`."""
         if place >= len(self._known):
             raise FrameUnreadable(f"a speaker at place {place}")
-        self._known[place], ages = read(data)
-        for browser, age_s in ages.items():
-            self._welcome(browser, age_s)
+        self._known[place] = read(data)
 
     def at(self, place: int) -> Speaker:
         """Return who has this place. Raises `FrameUnreadable`."""
@@ -72,10 +54,9 @@ class KnownSpeakers:
         return self._known[place]
 
 
-def write(speaker: Speaker, age_of: Age) -> bytes:
+def write(speaker: Speaker) -> bytes:
     """Return a speaker as JSON. Headers may have characters that only Python's own allows."""
     caller = speaker.caller
-    ages = {each: age_of(each) for each in speaker.browsers}
     fields: dict[str, Any] = {
         "address": caller.address,
         "network": caller.network,
@@ -86,13 +67,12 @@ def write(speaker: Speaker, age_of: Age) -> bytes:
         "browsers": speaker.browsers,
         "cookieless": speaker.is_cookieless,
         "kind": speaker.kind.name,
-        "ages": {each: age for each, age in ages.items() if age is not None},
     }
     return json.dumps(fields).encode()
 
 
-def read(data: bytes) -> tuple[Speaker, Mapping[str, float]]:
-    """Return the speaker, and the ages of new identities. Raises `FrameUnreadable`."""
+def read(data: bytes) -> Speaker:
+    """Return the speaker. Raises `FrameUnreadable`."""
     try:
         fields = json.loads(data)
         caller = Caller(
@@ -103,12 +83,11 @@ def read(data: bytes) -> tuple[Speaker, Mapping[str, float]]:
             is_secure=fields["secure"],
             tls_subject=tuple((key, value) for key, value in fields["subject"]),
         )
-        speaker = Speaker(
+        return Speaker(
             caller,
             tuple(fields["browsers"]),
             is_cookieless=fields["cookieless"],
             kind=SpeakerKind[fields["kind"]],
         )
-        return speaker, {str(each): float(age) for each, age in fields["ages"].items()}
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise FrameUnreadable(f"a speaker: {error}") from error
