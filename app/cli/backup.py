@@ -6,13 +6,11 @@ from typing import Annotated
 
 import typer
 
-from holdfast.cli.failures import Exit
+from holdfast.cli.deployment import settings_of
 from holdfast.cli.flags import ConfigFile
 from holdfast.cli.options import AsJson, OfData
-from holdfast.cli.output import answer, complain, spinner, when
+from holdfast.cli.output import answer, spinner, when
 from holdfast.cli.program import Program
-from holdfast.cli.serve import read_settings
-from holdfast.compose.cannot_start import CannotStart
 from holdfast.offline.backup import back_up
 from holdfast.offline.manifest import Manifest
 from holdfast.units import counted
@@ -37,13 +35,8 @@ def backup(
 
     Example: holdfast backup /backups/monday
     """
-    try:
-        settings = read_settings(config, {} if data is None else {"data": data})
-        with spinner("Backing up"):
-            found = asyncio.run(back_up(settings, directory))
-    except CannotStart as error:
-        complain(str(error))
-        raise typer.Exit(Exit.FAILED) from None
+    with settings_of(config, data) as settings, spinner("Backing up"):
+        found = asyncio.run(back_up(settings, directory))
     answer(found.to_json(), _text(found, directory), as_json=as_json)
 
 

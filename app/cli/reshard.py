@@ -7,18 +7,15 @@ from typing import Annotated
 
 import typer
 
-from holdfast.cli.failures import Exit
+from holdfast.cli.deployment import settings_of
 from holdfast.cli.flags import ConfigFile
 from holdfast.cli.options import AsJson, OfData
-from holdfast.cli.output import answer, complain, note, progress
+from holdfast.cli.output import answer, note, progress
 from holdfast.cli.program import Program
-from holdfast.cli.serve import read_settings
-from holdfast.compose.cannot_start import CannotStart
 from holdfast.offline.divide import divide
 from holdfast.offline.reshard import Plan, Progress, Report
 from holdfast.settings import Settings
 from holdfast.settings.server import MOST_WORKERS
-from holdfast.store.connection import StoreUnavailable
 from holdfast.units import counted
 
 program = Program()
@@ -56,12 +53,8 @@ def reshard(
     if (shards is None and not rules) != drop:
         raise typer.BadParameter("choose --shards, --rules or both; or --drop alone")
     plan = Plan(shards, rules=rules, is_dry=dry_run)
-    try:
-        settings = read_settings(config, {} if data is None else {"data": data})
+    with settings_of(config, data, "holdfast has moved nothing:") as settings:
         found = _run(settings, plan, config)
-    except (CannotStart, StoreUnavailable) as error:
-        complain(str(error), "holdfast has moved nothing:")
-        raise typer.Exit(Exit.FAILED) from None
     answer(found.to_json(), _text(found), as_json=as_json)
 
 

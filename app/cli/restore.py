@@ -6,16 +6,13 @@ from typing import Annotated
 
 import typer
 
-from holdfast.cli.failures import Exit
+from holdfast.cli.deployment import settings_of
 from holdfast.cli.flags import ConfigFile
 from holdfast.cli.options import AsJson, OfData
-from holdfast.cli.output import answer, complain, spinner, when
+from holdfast.cli.output import answer, spinner, when
 from holdfast.cli.program import Program
-from holdfast.cli.serve import read_settings
-from holdfast.compose.cannot_start import CannotStart
 from holdfast.offline.manifest import Manifest
 from holdfast.offline.restore import restore as put_back
-from holdfast.store.connection import StoreUnavailable
 
 program = Program()
 
@@ -36,13 +33,8 @@ def restore(
 
     Example: holdfast restore /backups/monday --data /var/lib/holdfast
     """
-    try:
-        settings = read_settings(config, {} if data is None else {"data": data})
-        with spinner("Restoring"):
-            found = asyncio.run(put_back(settings, directory))
-    except (CannotStart, StoreUnavailable) as error:
-        complain(str(error))
-        raise typer.Exit(Exit.FAILED) from None
+    with settings_of(config, data) as settings, spinner("Restoring"):
+        found = asyncio.run(put_back(settings, directory))
     told = {**found.to_json(), "data": str(settings.data)}
     answer(told, _text(found, settings.data), as_json=as_json)
 
