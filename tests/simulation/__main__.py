@@ -25,6 +25,7 @@ def main() -> int:
     parser.add_argument("--faults", default="", help="let only these happen: kill_server,set_clock")
     parser.add_argument("--minutes", type=float, help="play no more seeds after so many minutes")
     parser.add_argument("--shrink", action="store_true", help="find which faults a seed needs")
+    parser.add_argument("--marks", action="store_true", help="print what was reached, how often")
     parser.add_argument("--trace", action="store_true", help="print everything that happens")
     parser.add_argument("--digests", action="store_true", help="print what tells traces apart")
     parser.add_argument("--log", action="store_true", help="print what the servers log")
@@ -62,11 +63,14 @@ def _setting(given: argparse.Namespace) -> "Setting":
 
 
 def _play_all(given: argparse.Namespace) -> int:
+    from tests.simulation.coverage import Report
     from tests.simulation.play import play
+    from tests.simulation.required import required
     from tests.simulation.shrinking import shrunk
 
     setting = _setting(given)
     broken: list[int] = []
+    report = Report(required(setting))
     cpu_s, true_s, steps, played = 0.0, 0.0, 0, 0
     began = time.perf_counter()
     for seed in _seeds(given):
@@ -75,6 +79,7 @@ def _play_all(given: argparse.Namespace) -> int:
         true_s += result.true_s
         steps += result.steps
         played += 1
+        report.add(result.marks)
         _tell(result, given)
         if result.violations:
             broken.append(seed)
@@ -89,6 +94,11 @@ def _play_all(given: argparse.Namespace) -> int:
         f"{time.perf_counter() - began:.1f} s: {60 * played / cpu_s:.0f} seeds a minute and "
         f"core; broken: {broken or 'none'}"
     )
+    if given.marks or given.minutes is not None:
+        print(*report.lines(), sep="\n")
+    if given.minutes is not None and not given.faults and report.missing:
+        print("never reached:", *report.missing, sep="\n  ")
+        return 1
     return min(1, len(broken))
 
 

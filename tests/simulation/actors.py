@@ -5,12 +5,13 @@ import random
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from tests.simulation.oracle import Oracle
-from tests.simulation.talker import Denied, Lost, Message, Talker, reply_to
+from tests.simulation.session import SUBSCRIBE, Manners, Session, batch_of, id_of
+from tests.simulation.talker import Denied, Lost, Message
 
-HANDSHAKE, CONNECT, SUBSCRIBE = "/meta/handshake", "/meta/connect", "/meta/subscribe"
+PTP = "/service/ptp"
+
 # How many messages are published until they are accepted; and how many once, as durable as their
 # receivers are. The rest is passing.
 _INSISTING, _ORDINARY = 0.5, 0.2
@@ -22,52 +23,45 @@ _NAP, _NAP_S = 0.1, 4.0
 # How often a named receiver subscribes to one more channel, to how many at most, how many of those
 # get messages, and how often.
 _CURIOSITY, _MOST_OWN, _NEW_CHANNELS, _TO_NEW = 0.1, 20, 3, 0.4
-# How much longer than the server a client holds a connect.
-_PATIENCE_S = 4.0
+# How often a message goes to one receiver without a channel.
+_TO_RECEIVER = 0.2
 
 
 @dataclass(slots=True)
 class Plan:
     """What clients do, and for how long; times are by their own clock."""
 
-    doors: Sequence[tuple[str, int]]
+    manners: Manners
     # Everybody subscribes to these.
     channels: Sequence[str]
-    timeout_s: float
     pause_s: float
-    # How long a client waits for the answer to anything but a connect.
-    answer_s: float
+    # The receivers that get messages without a channel.
+    addressed: Sequence[str] = ()
     is_over: bool = False
     # Channels with one subscriber each, the latest.
     new_channels: deque[str] = field(default_factory=lambda: deque(maxlen=_NEW_CHANNELS))
 
     def choose_channel(self) -> str:
         """Return where the next message goes: often where somebody has subscribed just now."""
+        if self.addressed and random.random() < _TO_RECEIVER:
+            return to_receiver(random.choice(self.addressed))
         if self.new_channels and random.random() < _TO_NEW:
             return random.choice([self.new_channels[-1], *self.new_channels])
         return random.choice(self.channels)
 
-    async def begin(self, talker: Talker, delivery: dict[str, Any] | None) -> Message:
-        """Begin or resume a session; returns the reply."""
-        ext = {} if delivery is None else {"ack": True, "delivery": delivery}
-        message = {
-            "channel": HANDSHAKE,
-            "version": "1.0",
-            "supportedConnectionTypes": ["long-polling"],
-            "ext": ext,
-        }
-        return reply_to(HANDSHAKE, await talker.ask([message], limit_s=self.answer_s))
+
+def to_receiver(name: str) -> str:
+    """Return what stands for a channel where a message is addressed to this receiver."""
+    return f"@{name}"
 
 
-@dataclass(slots=True)
-class _Session:
-    """What a client knows of its session."""
-
-    client_id: str = ""
-    ack: int = 0
-    # What came with the reply that the next connect acknowledges.
-    ids: list[str] = field(default_factory=list)
-    subscribed: set[str] = field(default_factory=set)
+def _addressed(channel: str, data: Message) -> tuple[str, Message]:
+    """Return the channel and the data of a message to a channel, or to a receiver."""
+    if not channel.startswith("@"):
+        return channel, data
+    # It may wait until the receiver comes.
+    destination = {"name": channel[1:], "forceQueuing": True}
+    return PTP, {"destinations": [destination], "content": data}
 
 
 class Publisher:
@@ -77,8 +71,7 @@ class Publisher:
         self.name = name
         self._plan = plan
         self._oracle = oracle
-        self._talker = Talker(plan.doors)
-        self._client_id = ""
+        self._session = Session(plan.manners, f"{name}/1")
         self._serial = 0
         # Whether everything it published is accepted.
         self.is_done = False
@@ -116,27 +109,13 @@ class Publisher:
 
     async def _publish(self, channel: str, data: Message, delivery: Message) -> str | None:
         """Publish once. Returns the message's id; None if it is not accepted."""
+        place, content = _addressed(channel, data)
         try:
-            if not self._client_id:
-                session = {"session": f"{self.name}/1"}
-                self._client_id = (await self._plan.begin(self._talker, session))["clientId"]
-                self._oracle.begun(self.name, self._client_id)
-            message = {
-                "channel": channel,
-                "clientId": self._client_id,
-                "data": data,
-                "ext": {"delivery": delivery},
-            }
-            reply = reply_to(
-                channel, await self._talker.ask([message], limit_s=self._plan.answer_s)
-            )
-        except Lost:
-            return None
-        except Denied as denied:
-            if denied.is_elsewhere:
-                self._talker.hang_up()
-            if denied.advice.get("reconnect") == "handshake" or str(denied).startswith("402"):
-                self._client_id = ""
+            if not self._session.client_id:
+                await self._session.begin()
+                self._oracle.begun(self.name, self._session.client_id)
+            reply = await self._session.send(place, data=content, ext={"delivery": delivery})
+        except (Lost, Denied):
             return None
         return str(reply["ext"]["delivery"]["id"])
 
@@ -156,11 +135,14 @@ class Receiver:
         self._oracle = oracle
         self._is_named = is_named
         self._begins_after_s = begins_after_s
-        self._talker = Talker(plan.doors)
-        self._session = _Session()
+        self._session = Session(plan.manners, f"{name}/1" if is_named else "", take=self._take)
         self._channels = [*plan.channels]
-        # How many sessions this receiver has had, and when its last connect was answered.
+        self._subscribed: set[str] = set()
+        # How many sessions this receiver has had.
         self._sessions = 0
+        # What came with the reply that the next connect acknowledges, and since then.
+        self._handed: list[str] = []
+        self._fresh: list[str] = []
 
     async def run(self) -> None:
         """Receive for ever."""
@@ -175,29 +157,22 @@ class Receiver:
                 if random.random() < _NAP:
                     # Its messages wait, unlike those of others.
                     await asyncio.sleep(_NAP_S * random.random())
-            except Lost:
-                await asyncio.sleep(_PAUSE_S * random.random())
-            except Denied as denied:
-                if denied.is_elsewhere:
-                    self._talker.hang_up()
-                if denied.advice.get("reconnect") != "retry":
-                    self._session.client_id = ""
+            except (Lost, Denied):
                 await asyncio.sleep(_PAUSE_S * random.random())
 
     async def _begin(self) -> None:
-        session = self._session
-        delivery = {"session": f"{self.name}/1"} if self._is_named else None
-        reply = await self._plan.begin(self._talker, delivery)
+        reply = await self._session.begin()
         told = (reply.get("ext") or {}).get("delivery") or {}
         if not told.get("resumed"):
             self._sessions += 1
-            session.subscribed.clear()
-        session.subscribed.difference_update(told.get("session", {}).get("lostSubscriptions", ()))
-        session.ack, session.client_id = 0, reply["clientId"]
-        self._oracle.begun(self.name, session.client_id)
-        session.ids.clear()
+            self._subscribed.clear()
+        self._subscribed.difference_update(told.get("session", {}).get("lostSubscriptions", ()))
+        self._oracle.begun(self.name, self._session.client_id)
+        if self._is_named:
+            self._oracle.subscribed(self.name, to_receiver(self.name))
+        self._handed.clear()
         for channel in self._channels:
-            if channel not in session.subscribed:
+            if channel not in self._subscribed:
                 await self._subscribe(channel)
 
     async def _subscribe_to_one_more(self) -> None:
@@ -208,48 +183,26 @@ class Receiver:
             self._plan.new_channels.append(self._channels[-1])
 
     async def _subscribe(self, channel: str) -> None:
-        message = {
-            "channel": SUBSCRIBE,
-            "clientId": self._session.client_id,
-            "subscription": channel,
-        }
         try:
-            reply_to(SUBSCRIBE, await self._talker.ask([message], limit_s=self._plan.answer_s))
+            await self._session.send(SUBSCRIBE, subscription=channel)
         except (Denied, Lost):
             # Without all its subscriptions it is no session of this receiver.
-            self._session.client_id = ""
+            self._session.forget()
             raise
-        self._session.subscribed.add(channel)
+        self._subscribed.add(channel)
         if self._is_named:
             self._oracle.subscribed(self.name, channel)
 
     async def _connect(self) -> None:
-        session = self._session
-        message: Message = {
-            "channel": CONNECT,
-            "clientId": session.client_id,
-            "connectionType": "long-polling",
-        }
-        if self._is_named:
-            message["ext"] = {"ack": session.ack}
-        limit_s = self._plan.timeout_s * 1.25 + _PATIENCE_S
-        found = await self._talker.ask([message], limit_s=limit_s)
-        # A reply that refuses the connect may still come with events.
-        ids = [self._take(event) for event in found if "successful" not in event]
-        reply = reply_to(CONNECT, found)
-        batch = (reply.get("ext") or {}).get("ack")
-        if batch is not None:
-            self._oracle.settled(self.name, session.ids)
-            session.ack, session.ids = batch, ids
+        self._fresh = []
+        reply = await self._session.connect()
+        if batch_of(reply) is not None:
+            self._oracle.settled(self.name, self._handed)
+            self._handed = self._fresh
         self._oracle.hears(self.name)
 
-    def _take(self, event: Message) -> str:
+    def _take(self, event: Message) -> None:
         who = self.name if self._is_named else f"{self.name}#{self._sessions}"
-        id = _id_of(event)
+        id = id_of(event)
         self._oracle.received(who, event["data"]["key"], id, is_named=self._is_named)
-        return id
-
-
-def _id_of(event: Message) -> str:
-    delivery: dict[str, Any] = (event.get("ext") or {}).get("delivery") or {}
-    return str(event.get("id") or delivery.get("id") or "")
+        self._fresh.append(id)

@@ -22,6 +22,9 @@ class Clocks:
         self.rate = 1.0 + random.uniform(-wrong, wrong)
         self._boot_offset = random.uniform(0.0, _UP_S)
         self._suspended_s = 0.0
+        # Since when it is suspended, and how many of its processes say so.
+        self._stopped_at = 0.0
+        self._stops = 0
         self._wall_offset = _EPOCH_S + random.uniform(-_SKEW_S, _SKEW_S)
         # The processor time that this process has used.
         self.worked_s = 0.0
@@ -32,7 +35,8 @@ class Clocks:
 
     def monotonic(self, now: float) -> float:
         """Return what the monotonic clock shows."""
-        return self._boot_offset + now * self.rate - self._suspended_s
+        until = self._stopped_at if self._stops else now
+        return self._boot_offset + until * self.rate - self._suspended_s
 
     def wall(self, now: float) -> float:
         """Return what the wall clock shows."""
@@ -46,9 +50,17 @@ class Clocks:
         """Set the wall clock forward, or back."""
         self._wall_offset += seconds
 
-    def suspend(self, seconds: float) -> None:
-        """Hide some true time from the monotonic clock."""
-        self._suspended_s += seconds * self.rate
+    def suspend(self, now: float) -> None:
+        """Hide true time from the monotonic clock from now on."""
+        if not self._stops:
+            self._stopped_at = now
+        self._stops += 1
+
+    def resume(self, now: float) -> None:
+        """Hide true time no longer, unless another process of the machine still does."""
+        self._stops -= 1
+        if not self._stops:
+            self._suspended_s += (now - self._stopped_at) * self.rate
 
     def work(self) -> float:
         """Return the processor time, which reading it adds to."""

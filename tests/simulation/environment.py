@@ -46,6 +46,11 @@ def enter(process: Machine, loop: asyncio.AbstractEventLoop) -> None:
     asyncio._set_running_loop(loop)
 
 
+def running_process() -> Machine | None:
+    """Return the process that runs now."""
+    return _running.process
+
+
 def leave() -> None:
     """Let nothing that runs from now on be part of a process."""
     _running.process = None

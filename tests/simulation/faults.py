@@ -81,9 +81,20 @@ def freeze_server(stage: Stage, duration_s: float) -> None:
 
 
 def suspend_server(stage: Stage, duration_s: float) -> None:
-    process = stage.machine().process
-    process.freeze(suspends=True)
-    stage.world.later(duration_s, process.thaw)
+    _suspend(stage, stage.machine().process, duration_s)
+
+
+def _suspend(stage: Stage, process: Process, duration_s: float) -> None:
+    """Suspend a machine with all servers on it."""
+    servers = [post.process for post in stage.posts if post.process.clocks is process.clocks]
+
+    def resume() -> None:
+        for each in servers:
+            each.thaw()
+
+    for each in servers:
+        each.freeze(suspends=True)
+    stage.world.later(duration_s, resume)
 
 
 def freeze_server_in_call(stage: Stage, duration_s: float) -> None:
@@ -105,8 +116,7 @@ def suspend_server_in_raise(stage: Stage, duration_s: float) -> None:
     process = stage.machine().process
 
     def freeze() -> None:
-        process.freeze(suspends=True)
-        stage.world.later(_LEASE_S + duration_s / 2, process.thaw)
+        _suspend(stage, process, _LEASE_S + duration_s / 2)
 
     _at_next_call(stage, process, lambda _: freeze(), having=_RAISE)
 

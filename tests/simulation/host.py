@@ -11,6 +11,9 @@ _AT_ONCE = 256 * 1024
 class Connection(Protocol):
     """A connection of an object, which answers what it receives."""
 
+    # The machine that it comes from.
+    client: str
+
     def receive(self, data: bytes) -> None:
         """Take bytes that have arrived."""
         ...
@@ -77,6 +80,7 @@ class _Visitor:
         except ConnectionRefusedError:
             self._end.reset()
             return
+        self._connection.client = self._end.peer.name[0]
         self._end.reader = self
         self.readable()
 

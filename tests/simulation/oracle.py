@@ -55,7 +55,7 @@ class Oracle:
     """
 
     def __init__(self, now: Callable[[], float], receivers: Sequence[str]) -> None:
-        self._now = now
+        self.now = now
         self.published: dict[str, Publish] = {}
         self._heard: dict[str, Heard] = {}
         # Since when receivers have their subscriptions.
@@ -99,13 +99,13 @@ class Oracle:
     ) -> None:
         """Note that a message is about to be published for the first time."""
         self.published[key] = Publish(
-            publisher, serial, channel, self._now(), is_durable, is_repeated
+            publisher, serial, channel, self.now(), is_durable, is_repeated
         )
 
     def accepted(self, key: str, id: str) -> None:
         """Note that the server has accepted a message."""
         publish = self.published[key]
-        publish.id, publish.accepted_at = id, min(publish.accepted_at, self._now())
+        publish.id, publish.accepted_at = id, min(publish.accepted_at, self.now())
 
     def begun(self, client: str, client_id: str) -> None:
         """Note the session of a client."""
@@ -113,7 +113,7 @@ class Oracle:
 
     def subscribed(self, receiver: str, channel: str) -> None:
         """Note that the server has accepted a subscription."""
-        self._subscribed.setdefault((receiver, channel), self._now())
+        self._subscribed.setdefault((receiver, channel), self.now())
 
     def received(self, receiver: str, key: str, id: str, *, is_named: bool) -> None:
         """Note that a message has arrived."""
@@ -122,28 +122,28 @@ class Oracle:
         if not is_named:
             # Without acknowledgements nothing is sent twice.
             if ids:
-                heard.repeated.append((key, self._now()))
+                heard.repeated.append((key, self.now()))
             ids.append("")
             return
         if id not in ids:
             ids.append(id)
         if (known := heard.settled.get(id)) is not None:
             settler, at = known
-            is_late = self.judges_repeats and self._now() - at > _SETTLED_S
+            is_late = self.judges_repeats and self.now() - at > _SETTLED_S
             if is_late or settler is self.home_of(receiver):
                 heard.repeated.append((key, heard.came[id]))
-        heard.came[id] = self._now()
+        heard.came[id] = self.now()
 
     def settled(self, receiver: str, ids: Sequence[str]) -> None:
         """Note that the server knows that the receiver has these messages."""
         if ids:
             settled = self._heard[receiver].settled
             for id in ids:
-                settled.setdefault(id, (self.home_of(receiver), self._now()))
+                settled.setdefault(id, (self.home_of(receiver), self.now()))
 
     def hears(self, receiver: str) -> None:
         """Note that a connect was answered."""
-        self._heard_at[receiver] = self._now()
+        self._heard_at[receiver] = self.now()
 
     def spoke(self, process: Process, end: End, data: bytes) -> None:
         """Note what a server wrote to a client: nobody speaks once another one has spoken."""
@@ -159,7 +159,7 @@ class Oracle:
             speakers.append(process)
         elif speakers[-1] is not process and len(self._interruptions) < _MOST_TOLD:
             self._interruptions.append(
-                f"S2: process {process.pid} speaks at {self._now():.3f} on {end.label}, although "
+                f"S2: process {process.pid} speaks at {self.now():.3f} on {end.label}, although "
                 f"process {speakers[-1].pid} has begun to"
             )
 
@@ -211,7 +211,7 @@ class Oracle:
         for key, publish in self.published.items():
             ids = {id for heard in self._heard.values() for id in heard.ids.get(key, ())}
             ids = (ids | {publish.id}) - {""}
-            if len(ids) > 1 and not self._is_in_doubt(publish):
+            if len(ids) > 1 and not self.is_in_doubt(publish):
                 found.append(f"S4: {key} is several messages: {', '.join(sorted(ids))}")
         for receiver, heard in self._heard.items():
             found += [
@@ -224,15 +224,16 @@ class Oracle:
     def _may_repeat(self, heard: Heard, key: str, came_at: float) -> bool:
         """Return whether a failover may have lost the key, or that the message was handed out."""
         if not heard.is_named:
-            return self._is_in_doubt(self.published[key])
+            return self.is_in_doubt(self.published[key])
         return any(begin <= came_at <= end for begin, end in self.lost_tails())
 
-    def _is_in_doubt(self, publish: Publish) -> bool:
+    def is_in_doubt(self, publish: Publish) -> bool:
         """Return whether a failover may have lost the key before the publisher had an answer."""
-        return any(
-            publish.begun_at <= end and begin <= publish.accepted_at
-            for begin, end in self.lost_tails()
-        )
+        return self.may_have_lost(publish.begun_at, publish.accepted_at)
+
+    def may_have_lost(self, since: float, until: float) -> bool:
+        """Return whether a failover lost something that was written between these times."""
+        return any(since <= end and begin <= until for begin, end in self.lost_tails())
 
     def _disordered(self) -> list[str]:
         found = []

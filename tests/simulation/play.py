@@ -6,16 +6,19 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from random import Random
 
 from holdfast.cluster.shards import first_map
 from holdfast.compose.placement import placed
 from tests.simulation.actors import Plan, Publisher, Receiver
 from tests.simulation.books import Books
-from tests.simulation.faults import Stage
+from tests.simulation.cast import RULES, Actor, Cast
+from tests.simulation.faults import Stage, set_clock
 from tests.simulation.oracle import CLIENTS, Oracle
 from tests.simulation.process import Main, Process
 from tests.simulation.schedule import Schedule, schedule
 from tests.simulation.server import PORT, Post, adapted, settings_of
+from tests.simulation.session import Manners
 from tests.simulation.store_site import Kind, StoreSite
 from tests.simulation.world import World
 
@@ -23,9 +26,13 @@ _STORE_EPOCH_S = 1_800_000_000.0
 _SERVERS = ("10.0.0.1", "10.0.0.2", "10.0.0.3")
 _CHANNELS = ("/a", "/b")
 _SHARED = "data"
+# Where all shards are, if they have the same clocks.
+_MACHINE = "workers"
 # How long everything may take to drain after the last fault has ended.
 _DRAIN_S = 30.0
 _LOOK_S = 0.25
+# How many broken promises of each kind are told.
+_MOST_TOLD = 10
 _POLL_S = (2.0, 5.0, 10.0)
 _PAUSE_S = (0.1, 0.3, 1.0)
 # How many receivers come later than the others, and until when.
@@ -59,6 +66,7 @@ class Result:
     published: int = 0
     faults: list[str] = field(default_factory=list)
     trace: list[str] = field(default_factory=list)
+    marks: frozenset[str] = frozenset()
 
 
 class Play:
@@ -69,12 +77,14 @@ class Play:
         self._world = world
         self._setting = setting
         has_shards = setting.has_shards
+        cast = Cast(Random(f"{world.seed} cast"), is_full=has_shards)
         named = [f"rec{n}" for n in range(random.randint(1, 3))]
         plain = [f"plain{n}" for n in range(random.randint(0, 2))]
         self.oracle = Oracle(lambda: world.now, [*named, *plain])
         site = StoreSite(world, setting.kind, self._wall)
         self.oracle.lost_tails = site.lost_tails
         poll_s = random.choice(_POLL_S)
+        is_one_machine = has_shards and cast.is_on_one_machine
         servers = _SERVERS[: random.choice((2, 2, 3) if has_shards else (1, 2, 2))]
 
         def post(number: int, name: str) -> Post:
@@ -85,9 +95,11 @@ class Play:
                 standby=len(servers) > 1 and not has_shards,
                 journal=random.random() < 0.5,
                 chat=not has_shards,
+                channels=RULES,
             )
             placement = placed(settings, number, len(servers)) if has_shards else None
-            return Post(world, settings, self.oracle, placement)
+            machine = _MACHINE if is_one_machine else None
+            return Post(world, settings, self.oracle, placement, machine=machine)
 
         posts = [post(number, name) for number, name in enumerate(servers)]
         self._books = Books(site.keyspace_with, len(posts) if has_shards else 1)
@@ -95,9 +107,11 @@ class Play:
             self._judge_by_shard(posts)
         self.stage = Stage(world, self.oracle, posts, site)
         doors = [(name, PORT) for name in servers]
-        self.plan = Plan(
-            doors, _CHANNELS, poll_s, random.choice(_PAUSE_S), random.choice(_ANSWER_S)
-        )
+        manners = Manners(doors, poll_s, random.choice(_ANSWER_S))
+        channels = _CHANNELS + cast.channels
+        self.plan = Plan(manners, channels, random.choice(_PAUSE_S), named if has_shards else ())
+        self._cast = cast
+        self._cast.make(self.plan, self.oracle)
         self._publishers = [
             Publisher(f"pub{n}", self.plan, self.oracle) for n in range(random.randint(1, 3))
         ]
@@ -127,7 +141,7 @@ class Play:
         world = self._world
         for post in self.stage.posts:
             post.start()
-        world.start(CLIENTS, _running([*self._publishers, *self._receivers]))
+        world.start(CLIENTS, _running([*self._publishers, *self._receivers, *self._cast.actors]))
         setting = self._setting
         self.schedule = schedule(
             self.stage,
@@ -136,6 +150,9 @@ class Play:
             without=setting.without,
         )
         self.schedule.begin(self.stage)
+        self._cast.trusts_clocks = not any(
+            each.fault is set_clock for each in self.schedule.occurrences
+        )
         self.oracle.judges_repeats = self.schedule.is_sudden
         self._over_at = self.schedule.over_at_s
         world.run_for(self._over_at - world.now)
@@ -145,14 +162,21 @@ class Play:
 
     def _is_drained(self) -> bool:
         are_done = all(each.is_done for each in self._publishers)
-        return are_done and self.oracle.is_drained(self._over_at) and not self._books.unsettled()
+        if not are_done or not self.oracle.is_drained(self._over_at):
+            return False
+        return not self._cast.violations(self._over_at) and not self._books.unsettled()
 
     def violations(self) -> list[str]:
         """Return all broken promises."""
-        return [*self.oracle.violations(self._over_at), *self._books.unsettled()]
+        over_at = self._over_at
+        return [
+            *self.oracle.violations(over_at),
+            *self._cast.violations(over_at)[:_MOST_TOLD],
+            *self._books.unsettled(),
+        ]
 
 
-def _running(actors: Sequence[Publisher | Receiver]) -> Main:
+def _running(actors: Sequence[Actor]) -> Main:
     async def run(_: Process) -> None:
         async with asyncio.TaskGroup() as group:
             for each in actors:
@@ -182,4 +206,5 @@ def play(seed: int, setting: Setting = Setting()) -> Result:
             len(played.oracle.published),
             [str(each) for each in played.schedule.occurrences],
             world.trace.lines,
+            frozenset(world.coverage.marks),
         )

@@ -9,6 +9,7 @@ from random import Random
 from typing import Any, Protocol
 
 from tests.simulation.clocks import Clocks
+from tests.simulation.coverage import Coverage
 from tests.simulation.environment import enter, leave
 from tests.simulation.loop import ListeningSocket, SimLoop
 from tests.simulation.network import Network
@@ -32,6 +33,7 @@ class ProcessWorld(Protocol):
     now: float
     random: Random
     network: Network
+    coverage: Coverage
 
     def note(self, who: str, what: str, data: bytes = b"") -> None: ...
     def next_pid(self) -> int: ...
@@ -52,7 +54,8 @@ class Process:
         self.life = Life.RUNNING
         # Set when somebody asks this process to end.
         self.is_asked_to_end: asyncio.Event
-        self._frozen_at = 0.0
+        # How often it must be thawed before it goes on.
+        self._freezes = 0
         self._is_suspended = False
         self.loop = SimLoop(world.network, host, self.monotonic, world.random.shuffle)
         self.loop.set_exception_handler(lambda _, context: self._fail(context))
@@ -114,17 +117,29 @@ class Process:
 
     def freeze(self, *, suspends: bool = False) -> None:
         """Stop it between two callbacks, as SIGSTOP does; or the whole machine, as a lid does."""
-        if self.life is Life.RUNNING:
-            self.world.note(self.name, "frozen")
-            self.life, self._frozen_at, self._is_suspended = Life.FROZEN, self.world.now, suspends
+        if self.life is Life.ENDED:
+            return
+        self.world.note(self.name, "frozen")
+        self.life = Life.FROZEN
+        self._freezes += 1
+        if suspends and not self._is_suspended:
+            self._is_suspended = True
+            self.clocks.suspend(self.world.now)
 
     def thaw(self) -> None:
-        """Let it go on."""
-        if self.life is Life.FROZEN:
+        """Let it go on, unless it was frozen twice."""
+        if self.life is not Life.FROZEN:
+            return
+        self._freezes -= 1
+        if self._freezes == 0:
             self.world.note(self.name, "thawed")
             self.life = Life.RUNNING
-            if self._is_suspended:
-                self.clocks.suspend(self.world.now - self._frozen_at)
+            self._resume()
+
+    def _resume(self) -> None:
+        if self._is_suspended:
+            self._is_suspended = False
+            self.clocks.resume(self.world.now)
 
     def kill(self) -> None:
         """End it at once. Its connections break."""
@@ -144,6 +159,7 @@ class Process:
     def _drop(self) -> None:
         if self.life is not Life.ENDED:
             self.life = Life.ENDED
+            self._resume()
             self.loop.drop()
             self.on_ended()
 

@@ -50,7 +50,13 @@ class Schedule:
 
 def _begin(stage: Stage, one: Occurrence) -> None:
     stage.world.note("fault", one.fault.__name__)
+    stage.world.coverage.mark(f"fault {one.fault.__name__}")
     one.fault(stage, one.duration_s)
+
+
+def possible(kind: Kind, *, has_shards: bool) -> Sequence[Fault]:
+    """Return what may go wrong with such a store."""
+    return (*FAULTS, *_FURTHER[kind], *(FAULTS_OF_SHARDS if has_shards else ()))
 
 
 def schedule(
@@ -63,12 +69,12 @@ def schedule(
         without: Which of those that the seed decides do not happen, by their places in the order.
     """
     random = stage.random
-    last = over_at = _CALM_S + random.uniform(_SHORTEST_S, _LONGEST_S)
     faults = [
         each
-        for each in (*FAULTS, *_FURTHER[stage.site.kind], *(FAULTS_OF_SHARDS if has_shards else ()))
+        for each in possible(stage.site.kind, has_shards=has_shards)
         if not among or each.__name__ in among
     ]
+    last = over_at = _CALM_S + random.uniform(_SHORTEST_S, _LONGEST_S)
     # A few kinds at a time: what all together would hide shows.
     kinds = random.sample(faults, min(random.choice(_KINDS), len(faults)))
     found: list[Occurrence] = []

@@ -22,6 +22,7 @@ from holdfast.web.metrics import Metrics
 from tests.simulation.loop import InheritedSocket, SimLoop
 from tests.simulation.oracle import Oracle
 from tests.simulation.process import Main, Process
+from tests.simulation.watching import watched
 from tests.simulation.world import World
 
 PORT, LINK_PORT = 8080, 8090
@@ -34,6 +35,7 @@ def serving(settings: Settings, placement: Placement | None) -> Main:
         try:
             async with running(settings, NoSuccession(), placement):
                 process.world.note(process.name, "serves")
+                process.world.coverage.serves(process.name)
                 await process.is_asked_to_end.wait()
         except (CannotStart, StoreUnavailable) as error:
             # As the command does, which ends with an error.
@@ -43,16 +45,27 @@ def serving(settings: Settings, placement: Placement | None) -> Main:
 
 
 class Post:
-    """Where a server belongs: an operator starts another one whenever it has ended."""
+    """Where a server belongs: an operator starts another one whenever it has ended.
+
+    Args:
+        machine: The machine that it shares with others; by default one of its own.
+    """
 
     def __init__(
-        self, world: World, settings: Settings, oracle: Oracle, placement: Placement | None = None
+        self,
+        world: World,
+        settings: Settings,
+        oracle: Oracle,
+        placement: Placement | None = None,
+        *,
+        machine: str | None = None,
     ) -> None:
         self._world = world
         self._settings = settings
         self._oracle = oracle
         self._placement = placement
         self.name = settings.host
+        self._machine = machine
         self.process: Process
         # How long the operator takes, in seconds.
         self.pause_s = 1.0
@@ -67,7 +80,9 @@ class Post:
 
     def start(self) -> None:
         """Start a server now."""
-        process = self._world.start(self.name, serving(self._settings, self._placement))
+        process = self._world.start(
+            self.name, serving(self._settings, self._placement), machine=self._machine
+        )
         process.loop.on_write = partial(self._oracle.spoke, process)
         process.on_ended = self._start_again
         self.process = process
@@ -102,6 +117,7 @@ def adapted() -> Iterator[None]:
         return f"lock of {directory.path.name}"
 
     with (
+        watched(),
         patch.object(forwarding, "listen_for_links", _links),
         patch.object(JointAdministration, "open", _own_metrics),
         patch.object(ticker, "Collector", _NoCollector),

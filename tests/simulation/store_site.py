@@ -70,6 +70,7 @@ class StoreSite:
     def _place(self, *nodes: Node) -> None:
         for node in nodes:
             host = self._hosts[node] = Host(self._world, (node.host, node.port), node.connect)
+            node.on_command = self._world.coverage.command
             host.start()
             if self.kind is not Kind.SINGLE:
                 node.settings.set("appendonly", "yes")

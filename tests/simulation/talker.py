@@ -34,6 +34,12 @@ class Denied(Exception):
         """Whether another server may be able to do it."""
         return str(self).startswith("503")
 
+    @property
+    def ends_session(self) -> bool:
+        """Whether the client needs another session."""
+        reconnect = self.advice.get("reconnect")
+        return reconnect in ("handshake", "none") or str(self).startswith("402")
+
 
 class Talker:
     """One connection to one of several doors; after a failure, the next one is tried."""
@@ -42,9 +48,16 @@ class Talker:
         self._doors = doors
         # Decided by the process that asks.
         self._tries: int | None = None
-        self._cookie = b""
+        # Of the browser that the connection belongs to.
+        self._cookies: list[bytes] = []
         self._reader: asyncio.StreamReader | None = None
         self._writer: asyncio.StreamWriter | None = None
+
+    def beside(self) -> "Talker":
+        """Return another connection of the same browser."""
+        other = Talker(self._doors)
+        other._cookies = self._cookies
+        return other
 
     async def ask(self, messages: Sequence[Message], *, limit_s: float) -> list[Message]:
         """Send a request; returns the messages of the answer. Raises `Lost`."""
@@ -69,10 +82,11 @@ class Talker:
                 self._reader, self._writer = await asyncio.open_connection(*place)
         assert self._reader is not None
         place_name = place[0].encode()
-        self._writer.write(_HEAD % (place_name, place[1], self._cookie, len(body)) + body)
+        cookie = b"".join(self._cookies)
+        self._writer.write(_HEAD % (place_name, place[1], cookie, len(body)) + body)
         raw = await self._reader.readuntil(b"\r\n\r\n")
-        if (cookie := _COOKIE.search(raw)) is not None:
-            self._cookie = b"Cookie: %s\r\n" % cookie[1]
+        if (found := _COOKIE.search(raw)) is not None:
+            self._cookies[:] = [b"Cookie: %s\r\n" % found[1]]
         head = raw.lower()
         length = int(head.partition(b"content-length:")[2].partition(b"\r\n")[0])
         answer = await self._reader.readexactly(length)

@@ -20,8 +20,12 @@ def test_no_failover_of_the_store_breaks_a_promise(store: str) -> None:
 
 
 def test_no_seed_breaks_a_promise_of_shards() -> None:
-    code, said = simulate("--shards", "--seeds", "1-12")
+    code, said = simulate("--shards", "--seeds", "1-12", "--marks")
     assert code == 0, said
+    reached = {line[8:] for line in said.splitlines() if line[:6].strip().isdigit()}
+    # What a few seeds reach, whatever they are. A long run must reach everything.
+    assert reached >= {"script take", "script append_facts"}, said
+    assert any(mark.startswith("fault kill_server") for mark in reached), said
 
 
 def test_a_seed_decides_the_same_in_each_run_whatever_ran_before() -> None:

@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from tests.simulation.clocks import Clocks
+from tests.simulation.coverage import Coverage
 from tests.simulation.environment import simulated
 from tests.simulation.network import Network
 from tests.simulation.process import Life, Main, Process
@@ -37,6 +38,7 @@ class World:
         self._share = self.random.choice(_SHARES)
         self.now = 0.0
         self.trace = Trace(keeps=keeps_trace)
+        self.coverage = Coverage()
         self.network = Network(self)
         self.processes: list[Process] = []
         # Faults of the code: what nobody caught.
@@ -78,11 +80,14 @@ class World:
 
     # What happens
 
-    def start(self, name: str, main: Main, *, host: str | None = None) -> Process:
-        """Start a process of this machine, which has one clock for all its processes."""
+    def start(
+        self, name: str, main: Main, *, host: str | None = None, machine: str | None = None
+    ) -> Process:
+        """Start a process at this address of a machine, whose processes have the same clocks."""
         host = host or name
-        if (clocks := self._clocks.get(host)) is None:
-            clocks = self._clocks[host] = Clocks(self.random)
+        machine = machine or host
+        if (clocks := self._clocks.get(machine)) is None:
+            clocks = self._clocks[machine] = Clocks(self.random)
         process = Process(self, name, host, clocks)
         self._ended += [each for each in self.processes if each.life is Life.ENDED]
         self.processes = [each for each in self.processes if each.life is not Life.ENDED]

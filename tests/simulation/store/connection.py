@@ -40,6 +40,8 @@ class Connection:
         self.is_open = True
         self.protocol = 2
         self.id = 0
+        # The machine of the client, where that is known.
+        self.client = ""
         self.name = b""
         # The position behind the last write.
         self.wrote_to = 0

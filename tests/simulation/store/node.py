@@ -12,7 +12,7 @@ from tests.simulation.store import (  # noqa: F401 - they enter their commands i
     on_streams,
 )
 from tests.simulation.store.command import Command, UnknownCommand, Words, command_named, known
-from tests.simulation.store.connection import Connection
+from tests.simulation.store.connection import Blocked, Connection
 from tests.simulation.store.history import History
 from tests.simulation.store.keyspace import Keyspace
 from tests.simulation.store.on_streams import block_ms
@@ -95,6 +95,8 @@ class Node:
         self.view: ClusterView | None = None
         # How many scripts were run.
         self.scripts_run = 0
+        # Called with each command, the machine that it came from, and the reply.
+        self.on_command: Callable[[str, Words, Reply], None] = lambda *_: None
 
     def connect(
         self, send: Callable[[bytes], None], closed: Callable[[], None] = lambda: None
@@ -129,6 +131,8 @@ class Node:
         except Refused as refused:
             connection.is_spoiled = True
             reply = refused.failure
+        if not isinstance(reply, Blocked):
+            self.on_command(connection.client, words, reply)
         if self.crashes_in is not None:
             self.crashes_in -= 1
             if self.crashes_in <= 0:

@@ -1,0 +1,133 @@
+"""What happened in simulated worlds: marks that a long run must have reached."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+from holdfast.store import lease_keeper, log_scripts, scripts
+from holdfast.store.keys import RedisKeys
+from holdfast.store.script import Script
+from tests.simulation.store.command import Words
+from tests.simulation.store.replies import Failure, Reply
+
+# The last calls of an opening that a script has carried out, and the one that it is asked for.
+_CALL = re.compile(rb"^\S+ (\w+)-0*(\d+) ")
+_RUN = frozenset((b"EVALSHA", b"EVAL"))
+_OF_DATA = re.compile(r" with .*")
+_FACTS = RedisKeys("holdfast").facts.encode().rpartition(b"}")[2]
+# What a store says where a script could not do what it was asked for.
+_REFUSALS = {
+    b"BACK": "a store went back",
+    b"EPOCH": "a server was fenced off",
+    b"REFUSED": "a refused call was repeated",
+    b"OOM": "a store had no memory",
+    b"MISCONF": "a store had no disk",
+    b"READONLY": "a former primary refused a call",
+}
+
+
+class Coverage:
+    """Collects marks in one world."""
+
+    def __init__(self) -> None:
+        self.marks: set[str] = set()
+        # The machines whose server opens its store now, each with the facts that it has read.
+        self._opening: dict[str, set[bytes]] = {}
+        # The random texts of all openings.
+        self._nonces: set[bytes] = set()
+
+    def mark(self, what: str) -> None:
+        """Note that this has happened."""
+        self.marks.add(what)
+
+    def serves(self, machine: str) -> None:
+        """Note that the server of this machine has read everything, and serves."""
+        self._opening.pop(machine, None)
+
+    def command(self, machine: str, words: Words, reply: Reply) -> None:
+        """Note a command that a store has carried out for a machine, or refused."""
+        what = words[0]
+        if what in _RUN:
+            count = int(words[2])
+            self._ran(machine, words[1], words[3 : 3 + count], words[3 + count :], reply)
+        elif what == b"HGETALL" and machine in self._opening and words[1].endswith(_FACTS):
+            self._opening[machine].add(words[1])
+
+    def _ran(self, machine: str, script: bytes, keys: Words, args: Words, reply: Reply) -> None:
+        name = _NAMES.get(script)
+        if name is None:
+            return
+        self.marks.add(f"script {name}")
+        if isinstance(reply, Failure):
+            self._refused(bytes(reply))
+        elif name == "open":
+            self._opened(machine, args[4])
+        elif name == "append_facts":
+            self._told(machine, keys)
+        before = reply[0] if isinstance(reply, list) and reply else reply
+        if isinstance(reply, list) and len(reply) > 1 and reply[1] == b"PLACE":
+            self.marks.add("a place was another one")
+        if isinstance(before, bytes) and args and _is_repeat(args[0], before):
+            self.marks.add(f"repeated {name}")
+
+    def _opened(self, machine: str, nonce: bytes) -> None:
+        self._opening[machine] = set()
+        if nonce in self._nonces:
+            self.marks.add("repeated open")
+        self._nonces.add(nonce)
+
+    def _refused(self, failure: bytes) -> None:
+        for code, what in _REFUSALS.items():
+            if failure.startswith(code):
+                self.marks.add(what)
+
+    def _told(self, machine: str, keys: Words) -> None:
+        """Note in which order a shard tells something, and another one opens its store."""
+        for other, known in self._opening.items():
+            if other != machine:
+                order = "behind" if keys[1] in known else "before"
+                self.marks.add(f"told {order} what an opening reads")
+
+
+def _is_repeat(call: bytes, before: bytes) -> bool:
+    found = _CALL.match(call)
+    if found is None:
+        return False
+    process, _, number = before.partition(b" ")[0].partition(b"-")
+    return process == found[1] and number.isdigit() and int(number) >= int(found[2])
+
+
+def _named() -> Iterator[tuple[bytes, str]]:
+    every: list[Script] = [*scripts.SCRIPTS, *log_scripts.LOG_SCRIPTS]
+    every += [each for each in vars(lease_keeper).values() if isinstance(each, Script)]
+    for script in every:
+        for one in filter(None, (script, script.with_note)):
+            name = _OF_DATA.sub("", one.name)
+            yield from ((one.sha.encode(), name), (one.source.encode(), name))
+
+
+_NAMES = dict(_named())
+
+
+class Report:
+    """Counts in how many worlds each mark was reached."""
+
+    def __init__(self, required: Iterable[str]) -> None:
+        self._required = frozenset(required)
+        self._reached: Counter[str] = Counter()
+
+    def add(self, marks: Iterable[str]) -> None:
+        """Count the marks of a world."""
+        self._reached.update(marks)
+
+    @property
+    def missing(self) -> list[str]:
+        """The marks that no world has reached, although a long run must."""
+        return sorted(self._required - self._reached.keys())
+
+    def lines(self) -> Iterator[str]:
+        """Yield a table."""
+        for mark, count in sorted(self._reached.items()):
+            yield f"{count:6}  {mark}"
+        for mark in self.missing:
+            yield f"     -  {mark}"

@@ -1,0 +1,36 @@
+"""What a long run must reach, or it has not tried everything."""
+
+from collections.abc import Iterator
+
+from tests.simulation.play import Setting
+from tests.simulation.schedule import possible
+from tests.simulation.store_site import Kind
+
+# Scripts that change something, and whose repeats do nothing.
+_SCRIPTS = ("keep", "keep_keyed", "settle", "save", "mark_batches")
+_SCRIPTS_OF_SHARDS = ("append", "append_facts", "take", "follow", "trim_log")
+
+
+def required(setting: Setting) -> Iterator[str]:
+    """Yield the marks."""
+    for fault in possible(setting.kind, has_shards=setting.has_shards):
+        yield f"fault {fault.__name__}"
+    for script in _SCRIPTS + (_SCRIPTS_OF_SHARDS if setting.has_shards else ()):
+        yield f"script {script}"
+        yield f"repeated {script}"
+    yield from ("a server fell silent", "a server spoke again")
+    if setting.kind is not Kind.SINGLE:
+        yield "a store went back"
+    if setting.has_shards:
+        yield from _OF_SHARDS
+    else:
+        yield "a server was fenced off"
+
+
+_OF_SHARDS = (
+    "told before what an opening reads",
+    "told behind what an opening reads",
+    "a store had no memory",
+    "a store had no disk",
+    "a request was given up with its link",
+)

@@ -1,0 +1,122 @@
+"""A session of a simulated client, over one connection for connects and one for all else."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tests.simulation.talker import Denied, Message, Talker, reply_to
+
+HANDSHAKE, CONNECT, DISCONNECT = "/meta/handshake", "/meta/connect", "/meta/disconnect"
+SUBSCRIBE, UNSUBSCRIBE = "/meta/subscribe", "/meta/unsubscribe"
+# How much longer than the server a client holds a connect.
+_PATIENCE_S = 4.0
+
+
+@dataclass(frozen=True, slots=True)
+class Manners:
+    """How clients speak; times are by their own clock."""
+
+    doors: Sequence[tuple[str, int]]
+    # How long the server holds a connect.
+    timeout_s: float
+    # How long a client waits for the answer to anything but a connect.
+    answer_s: float
+
+
+class Session:
+    """What a client knows of its session.
+
+    Args:
+        name: The name of a named session; the empty text without one.
+        acks: Whether it acknowledges what it gets.
+        take: Called with each event, also if the reply that it came with refuses the connect.
+    """
+
+    def __init__(
+        self,
+        manners: Manners,
+        name: str = "",
+        *,
+        acks: bool = False,
+        take: Callable[[Message], None] = lambda _: None,
+    ) -> None:
+        self._manners = manners
+        self._name = name
+        self._acks = acks or bool(name)
+        self._take = take
+        self._connecting = Talker(manners.doors)
+        self._asking = self._connecting.beside()
+        self._ack = 0
+        # Empty without a session.
+        self.client_id = ""
+
+    async def begin(self, **ext: Any) -> Message:
+        """Begin a session, or resume a named one; returns the reply."""
+        if self._acks:
+            ext["ack"] = True
+        if self._name:
+            ext["delivery"] = {"session": self._name}
+        message = {
+            "channel": HANDSHAKE,
+            "version": "1.0",
+            "supportedConnectionTypes": ["long-polling"],
+            "ext": ext,
+        }
+        limit_s = self._manners.answer_s
+        reply = await self._tell(self._asking, message, limit_s)
+        self._ack, self.client_id = 0, reply["clientId"]
+        return reply
+
+    async def send(self, channel: str, **fields: Any) -> Message:
+        """Send a message of the session; returns the reply. Raises `Denied` or `Lost`."""
+        message = {"channel": channel, "clientId": self.client_id, **fields}
+        limit_s = self._manners.answer_s
+        return await self._tell(self._asking, message, limit_s)
+
+    async def connect(self) -> Message:
+        """Connect once; returns the reply, whose events the next connect acknowledges."""
+        client_id = self.client_id
+        message: Message = {
+            "channel": CONNECT,
+            "clientId": client_id,
+            "connectionType": "long-polling",
+        }
+        if self._acks:
+            message["ext"] = {"ack": self._ack}
+        limit_s = self._manners.timeout_s * 1.25 + _PATIENCE_S
+        reply = await self._tell(self._connecting, message, limit_s)
+        if client_id == self.client_id:
+            self._ack = batch_of(reply) or self._ack
+        return reply
+
+    def forget(self) -> None:
+        """Let the next session be another one, as a client does that is told nothing."""
+        self.client_id = ""
+
+    async def _tell(self, talker: Talker, message: Message, limit_s: float) -> Message:
+        """Send a message; returns the reply. Raises `Denied` or `Lost`."""
+        client_id = message.get("clientId")
+        found = await talker.ask([message], limit_s=limit_s)
+        for each in found:
+            if "successful" not in each:
+                self._take(each)
+        try:
+            return reply_to(message["channel"], found)
+        except Denied as denied:
+            if denied.is_elsewhere:
+                talker.hang_up()
+            if denied.ends_session and client_id == self.client_id:
+                self.client_id = ""
+            raise
+
+
+def batch_of(reply: Message) -> int | None:
+    """Return the number of what came with this reply to a connect; None without one."""
+    batch: int | None = (reply.get("ext") or {}).get("ack")
+    return batch
+
+
+def id_of(event: Message) -> str:
+    """Return the id of the event's message; the empty text if nobody said it."""
+    delivery = (event.get("ext") or {}).get("delivery") or {}
+    return str(event.get("id") or delivery.get("id") or "")

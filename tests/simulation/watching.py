@@ -1,0 +1,39 @@
+"""Notes what servers do that no client and no store sees, without a change of their code."""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+from unittest.mock import patch
+
+from holdfast.sharding.member import Member
+from holdfast.store.lease import Lease
+from holdfast.web.forwarding import far_shard
+from tests.simulation.environment import running_process
+from tests.simulation.process import Process
+
+# Where something happens, and what.
+_WATCHED: tuple[tuple[object, str, str], ...] = (
+    (Lease, "_fall_silent", "a server fell silent"),
+    (Lease, "_speak_again", "a server spoke again"),
+    (Member, "miss", "a gap in a log was noted"),
+    (far_shard, "refuse", "a request was given up with its link"),
+)
+
+
+@contextmanager
+def watched() -> Iterator[None]:
+    """Mark what servers do meanwhile."""
+    with ExitStack() as stack:
+        for owner, name, mark in _WATCHED:
+            stack.enter_context(patch.object(owner, name, _noted(getattr(owner, name), mark)))
+        yield
+
+
+def _noted(real: Callable[..., Any], mark: str) -> Callable[..., Any]:
+    def note(*args: Any, **options: Any) -> Any:
+        process = running_process()
+        if isinstance(process, Process):
+            process.world.coverage.mark(mark)
+        return real(*args, **options)
+
+    return note
