@@ -1,0 +1,203 @@
+"""Tells another shard what it must know as a whole, and hears it from others.
+
+A shard tells everything that it has, in parts, and then what changes: one letter behind the other.
+Without the right answer to one of them it begins again. So does a shard that has started,
+which also asks the others to tell it everything.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from itertools import islice
+from typing import Any, Final, Generic, Protocol, TypeVar
+
+from holdfast.delivery.basics.json_text import to_json
+from holdfast.delivery.messages.shard_letter import ShardLetter
+from holdfast.delivery.ports.homes import NO_ANSWER, HomesPort
+
+# How many rows one letter has, and about how many bytes of names.
+_MOST: Final = 500
+_MOST_BYTES: Final = 128 * 1024
+# After a letter that was not taken.
+_PAUSE_S: Final = 1.0
+_TAKEN: Final = b'{"taken":true}'
+
+# What a row is about.
+K = TypeVar("K")
+Row = list[Any]
+
+
+class Source(Protocol[K]):
+    """What a shard has to tell."""
+
+    def everything_for(self, shard: int, /) -> Iterator[K]:
+        """Return what a shard is told at first."""
+        ...
+
+    def row_of(self, key: K, /) -> Row:
+        """Return what is told about it now."""
+        ...
+
+    def is_nothing(self, row: Row, /) -> bool:
+        """Return whether a row says that there is nothing, which needs not be told at first."""
+        ...
+
+    def is_away(self, shard: int, /) -> bool:
+        """Return whether a shard cannot be reached."""
+        ...
+
+
+class Teller(Generic[K]):
+    """Tells one other shard.
+
+    Args:
+        what: What the letters are called in the log.
+        first: A number that no earlier process has had.
+    """
+
+    def __init__(
+        self, source: Source[K], homes: HomesPort, shard: int, *, what: str, first: int
+    ) -> None:
+        self._source = source
+        self._homes = homes
+        self._shard = shard
+        self._what = what
+        # Whether that shard is to tell everything, too.
+        self.asks = False
+        # What has changed since it was told.
+        self.pending: dict[K, None] = {}
+        # Everything, while it is told; numbers of this beginning, and of the next letter.
+        self._whole: Iterator[K] | None = None
+        self._series, self._part = first, 0
+        # How many letters have no answer yet.
+        self._sent = 0
+        # When to begin, if it is to begin again.
+        self._again_at: float | None = None
+
+    def begin(self) -> None:
+        """Tell everything, behind the letter that was sent last."""
+        self._again_at = None
+        self.pending.clear()
+        self._whole = self._source.everything_for(self._shard)
+        self._series, self._part = self._series + 1, 0
+        self.go_on()
+
+    def tick(self, now: float) -> None:
+        """Begin again, if that is due."""
+        if self._again_at is not None and not self._source.is_away(self._shard):
+            if not self._again_at:
+                self._again_at = now + _PAUSE_S
+            elif now >= self._again_at:
+                self.begin()
+
+    def go_on(self) -> None:
+        """Send the next letter, if there is one and the last one was answered."""
+        if not self._sent:
+            self._send()
+
+    def hurry(self) -> None:
+        """Tell all changes now: what follows in the log needs them."""
+        while self._whole is None and self.pending and self._send():
+            pass
+
+    def _send(self) -> bool:
+        """Send the next letter. Returns whether it is sent."""
+        if self._again_at is not None or not self._part_is_due():
+            return False
+        if not self._homes.may_send(self._shard):
+            self._again_at = 0.0
+            return False
+        whole = self._whole
+        rows = self._rows_of_whole(whole) if whole is not None else self._rows_of_changes()
+        told = {
+            "series": self._series,
+            "part": self._part,
+            "asks": self.asks,
+            "is_whole": whole is not None,
+            "is_last": whole is None or self._whole is None,
+            "rows": rows,
+        }
+        self._part += 1
+        self._sent += 1
+        answered = partial(self._answered, self._series, self.asks)
+        self._homes.send(self._shard, self._what, to_json(told), answered)
+        return True
+
+    def _part_is_due(self) -> bool:
+        # Before everything was told, a change says nothing.
+        return self._whole is not None or bool(self._part and self.pending)
+
+    def _rows_of_whole(self, whole: Iterator[K]) -> list[Row]:
+        rows: list[Row] = []
+        size = 0
+        for key in whole:
+            row = self._source.row_of(key)
+            if not self._source.is_nothing(row):
+                rows.append(row)
+                size += sum([len(each) for each in row if isinstance(each, str)])
+            if len(rows) >= _MOST or size >= _MOST_BYTES:
+                return rows
+        self._whole = None
+        return rows
+
+    def _rows_of_changes(self) -> list[Row]:
+        keys = [*islice(self.pending, _MOST)]
+        for key in keys:
+            del self.pending[key]
+        return [self._source.row_of(key) for key in keys]
+
+    def _answered(self, series: int, asked: bool, answer: bytes | None) -> None:
+        self._sent -= 1
+        if answer == _TAKEN:
+            self.asks &= not asked
+        elif series == self._series:
+            self._again_at = 0.0
+        self.go_on()
+
+
+class Hearer(Protocol):
+    """Takes what other shards tell."""
+
+    def replace(self, shard: int, rows: Sequence[Row], /) -> None:
+        """Take everything that a shard has."""
+        ...
+
+    def take(self, shard: int, row: Row, /) -> None:
+        """Take what has changed."""
+        ...
+
+
+class Heard:
+    """What one other shard tells."""
+
+    def __init__(self, hearer: Hearer, shard: int) -> None:
+        self._hearer = hearer
+        self._shard = shard
+        self._series = self._part = 0
+        # The rows so far while everything is told.
+        self._fresh: list[Row] | None = None
+
+    def carry_out(self, letter: ShardLetter, told: Mapping[str, Any], homes: HomesPort) -> None:
+        """Take a letter, and answer whether it was the next one."""
+        homes.answer(letter, _TAKEN if self.take(told) else NO_ANSWER)
+
+    def take(self, told: Mapping[str, Any]) -> bool:
+        """Take what a letter tells. Returns whether it is the next one."""
+        if told["is_whole"] and not told["part"]:
+            self._series, self._part, self._fresh = told["series"], 0, []
+        if (told["series"], told["part"]) != (self._series, self._part):
+            return False
+        self._part += 1
+        if self._fresh is None:
+            for row in told["rows"]:
+                self._hearer.take(self._shard, row)
+            return True
+        self._fresh += told["rows"]
+        if told["is_last"]:
+            fresh, self._fresh = self._fresh, None
+            self._hearer.replace(self._shard, fresh)
+        return True
+
+    def lose(self) -> None:
+        """Forget everything: the shard has to tell it again."""
+        self._series, self._fresh = 0, None
+        self._hearer.replace(self._shard, ())
