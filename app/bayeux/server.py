@@ -118,14 +118,22 @@ class Bayeux:
         far_presence = FarPresence(self.state, homes, others)
         letters.add(PRESENCE, far_presence.carry_out)
         self._ticking = (*self._ticking, far_presence.tick)
-        self._topics_everywhere(homes, letters)
+        self._topics_everywhere(others, homes, letters)
         return letters
 
-    def _topics_everywhere(self, homes: "HomesPort", letters: "FromLetters") -> None:
+    def _topics_everywhere(
+        self, others: "OthersPort", homes: "HomesPort", letters: "FromLetters"
+    ) -> None:
+        from holdfast.bayeux.services.far_topics import ERASE, TOLD, USED, FarTopics
         from holdfast.bayeux.services.topic_calls import TOPICS
         from holdfast.bayeux.services.topics_everywhere import TOPIC_CALL, TopicsEverywhere
 
-        topics = TopicsEverywhere(self.state, self.life.topics, homes)
+        far = FarTopics(self.state, self.life.topics, homes, others)
+        self._ticking = (*self._ticking, far.tick)
+        letters.add(TOLD, far.hear)
+        letters.add(ERASE, far.carry_out_erasure)
+        letters.add(USED, far.say_used)
+        topics = TopicsEverywhere(self.state, self.life.topics, homes, far)
         self.state.services.add(TOPICS, topics.serve)
         letters.add(TOPIC_CALL, topics.carry_out)
 

@@ -17,5 +17,3 @@ def refused_with_shards(settings: Settings) -> list[str]:
 def _refused_by(rule: ChannelSettings) -> Iterator[str]:
     if rule.work_queue:
         yield "work_queue needs a single worker, which hands the messages out"
-    if rule.topic:
-        yield "topic needs a single worker, which knows its state"

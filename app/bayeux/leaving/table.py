@@ -272,7 +272,7 @@ TABLE: Final = (
         _of("ServerState", "presence"),
     ),
     Row(
-        "who is on channels at other workers",
+        "who is on channels at other workers, and what these have of topics",
         Fate.ANEW,
         "they tell it again",
         _of("ServerState", "presence_events"),

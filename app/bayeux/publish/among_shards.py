@@ -1,8 +1,7 @@
 """Publishing in one of several shards: what goes elsewhere, and what one shard cannot do."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
-from typing import Final
 
 from holdfast.bayeux.publish.addressed_everywhere import AddressedEverywhere, groups_of
 from holdfast.bayeux.publish.addressed_here import AddressedHere
@@ -16,11 +15,11 @@ from holdfast.bayeux.publish.requests_everywhere import RequestsEverywhere
 from holdfast.bayeux.state.server_state import ServerState
 from holdfast.bayeux.wire.errors import ErrorReply, Refused
 from holdfast.bayeux.wire.reserved import not_supported
+from holdfast.delivery.basics.channels import Channel
 from holdfast.delivery.basics.error_codes import CHANNEL_HELD, SHARD_UNREACHABLE
 from holdfast.delivery.messages.storing import PersistOutcome
 from holdfast.delivery.ports.homes import HomesPort
 
-_TOPICS: Final = "/service/topics"
 # Publishes in this shard. Returns the outcome, or None if the publish is told later.
 Distribute = Callable[[EventPublish, Qos | None], PersistOutcome | None]
 
@@ -58,19 +57,20 @@ class AmongShards:
 
     def check(self, publish: EventPublish, qos: Qos) -> None:
         """Refuse a publish that cannot be carried out, now or later. Raises `Refused`."""
-        asked = {
-            "ext.delivery.administrative": qos.is_administrative,
-            "ext.delivery.topic": qos.topic is not None,
-        }
-        for name, is_asked in asked.items():
-            if is_asked:
-                raise not_supported(name)
+        if qos.configures and not self._may_configure(publish.channel, qos):
+            name = "topic" if qos.topic is not None else "administrative"
+            raise not_supported(f"ext.delivery.{name}")
         if qos.refuse_held:
             self._refuse_held(publish.channel.name)
         home = self.home_of(publish)
         if not qos.force_update and home != self._homes.home_of(publish.channel.name):
             # It has destinations only, and this shard does not know what it would repeat.
             raise not_supported("ext.delivery.forceUpdate")
+
+    def _may_configure(self, channel: Channel, qos: Qos) -> bool:
+        """Return whether the home of the channel gets the message, and all count for its topic."""
+        is_topic = self._state.rules.of(channel).topic is not None
+        return is_topic and qos.request is None and not qos.destinations
 
     def _refuse_held(self, channel: str) -> None:
         """Raise `Refused` if another shard holds the channel, or has not said."""
@@ -87,22 +87,6 @@ class AmongShards:
             # Otherwise a message that has its id already waits for other shards.
             self._complete = self._state.hub.complete_before(self._state.node.stamp())
         return self._complete
-
-    def check_call(self, service: str, data: object) -> None:
-        """Refuse to call what keeps histories at another shard. Raises `Refused`."""
-        if service == _TOPICS and self._is_far(data):
-            raise not_supported(service)
-
-    def _is_far(self, data: object) -> bool:
-        """Return whether a call is about topics that may be in another shard.
-
-        Their histories may be anywhere.
-        """
-        given = data if isinstance(data, Mapping) else {}
-        if "get" in given or ("erase" in given and "history" in given):
-            return False
-        names = [each for each in given.values() if isinstance(each, str) and each[:1] == "/"]
-        return any(shard is not None for name in names for shard in self._homes.homes_of(name))
 
     def home_of(self, publish: EventPublish) -> int | None:
         """Return the shard that must publish this; None if this one may. Raises `Refused`."""

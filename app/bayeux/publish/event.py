@@ -28,7 +28,8 @@ class Far:
         self.prepare = prepare
         # Why another shard refused it.
         self.refused = refused
-        # Whether the newest message of the channel has the same data, so that nothing is published.
+        # Whether nothing is published: the newest message of the channel has the same data, or its
+        # topic was configured.
         self.is_unchanged = False
 
 

@@ -9,7 +9,9 @@ from holdfast.delivery.letters.exempt import leave_no_letter
 from holdfast.delivery.messages.crossing import spared_by
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.storing import PersistOutcome
+from holdfast.delivery.requests.of_others import asked_elsewhere
 from holdfast.delivery.routing.selections import Candidate
+from holdfast.delivery.topics.counting import count_for
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -53,6 +55,8 @@ class FromOthers:
             return None
         if channel.is_system:
             leave_no_letter(message)
+        if state.topics.are_used:
+            self._count(message)
         if message.linger_s is None:
             message.linger_s = state.rules.of(channel).lazy_timeout_s
         keys = [each.key for each in receivers if each.is_durable] if is_durable else ()
@@ -63,6 +67,12 @@ class FromOthers:
         if is_recorded:
             self.tap.comes(arrived)
         return arrived
+
+    def _count(self, message: Message) -> None:
+        """Count the queues that get the message, for the home of its topic."""
+        topic = self._state.topics.far(message.channel)
+        if topic is not None and asked_elsewhere(message) is None:
+            count_for(topic, message)
 
     def show(self, arrived: Arrived) -> None:
         """Deliver a message, which the store has for its durable receivers."""

@@ -13,6 +13,7 @@ from holdfast.bayeux.publish.event import EventPublish, Far
 from holdfast.bayeux.publish.point_to_point import accounts_of
 from holdfast.bayeux.publish.qos import Promised, Qos
 from holdfast.bayeux.wire.errors import ErrorReply, Refused
+from holdfast.bayeux.wire.topic_options import TopicOptions
 from holdfast.delivery.basics.channels import Channels
 from holdfast.delivery.basics.json_text import to_json
 from holdfast.delivery.messages.message import Message
@@ -28,7 +29,8 @@ class State(Enum):
     KEPT = "kept"
     # An earlier message has the same key: the answer has its id.
     REPEATED = "repeated"
-    # The newest message has the same data, and the publisher wants no repeat.
+    # The newest message has the same data, and the publisher wants no repeat; or the publish only
+    # configures a topic.
     UNCHANGED = "unchanged"
     # It has the same data as a message of which this is unknown.
     UNKNOWN = "unknown"
@@ -86,6 +88,8 @@ def packed(publish: EventPublish, draft: Message, wire: bytes, *, echoes: bool) 
         "force": qos.force_destroy,
         "properties": qos.properties,
         "update": qos.force_update,
+        "topic": None if qos.topic is None else qos.topic.to_json(),
+        "administrative": qos.is_administrative,
         "key": None if key is None else key.digest,
     }
     return to_json(head) + b"\n" + wire
@@ -112,6 +116,8 @@ def publish_in(letter: bytes, channels: Channels, now: float) -> Read:
         properties=head["properties"],
         # An earlier release did not say it.
         force_update=head.get("update", True),
+        topic=None if head.get("topic") is None else TopicOptions.of(head["topic"]),
+        is_administrative=head.get("administrative", False),
     )
     key, sender = head["key"], head["sender"]
     qos.promised = Promised(sender, None if key is None else PublishKey(key))

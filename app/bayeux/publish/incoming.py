@@ -264,9 +264,6 @@ class _ClientPublish:
         channel, state = self._channel, self._handler.state
         self._reply["successful"] = True
         service = state.services.find(channel)
-        among = self._handler.publishing.among
-        if among is not None:
-            among.check_call(channel.name, self._message["data"])
         if service is None:
             refuse_service(channel)
             return not state.requests.is_offered or self._call()

@@ -105,9 +105,12 @@ class Publishing:
         state, channel, qos = self._state, publish.channel, publish.qos
         rule, topic = state.rules.of(channel), None
         if state.topics.are_used or (qos is not None and qos.concerns_topic):
-            topic = self._topics.topic_of(channel, rule, qos, publish.sender)
+            sender, accounts = publish.sender, _payers(publish)
+            topic = self._topics.topic_of(channel, rule, qos=qos, sender=sender, accounts=accounts)
             if topic is not None and qos is not None and qos.is_administrative:
                 self._topics.configure(rule, topic)
+                if publish.far is not None:
+                    publish.far.is_unchanged = True
                 return PersistOutcome.KEPT
             if qos is not None and not qos.force_update:
                 repeated = self._topics.repeated_by(channel, publish.event)
@@ -151,9 +154,7 @@ class Publishing:
             count_for(topic, message)
         depth = rule.history if topic is None else self._topics.depth_for(rule, topic, message)
         if depth is not None:
-            far = publish.far
-            account = account_of(accounts_of(sender) if far is None else far.accounts)
-            message.keeping = Keeping(depth, account)
+            message.keeping = Keeping(depth, account_of(_payers(publish)))
         publish.persistent = rule.durable
         if qos is not None:
             qos.qualify(message, sender)
@@ -282,6 +283,11 @@ class Publishing:
             wire = to_strict_json(event)
             message = Message(wire, id=self._state.node.stamp(), channel=channel, linger_s=lazy_s)
             self._state.hub.deliver(session, message)
+
+
+def _payers(publish: EventPublish) -> Sequence[str]:
+    """Return the accounts of the publisher, wherever it is."""
+    return accounts_of(publish.sender) if publish.far is None else publish.far.accounts
 
 
 def _refuse_overflow(publish: EventPublish, rule: ChannelRule, others: "OthersPort") -> None:

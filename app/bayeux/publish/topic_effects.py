@@ -1,11 +1,11 @@
 """The effects of a publish on the topic of its channel."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from orjson import loads
 
 from holdfast.bayeux.limits.quotas import Quotas
-from holdfast.bayeux.publish.point_to_point import accounts_of
+from holdfast.bayeux.limits.usage import TOPICS
 from holdfast.bayeux.publish.qos import Qos
 from holdfast.bayeux.session import Session
 from holdfast.bayeux.wire.codec import Json
@@ -43,21 +43,23 @@ class TopicPublishing:
         self,
         channel: Channel,
         rule: ChannelRule,
+        *,
         qos: Qos | None,
         sender: Session | None,
+        accounts: Sequence[str],
     ) -> Topic | None:
         """Return the topic of the publish, or a draft; None for ordinary channels.
 
-        Raises `Refused`.
+        `sender` is the session if it is here, `accounts` are those that pay. Raises `Refused`.
         """
-        if channel.kind is not Kind.BROADCAST:
+        if channel.kind is not Kind.BROADCAST or not self._concerns_topic(qos):
             return None
         topic = self._topics.get(channel.name)
         configures = qos is not None and qos.configures
         if topic is None or topic.state is TopicState.UNCONFIGURED:
             if topic is None and rule.topic is None and not configures:
                 return None
-            self._check_room(channel, sender)
+            self._check_room(channel, sender, accounts)
         elif topic.is_configured and not (qos is not None and qos.is_administrative):
             self._check_readonly(topic)
             return topic
@@ -69,14 +71,25 @@ class TopicPublishing:
             if config.depth is not None:
                 self._keep_history()
         draft = self._topics.draft(channel.name, config)
-        draft.makers = accounts_of(sender)
+        draft.makers = accounts
         return draft
 
-    def _check_room(self, channel: Channel, sender: Session | None) -> None:
+    def _concerns_topic(self, qos: Qos | None) -> bool:
+        """Return whether the home of the channel publishes the message, if it has one."""
+        if qos is None or self._topics.elsewhere is None:
+            return True
+        return qos.request is None and (not qos.destinations or qos.is_subscribable)
+
+    def _check_room(
+        self, channel: Channel, sender: Session | None, accounts: Sequence[str]
+    ) -> None:
         """Refuse to create another topic for the sender if there are too many."""
         if self._topics.are_full:
             raise Refused(ErrorReply.TOPICS_USED_UP, "resource.exhaust", channel.name)
-        if sender is not None and not self._topics.makers.may_add(accounts_of(sender), 0):
+        if not self._topics.makers.may_add(accounts, 0):
+            if sender is None:
+                # A client of another shard, which is told without advice.
+                raise Refused(ErrorReply.BUDGET_EXCEEDED, TOPICS)
             raise self._quotas.too_many_topics(sender)
 
     def configure(self, rule: ChannelRule, draft: Topic) -> None:

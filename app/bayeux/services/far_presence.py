@@ -5,7 +5,7 @@ from typing import Final
 
 from orjson import loads
 
-from holdfast.bayeux.services.telling import Heard, Row, Teller
+from holdfast.bayeux.services.tellers import Heard, Row, Teller
 from holdfast.bayeux.session import Session
 from holdfast.bayeux.state.far_members import FarMembers
 from holdfast.bayeux.state.presence_events import FarMember, state_of

@@ -162,6 +162,11 @@ class TopicService:
         if "history" in given:
             self._empty(call, pattern, given)
             return
+        self._erase_topics(call, pattern, given, is_forced=is_forced)
+
+    def _erase_topics(
+        self, call: ServiceCall, pattern: Channel, given: Options, *, is_forced: bool
+    ) -> None:
         page = self._page(pattern, given)
         answer = call.carry_out(partial(self._erased, call, page, is_forced=is_forced))
         # The answer promises that the erasure is stored.
@@ -175,8 +180,8 @@ class TopicService:
             yield
         # An erasure completes even if its session ends before.
         ended: list[bool] = []
-        done = partial(ended.append, True)
-        self._life.erase_all(erased, is_forced=is_forced, now=call.exchange.now, done=done)
+        now = call.exchange.now
+        self._life.erase_all(erased, is_forced=is_forced, now=now, done=ended.append)
         while not ended:
             yield
         return {"erased": erased, "next": page.next}
@@ -201,10 +206,15 @@ class TopicService:
         return {"emptied": names, "messages": messages}
 
     def _page(self, pattern: Channel, given: Options) -> NamePage:
-        after = given.get("after") or ""
-        if not isinstance(after, str):
-            raise CallInvalid(ILLEGAL, "after must be the name of a topic")
-        return NamePage(self._topics.names, pattern, after, limit_of(given))
+        return NamePage(self._topics.names, pattern, after_of(given), limit_of(given))
+
+
+def after_of(given: Options) -> str:
+    """Return the name to continue after, or an empty string. Raises `CallInvalid`."""
+    after = given.get("after") or ""
+    if not isinstance(after, str):
+        raise CallInvalid(ILLEGAL, "after must be the name of a topic")
+    return after
 
 
 def filter_of(given: Options) -> Filter | None:

@@ -82,6 +82,9 @@ class TopicStatuses:
         config = topic.config
         depth = depth_of(self._rules.named(topic.name), config)
         worker = self._work.of(topic.name)
+        elsewhere, subscribers = self._topics.elsewhere, len(self._routes.subscribers(topic.name))
+        if elsewhere is not None:
+            subscribers += elsewhere.subscribers(topic.name)
         return TopicStatus(
             topic.name,
             topic.state,
@@ -89,9 +92,9 @@ class TopicStatuses:
             config.is_readonly,
             0 if depth is None else depth.entries,
             topic.kept,
-            topic.queued,
+            topic.queued + topic.elsewhere,
             0 if worker is None else worker.queue.count,
-            len(self._routes.subscribers(topic.name)),
+            subscribers,
         )
 
 

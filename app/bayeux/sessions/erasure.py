@@ -18,9 +18,8 @@ from holdfast.delivery.messages.storing import NO_FIELDS, PersistOutcome, Reques
 from holdfast.delivery.routing.hub import Hub
 from holdfast.delivery.routing.publishes import Publish
 from holdfast.delivery.settling.undelivered import Undelivered
-from holdfast.delivery.topics.configured import Topic, Topics
+from holdfast.delivery.topics.configured import Topic
 from holdfast.delivery.topics.counting import is_erased
-from holdfast.delivery.topics.states import TopicState
 
 # How many sessions are looked at between two checks of the turn budget.
 _MOST = 100
@@ -33,6 +32,7 @@ class Erasure:
     when it can bring them no more messages.
 
     Args:
+        erased_at: What the home of the channel calls the erasure; 0 if this is the home.
         receivers: All receivers with queues, shared queues first, because these dispatch
             messages to sessions. A message that a session requeues before it was searched
             is discarded when it enters its shared queue.
@@ -44,7 +44,7 @@ class Erasure:
         receivers: Iterator[Session],
         *,
         is_forced: bool,
-        topics: Topics,
+        erased_at: int,
         channels: Channels,
         subscriptions: Subscriptions,
         hub: Hub[Session],
@@ -52,7 +52,6 @@ class Erasure:
         owner: SessionOwner,
         undelivered: Undelivered[Session],
     ) -> None:
-        self._topics = topics
         self._channels = channels
         self._subscriptions = subscriptions
         self._hub = hub
@@ -61,6 +60,7 @@ class Erasure:
         self._undelivered = undelivered
         self._topic = topic
         self._is_forced = is_forced
+        self._erased_at = erased_at
         # Sessions with matching patterns, which are notified when it ends.
         self._others: list[Session] = []
         # The receivers whose queues have not been searched yet.
@@ -108,11 +108,11 @@ class Erasure:
             for session in self._hub.routes.receivers(channel)
             if session not in notified and self._notifies(session)
         ]
+        erased_at = self._erased_at or self._node.stamp()
         if self._is_forced:
-            topic.discards_before = self._node.stamp()
+            topic.discards_before = erased_at
         self._hub.histories.erase(topic.name)
-        if topic.state is not TopicState.DEAD:
-            self._topics.erase(topic)
+        topic.erase(erased_at, is_forced=self._is_forced)
         self._notify(self._others, {})
 
     def _notify(self, sessions: Sequence[Session], fields: dict[str, str]) -> None:

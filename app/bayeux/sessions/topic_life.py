@@ -1,6 +1,8 @@
 """Restores topics when the server starts, and erases them."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Final, Protocol
 
 from holdfast.bayeux.publish.topic_effects import depth_of
 from holdfast.bayeux.session import Session
@@ -14,6 +16,31 @@ from holdfast.delivery.settling.undelivered import Undelivered
 from holdfast.delivery.topics.configured import ORDINARY_CONFIG, Topic, TopicRecord
 from holdfast.delivery.topics.counting import count_for
 
+# What callers hear if another shard has not said that it has erased a topic.
+NOT_EVERYWHERE: Final = "a worker cannot be reached: it erases its part later, or not at all"
+# Hears whether topics are erased in all shards.
+Erased = Callable[[bool], None]
+
+
+class EverywherePort(Protocol):
+    """Erases topics in other shards, which hear of it by the topics themselves."""
+
+    @property
+    def may_erase(self) -> bool:
+        """Whether all other shards can be told now."""
+        ...
+
+    def when_erased(self, names: Sequence[str], done: Erased, /) -> Callable[[], None]:
+        """Call `done` once these topics, which are about to be erased, are so everywhere.
+
+        Returns what to call when they are erased here.
+        """
+        ...
+
+    def has_ended(self, name: str, /) -> None:
+        """Take note that a topic had ended before it was erased."""
+        ...
+
 
 class TopicLife:
     """Restores and erases topics."""
@@ -24,6 +51,8 @@ class TopicLife:
         self._state = state
         self._owner = owner
         self._undelivered = undelivered
+        # The other shards, if there are any.
+        self.everywhere: EverywherePort | None = None
         # The stored records of topics, while the server starts.
         self._found: Mapping[str, TopicRecord] = {}
 
@@ -73,7 +102,9 @@ class TopicLife:
     ) -> Topic | None:
         if name not in known:
             topics = self._state.topics
-            known[name] = topics.restore(name, records.get(name), in_history=in_history)
+            known[name] = topics.far(name) or topics.restore(
+                name, records.get(name), in_history=in_history
+            )
         return known[name]
 
     def records(self) -> dict[str, TopicRecord]:
@@ -82,21 +113,6 @@ class TopicLife:
         for topic in topics:
             topic.stored = topics.record(topic)
         return {topic.name: topic.stored for topic in topics if topic.stored is not None}
-
-    def erase(
-        self,
-        topic: Topic,
-        *,
-        is_forced: bool,
-        now: float,
-        done: Callable[[], None] | None = None,
-    ) -> None:
-        """Erase the topic, over several turns if there are many receivers.
-
-        Then call `done`.
-        """
-        work = self._erasure(topic, is_forced=is_forced)
-        self._state.backlog.begin(work if done is None else SerialWork([work], done).go_on, now)
 
     def when_kept(self, done: Callable[[], None]) -> bool:
         """Call `done` when the store has all earlier changes; at once if the store is unavailable.
@@ -110,21 +126,51 @@ class TopicLife:
             done()
         return is_kept
 
-    def erase_all(
-        self, names: Sequence[str], *, is_forced: bool, now: float, done: Callable[[], None]
+    def erase(
+        self, topic: Topic, *, is_forced: bool, now: float, done: Erased | None = None
     ) -> None:
-        """Erase the topics that have these names when their turn comes, then call `done`."""
-        found = map(self._state.topics.get, names)
-        works = (self._erasure(each, is_forced=is_forced) for each in found if each is not None)
-        self._state.backlog.begin(SerialWork(works, done).go_on, now)
+        """Erase the topic: see `erase_all`."""
+        self.erase_all([topic.name], is_forced=is_forced, now=now, done=done or _ignore)
 
-    def _erasure(self, topic: Topic, *, is_forced: bool) -> Work:
+    def erase_all(self, names: Sequence[str], *, is_forced: bool, now: float, done: Erased) -> None:
+        """Erase the topics that have these names, over several turns if there are many receivers.
+
+        Then `done` hears whether they are erased in all shards. If another shard cannot be told of
+        it, none is erased.
+        """
+        everywhere, topics = self.everywhere, self._state.topics
+        ended: Callable[[], None] = partial(done, True)
+        if everywhere is not None:
+            if not everywhere.may_erase:
+                done(False)
+                return
+            names = [name for name in names if topics.get(name) is not None]
+            ended = everywhere.when_erased(names, done)
+        works = self._erasures(names, is_forced=is_forced)
+        self._state.backlog.begin(SerialWork(works, ended).go_on, now)
+
+    def _erasures(self, names: Sequence[str], *, is_forced: bool) -> Iterator[Work]:
+        for name in names:
+            topic = self._state.topics.get(name)
+            if topic is not None:
+                yield self._erasure(topic, is_forced=is_forced)
+            elif self.everywhere is not None:
+                self.everywhere.has_ended(name)
+
+    def erase_here(
+        self, topic: Topic, *, is_forced: bool, erased_at: int, now: float, done: Callable[[], None]
+    ) -> None:
+        """Erase a topic in this shard, because its home has erased it. Then call `done`."""
+        work = self._erasure(topic, is_forced=is_forced, erased_at=erased_at)
+        self._state.backlog.begin(SerialWork([work], done).go_on, now)
+
+    def _erasure(self, topic: Topic, *, is_forced: bool, erased_at: int = 0) -> Work:
         state = self._state
         erasure = Erasure(
             topic,
             self._receivers(),
             is_forced=is_forced,
-            topics=state.topics,
+            erased_at=erased_at,
             channels=state.channels,
             subscriptions=state.subscriptions,
             hub=state.hub,
@@ -138,3 +184,7 @@ class TopicLife:
         """Yield all sessions with queues, as they are at that moment."""
         yield from self._state.waiting_places.queues()
         yield from [*self._state.sessions]
+
+
+def _ignore(_: bool) -> None:
+    """Ignore whether a topic is erased in all shards."""

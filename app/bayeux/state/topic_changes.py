@@ -53,6 +53,10 @@ class TopicChanges:
         elif delay_ms > 0:
             self._timers.ring_by(topic, (self._node.now_ms() + delay_ms) / 1000)
 
+    def time_out_in(self, topic: Topic, seconds: float) -> None:
+        """Let the topic, which did not end in time, do so after a while."""
+        self._timers.ring_by(topic, self._node.now_ms() / 1000 + seconds)
+
     def tick(self, wall_ms: int) -> None:
         """End topics whose destroy delay is over, by the wall clock."""
         for topic in self._timers.ring(wall_ms / 1000, most=_MOST):

@@ -16,6 +16,7 @@ from holdfast.bayeux.subscribe.history_letter import HISTORIES, Part, asked_of, 
 from holdfast.bayeux.wire.errors import ErrorReply, Refused
 from holdfast.delivery.basics.error_codes import SHARD_UNREACHABLE
 from holdfast.delivery.ports.homes import HomesPort
+from holdfast.delivery.topics.counting import count_for
 
 # How many subscribes read at a time. Others wait, so that answers do not fill the logs.
 _MOST: Final = 16
@@ -140,7 +141,11 @@ class FarReading:
     def _take(self, part: Part) -> None:
         reading = self._catch_up.reading
         reading.has_cursor |= part.has_cursor
+        topics = self._far.state.topics
         for message, pattern, start in part.messages:
+            topic = topics.far(message.channel)
+            if topic is not None:
+                count_for(topic, message)
             reading.add(message, pattern, start)
         for pattern, cursor in part.gaps.items():
             reading.miss(pattern, cursor)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 from holdfast.bayeux.wire.known_options import LONGEST_MS, QosInvalid
 from holdfast.delivery.basics.json_text import whole
@@ -34,6 +34,16 @@ class TopicOptions:
         if is_readonly is not None and type(is_readonly) is not bool:
             raise QosInvalid("topic.readonly")
         return cls(delay_ms, is_readonly, _depth(asked.get("history")))
+
+    def to_json(self) -> dict[str, Any]:
+        """Undo `of`."""
+        asked: dict[str, Any] = {
+            "destroyDelay": self.destroy_delay_ms,
+            "readonly": self.is_readonly,
+        }
+        if self.depth is not None:
+            asked["history"] = {"maxEntries": self.depth.entries, "maxBytes": self.depth.bytes}
+        return asked
 
     def over(self, config: TopicConfig) -> TopicConfig:
         """Return the configuration, changed by these options."""

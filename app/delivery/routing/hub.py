@@ -393,9 +393,9 @@ class Hub(Generic[R]):
                 self.others.add_interest(pattern.name)
             if pattern.is_system:
                 self.others.add_listener(pattern.name)
-        is_first = pattern.name not in self.routes
+        is_told = pattern.name not in self.routes or self.others is not None
         self.routes.add(pattern, receiver, selection)
-        if is_first and self._topics.are_used and not pattern.is_wild:
+        if is_told and self._topics.are_used and not pattern.is_wild:
             self._topics.subscribe(pattern.name)
 
     def unsubscribe(self, receiver: R, pattern: str) -> None:
@@ -406,7 +406,7 @@ class Hub(Generic[R]):
             if pattern.startswith(SYSTEM):
                 self.others.remove_listener(pattern)
         self.routes.remove(pattern, receiver)
-        if pattern not in self.routes:
+        if pattern not in self.routes or self.others is not None:
             self._topics.unsubscribe(pattern)
 
     def remove(self, receiver: R) -> None:

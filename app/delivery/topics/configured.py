@@ -7,7 +7,7 @@ if a publish configured it.
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 
 from holdfast.delivery.basics.sorted_names import SortedNames
 from holdfast.delivery.basics.timers import Timed
@@ -43,12 +43,41 @@ class TopicRecord:
     is_erased: bool = False
 
 
+class ElsewherePort(Protocol):
+    """The other shards, as topics see them."""
+
+    def topic(self, name: str, /) -> "Topic | None":
+        """Return the topic if another shard decides about it."""
+        ...
+
+    def subscriptions_changed(self, name: str, /) -> bool:
+        """Take note of exact subscriptions here. Returns whether another shard decides."""
+        ...
+
+    def subscribers(self, name: str, /) -> int:
+        """Return how many exact subscriptions the others have told."""
+        ...
+
+    def erase(self, topic: "Topic", erased_at: int, /, *, is_forced: bool) -> None:
+        """Let the others erase the topic, behind all its messages so far."""
+        ...
+
+    def end_unless_used(self, topic: "Topic", /) -> None:
+        """End the topic if none of the others refers to it, or ask them again later."""
+        ...
+
+    def stay(self, topic: "Topic", /) -> None:
+        """Take note that the topic has changed: it does not end now."""
+        ...
+
+
 class Topic(Timed):
     """One topic, with the conditions that determine its state."""
 
     __slots__ = (
         "config",
         "discards_before",
+        "elsewhere",
         "is_configured",
         "is_subscribed",
         "kept",
@@ -71,6 +100,8 @@ class Topic(Timed):
         # queues.
         self.is_configured = False
         self.kept = self.queued = 0
+        # Entries in queues of other shards, as these have told.
+        self.elsewhere = 0
         # Messages with lower ids are discarded, because the topic was erased by force.
         self.discards_before = 0
         self.is_subscribed = False
@@ -88,13 +119,26 @@ class Topic(Timed):
         found = state_of(
             is_configured=self.is_configured,
             has_history=self.kept > 0,
-            is_queued=self.queued > 0,
+            is_queued=self.is_queued,
             is_subscribed=self.is_subscribed,
         )
         self.topics.note(self, step(self.state, seen, found))
 
+    @property
+    def is_queued(self) -> bool:
+        """Whether any queue has its messages."""
+        return self.queued > 0 or self.elsewhere > 0
+
     def time_out(self) -> None:
         """End the topic, which had no references for its destroy delay."""
+        elsewhere = self.topics.elsewhere
+        if elsewhere is None:
+            self.end()
+        else:
+            elsewhere.end_unless_used(self)
+
+    def end(self) -> None:
+        """End the topic, to which nothing refers anywhere."""
         self.is_configured = False
         self.advance(TopicInput.TIMED_OUT)
 
@@ -111,7 +155,7 @@ class Topic(Timed):
     def release(self, copies: int = 1) -> None:
         """Count this many queues that a message of the topic left."""
         self.queued -= copies
-        if copies and not self.queued:
+        if copies and not self.is_queued:
             self.advance(TopicInput.RELEASED)
 
     def keep(self) -> None:
@@ -125,6 +169,15 @@ class Topic(Timed):
         self.kept -= 1
         if not self.kept:
             self.advance(TopicInput.RELEASED)
+
+    def erase(self, erased_at: int, *, is_forced: bool) -> None:
+        """Record that the topic was erased. Its subscriptions and its history are gone already."""
+        elsewhere = self.topics.elsewhere
+        if elsewhere is not None:
+            elsewhere.erase(self, erased_at, is_forced=is_forced)
+        if self.state is not TopicState.DEAD:
+            self.is_configured = self.is_subscribed = False
+            self.advance(TopicInput.ERASED)
 
 
 class Topics:
@@ -148,7 +201,9 @@ class Topics:
         are_used: bool,
         on_change: Callable[["Topics"], None],
     ) -> None:
-        self._is_subscribed = is_subscribed
+        self._is_subscribed_here = is_subscribed
+        # The other shards, if there are any.
+        self.elsewhere: ElsewherePort | None = None
         self._config_of = config_of
         self._most = most
         # How many topics each address and each subject has created.
@@ -163,6 +218,15 @@ class Topics:
         # The topics that changed in this turn.
         self._changed: dict[Topic, None] = {}
         self.states: Counter[TopicState] = Counter()
+
+    def _is_subscribed(self, name: str) -> bool:
+        if self._is_subscribed_here(name):
+            return True
+        return self.elsewhere is not None and self.elsewhere.subscribers(name) > 0
+
+    def far(self, name: str) -> "Topic | None":
+        """Return the topic if another shard decides about it."""
+        return None if self.elsewhere is None else self.elsewhere.topic(name)
 
     def __len__(self) -> int:
         return len(self._topics)
@@ -227,7 +291,13 @@ class Topics:
         return topic
 
     def subscribe(self, name: str) -> None:
-        """Record the first exact subscription to a channel, which need not be a topic."""
+        """Record an exact subscription to a channel, which need not be a topic."""
+        if self.elsewhere is not None and self.elsewhere.subscriptions_changed(name):
+            return
+        self.refer_by_subscription(name)
+
+    def refer_by_subscription(self, name: str) -> None:
+        """Record an exact subscription in any shard to a channel whose home is here."""
         topic = self._topics.get(name)
         if topic is None:
             config = self._config_of(name)
@@ -235,7 +305,7 @@ class Topics:
                 return
             topic = self._enter(self.draft(name, config))
         topic.is_subscribed = True
-        topic.is_configured = topic.is_configured or topic.queued > 0
+        topic.is_configured = topic.is_configured or topic.is_queued
         topic.advance(TopicInput.SUBSCRIBED)
 
     def _charge(self, topic: Topic, makers: Sequence[str]) -> None:
@@ -250,21 +320,35 @@ class Topics:
         return draft
 
     def unsubscribe(self, name: str) -> None:
-        """Record that the last exact subscription to a channel ended."""
+        """Record that the last exact subscription to a channel ended, or any of several shards."""
+        if self.elsewhere is not None and self.elsewhere.subscriptions_changed(name):
+            return
         topic = self._topics.get(name)
-        if topic is not None and topic.is_subscribed:
+        if topic is not None and topic.is_subscribed and not self._is_subscribed(name):
             topic.is_subscribed = False
             topic.advance(TopicInput.UNSUBSCRIBED)
 
-    def erase(self, topic: Topic) -> None:
-        """Record that the topic was erased. Its subscriptions and its history are gone already."""
-        topic.is_configured = False
-        topic.advance(TopicInput.ERASED)
+    def refer_elsewhere(self, name: str, entries: int) -> None:
+        """Record how many entries the queues of other shards have."""
+        topic = self._topics.get(name)
+        if topic is None:
+            if not entries:
+                return
+            # It was erased, or its record is lost.
+            topic = self._enter(self.draft(name, self._config_of(name) or ORDINARY_CONFIG))
+        before, topic.elsewhere = topic.elsewhere, entries
+        if topic.queued or bool(before) == bool(entries):
+            return
+        if topic.state is TopicState.UNCONFIGURED:
+            self.configure(topic)
+        topic.advance(TopicInput.REFERRED if entries else TopicInput.RELEASED)
 
     def note(self, topic: Topic, state: TopicState) -> None:
         """Change the state of a topic. The effects follow when the turn ends."""
         if not self._changed:
             self._on_change(self)
+        if self.elsewhere is not None:
+            self.elsewhere.stay(topic)
         self._changed[topic] = None
         if topic.state is not state:
             self.states[topic.state] -= 1

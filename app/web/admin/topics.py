@@ -2,13 +2,16 @@
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from typing import Annotated
 
 from pydantic import Field
 
 from holdfast.bayeux.services.history_search import HistorySearch
 from holdfast.bayeux.services.topic_status import TopicStatuses, page_of
+from holdfast.bayeux.sessions.topic_life import NOT_EVERYWHERE
 from holdfast.bayeux.state.backlog import SerialWork
+from holdfast.delivery.basics.error_codes import SHARD_UNREACHABLE
 from holdfast.delivery.routing.filter_language import FilterInvalid
 from holdfast.delivery.routing.selections import Filter
 from holdfast.delivery.topics.configured import Topic
@@ -71,7 +74,8 @@ class TopicResource:
         search = HistorySearch(
             self._histories, pattern, count=count, limit=limit, filter=compiled, now_ms=now_ms
         )
-        self._backlog.begin(SerialWork([search.go_on], done).go_on, self._server.clock())
+        ended = partial(done, True)
+        self._backlog.begin(SerialWork([search.go_on], ended).go_on, self._server.clock())
         await found
         return [kept_message(self._node, each) for each in search.messages]
 
@@ -82,7 +86,8 @@ class TopicResource:
             life, now = self._server.life.topics, self._server.clock()
             erased, done = _end()
             life.erase(self._find(channel), is_forced=force, now=now, done=done)
-            await erased
+            if not await erased:
+                raise RequestFailed(SHARD_UNREACHABLE.text, NOT_EVERYWHERE)
 
     def _find(self, channel: str) -> Topic:
         topic = self._topics.get(channel)
@@ -91,13 +96,13 @@ class TopicResource:
         return topic
 
 
-def _end() -> tuple[asyncio.Future[None], Callable[[], None]]:
+def _end() -> tuple[asyncio.Future[bool], Callable[[bool], None]]:
     """Return a future for the end of work over several turns, and the callback that ends it."""
-    ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    ended: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
 
-    def end() -> None:
+    def end(is_whole: bool) -> None:
         if not ended.done():
             # Otherwise the caller no longer waits for it.
-            ended.set_result(None)
+            ended.set_result(is_whole)
 
     return ended, end

@@ -366,7 +366,9 @@ class Server:
         kept = Counter(topic_of(message) for message in state.hub.histories)
         for topic in state.topics:
             assert (topic.queued, topic.kept) == (queued[topic], kept[topic])
-            assert topic.is_subscribed is (topic.name in state.routes)
+            far = state.topics.elsewhere
+            is_elsewhere = far is not None and far.subscribers(topic.name) > 0
+            assert topic.is_subscribed is (topic.name in state.routes or is_elsewhere)
 
 
 def _cookies(browser: str | None) -> tuple[str, ...]:

@@ -16,7 +16,10 @@ from holdfast.store.deployment import Deployment
 
 async def serve(data: str, number: str, count: str, redis: str | None = None) -> None:
     given: dict[str, Any] = {"port": 0, "data": Path(data), "journal": False, "chat": True}
-    given["channels"] = {"/kept/**": {"history": 1000, "durable": True}}
+    given["channels"] = {
+        "/kept/**": {"history": 1000, "durable": True},
+        "/topics/**": {"topic": True, "durable": True, "destroy_delay": 1000},
+    }
     given["ptp_create_session"] = True
     if redis:
         # Each has a store of its own on this server.

@@ -125,6 +125,7 @@ class Shard:
         self.server = self._served(after=self.server)
         self._begin()
         life = self.server.bayeux.life
+        life.topics.expect(dict(self.keeper.topics))
         for record, entries in self.keeper.load(partial(restore_without_session, life)):
             restore(life, record, entries, self.server.now)
         life.topics.restore()

@@ -77,11 +77,3 @@ def test_nothing_is_accepted_that_may_be_held_by_a_shard_that_has_not_said() -> 
 def test_without_requests_messages_to_unknown_services_are_ignored_as_ever() -> None:
     asked = World(2).client(0).publish("/service/add", [1, 2])
     assert asked.reply["successful"]
-
-
-def test_topics_that_may_be_elsewhere_cannot_be_asked_about(client: Client) -> None:
-    for data in ({"state": "/home/a"}, {"list": "/**"}, {"erase": "/home/a"}):
-        assert "/service/topics" in client.publish("/service/topics", data).reply["error"]
-    for data in ({"state": "/home/b"}, {"list": "/news"}, {"get": "/home/a"}):
-        assert client.publish("/service/topics", data).replies[-1]["successful"]
-    assert client.publish("/service/topics", "nothing").replies[-1]["successful"]

@@ -127,7 +127,7 @@ class TopicsMachine(RuleBasedStateMachine):
         for _ in naive.history:
             topic.forget()
         if topic.state is not TopicState.DEAD:
-            self.topics.erase(topic)
+            topic.erase(1, is_forced=False)
         if is_forced:
             waiting = self.waiting(name)
             for place, queue in enumerate(self.queues):
@@ -224,7 +224,7 @@ def test_an_erased_topic_takes_the_config_of_the_next_publish() -> None:
     known = topics()
     topic = known.configure(known.draft("/a", ORDINARY_CONFIG))
     topic.refer(1)
-    known.erase(topic)
+    topic.erase(1, is_forced=False)
     known.configure(known.draft("/a", KEEPS_FOR_EVER))
     assert topic.config is KEEPS_FOR_EVER
 

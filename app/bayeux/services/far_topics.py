@@ -1,0 +1,370 @@
+"""Topics whose sessions are in several shards: the home of a channel decides about its topic.
+
+Each shard tells the homes of channels what it has of their topics: exact subscriptions, and entries
+in queues. The home lets all others erase a topic, and asks them before it ends one.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any, Final
+
+from orjson import loads
+
+from holdfast.bayeux.services.tellers import Heard, Row, Teller
+from holdfast.bayeux.sessions.topic_life import TopicLife
+from holdfast.bayeux.state.server_state import ServerState
+from holdfast.delivery.basics.json_text import to_json
+from holdfast.delivery.messages.shard_letter import ShardLetter
+from holdfast.delivery.ports.homes import NO_ANSWER, HomesPort
+from holdfast.delivery.ports.other_shards import OthersPort
+from holdfast.delivery.topics.configured import Topic
+from holdfast.delivery.topics.decided_elsewhere import FarTopic
+
+# What the letters are called in the log.
+TOLD: Final = "topics told"
+ERASE: Final = "topic erase"
+USED: Final = "topics used"
+# How many topics one letter asks about.
+_MOST: Final = 500
+# When to ask again about a topic that did not end.
+_AGAIN_S: Final = 1.0
+# How often topics are forgotten of which nothing is here.
+_CLEAN_S: Final = 60.0
+_DONE: Final = b'{"done":true}'
+
+Erased = Callable[[bool], None]
+
+
+class FarTopics:
+    """What this shard knows of topics elsewhere, and what other shards have of topics here.
+
+    An `ElsewherePort`, and a `CountsPort`.
+    """
+
+    def __init__(
+        self, state: ServerState, life: TopicLife, homes: HomesPort, others: OthersPort
+    ) -> None:
+        self._state = state
+        self._life = life
+        self._homes = homes
+        self._others = others
+        # Topics whose home is another shard, by name, as long as something of them is here.
+        self._far: dict[str, FarTopic] = {}
+        shards, first = homes.other_shards(), state.node.stamp()
+        self._tellers: dict[int, Teller[str]] = {
+            shard: Teller(self, homes, shard, what=TOLD, first=first) for shard in shards
+        }
+        self._heard = {shard: Heard(self, shard) for shard in shards}
+        # By name of a topic here, what other shards have of it.
+        self._known: dict[str, dict[int, Row]] = {}
+        # By topic and shard, the erasure that this shard is not known to have carried out: what it
+        # told of subscriptions before holds no more.
+        self._erasing: dict[tuple[str, int], int] = {}
+        # By topic, the ones who wait until its next erasure is carried out everywhere.
+        self._waiters: dict[str, list[_Waiter]] = {}
+        # Topics that may end, and the letters that ask about them.
+        self._to_end: dict[Topic, None] = {}
+        self._ending: dict[str, _Ending] = {}
+        self._has_begun = self._is_due = False
+        self._clean_at = 0.0
+        state.topics.elsewhere = self
+        life.everywhere = self
+
+    def tick(self, now: float, _: int) -> None:
+        """Tell what has changed; begin, and begin again."""
+        if not self._state.topics.are_used:
+            return
+        if not self._has_begun:
+            self._has_begun = True
+            for teller in self._tellers.values():
+                teller.asks = True
+                teller.begin()
+        for teller in self._tellers.values():
+            teller.tick(now)
+            teller.go_on()
+        if now >= self._clean_at:
+            self._clean_at = now + _CLEAN_S
+            self._clean()
+
+    def _clean(self) -> None:
+        # Messages that are just being stored know their topics, too.
+        for topic in [*self._far.values()]:
+            is_used = topic.is_told or topic.queued or self._count_subscribers(topic.name)
+            if topic.is_idle and not is_used:
+                del self._far[topic.name]
+            topic.is_idle = True
+
+    # What is here of topics elsewhere
+
+    def topic(self, name: str) -> FarTopic | None:
+        found = self._far.get(name)
+        if found is not None:
+            return found
+        if name.endswith("*") or self._state.rules.topic(name) is None:
+            return None
+        if self._homes.home_of(name) is None:
+            return None
+        found = self._far[name] = FarTopic(name, self._state.topics, self)
+        return found
+
+    def subscriptions_changed(self, name: str) -> bool:
+        topic = self.topic(name)
+        if topic is None:
+            return False
+        self._note(topic, is_urgent=True)
+        return True
+
+    def count(self, topic: FarTopic, copies: int) -> None:
+        # Another one may have been made since the message came.
+        found = self._far.setdefault(topic.name, topic)
+        found.queued += copies
+        self._note(found, is_urgent=False)
+
+    def erased(self, topic: FarTopic) -> None:
+        self._note(topic, is_urgent=True)
+
+    def _note(self, topic: FarTopic, *, is_urgent: bool) -> None:
+        topic.is_idle = False
+        home = self._homes.home_of(topic.name)
+        if home is None:
+            return
+        self._tellers[home].pending[topic.name] = None
+        if is_urgent and not self._is_due:
+            self._is_due = True
+            self._state.backlog.at_turn_end(self._tell)
+
+    def _tell(self, _: float) -> None:
+        self._is_due = False
+        for teller in self._tellers.values():
+            teller.go_on()
+
+    def hurry(self, shard: int) -> None:
+        """Let a shard know everything before it gets the next letter."""
+        self._tellers[shard].hurry()
+
+    def _count_subscribers(self, name: str) -> int:
+        return len(self._state.routes.subscribers(name))
+
+    # What is told
+
+    def is_away(self, shard: int) -> bool:
+        return self._others.is_away(shard)
+
+    def everything_for(self, shard: int) -> Iterator[str]:
+        return iter([name for name in self._far if self._homes.home_of(name) == shard])
+
+    def row_of(self, name: str) -> Row:
+        topic = self._far.get(name)
+        subscribers = self._count_subscribers(name)
+        entries, erased_at = (0, 0) if topic is None else (topic.queued, topic.erased_at)
+        if topic is not None:
+            topic.is_told = bool(subscribers or entries)
+        return [name, subscribers, entries, erased_at]
+
+    def is_nothing(self, row: Row) -> bool:
+        return not any(row[1:])
+
+    # What is heard
+
+    def hear(self, letter: ShardLetter, _: float) -> None:
+        """Hear from another shard."""
+        told = loads(letter.data)
+        if told["asks"]:
+            self._tellers[letter.sender].begin()
+        self._heard[letter.sender].carry_out(letter, told, self._homes)
+
+    def replace(self, shard: int, rows: Sequence[Row]) -> None:
+        fresh = {row[0] for row in rows}
+        for name in [name for name, known in self._known.items() if shard in known]:
+            if name not in fresh:
+                self.take(shard, [name, 0, 0, 0])
+        for row in rows:
+            self.take(shard, row)
+
+    def take(self, shard: int, row: Row) -> None:
+        name, subscribers, entries, erased_at = row
+        if subscribers or entries:
+            self._known.setdefault(name, {})[shard] = row
+        elif name in self._known:
+            self._known[name].pop(shard, None)
+            if not self._known[name]:
+                del self._known[name]
+        if self._erasing.get((name, shard), erased_at + 1) <= erased_at:
+            del self._erasing[name, shard]
+        self._look_at(name)
+
+    def _look_at(self, name: str) -> None:
+        topics = self._state.topics
+        entries = sum([row[2] for row in self._known.get(name, {}).values()])
+        topics.refer_elsewhere(name, entries)
+        if self.subscribers(name):
+            topics.refer_by_subscription(name)
+        else:
+            topics.unsubscribe(name)
+
+    def subscribers(self, name: str) -> int:
+        rows = self._known.get(name)
+        if rows is None:
+            return 0
+        erasing = self._erasing
+        return sum([row[1] for shard, row in rows.items() if (name, shard) not in erasing])
+
+    # Erasing at all shards
+
+    @property
+    def may_erase(self) -> bool:
+        """Whether all other shards can be told now."""
+        return all(self._homes.may_send(shard) for shard in self._tellers)
+
+    def when_erased(self, names: Sequence[str], done: Erased) -> Callable[[], None]:
+        """Call `done` once these topics, which are about to be erased, are so everywhere.
+
+        It hears whether all shards have said so in time. Returns what to call when they are erased
+        here.
+        """
+        waiter = _Waiter(len(names), done)
+        for name in names:
+            self._waiters.setdefault(name, []).append(waiter)
+        return waiter.ended_here
+
+    def has_ended(self, name: str) -> None:
+        for waiter in self._waiters.pop(name, []):
+            waiter.ended(True)
+
+    def erase(self, topic: Topic, erased_at: int, *, is_forced: bool) -> None:
+        name = topic.name
+        waiters = self._waiters.pop(name, [])
+        for waiter in waiters:
+            waiter.waiting += len(self._tellers) - 1
+        letter = to_json({"name": name, "erased_at": erased_at, "is_forced": is_forced})
+        for shard in self._tellers:
+            self._erasing[name, shard] = erased_at
+            answered = partial(
+                self._erased_at, name=name, shard=shard, erased_at=erased_at, waiters=waiters
+            )
+            self._homes.send(shard, ERASE, letter, answered)
+
+    def _erased_at(
+        self,
+        answer: bytes | None,
+        *,
+        name: str,
+        shard: int,
+        erased_at: int,
+        waiters: Sequence["_Waiter"],
+    ) -> None:
+        is_done = answer == _DONE
+        if is_done and self._erasing.get((name, shard)) == erased_at:
+            del self._erasing[name, shard]
+            self._look_at(name)
+        for waiter in waiters:
+            waiter.ended(is_done)
+
+    def carry_out_erasure(self, letter: ShardLetter, now: float) -> None:
+        """Erase a topic here, because its home has done so."""
+        asked = loads(letter.data)
+        topic = self.topic(asked["name"])
+        if topic is None:
+            # The rules are being changed.
+            self._homes.answer(letter, NO_ANSWER)
+            return
+        self._life.erase_here(
+            topic,
+            is_forced=asked["is_forced"],
+            erased_at=asked["erased_at"],
+            now=now,
+            done=partial(self._erased_here, letter),
+        )
+
+    def _erased_here(self, letter: ShardLetter) -> None:
+        self._life.when_kept(partial(self._tell_erased, letter))
+
+    def _tell_erased(self, letter: ShardLetter) -> None:
+        self.hurry(letter.sender)
+        self._homes.answer_behind(letter, _DONE)
+
+    # Ending topics
+
+    def stay(self, topic: Topic) -> None:
+        self._ending.pop(topic.name, None)
+        self._to_end.pop(topic, None)
+
+    def end_unless_used(self, topic: Topic) -> None:
+        if not self._to_end:
+            self._state.backlog.at_turn_end(self._ask)
+        self._to_end[topic] = None
+
+    def _ask(self, _: float) -> None:
+        """Ask the others about the topics that may end."""
+        topics, self._to_end = [*self._to_end], {}
+        for start in range(0, len(topics), _MOST):
+            some = topics[start : start + _MOST]
+            ending = _Ending(self, some, len(self._tellers))
+            for topic in some:
+                self._ending[topic.name] = ending
+            letter = to_json([topic.name for topic in some])
+            for shard in self._tellers:
+                self._homes.send(shard, USED, letter, ending.answered)
+
+    def answered(self, ending: "_Ending") -> None:
+        """End the topics that no other shard uses, and that have not changed meanwhile."""
+        for topic in ending.topics:
+            if self._ending.get(topic.name) is not ending:
+                continue
+            del self._ending[topic.name]
+            if topic.name in ending.used or not ending.is_whole:
+                self._state.topic_changes.time_out_in(topic, _AGAIN_S)
+            else:
+                topic.end()
+
+    def say_used(self, letter: ShardLetter, _: float) -> None:
+        """Answer which of these topics have subscriptions or entries here."""
+        names = [name for name in loads(letter.data) if self._is_used(name)]
+        self._homes.answer(letter, to_json({"used": names}))
+
+    def _is_used(self, name: str) -> bool:
+        topic = self._far.get(name)
+        return bool(self._count_subscribers(name) or (topic is not None and topic.queued))
+
+
+class _Waiter:
+    """Waits until some topics are erased here and elsewhere."""
+
+    def __init__(self, names: int, done: Erased) -> None:
+        # How many topics and answers are missing, and the end of the erasure here.
+        self.waiting = names + 1
+        self._is_whole = True
+        self._done = done
+
+    def ended_here(self) -> None:
+        """Take note that all is erased here."""
+        self.ended(True)
+
+    def ended(self, is_whole: bool) -> None:
+        """Take note of one answer."""
+        self.waiting -= 1
+        self._is_whole &= is_whole
+        if not self.waiting:
+            self._done(self._is_whole)
+
+
+class _Ending:
+    """Topics that end if no other shard uses them."""
+
+    def __init__(self, far: FarTopics, topics: Sequence[Topic], shards: int) -> None:
+        self._far = far
+        self.topics = topics
+        self._missing = shards
+        self.used: set[str] = set()
+        self.is_whole = True
+
+    def answered(self, answer: bytes | None) -> None:
+        """Take the answer of one shard; None if there is none."""
+        found: dict[str, Any] = {} if answer is None else loads(answer)
+        if "used" in found:
+            self.used.update(found["used"])
+        else:
+            self.is_whole = False
+        self._missing -= 1
+        if not self._missing:
+            self._far.answered(self)
