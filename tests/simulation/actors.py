@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from tests.simulation.oracle import Oracle
 from tests.simulation.session import SUBSCRIBE, Manners, Session, batch_of, id_of
-from tests.simulation.talker import Denied, Lost, Message
+from tests.simulation.talker import Denied, Lost, Message, Talker, reply_to
 
 PTP = "/service/ptp"
 
@@ -23,6 +23,8 @@ _NAP, _NAP_S = 0.1, 4.0
 # How often a named receiver subscribes to one more channel, to how many at most, how many of those
 # get messages, and how often.
 _CURIOSITY, _MOST_OWN, _NEW_CHANNELS, _TO_NEW = 0.1, 20, 3, 0.4
+# How often a message without a session is durable.
+_DURABLE = 0.2
 # How often a message goes to one receiver without a channel.
 _TO_RECEIVER = 0.2
 
@@ -118,6 +120,40 @@ class Publisher:
         except (Lost, Denied):
             return None
         return str(reply["ext"]["delivery"]["id"])
+
+
+class Poster:
+    """Publishes without a session, each message once: most are passing, and wait for no store."""
+
+    def __init__(self, name: str, plan: Plan, oracle: Oracle) -> None:
+        self._name = name
+        self._plan = plan
+        self._oracle = oracle
+        self._talker = Talker(plan.manners.doors, "/publish")
+
+    async def run(self) -> None:
+        """Publish until the plan is over."""
+        serial = 0
+        while not self._plan.is_over:
+            serial += 1
+            await self._post(serial)
+            await asyncio.sleep(self._plan.pause_s * 2 * random.random())
+
+    async def _post(self, serial: int) -> None:
+        key, channel = f"{self._name}-{serial}", random.choice(self._plan.channels)
+        is_durable = random.random() < _DURABLE
+        self._oracle.publishes(
+            *(key, self._name, serial, channel), is_durable=is_durable, is_repeated=False
+        )
+        delivery = {"persistent": is_durable}
+        message = {"channel": channel, "data": {"key": key}, "ext": {"delivery": delivery}}
+        try:
+            found = await self._talker.ask([message], limit_s=self._plan.manners.answer_s)
+            reply = reply_to(channel, found)
+        except (Lost, Denied):
+            self._talker.hang_up()
+            return
+        self._oracle.accepted(key, str(reply["ext"]["delivery"]["id"]))
 
 
 class Receiver:

@@ -4,7 +4,7 @@ from random import Random
 from typing import Protocol
 
 from tests.simulation import histories, members
-from tests.simulation.actors import Plan
+from tests.simulation.actors import Plan, Poster
 from tests.simulation.asking import Outcomes, Requester, Responder
 from tests.simulation.histories import Historian, Histories
 from tests.simulation.members import Attendance, Member, Watcher
@@ -14,6 +14,8 @@ from tests.simulation.oracle import Oracle
 RULES = {histories.PATTERN: histories.RULE, members.ROOM: members.RULE}
 # How often each group takes part.
 _OFTEN = 0.3
+# How often there is somebody who publishes without a session.
+_POSTS = 0.5
 # How often all shards are on one machine.
 _ON_ONE_MACHINE = 0.6
 
@@ -35,6 +37,7 @@ class Cast:
         self._random = random
         chances = [is_full and random.random() < _OFTEN for _ in range(3)]
         self._reads, self._asks, self._meets = chances
+        self._posts = random.random() < _POSTS
         # Whether all shards have the same clocks, as those of one machine; and right ones.
         self.is_on_one_machine = random.random() < _ON_ONE_MACHINE
         self.trusts_clocks = True
@@ -51,6 +54,8 @@ class Cast:
     def make(self, plan: Plan, oracle: Oracle) -> None:
         """Make the clients."""
         random = self._random
+        if self._posts:
+            self.actors.append(Poster("post0", plan, oracle))
         if self._reads:
             self._histories = truth = Histories(oracle.published, oracle.is_in_doubt)
             self.actors += [

@@ -8,6 +8,7 @@ from random import Random
 from tests.simulation.network import End, Weather
 from tests.simulation.oracle import CLIENTS, Oracle
 from tests.simulation.process import Process
+from tests.simulation.restarting import Restart, kill_successor
 from tests.simulation.server import Post
 from tests.simulation.store.node import Node
 from tests.simulation.store_site import StoreSite
@@ -19,6 +20,8 @@ _SHORTEST_S, _SHORT_S, _LONGEST_S = 0.02, 2.0, 7.0
 _AT_SPEAKER = 0.75
 # For so long a lease is in force, and in what raises it there is this.
 _LEASE_S, _RAISE = 3.0, b"Raises the lease"
+# How often a server crashes at its start.
+_CRASHES = 3
 # The command that reads a log.
 _READ = b"XREAD"
 # The longest that a step takes on a busy machine, and bytes in a bad network, in seconds.
@@ -165,6 +168,27 @@ def terminate_server(stage: Stage, duration_s: float) -> None:
     post.process.terminate()
 
 
+def crash_server_often(stage: Stage, duration_s: float) -> None:
+    """Kill a server, and each that is started for it for some time."""
+    post = stage.machine()
+    post.pause_s = duration_s / _CRASHES
+    post.crashes = _CRASHES
+    post.process.kill()
+
+
+def restart(stage: Stage, _: float) -> None:
+    """Replace all servers, as an operator does."""
+    Restart(stage.world, stage.posts).begin()
+
+
+def restart_in_vain(stage: Stage, duration_s: float) -> None:
+    """Replace all servers, one of which ends before it serves."""
+    attempt = Restart(stage.world, stage.posts)
+    attempt.begin()
+    delay_s = min(duration_s, _SHORT_S) * stage.random.random()
+    stage.world.later(delay_s, partial(kill_successor, attempt, stage.random.choice))
+
+
 def slow_server(stage: Stage, duration_s: float) -> None:
     process = stage.machine().process
     process.slowness_s = stage.random.random() * _SLOW_STEP_S
@@ -286,7 +310,15 @@ SUDDEN = frozenset(
     (kill_server, kill_server_in_call, terminate_server, set_clock, part_from_clients)
 )
 # Those of several shards, besides all others.
-FAULTS_OF_SHARDS: tuple[Fault, ...] = (part_from_server, hold_reading, fill_store, fill_disk)
+FAULTS_OF_SHARDS: tuple[Fault, ...] = (
+    part_from_server,
+    hold_reading,
+    fill_store,
+    fill_disk,
+    crash_server_often,
+    restart,
+    restart_in_vain,
+)
 FAULTS: tuple[Fault, ...] = (
     freeze_server,
     freeze_server_in_call,

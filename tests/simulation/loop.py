@@ -62,11 +62,21 @@ class ListeningSocket:
 class InheritedSocket(ListeningSocket):
     """A listening socket that others hold, too: connections wait in it without this one."""
 
+    def __init__(self, listening: Listening) -> None:
+        super().__init__(listening)
+        self._then: Callable[[], None] = _unwatched
+
     def dup(self) -> Self:
         return type(self)(self._listening)
 
+    def watch(self, then: Callable[[], None]) -> bool:
+        self._then = then
+        return super().watch(then)
+
     def close(self) -> None:
-        self._listening.on_waiting = _unwatched
+        # Another process may watch it by now.
+        if self._listening.on_waiting is self._then:
+            self._listening.on_waiting = _unwatched
 
 
 class AcceptedSocket:

@@ -255,6 +255,10 @@ class Network:
         """Return what listens at an address."""
         return self._listening[place]
 
+    def held(self, host: str, port: int) -> Listening | None:
+        """Return what listens at an address whichever process runs there."""
+        return self._listening.get((host, port))
+
     def forget(self, listening: Listening) -> None:
         """Let nothing connect to it any more."""
         if self._listening.get(listening.place) is listening:

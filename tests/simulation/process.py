@@ -149,10 +149,14 @@ class Process:
 
     def terminate(self) -> None:
         """Ask it to end."""
+        self.call(lambda: self.is_asked_to_end.set())
+
+    def call(self, what: Callable[[], object]) -> None:
+        """Do something in it between two callbacks, unless it has ended."""
         if self.life is not Life.ENDED:
             enter(self, self.loop)
             try:
-                self.is_asked_to_end.set()
+                what()
             finally:
                 leave()
 

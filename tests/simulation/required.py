@@ -33,4 +33,7 @@ _OF_SHARDS = (
     "a store had no memory",
     "a store had no disk",
     "a request was given up with its link",
+    "all servers were succeeded",
+    "a restart failed",
+    "a server was taken back",
 )

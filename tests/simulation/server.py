@@ -1,41 +1,63 @@
 """The real server in a simulated process."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from holdfast.compose import forwarding, running
+from holdfast.compose import forwarding, listening, running
 from holdfast.compose.cannot_start import CannotStart
 from holdfast.compose.data_directory import DataDirectory
 from holdfast.compose.joint_administration import JointAdministration
+from holdfast.compose.listening import MAIN
 from holdfast.compose.placement import Placement
-from holdfast.compose.succession import NoSuccession
+from holdfast.compose.running_server import RunningServer
+from holdfast.compose.succession import NoSuccession, Succession
 from holdfast.settings import Settings
 from holdfast.store.connection import StoreUnavailable
 from holdfast.web import ticker
 from holdfast.web.joint.metrics_page import JointMetrics
 from holdfast.web.metrics import Metrics
+from tests.simulation.environment import running_process
 from tests.simulation.loop import InheritedSocket, SimLoop
 from tests.simulation.oracle import Oracle
-from tests.simulation.process import Main, Process
+from tests.simulation.process import Life, Main, Process
 from tests.simulation.watching import watched
 from tests.simulation.world import World
 
 PORT, LINK_PORT = 8080, 8090
+# After how long at most a server ends that crashes again and again.
+_CRASH_S = 1.0
 
 
-def serving(settings: Settings, placement: Placement | None) -> Main:
+class Inherited(NoSuccession):
+    """A start without a supervisor that remembers what a successor would inherit."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.kept: dict[str, int] = {}
+
+    def keep(self, name: str, descriptor: int) -> None:
+        self.kept[name] = descriptor
+
+
+def serving(
+    settings: Settings,
+    placement: Placement | None,
+    succession: Inherited,
+    serves: Callable[[RunningServer], None],
+) -> Main:
     """Return the server's main program; it stops in order when it is asked to end."""
 
     async def serve(process: Process) -> None:
         try:
-            async with running(settings, NoSuccession(), placement):
+            async with running(settings, succession, placement) as server:
                 process.world.note(process.name, "serves")
                 process.world.coverage.serves(process.name)
+                serves(server)
                 await process.is_asked_to_end.wait()
         except (CannotStart, StoreUnavailable) as error:
             # As the command does, which ends with an error.
@@ -69,8 +91,18 @@ class Post:
         self.process: Process
         # How long the operator takes, in seconds.
         self.pause_s = 1.0
+        # What runs in the process, once it serves, and what a successor would inherit.
+        self.server: RunningServer | None = None
+        self.succession = Inherited()
+        self.is_restarting = False
+        self.taking_back: asyncio.Task[None] | None = None
+        self._next: tuple[Inherited, RunningServer] | None = None
+        # How often it ends soon after each start.
+        self.crashes = 0
         if placement is not None:
             self._listen_for_links(str(placement.link_of(placement.number)))
+            # So does a supervisor, and clients wait there.
+            world.network.listen(self.name, PORT)
 
     def _listen_for_links(self, path: str) -> None:
         """Hold the socket for the links of other shards, which each server here inherits."""
@@ -80,14 +112,42 @@ class Post:
 
     def start(self) -> None:
         """Start a server now."""
-        process = self._world.start(
-            self.name, serving(self._settings, self._placement), machine=self._machine
-        )
-        process.loop.on_write = partial(self._oracle.spoke, process)
-        process.on_ended = self._start_again
-        self.process = process
+        self.server, self.succession = None, Inherited()
+        self.process = process = self.begin(self.succession, lambda: None)
+        process.on_ended = self.start_again
+        if self.crashes:
+            self.crashes -= 1
+            self._world.later(_CRASH_S * self._world.random.random(), process.kill)
 
-    def _start_again(self) -> None:
+    def begin(self, succession: Inherited, serves: Callable[[], None]) -> Process:
+        """Start a process, which may take the place of the one here."""
+
+        def serve(server: RunningServer) -> None:
+            if succession is self.succession:
+                self.server = server
+            else:
+                self._next = succession, server
+            serves()
+
+        main = serving(self._settings, self._placement, succession, serve)
+        process = self._world.start(self.name, main, machine=self._machine)
+        process.loop.on_write = partial(self._oracle.spoke, process)
+        return process
+
+    def take_over(self, process: Process) -> None:
+        """Let the process of a restart take the place of the one here."""
+        self.is_restarting = False
+        self.process, self.server = process, None
+        if self._next is not None:
+            self.succession, self.server = self._next
+        process.on_ended = self.start_again
+        if process.life is Life.ENDED:
+            self.start_again()
+
+    def start_again(self) -> None:
+        """Start a server after a pause."""
+        self.server = self._next = None
+        self.is_restarting = False
         self._world.later(self.pause_s, self.start)
 
 
@@ -119,6 +179,7 @@ def adapted() -> Iterator[None]:
     with (
         watched(),
         patch.object(forwarding, "listen_for_links", _links),
+        patch.object(listening, "inherited", _inherited),
         patch.object(JointAdministration, "open", _own_metrics),
         patch.object(ticker, "Collector", _NoCollector),
         patch.object(DataDirectory, "lock_name", property(name)),
@@ -129,6 +190,14 @@ def adapted() -> Iterator[None]:
 async def _own_metrics(joint: JointAdministration, metrics: Metrics, *_: object) -> JointMetrics:
     """Return the metrics without the socket at which other workers ask for them."""
     return JointMetrics(joint.shards, metrics.text)
+
+
+def _inherited(name: str, _: Succession) -> list[InheritedSocket]:
+    """Return the sockets for clients that the process that runs now has inherited."""
+    process = running_process()
+    assert isinstance(process, Process)
+    found = process.world.network.held(process.host, PORT) if name == MAIN else None
+    return [] if found is None else [InheritedSocket(found)]
 
 
 def _links(placement: Placement, *_: object) -> InheritedSocket:

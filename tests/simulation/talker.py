@@ -10,7 +10,7 @@ import orjson
 
 Message = dict[str, Any]
 _HEAD = (
-    b"POST /cometd HTTP/1.1\r\nHost: %s:%d\r\nContent-Type: application/json\r\n"
+    b"POST %s HTTP/1.1\r\nHost: %s:%d\r\nContent-Type: application/json\r\n"
     b"%sContent-Length: %d\r\n\r\n"
 )
 _COOKIE = re.compile(rb"Set-Cookie: (BAYEUX_BROWSER=[^;]*)")
@@ -44,8 +44,9 @@ class Denied(Exception):
 class Talker:
     """One connection to one of several doors; after a failure, the next one is tried."""
 
-    def __init__(self, doors: Sequence[tuple[str, int]]) -> None:
+    def __init__(self, doors: Sequence[tuple[str, int]], path: str = "/cometd") -> None:
         self._doors = doors
+        self._path = path.encode()
         # Decided by the process that asks.
         self._tries: int | None = None
         # Of the browser that the connection belongs to.
@@ -55,7 +56,7 @@ class Talker:
 
     def beside(self) -> "Talker":
         """Return another connection of the same browser."""
-        other = Talker(self._doors)
+        other = Talker(self._doors, self._path.decode())
         other._cookies = self._cookies
         return other
 
@@ -83,16 +84,17 @@ class Talker:
         assert self._reader is not None
         place_name = place[0].encode()
         cookie = b"".join(self._cookies)
-        self._writer.write(_HEAD % (place_name, place[1], cookie, len(body)) + body)
+        head = _HEAD % (self._path, place_name, place[1], cookie, len(body))
+        self._writer.write(head + body)
         raw = await self._reader.readuntil(b"\r\n\r\n")
         if (found := _COOKIE.search(raw)) is not None:
             self._cookies[:] = [b"Cookie: %s\r\n" % found[1]]
-        head = raw.lower()
-        length = int(head.partition(b"content-length:")[2].partition(b"\r\n")[0])
+        told = raw.lower()
+        length = int(told.partition(b"content-length:")[2].partition(b"\r\n")[0])
         answer = await self._reader.readexactly(length)
-        if b"connection: close" in head:
+        if b"connection: close" in told:
             self._close()
-        return int(head.split(b" ", 2)[1]), answer
+        return int(told.split(b" ", 2)[1]), answer
 
     def hang_up(self) -> None:
         """Close the connection; the next request goes to the next door."""
