@@ -18,10 +18,11 @@ from holdfast.sharding.arrivals import Arrival, Arrivals
 from holdfast.sharding.direct import DirectArrivals
 from holdfast.sharding.homes import ShardHomes
 from holdfast.sharding.known import KnownFacts
+from holdfast.sharding.latest_frames import again
 from holdfast.sharding.own_interest import DurableInterest
 from holdfast.sharding.own_log import OwnLog
 from holdfast.sharding.ports import ShardStore
-from holdfast.store.log_scripts import Parts
+from holdfast.store.log_scripts import LoggedFrame, Parts
 from holdfast.store.log_state import LogState, TakenLog
 from holdfast.store.other_shard import OtherShard
 from holdfast.units import counted
@@ -200,6 +201,12 @@ class Member:
 
     def on_appended(self, n: int, frame: Parts, has_facts: bool) -> None:
         self.own.on_appended(n, frame, has_facts=has_facts, now=self._clock())
+
+    def latest_frames(self) -> Sequence[LoggedFrame]:
+        return self.own.latest.all()
+
+    def again(self, frame: LoggedFrame) -> Parts | None:
+        return again(frame)
 
     def begin_again(self, begun: LogState) -> tuple[Facts, Mapping[str, bytes]]:
         self.own.begin(begun, self._clock())

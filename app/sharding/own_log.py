@@ -9,6 +9,7 @@ from holdfast.cluster.messages import answered, entry_of, framed, size_of
 from holdfast.cluster.places import Place, place_of
 from holdfast.cluster.trimming import Trimming
 from holdfast.delivery.messages.message import Message
+from holdfast.sharding.latest_frames import LatestFrames
 from holdfast.sharding.passing import Passing
 from holdfast.sharding.ports import ShardStore
 from holdfast.store.log_scripts import FOR_ALL, Parts
@@ -35,6 +36,7 @@ class OwnLog:
         self._interest = interest
         self.log = Log(self)
         self.trimming = Trimming(others)
+        self.latest = LatestFrames()
         self.passing = Passing(self.log, lambda: self.trimming.end, may_speak)
         self.log.behind = self.passing.behind
         # The books: how many entries of messages, letters and facts the log has got.
@@ -102,7 +104,9 @@ class OwnLog:
         if not has_facts:
             needed_by = {*frame.needed_by, *(int(each) for each in frame.parts if each != FOR_ALL)}
         size = sum(len(part) for part in frame.parts.values())
+        before = self.trimming.end
         self.trimming.appended(n, frame.entries, size, needed_by, now)
+        self.latest.add(before, self.trimming.end, frame, now)
 
     # The life of the log
 
@@ -121,6 +125,7 @@ class OwnLog:
         """Append what waits, and remove what no shard needs."""
         self.passing.flush(now)
         self.log.tick(now)
+        self.latest.forget(now)
         if self._store.is_available:
             trim = self.trimming.tick(now)
             if trim is not None:

@@ -40,6 +40,7 @@ _WITH_FRAME: Final = {
 }
 APPEND = _script("append", source_of("append", "fence", "no_note", "log", "once"))
 APPEND_FACTS = _script("append_facts", source_of("append_facts", "fence", "no_note", "log"))
+RESTORE_FRAME = _script("restore_frame", source_of("restore_frame", "fence", "once"))
 TRIM_LOG = _script("trim_log", source_of("trim_log", "fence", "once", "arrays"))
 _TAKING: Final = ("once", "arrays", "enter")
 TAKE = _script(
@@ -61,6 +62,15 @@ class Parts(NamedTuple):
     letters: Sequence[str] = ()
     # The shards that have receivers of its durable messages, which is not in the log.
     needed_by: frozenset[int] = frozenset()
+
+
+class LoggedFrame(NamedTuple):
+    """A frame that the log has, or had before the store went back."""
+
+    # The places before and behind it, as text.
+    before: str
+    place: str
+    parts: Mapping[str, bytes]
 
 
 class Step(NamedTuple):
@@ -101,6 +111,14 @@ def append_facts(keys: RedisKeys, facts: Mapping[str, str], frame: Parts) -> Scr
         args += fact
     args += _words_of(frame)
     return ScriptCall(APPEND_FACTS, [keys.meta, keys.facts, keys.log, keys.inbox], args)
+
+
+def restore_frame(keys: RedisKeys, frame: LoggedFrame) -> ScriptCall:
+    """Append a frame again as it was, unless the log has it, or later ones."""
+    args: list[Word] = [frame.before, frame.place]
+    for part in frame.parts.items():
+        args += part
+    return ScriptCall(RESTORE_FRAME, [keys.meta, keys.log], args)
 
 
 def trim_log(

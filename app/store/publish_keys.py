@@ -57,8 +57,6 @@ class PublishKeys:
     def __init__(self, time: Callable[[], float]) -> None:
         self._time = time
         self.dropped = 0
-        # Whether the key of a message is forgotten together with what the store loses.
-        self.forgets: Callable[[Message], bool] | None = None
         # The keys of the last seconds with their messages, for a store that loses them.
         self._latest: deque[tuple[float, str, int]] = deque(maxlen=_MOST_LATEST)
 
@@ -71,7 +69,7 @@ class PublishKeys:
             key.first = int(cast("bytes", first) or 0)
             if key.first:
                 key.meaning = PersistOutcome.REPEATED
-            elif self.forgets is None or not self.forgets(message):
+            else:
                 self._latest.append((self._time(), key.digest, message.id))
 
     def latest(self) -> list[tuple[str, int]]:

@@ -236,11 +236,7 @@ class Reconciliation:
                 yield turn
 
     def _add(self, turn: TurnWrites, message: Message, receivers: set[str]) -> None:
-        framing = self._buffer.framing
-        has_key = publish_key_of(message) is not None
-        if framing is not None and framing.crosses(message):
-            has_key = False
-        kind = turn.keyed if has_key else turn.messages
+        kind = turn.messages if publish_key_of(message) is None else turn.keyed
         kind.append(PendingPublish(message, [*receivers], _ignore))
         if message.generation or message.is_initial:
             for receiver in receivers:

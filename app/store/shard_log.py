@@ -10,15 +10,13 @@ from enum import Enum
 from functools import partial
 from typing import NamedTuple, Protocol, cast
 
-from holdfast.delivery.messages.crossing import crossing_of
 from holdfast.delivery.messages.message import Message
 from holdfast.store import log_scripts, scripts
 from holdfast.store.journaling import Journaling
 from holdfast.store.keys import RedisKeys
 from holdfast.store.link import Answer, StoreLink, ignore_answer
-from holdfast.store.log_scripts import NO_LETTERS, Parts, Step
+from holdfast.store.log_scripts import NO_LETTERS, LoggedFrame, Parts, Step
 from holdfast.store.log_state import LogState, TakenLog, read_log_state
-from holdfast.store.publish_keys import PublishKeys
 from holdfast.store.reply_errors import StoreRefused
 from holdfast.store.resp import Word
 from holdfast.store.scripts import ScriptCall
@@ -77,6 +75,14 @@ class LogOwner(Protocol):
         """Take note of a frame that the log has now, in its order. `n` numbers its call."""
         ...
 
+    def latest_frames(self) -> Sequence[LoggedFrame]:
+        """Return the frames of the last seconds, oldest first: the store may have lost some."""
+        ...
+
+    def again(self, frame: LoggedFrame, /) -> Parts | None:
+        """Return a frame with the same messages and letters, if it has any."""
+        ...
+
     def begin_again(self, begun: LogState, /) -> tuple[Facts, Mapping[str, bytes]]:
         """Begin a new opening, because the store has lost changes.
 
@@ -110,7 +116,6 @@ class ShardLog:
         writer: TurnWriter,
         buffer: TurnBuffer,
         journaling: Journaling,
-        keyed: PublishKeys,
     ) -> None:
         # Nothing crosses before it is set.
         self.owner: LogOwner | None = None
@@ -125,7 +130,6 @@ class ShardLog:
         # Whether a turn is about to be sent, which also sends the calls before it.
         self._precedes_turn = False
         buffer.framing = self
-        keyed.forgets = self.crosses
         writer.before_turn = self._flush
 
     @property
@@ -202,14 +206,6 @@ class ShardLog:
         """Return how many bytes of a frame the message needs; 0 if others do not get it."""
         return 0 if self.owner is None else self.owner.size_of(message)
 
-    def crosses(self, message: Message, /) -> bool:
-        """Return whether others get the message, or got it.
-
-        A store that lost the message has lost its frame, too. So it is not told its publish key: if
-        the message is published again, others must get it.
-        """
-        return crossing_of(message) is not None
-
     def framed(
         self, call: ScriptCall, messages: Sequence[Message], /
     ) -> tuple[ScriptCall, Answer | None]:
@@ -272,16 +268,30 @@ class ShardLog:
     # A store that has lost changes
 
     async def begin_again(self) -> None:
-        """Tell the facts that hold, before anything else is appended in this opening.
+        """Tell the frames that the log has lost, and then, before all others, the facts that hold.
 
-        Others read the facts in the store when they see it.
+        Others read the facts in the store when they see this opening. The frames come back under
+        their ids, so whoever has taken one stays behind it. If the log has gone on without some of
+        them, they follow as others, which bring nobody a message twice.
         """
-        if self.owner is not None:
-            facts, parts = self.owner.begin_again(await self.read())
-            if parts:
-                frame = Parts(len(facts), parts)
-                call = log_scripts.append_facts(self._keys, facts, frame)
-                self._calls.tell(call, False, partial(self._stated, facts, frame, _ignore))
+        if self.owner is None:
+            return
+        latest = self.owner.latest_frames()
+        for lost in latest:
+            self._calls.tell(log_scripts.restore_frame(self._keys, lost), False)
+        begun = await self.read()
+        facts, parts = self.owner.begin_again(begun)
+        if not parts:
+            return
+        frame = Parts(len(facts), parts)
+        call = log_scripts.append_facts(self._keys, facts, frame)
+        self._calls.tell(call, False, partial(self._stated, facts, frame, _ignore))
+        stored = {_id_of(each.place) for each in begun.frames}
+        for lost in latest:
+            again = None if _id_of(lost.place) in stored else self.owner.again(lost)
+            if again is not None:
+                answered = partial(self._answered, again, _ignore)
+                self._calls.tell(log_scripts.append(self._keys, again), True, answered)
 
     async def tell_taken(self) -> None:
         """Tell how far logs are taken, and which letters are not done.
@@ -328,6 +338,11 @@ class ShardLog:
     def _note(self, frame: Parts, *, has_facts: bool = False) -> None:
         if self.owner is not None:
             self.owner.on_appended(self._calls.answered, frame, has_facts)
+
+
+def _id_of(place: str) -> str:
+    """Return the opening and the number of the frame before a place."""
+    return place.rpartition(" ")[0]
 
 
 def _ignore(_: object) -> None:

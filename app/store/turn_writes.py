@@ -67,10 +67,6 @@ class Framing(Protocol):
         """Return how many bytes of a frame the message needs; 0 if others do not get it."""
         ...
 
-    def crosses(self, message: Message, /) -> bool:
-        """Return whether others get the message, or got it."""
-        ...
-
     def framed(
         self, call: ScriptCall, messages: Sequence[Message], /
     ) -> tuple[ScriptCall, Callable[[object], None] | None]:

@@ -7,11 +7,12 @@ from typing import Any
 from holdfast.cluster.frames import Entry, read, write
 from holdfast.cluster.log import Addressed, Log, parts_of
 from holdfast.cluster.messages import entry_of, framed, size_of
-from holdfast.cluster.places import Place, place_of
+from holdfast.cluster.places import NOWHERE, Place, place_of
 from holdfast.delivery.messages.crossing import Crossing
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.ports.journal_port import NO_JOURNAL, DeliveryJournal
-from holdfast.store.log_scripts import Parts
+from holdfast.sharding.latest_frames import LatestFrames, again
+from holdfast.store.log_scripts import LoggedFrame, Parts
 from holdfast.store.log_state import LogState, TakenLog
 from holdfast.store.shard_log import Facts, ShardLog, Taken
 from tests.store.servers import ValkeyServer
@@ -28,6 +29,8 @@ class Owner:
         self.of_others: dict[int, TakenLog] = {}
         self.letters: dict[str, bytes] = {}
         self.appended: list[tuple[int, int, bool]] = []
+        self.latest = LatestFrames()
+        self.opening, self.end = ("", 0), NOWHERE
         self.begun: list[LogState] = []
         self.events: list[str] = []
         # How many frames of stored messages were answered.
@@ -70,15 +73,27 @@ class Owner:
 
     def on_appended(self, n: int, frame: Parts, has_facts: bool) -> None:
         self.appended.append((n, frame.entries, has_facts))
+        before, self.end = self.end, Place(*self.opening, n, self.end.total + frame.entries)
+        self.latest.add(before, self.end, frame, 0.0)
+
+    def latest_frames(self) -> Sequence[LoggedFrame]:
+        return self.latest.all()
 
     def begin_again(self, begun: LogState) -> tuple[Facts, Mapping[str, bytes]]:
         self.begun.append(begun)
+        self.begin(begun)
         self.on_begin()
         self.appended.clear()
         self.log.begin_again()
         gone = dict.fromkeys(begun.facts.keys() - self.facts.keys(), "")
         facts = {**gone, **self.facts}
         return facts, {"all": write((), facts)}
+
+    def again(self, frame: LoggedFrame) -> Parts | None:
+        return again(frame)
+
+    def begin(self, begun: LogState) -> None:
+        self.opening, self.end = (begun.nonce, begun.fence), place_of(begun.end)
 
     def places(self) -> Mapping[int, TakenLog]:
         return self.of_others
@@ -122,6 +137,9 @@ class ShardProcess:
         found = self.at.server.ask("XRANGE", KEYS.log, "-", "+")
         return [fields[b"all"] for _, fields in found]
 
+    def frame_ids(self) -> list[bytes]:
+        return [id for id, _ in self.at.server.ask("XRANGE", KEYS.log, "-", "+")]
+
     def place(self) -> Place:
         """The end of the log."""
         return place_of(self.at.hash(KEYS.meta)["log"])
@@ -145,4 +163,6 @@ async def shard_process(
     server: ValkeyServer, *, journal: DeliveryJournal = NO_JOURNAL
 ) -> AsyncIterator[ShardProcess]:
     async with store_process(server, journal=journal, has_log=True) as at:
-        yield ShardProcess(at)
+        shard = ShardProcess(at)
+        shard.owner.begin(await shard.log.read())
+        yield shard

@@ -19,7 +19,7 @@ from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.publish_key import PublishKey
 from holdfast.delivery.messages.storing import PersistOutcome
 from holdfast.store.link import Answer, StoreLink, set_answer
-from holdfast.store.log_scripts import Step
+from holdfast.store.log_scripts import LoggedFrame, Parts, Step
 from holdfast.store.log_state import LogState, TakenLog
 from holdfast.store.reconciliation import Knowledge, KnownQueue
 from holdfast.store.reply_errors import ScriptFailed, StoreRefused
@@ -164,6 +164,10 @@ class Shard(Owner):
         self.world.openings += 1
         return super().begin_again(begun)
 
+    def again(self, frame: LoggedFrame) -> Parts | None:
+        self.world.goes_on = True
+        return super().again(frame)
+
 
 class World:
     """The process, its publishers, and what it takes from another shard; it may be broken."""
@@ -196,6 +200,9 @@ class World:
         # Messages in joe's queue; publish keys; passing messages; what the store may have lost.
         self.queue: list[Message] = []
         self.lost: set[int] = set()
+        # Whether a store that went back has gone on without what it lost, because a call was on its
+        # way. Then frames come again behind later ones, and readers drop what they have.
+        self.goes_on = False
         self.keys: dict[int, str] = {}
         self.passed: set[int] = set()
         # Durable messages, and in their order those that the store said it has.
@@ -215,6 +222,10 @@ class World:
         while not opening.done():
             await self.turn(9)
         await opening
+        reading = asyncio.create_task(self.shard_log.read())
+        while not reading.done():
+            await self.turn(9)
+        self.shard.begin(await reading)
 
     def _fenced(self) -> None:
         raise AssertionError("no other process has the store")
@@ -390,15 +401,17 @@ class World:
         frames = self.frames()
         entries = [each for _, found in frames for each in read(found[b"all"]).all_entries()]
         ids = [entry.id for entry in entries]
-        assert len(ids) == len({*ids}), "the log has a message twice"
+        assert self.goes_on or len(ids) == len({*ids}), "the log has a message twice"
         for by in self.publishers:
             own = [entry.id for entry in entries if entry.publisher == by.name]
-            assert own == sorted(own), "a message is before an earlier one of its publisher"
+            assert self.goes_on or own == sorted(own), (
+                "a message is before an earlier one of its publisher"
+            )
             durable = [e.id for e in entries if e.publisher == by.name and e.flags & DURABLE]
-            assert {*by.kept} - self.lost <= {*durable}, "the log lacks a message that is kept"
+            assert {*by.kept} <= {*durable}, "the log lacks a message that is kept"
             assert {*durable} <= {*by.kept}, "the log has a message that is not kept"
         keys = [key for id in ids if (key := self.keys.get(id))]
-        assert len(keys) == len({*keys}), "a repeat is in the log"
+        assert self.goes_on or len(keys) == len({*keys}), "a repeat is in the log"
         self._check_books(frames)
         assert {**self.shard.facts} == _without_place(self.hash(KEYS.facts)), "facts differ"
         meta = self.hash(KEYS.meta)
@@ -416,7 +429,7 @@ class World:
         assert _total(end) == _total(begun) + appended, "the total is wrong"
         before = b""
         for _, found in frames:
-            assert found[b"before"] == before
+            assert self.goes_on or found[b"before"] == before
             before = found[b"place"]
 
     def _check_queue(self) -> None:

@@ -8,7 +8,7 @@ from redis.exceptions import ResponseError
 
 from holdfast.delivery.messages.outcomes import Move
 from holdfast.store import log_scripts, scripts
-from holdfast.store.log_scripts import LOG_SCRIPTS, Parts, Step
+from holdfast.store.log_scripts import LOG_SCRIPTS, LoggedFrame, Parts, Step
 from holdfast.store.publish_keys import KeyLimits
 from holdfast.store.scripts import ScriptCall
 from tests.store.model import EPOCH, NONCE, Room, opening
@@ -53,6 +53,7 @@ def everything() -> list[ScriptCall]:
         log_scripts.append(KEYS, frame()),
         log_scripts.append_facts(KEYS, {"fact": "true"}, frame()),
         log_scripts.take(KEYS, [Step(3, "", "place")], []),
+        log_scripts.restore_frame(KEYS, LoggedFrame("", "other000 1-1 1", frame().parts)),
         log_scripts.trim_log(KEYS, "1-1", ["1-2"], {"1-3": "place"}),
     ]
     return [*framed(), *map(noted, framed()), *plain, taking, noted(taking)]
@@ -158,6 +159,27 @@ def test_the_openings_with_frames_are_listed(room: Room) -> None:
         room.call(log_scripts.append(KEYS, frame()))
     assert room.hash(KEYS.meta)["openings"] == f"{NONCE} 1-1,nonce002 3-2"
     assert entries(room)[1][1]["before"] == f"{NONCE} 1-1 1"
+
+
+def test_a_lost_frame_comes_back_with_its_id_and_its_opening_unless_the_log_goes_on_behind_it(
+    room: Room,
+) -> None:
+    for before, place, text in (
+        ("", "other000 1-7 2", "first"),
+        ("other000 1-7 2", "another0 2-1 3", "second"),
+        ("other000 1-5 1", "other000 1-6 1", "too late"),
+        ("another0 2-1 3", "another0 2-1 3", "again"),
+    ):
+        lost = LoggedFrame(before, place, {"all": text.encode()})
+        room.call(log_scripts.restore_frame(KEYS, lost))
+    assert [(id, fields["all"]) for id, fields in entries(room)] == [
+        ("1-7", "first"),
+        ("2-1", "second"),
+    ]
+    assert entries(room)[1][1]["before"] == "other000 1-7 2"
+    meta = room.hash(KEYS.meta)
+    assert meta["log"] == "another0 2-1 3"
+    assert meta["openings"] == "other000 1-7,another0 2-1"
 
 
 def test_messages_are_taken_and_places_move_in_one_step(room: Room) -> None:

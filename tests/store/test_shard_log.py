@@ -199,7 +199,7 @@ async def test_a_log_with_many_frames_is_read_to_its_end(shard: ShardProcess) ->
 # A store that goes back
 
 
-async def test_a_store_that_went_back_gets_facts_places_and_letters_again(
+async def test_a_store_that_went_back_gets_frames_facts_places_and_letters_again(
     shard: ShardProcess,
 ) -> None:
     shard.owner.facts = {"durable /kept": "1"}
@@ -213,27 +213,30 @@ async def test_a_store_that_went_back_gets_facts_places_and_letters_again(
     shard.owner.of_others = {1: TakenLog("b", "old"), 2: TakenLog("c", "")}
     shard.owner.letters = {"2 2": b"new"}
     shard.at.known = Knowledge(queues=[known_queue("joe/1", message(1))])
+    before = shard.frame_ids()
     past.come_back()
     shard.publish(2, "joe/1")
     shard.owner.log.pass_on(passing(3))
     await back(shard.at)
     assert shard.at.kept[2] == KEPT
-    # The facts come first in the log of the new opening: others read them in the store then.
-    assert shard.facts_told()[1:] == [
+    # The lost frame is there as it was. Then the facts come first in the log of the new opening:
+    # others read them in the store then.
+    assert shard.frame_ids()[:2] == before
+    assert shard.facts_told()[2:] == [
         {"durable /gone": "", "durable /kept": "1", "durable /new": "1"}, {}, {},
     ]  # fmt: skip
     # The passing message was sent with the turn, before the durable one.
-    assert shard.frames() == [[], [], [3], [2]]
+    assert shard.frames() == [[], [1], [], [3], [2]]
     assert shard.at.hash(KEYS.facts).keys() == {"", "durable /kept", "durable /new"}
     state = await shard.log.read()
     assert state.taken == {1: TakenLog("b", "old"), 2: TakenLog("c", "")}
     assert state.inbox == {"2 2": b"new"}
     assert shard.owner.events == ["begun again"]
     [begun] = shard.owner.begun
-    assert (begun.fence, len(begun.frames)) == (2, 1)
+    assert (begun.fence, len(begun.frames)) == (2, 2)
     assert begun.facts.keys() == {"durable /kept", "durable /gone"}
     assert [has_facts for _, _, has_facts in shard.owner.appended] == [True, False, False]
-    assert state.end == f"{begun.nonce} 2-{shard.owner.appended[-1][0]} 7"
+    assert state.end == f"{begun.nonce} 2-{shard.owner.appended[-1][0]} 8"
 
 
 async def test_what_is_taken_while_the_store_goes_back_is_taken_behind_the_places_that_are_told(
@@ -270,12 +273,12 @@ async def test_while_the_store_is_told_facts_wait_and_nothing_else_is_appended(
     shard.publish(2)
     await back(shard.at)
     assert (outcomes, shard.taken) == ([False], [Taken(Taking.FAILED)])
-    assert shard.frames() == [[], [2], []]
-    assert shard.facts_told() == [{}, {}, {"durable /a": "1"}]
+    assert shard.frames() == [[1], [], [2], []]
+    assert shard.facts_told() == [{}, {}, {}, {"durable /a": "1"}]
     assert shard.stated == [str(shard.place())]
 
 
-async def test_a_publish_whose_frame_a_store_that_went_back_has_lost_is_accepted_again(
+async def test_a_repeat_of_a_publish_is_one_though_the_store_has_lost_the_first_with_its_frame(
     shard: ShardProcess,
 ) -> None:
     past = Past(shard.at.server)
@@ -287,7 +290,40 @@ async def test_a_publish_whose_frame_a_store_that_went_back_has_lost_is_accepted
     shard.publish(3, "joe/1", key="b")
     shard.publish(4, "joe/1", key="b")
     await back(shard.at)
-    assert shard.at.kept == {1: KEPT, 2: KEPT, 3: KEPT, 4: [PersistOutcome.REPEATED]}
-    # If it was a repeat of the first one, others would never get it.
-    assert shard.frames() == [[], [2], [3]]
-    assert shard.at.queue("joe/1") == {1: "", 2: "", 3: ""}
+    repeated = [PersistOutcome.REPEATED]
+    assert shard.at.kept == {1: KEPT, 2: repeated, 3: KEPT, 4: repeated}
+    # Others get the first one, unless they have it.
+    assert shard.frames() == [[1], [], [3]]
+    assert shard.at.queue("joe/1") == {1: "", 3: ""}
+
+
+async def test_a_store_that_went_back_twice_gets_the_frames_of_all_openings(
+    shard: ShardProcess,
+) -> None:
+    shard.publish(1)
+    await shard.at.answered()
+    past = Past(shard.at.server)
+    for n in (2, 4):
+        shard.publish(n)
+        await shard.at.answered()
+        before = shard.frame_ids()
+        past.come_back()
+        shard.publish(n + 1)
+        await back(shard.at)
+        assert shard.frame_ids()[: len(before)] == before
+    assert shard.frames() == [[1], [2], [], [3], [4], [], [5]]
+    state = await shard.log.read()
+    assert [each.place for each in state.frames[:-1]] == [each.before for each in state.frames[1:]]
+    assert len(state.openings.split(",")) == 3
+
+
+async def test_an_emptied_store_gets_the_frames_of_the_last_seconds(shard: ShardProcess) -> None:
+    shard.publish(1)
+    shard.publish(2)
+    await shard.at.answered()
+    before = shard.frame_ids()
+    shard.at.server.ask("FLUSHALL")
+    shard.publish(3)
+    await back(shard.at)
+    assert shard.frame_ids()[: len(before)] == before
+    assert shard.frames() == [[1, 2], [], [3]]

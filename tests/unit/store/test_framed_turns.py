@@ -32,9 +32,6 @@ class EvenCross:
     def size_of(self, message: Message, /) -> int:
         return 0 if message.id % 2 else len(message.wire)
 
-    def crosses(self, message: Message, /) -> bool:
-        return message.id % 2 == 0
-
     def framed(
         self, call: ScriptCall, messages: Sequence[Message], /
     ) -> tuple[ScriptCall, Callable[[object], None] | None]:

@@ -86,3 +86,46 @@ async def test_others_store_messages_for_subscribers_whom_a_store_that_went_back
         await reader.hear(accepted)
         assert [each for each in reader.heard if each >= 100] == sorted(accepted), workers.log()
         assert len(accepted) == 20
+
+
+async def test_a_repeat_is_one_for_all_workers_though_the_store_has_lost_the_first(
+    tmp_path: Path,
+) -> None:
+    async with (
+        fleet(tmp_path) as workers,
+        Visitor(workers, 0) as writer,
+        Visitor(workers, 1, "joe/1") as reader,
+    ):
+        assert (await reader.subscribe("/news"))["successful"]
+        past = past_of(workers, 0)
+        assert await writer.publish("/news", 1, key="a")
+        await reader.hear({1})
+        past.come_back()
+        # While the store is told what it lost, publishes are refused.
+        async with asyncio.timeout(20):
+            while not await writer.publish("/news", 1, key="a"):
+                await asyncio.sleep(0.05)
+        assert await writer.publish("/news", 2)
+        await reader.hear({1, 2})
+        assert reader.heard == [1, 2], workers.log()
+
+
+async def test_a_worker_that_had_not_read_what_the_store_of_another_one_lost_gets_it(
+    tmp_path: Path,
+) -> None:
+    async with (
+        fleet(tmp_path) as workers,
+        Visitor(workers, 0) as writer,
+        Visitor(workers, 1, "joe/1") as reader,
+    ):
+        assert (await reader.subscribe("/news"))["successful"]
+        past = past_of(workers, 0)
+        workers.send(1, signal.SIGSTOP)
+        accepted = await write(writer, 0, 5)
+        past.come_back()
+        accepted |= await write(writer, 10, 5)
+        workers.send(1, signal.SIGCONT)
+        accepted |= await write(writer, 100, 20)
+        await reader.hear(accepted)
+        assert {*range(5)} <= accepted
+        assert reader.heard == sorted(accepted), workers.log()
