@@ -271,8 +271,8 @@ class ShardLog:
         """Tell the frames that the log has lost, and then, before all others, the facts that hold.
 
         Others read the facts in the store when they see this opening. The frames come back under
-        their ids, so whoever has taken one stays behind it. If the log has gone on without some of
-        them, they follow as others, which bring nobody a message twice.
+        their ids, so a reader that has taken one stays behind it. If the log has gone on without
+        some of them, they follow as new frames: readers drop the messages that they have.
         """
         if self.owner is None:
             return

@@ -34,7 +34,7 @@ async def test_a_worker_that_is_killed_loses_nothing_that_was_accepted(
     async with (
         fleet(tmp_path) as workers,
         Visitor(workers, 0) as writer,
-        Visitor(workers, 1, "joe/1") as reader,
+        Visitor(workers, 1, "ann/1") as reader,
     ):
         assert (await reader.subscribe("/news"))["successful"]
         accepted: set[int] = set()
@@ -57,7 +57,7 @@ async def test_a_worker_that_is_restarted_brings_no_message_twice(tmp_path: Path
     async with (
         fleet(tmp_path) as workers,
         Visitor(workers, 0) as writer,
-        Visitor(workers, 1, "joe/1") as reader,
+        Visitor(workers, 1, "ann/1") as reader,
     ):
         assert (await reader.subscribe("/news"))["successful"]
         first = await write(writer, 0, 20)
@@ -78,7 +78,7 @@ async def test_a_store_that_is_killed_loses_nothing_that_was_accepted(
     async with (
         fleet(tmp_path) as workers,
         Visitor(workers, 0) as writer,
-        Visitor(workers, 1, "joe/1") as reader,
+        Visitor(workers, 1, "ann/1") as reader,
     ):
         assert (await reader.subscribe("/news"))["successful"]
         # Whatever was written a second ago is on the disk.
@@ -160,7 +160,10 @@ async def test_three_workers_exchange_messages(tmp_path: Path) -> None:
 
 
 async def _exchange(workers: Fleet) -> None:
-    people = [Visitor(workers, shard, f"p{shard}/1") for shard in range(3)]
+    # Each has another home.
+    people = [
+        Visitor(workers, shard, f"{name}/1") for shard, name in enumerate(("eve", "joe", "ann"))
+    ]
     for person in people:
         assert (await person.subscribe("/news"))["successful"]
     for number in range(30):

@@ -26,7 +26,7 @@ async def test_a_store_that_went_back_has_again_what_its_worker_took_from_others
     async with (
         fleet(tmp_path) as workers,
         Visitor(workers, 0) as writer,
-        Visitor(workers, 1, "joe/1") as reader,
+        Visitor(workers, 1, "ann/1") as reader,
     ):
         assert (await reader.subscribe("/news"))["successful"]
         past = past_of(workers, 1)
@@ -49,7 +49,7 @@ async def test_what_is_published_while_the_store_of_the_publisher_goes_back_come
     async with (
         fleet(tmp_path) as workers,
         Visitor(workers, 0) as writer,
-        Visitor(workers, 1, "joe/1") as reader,
+        Visitor(workers, 1, "ann/1") as reader,
     ):
         assert (await reader.subscribe("/news"))["successful"]
         past = past_of(workers, 0)
@@ -94,7 +94,7 @@ async def test_a_repeat_is_one_for_all_workers_though_the_store_has_lost_the_fir
     async with (
         fleet(tmp_path) as workers,
         Visitor(workers, 0) as writer,
-        Visitor(workers, 1, "joe/1") as reader,
+        Visitor(workers, 1, "ann/1") as reader,
     ):
         assert (await reader.subscribe("/news"))["successful"]
         past = past_of(workers, 0)
@@ -103,7 +103,7 @@ async def test_a_repeat_is_one_for_all_workers_though_the_store_has_lost_the_fir
         past.come_back()
         # While the store is told what it lost, publishes are refused.
         async with asyncio.timeout(20):
-            while not await writer.publish("/news", 1, key="a"):
+            while not await writer.publish("/news", 1, key="a"):  # noqa: ASYNC110 - it tells nobody
                 await asyncio.sleep(0.05)
         assert await writer.publish("/news", 2)
         await reader.hear({1, 2})
@@ -116,15 +116,15 @@ async def test_a_worker_that_had_not_read_what_the_store_of_another_one_lost_get
     async with (
         fleet(tmp_path) as workers,
         Visitor(workers, 0) as writer,
-        Visitor(workers, 1, "joe/1") as reader,
+        Visitor(workers, 1, "ann/1") as reader,
     ):
         assert (await reader.subscribe("/news"))["successful"]
         past = past_of(workers, 0)
-        workers.send(1, signal.SIGSTOP)
+        await workers.end(1, signal.SIGKILL)
         accepted = await write(writer, 0, 5)
         past.come_back()
         accepted |= await write(writer, 10, 5)
-        workers.send(1, signal.SIGCONT)
+        await workers.start(1)
         accepted |= await write(writer, 100, 20)
         await reader.hear(accepted)
         assert {*range(5)} <= accepted
