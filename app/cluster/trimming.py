@@ -37,6 +37,10 @@ class _Kept(NamedTuple):
     # The shards that need it; None if that is unknown, because an earlier process wrote it.
     needed_by: frozenset[int] | None
 
+    @property
+    def has_entries(self) -> bool:
+        return self.place.total > self.before.total
+
     def is_needed(self, shard: int) -> bool:
         return self.needed_by is None or shard in self.needed_by
 
@@ -85,7 +89,7 @@ class Trimming:
         # The shards that need too much, and how much those need that are far behind.
         self.overflowing: frozenset[int] = frozenset()
         self.needed_bytes: dict[int, int] = {}
-        # By shard, for how many seconds the first frame that it has not taken has been there.
+        # By shard, for how many seconds the first entry that it has not taken has been there.
         self.behind_s: dict[int, float] = {}
 
     def begin(
@@ -181,9 +185,12 @@ class Trimming:
         overflowing = set()
         for shard, number in taken.items():
             self.behind_s[shard] = 0.0
-            if number == len(self._frames):
+            # No shard tells that it has taken a frame without entries.
+            waiting = (kept for kept in islice(self._frames, number, None) if kept.has_entries)
+            first = next(waiting, None)
+            if first is None:
                 continue
-            self.behind_s[shard] = now - self._frames[number].at
+            self.behind_s[shard] = now - first.at
             is_old = self.behind_s[shard] > self._most_s
             # Counting what it needs of all that is behind it takes longer.
             if is_old or sums[-1] - sums[number] > self._most_bytes:

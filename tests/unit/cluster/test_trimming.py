@@ -9,18 +9,21 @@ NONCE = "xxxxxxxx"
 
 
 class Log:
-    """A log with frames of one entry each, read by shards 1 and 2."""
+    """A log, mostly with frames of one entry each, read by shards 1 and 2."""
 
     def __init__(self, **limits: float) -> None:
         self.trimming = Trimming([1, 2], **limits)  # type: ignore[arg-type]
         self.trimming.begin(NONCE, 7, NOWHERE, [], {}, 0.0)
-        self.n = 0
+        self.n = self.total = 0
         self.now = 0.0
 
-    def append(self, needed_by: Iterable[int] = (1, 2), size: int = 5000) -> Place:
+    def append(
+        self, needed_by: Iterable[int] = (1, 2), size: int = 5000, entries: int = 1
+    ) -> Place:
         self.n += 1
-        self.trimming.appended(self.n, 1, size, needed_by, self.now)
-        return Place(NONCE, 7, self.n, self.n)
+        self.total += entries
+        self.trimming.appended(self.n, entries, size, needed_by, self.now)
+        return Place(NONCE, 7, self.n, self.total)
 
     def wait(self, seconds: float) -> list[Trim]:
         """Let time pass, with a tick in each second."""
@@ -150,3 +153,15 @@ def test_it_is_known_for_how_long_a_shard_has_been_behind() -> None:
     log.see(first, 1)
     log.wait(1)
     assert log.trimming.behind_s == {1: 3.0, 2: 6.0}
+
+
+def test_frames_without_entries_do_not_wait() -> None:
+    log = Log()
+    log.see(log.append())
+    log.append(needed_by=(), entries=0)
+    log.wait(30)
+    assert log.trimming.behind_s == {1: 0.0, 2: 0.0}
+    log.append()
+    log.append(needed_by=(), entries=0)
+    log.wait(3)
+    assert log.trimming.behind_s == {1: 3.0, 2: 3.0}
