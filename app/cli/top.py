@@ -85,12 +85,24 @@ def table_of(found: Json, before: Json | None) -> Table:
         table.add_row(name.replace("_", " "), shown, rate)
     if not found["store_available"]:
         table.caption = Text("the store is unavailable", "red")
+    elif missing := _missing(found):
+        table.caption = Text(f"without shard {', '.join(map(str, missing))}", "red")
     return table
 
 
+def _missing(found: Json) -> list[int]:
+    """Return the shards that are not in a reading of several."""
+    return [each["shard"] for each in found.get("unanswered", ())]
+
+
 def _rate(name: str, found: Json, before: Json | None) -> str:
-    """Return how much a count grew per second; nothing if the server was restarted meanwhile."""
+    """Return how much a count grew per second; nothing if that is unknown.
+
+    A server, or one of several workers, may have been restarted meanwhile, or be missing.
+    """
     if before is None or before["started"] != found["started"]:
+        return ""
+    if found[name] < before[name] or _missing(found) != _missing(before):
         return ""
     passed_s = (found["time"] - before["time"]) / _MS_PER_S
     return "" if passed_s <= 0 else f"{(found[name] - before[name]) / passed_s:.1f}"

@@ -31,6 +31,7 @@ function drawn({readings, alerts}) {
 
 function verdict(now, before) {
     const problems = [
+        ...(now.unanswered ?? []).map(({shard, reason}) => ["bad", `Shard ${shard} is not in these figures: ${reason}.`, null]),
         !now.store_available && ["bad", "The store is unavailable: durable messages are refused.", null],
         now.unaccounted !== 0 && ["bad", `${many(now.unaccounted, "entry is", "entries are")} not accounted for.`, null],
         now.alerts > 0 && ["bad", `${many(now.alerts, "alert is", "alerts are")} raised.`, ["now"]],
@@ -47,8 +48,14 @@ function verdict(now, before) {
     return rows.length ? rows : h("p", {class: "state good"}, "Nothing needs attention.");
 }
 
+/** Whether counts of one reading may be compared with those of the other: no shard is missing in one alone. */
+function areLike(before, now) {
+    const missing = ({unanswered = []}) => String(unanswered.map(({shard}) => shard));
+    return before.started === now.started && missing(before) === missing(now);
+}
+
 function dying(now, before) {
-    const isNow = before && now.dead > before.dead;
+    const isNow = before && areLike(before, now) && now.dead > before.dead;
     if (!isNow && !now.letters_lately) {
         return null;
     }
@@ -57,12 +64,13 @@ function dying(now, before) {
 }
 
 function charts(readings) {
-    // If counters fell, the server has restarted.
     const pairs = readings.map((now, n) => ({now, before: readings[n - 1]})).filter(({now, before}) =>
-        before && now.time > before.time && now.started === before.started);
+        before && now.time > before.time && areLike(before, now));
     const chart = (title, show, ...series) => lines(title, series.map(([name, kind, point]) =>
         ({name, kind, points: pairs.map(point)})), show);
-    const perSecond = (name) => ({now, before}) => (now[name] - before[name]) / ((now.time - before.time) / 1000);
+    // If a count fell, one of several workers has restarted.
+    const perSecond = (name) => ({now, before}) =>
+        now[name] < before[name] ? null : (now[name] - before[name]) / ((now.time - before.time) / 1000);
     const latency = (name) => ({now}) => now.latency?.[name] ?? null;
     return [
         chart("Messages per second", rate, ["published", "one", perSecond("published")]),

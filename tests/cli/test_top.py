@@ -40,6 +40,13 @@ def test_rates_are_counts_since_the_previous_reading() -> None:
     first = asdict(some_figures())
     later = {**first, "time": first["time"] + 2000, "published": first["published"] + 9}
     assert re.search(r"published \d+ 4\.5 \n", shown(later, first))
+    missing = {**later, "unanswered": [{"shard": 1, "reason": "it cannot be reached"}]}
+    assert re.search(r"published \d+ \n", shown(missing, first))
+    assert re.search(r"published \d+ \n", shown(later, missing))
+    assert "without shard 1" in shown(missing, first)
+    # One of several workers was restarted.
+    less = {**later, "published": 1}
+    assert re.search(r"published \d+ \n", shown(less, {**first, "published": 2}))
     restarted = {**later, "started": first["started"] + 1, "published": 0}
     assert "published 0 \n" in shown(restarted, later)
 

@@ -524,3 +524,25 @@ def test_a_page_says_how_old_it_is_while_the_server_does_not_answer(
     # The browser reports each request that got no answer.
     assert {each for each in complaints if "ERR_FAILED" not in each} == set()
     complaints.clear()
+
+
+def test_the_overview_says_which_shards_are_missing_and_shows_no_rates_against_fewer(
+    page: Page, world: World
+) -> None:
+    go(page, "Overview")
+    shown = page.evaluate(
+        """async (found) => {
+            const {show} = await import("/static/console/overview.js");
+            const missing = {...found, time: found.time + 1000, published: 0, unanswered: [
+                {shard: 1, reason: "it did not answer within 1 s"},
+            ]};
+            const back = {...found, time: found.time + 2000, published: 9000};
+            const text = async (...readings) =>
+                (await show({readings, alerts: [], listen() {}})).innerText;
+            return [await text(found, missing), await text(missing, back)];
+        }""",
+        world.ask("GET", "figures"),
+    )
+    assert "Shard 1 is not in these figures: it did not answer within 1 s." in shown[0]
+    assert "not in these figures" not in shown[1]
+    assert "9,000" not in shown[1]
