@@ -119,7 +119,21 @@ class Bayeux:
         letters.add(PRESENCE, far_presence.carry_out)
         self._ticking = (*self._ticking, far_presence.tick)
         self._topics_everywhere(others, homes, letters)
+        if self.state.work.is_used:
+            self._work_everywhere(others, homes, letters)
         return letters
+
+    def _work_everywhere(
+        self, others: "OthersPort", homes: "HomesPort", letters: "FromLetters"
+    ) -> None:
+        from holdfast.bayeux.far_work.everywhere import WorkEverywhere
+
+        everywhere = WorkEverywhere(self.state, homes, others)
+        self.state.work.far = everywhere
+        for what, way in everywhere.ways.items():
+            letters.add(what, way)
+        letters.before_clients.append(everywhere.go_on)
+        self._ticking = (*self._ticking, everywhere.tick)
 
     def _topics_everywhere(
         self, others: "OthersPort", homes: "HomesPort", letters: "FromLetters"

@@ -15,7 +15,6 @@ from pathlib import Path
 from holdfast.cli.installed import core
 from holdfast.compose.cannot_start import CannotStart
 from holdfast.compose.data_directory import DirectoryTaken, own_directory
-from holdfast.compose.single_worker import refused_with_shards
 from holdfast.compose.workers import allowed, count_of, stored_here
 from holdfast.pipeline.doctor import Check
 from holdfast.settings import Settings
@@ -192,8 +191,6 @@ def _workers(settings: Settings) -> Check:
         count = count_of(settings, is_supervised=settings.supervisor, stored=stored)
     except CannotStart as error:
         return Check("workers", False, str(error).removeprefix("workers: "))
-    if count > 1 and (refused := refused_with_shards(settings)):
-        return Check("workers", False, "; ".join(refused))
     text = f"{count}, each with a shard"
     if count > (most := allowed()):
         return Check("workers", None, f"{text}: processors and memory are enough for {most}")

@@ -96,10 +96,6 @@ async def place_of(settings: Settings, supervisor: Supervised) -> Placement:
             "workers: the supervisor that runs is of an earlier release, and knows one worker only:"
             " stop it, and start this one instead of a restart"
         )
-    from holdfast.compose.single_worker import refused_with_shards
-
-    if found := refused_with_shards(settings):
-        raise CannotStart("\n".join(found))
     links = supervisor.links or _place_of_links(settings)
     return placed(settings, 0, count, Path(links))
 

@@ -13,7 +13,6 @@ from typing import Any, Final, NamedTuple
 from holdfast.cluster.shards import Homes, MapUnreadable
 from holdfast.compose.cannot_start import CannotStart
 from holdfast.compose.homes import homes_for
-from holdfast.compose.single_worker import refused_with_shards
 from holdfast.compose.workers import mark_unused, mark_used
 from holdfast.offline.division import Divided, Places, divided
 from holdfast.offline.moving import MESSAGES, Moving, sizes
@@ -194,8 +193,6 @@ class Resharding:
     def _target(self, found: _Found) -> Divided:
         now = found.divided
         count = self._plan.shards or now.count
-        if count > 1 and (why := refused_with_shards(self._settings)):
-            raise CannotStart("\n".join(why))
         if count == 1:
             return Divided(now.map.for_shards(1), Homes({}))
         takes_rules = self._plan.rules or now.count == 1

@@ -255,7 +255,7 @@ class Member:
         self.interest.begin(self._stored_facts, now)
         if self._from_letters is not None:
             self.homes.begin(self._from_letters, self._stored_letters)
-            self._from_letters.requests.go_on()
+            self._from_letters.go_on()
         self._stored_facts, self._stored_letters = {}, {}
         self.own.tick(now)
 

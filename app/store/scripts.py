@@ -58,7 +58,7 @@ SAVE = _script("save", "fence", "once")
 KEEP = _journalled("keep", "once", "arrays", "enter")
 KEEP_KEYED = _journalled("keep_keyed", "arrays", "enter", "clock")
 ADVANCE_CLOCK = _script("advance_clock", "fence", "once", "clock")
-MOVE = _journalled("move", "once", "arrays")
+MOVE = _journalled("move", "once", "arrays", "bodies")
 MARK_BATCHES = _journalled("mark_batches", "once", "arrays")
 MARK = _journalled("mark", "once")
 SETTLE = _journalled("settle", "once", "arrays", "bodies")
@@ -239,7 +239,7 @@ def words_entering(
 
 def move(keys: RedisKeys, moves: Sequence[Move]) -> ScriptCall:
     """Move messages between queues, with the attempts that they bring."""
-    positions = Positions(keys.meta, keys.handed)
+    positions = Positions(keys.meta, keys.bodies, keys.handed)
     args: list[Word] = []
     trails: dict[int, bytes] = {}
     for each in moves:

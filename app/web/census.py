@@ -52,7 +52,10 @@ class Census:
         for session in sessions:
             census.count(session, guard.held)
         census.waiting_for_subjects = sum([each.queue.count for each in places.subjects.queues()])
-        census.waiting_in_work_queues = sum([each.queue.count for each in places.work.queues()])
+        for each in places.work.queues():
+            # Sessions of other shards may have some of it.
+            census.waiting_in_work_queues += len(each.queue.new)
+            census.in_flight += each.queue.in_flight_count
         census.waiting += census.waiting_for_subjects + census.waiting_in_work_queues
         census.waiting += sum([each.queue.count for each in places.apart()])
         for place in places.assigning():

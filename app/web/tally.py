@@ -273,6 +273,8 @@ class Tally:
             tally = self._work[channel] = WorkTally(channel, Largest(self._most))
         if receiver.subject.startswith(PREFIX):
             tally.unassigned += found.waiting
+            # The rest counts where its worker is.
+            found.in_work, found.since = 0, None
         else:
             found.receiver = receiver.key
             tally.workers.add(found.in_work + found.waiting, found)

@@ -68,9 +68,7 @@ def test_the_port_and_the_directory_of_a_running_server_are_no_faults(home: Path
     assert seen["address"][0] is True
 
 
-def test_several_workers_need_a_supervisor_and_what_they_can_do(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_several_workers_need_a_supervisor(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server_checks, "allowed", lambda: 2)
     assert "workers" not in checks()[1]
     assert checks(workers=2)[1]["workers"] == (True, "2, each with a shard")
@@ -78,9 +76,6 @@ def test_several_workers_need_a_supervisor_and_what_they_can_do(
     assert (code, seen["workers"][0]) == (0, None)
     assert "processors and memory are enough for 2" in seen["workers"][1]
     assert checks(workers=2, supervisor=False)[1]["workers"][0] is False
-    code, seen = checks(workers=2, channels={"/jobs": {"work_queue": True}})
-    assert (code, seen["workers"][0]) == (1, False)
-    assert "work_queue" in seen["workers"][1]
 
 
 def test_a_directory_that_others_can_write_is_a_fault_with_its_remedy(home: Path) -> None:

@@ -15,7 +15,7 @@ from holdfast.delivery.messages.former_attempts import former_of
 from holdfast.delivery.messages.given import MOST_SHARED, Given, GivenEntry, GivenKind
 from holdfast.delivery.messages.marks import Mark
 from holdfast.delivery.messages.message import Message
-from holdfast.delivery.shared_queues.work import refusals_of
+from holdfast.delivery.shared_queues.work import borrowed_of, refusals_of
 
 # How many names one record of the store may have.
 _MOST_NAMES: Final = 2000
@@ -159,6 +159,9 @@ def _more(message: Message, *, is_there: bool) -> dict[str, Any]:
     refusals, keeping = refusals_of(message), message.keeping
     if refusals:
         more["refusals"] = [[each.key, each.code.text, each.text] for each in refusals]
+    borrowed = borrowed_of(message)
+    if borrowed is not None:
+        more["borrowed"] = [borrowed.home, borrowed.lease]
     if is_there and keeping is not None:
         more["keeping"] = [keeping.depth.entries, keeping.depth.bytes, keeping.account]
     return more
@@ -168,6 +171,6 @@ def _of_shared_queue(receiver: Session) -> Sequence[GivenEntry]:
     """Return passing messages of a shared queue, and stored ones that were refused."""
     return [
         _new(each, is_there=each.is_durable)
-        for each in receiver.queue.new
+        for each in receiver.queue.messages()
         if not each.is_durable or refusals_of(each)
     ]

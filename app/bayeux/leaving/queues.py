@@ -12,7 +12,7 @@ from holdfast.delivery.messages.given import GivenEntry
 from holdfast.delivery.messages.keeping import HistoryDepth, Keeping
 from holdfast.delivery.messages.marks import Mark
 from holdfast.delivery.messages.message import Message
-from holdfast.delivery.shared_queues.work import WorkRefusal, make_work
+from holdfast.delivery.shared_queues.work import Borrowed, WorkRefusal, make_work
 
 _NOTHING: Mapping[str, Any] = {}
 
@@ -107,7 +107,7 @@ def waiting(given: Iterable[GivenEntry], stored: Mapping[int, Message]) -> Seque
 
 
 def _restore(message: Message, more: Mapping[str, Any]) -> None:
-    """Restore who refused a message of a work queue, and how a history keeps a stored one."""
+    """Restore who refused work, which shard has it, and how a history keeps a stored message."""
     if "keeping" in more:
         entries, size, account = more["keeping"]
         message.keeping = Keeping(HistoryDepth(entries, size), account)
@@ -117,3 +117,5 @@ def _restore(message: Message, more: Mapping[str, Any]) -> None:
             for key, code, text in more["refusals"]
         ]
         make_work(message, refusals)
+    if "borrowed" in more:
+        Borrowed(*more["borrowed"]).mark(message)

@@ -133,13 +133,13 @@ TABLE: Final = (
         (*_of("Event", "frame"), *_of("Message", "event_start journal_note")),
     ),
     Row(
-        "attempts in other queues, refusals of work, the last attempt of an entry",
+        "attempts in other queues, refusals and shards of work, the last attempt of an entry",
         Fate.WRITTEN,
         "with the entry",
         (
             *_of("Message", "records"),
             *_of("InFlight", "records"),
-            *_of("record", "FormerAttempts _LastAttempt _Work"),
+            *_of("record", "Borrowed FormerAttempts _LastAttempt _Work"),
         ),
     ),
     Row(

@@ -90,12 +90,18 @@ class AmongShards:
 
     def home_of(self, publish: EventPublish) -> int | None:
         """Return the shard that must publish this; None if this one may. Raises `Refused`."""
+        home = self._homes.home_of(publish.channel.name)
+        is_work = home is not None and self._state.rules.of(publish.channel).is_work_queue
         if publish.qos is not None and publish.qos.request is not None:
+            if is_work:
+                # Only sessions of its home would get it, and the requester is not there.
+                raise not_supported("ext.replyTo")
             # Only one shard hears who may answer: the shard of the requester.
             return None
-        home = self._homes.home_of(publish.channel.name)
         if home is None or publish.qos is None or not publish.qos.destinations:
             return home
+        if is_work:
+            raise Refused(ErrorReply.DELIVERY_INVALID, "user.publish", "destinations")
         if publish.qos.is_subscribable:
             # The home of the channel would have to ask the shards of the destinations.
             raise not_supported("ext.delivery.destinations")

@@ -79,12 +79,18 @@ class AtHome:
                     publish.qos.message = None
                 return PersistOutcome.KEPT
             case State.REFUSED:
-                publish.far = Far(refused=found.refused)
+                publish.far = Far(refused=self._refused(publish, found))
             case State.UNKNOWN:
                 return PersistOutcome.UNKNOWN
             case State.NOT_STORED:
                 pass
         return PersistOutcome.REFUSED
+
+    def _refused(self, publish: EventPublish, found: Answer) -> Refused:
+        if publish.sender is not None and found.error == ErrorReply.BUDGET_EXCEEDED.name:
+            # The sender is here, and so are the books of who exceeds a quota.
+            return self._state.quotas.too_much_waits(publish.sender, found.args[0], ())
+        return found.refused
 
     # For other shards
 

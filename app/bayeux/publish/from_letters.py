@@ -32,6 +32,8 @@ class FromLetters:
         self._here = here
         self._homes = homes
         self.requests = requests
+        # What else goes on once sessions are restored.
+        self.before_clients: list[Callable[[], None]] = []
         self._ways: dict[str, Way] = {
             ADDRESSED: self._address,
             PUBLISHED: at_home.carry_out,
@@ -41,6 +43,12 @@ class FromLetters:
     def add(self, what: str, way: Way) -> None:
         """Let this do the letters of a kind."""
         self._ways[what] = way
+
+    def go_on(self) -> None:
+        """Go on with what an earlier process had: its sessions are restored."""
+        self.requests.go_on()
+        for each in self.before_clients:
+            each()
 
     def do(self, letter: ShardLetter, now: float) -> None:
         """Do a letter from the inbox, and answer it now or later."""

@@ -205,9 +205,15 @@ class Publishing:
             raise Refused(ErrorReply.DELIVERY_INVALID, "user.publish", "destinations")
         if qos is not None and qos.request is not None:
             qos.request.is_work = True
+            # Only sessions of this shard get it.
+            qos.request.unheard = ()
+        far = publish.far
         try:
-            shared = state.work.accept(message.channel, message, accounts_of(sender))
+            accounts = accounts_of(sender) if far is None else far.accounts
+            shared = state.work.accept(message.channel, message, accounts)
         except OverQuota as over:
+            if far is not None:
+                raise Refused(ErrorReply.BUDGET_EXCEEDED, over.quota) from over
             # Only sessions have quotas.
             raise state.quotas.too_much_waits(cast("Session", sender), over.quota, ()) from over
         except Undeliverable as full:

@@ -203,8 +203,13 @@ class SessionLife:
 
     def clear(self, session: Session) -> int:
         """Discard the session's queue. Returns the number of entries."""
-        messages = session.queue.messages()
-        session.queue.clear()
+        queue = session.queue
+        # What a shared queue has in flight, a session of another shard has.
+        messages = [*queue.new] if session.has_shared_queue else queue.messages()
+        if len(messages) < queue.count:
+            queue.remove_messages(messages)
+        else:
+            queue.clear()
         self.undelivered.clear_out(session, messages, Reason.CLEARED)
         return len(messages)
 

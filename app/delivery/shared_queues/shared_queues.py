@@ -246,7 +246,7 @@ class SharedQueues(ABC, Generic[R]):
             elif message.id in has:
                 former = former_of(message)
                 if former is not None:
-                    message = self._join(receiver, has[message.id], former)
+                    message = joined_in(receiver, has[message.id], former)
                 moves.append(Move(message, key, [receiver.key], 0, 1))
             else:
                 moves.append(self._enter(message, key, (receiver,), ()))
@@ -278,12 +278,13 @@ class SharedQueues(ABC, Generic[R]):
         keys = [each.key for each in (*new, *old)]
         return Move(message, source, keys, copies=len(new), remembering=len(new))
 
-    def _join(self, receiver: R, message: Message, former: FormerAttempts) -> Message:
-        """Add the attempts of another copy to a waiting message. Returns the message."""
-        earlier = former_of(message)
-        copy = tried(message, former if earlier is None else joined(earlier, former))
-        receiver.queue.exchange(message, copy)
-        return copy
-
     def _expire_in_time(self, receiver: R) -> None:
         self._settling.watch_expiry(receiver)
+
+
+def joined_in(receiver: Receiver, message: Message, former: FormerAttempts) -> Message:
+    """Add the attempts of another copy to a message that waits. Returns the message."""
+    earlier = former_of(message)
+    copy = tried(message, former if earlier is None else joined(earlier, former))
+    receiver.queue.exchange(message, copy)
+    return copy

@@ -1,7 +1,7 @@
-"""Messages of work queues, and which receivers refused each."""
+"""Messages of work queues: which receivers refused each, and which shard has it."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from holdfast.delivery.basics.error_codes import ErrorCode
 from holdfast.delivery.basics.feature_records import record_of, with_record
@@ -40,3 +40,51 @@ def refusals_of(message: Message) -> Sequence[WorkRefusal]:
 def make_work(message: Message, refusals: Sequence[WorkRefusal] = ()) -> None:
     """Let the message belong to the work queue of its channel, with these refusals."""
     message.records = with_record(message.records, _Work(refusals))
+
+
+class Borrower(Protocol):
+    """Tells the shard of the work."""
+
+    def left(self, borrowed: "Borrowed", /) -> None:
+        """Take note that no queue has the copy any more."""
+        ...
+
+
+class Borrowed(MessageRecord):
+    """The record of a copy of work that belongs to another shard, which has its entry.
+
+    The copy is never stored. Its shard hears when it has left the queues of sessions here.
+    """
+
+    __slots__ = ("borrower", "home", "is_over", "lease", "queues")
+
+    def __init__(self, home: int, lease: int) -> None:
+        # The shard of the work, and what it calls this loan.
+        self.home = home
+        self.lease = lease
+        # None as long as sessions are restored.
+        self.borrower: Borrower | None = None
+        # How many queues have the copy: one or none.
+        self.queues = 0
+        # Whether its shard was told, or has told, what became of it.
+        self.is_over = False
+
+    def counts_queues(self) -> bool:
+        return True
+
+    def entered_queues(self, count: int) -> None:
+        self.queues += count
+
+    def left_queues(self, count: int) -> None:
+        self.queues -= count
+        if self.queues <= 0 and self.borrower is not None:
+            self.borrower.left(self)
+
+    def mark(self, message: Message) -> None:
+        """Let the message be such a copy."""
+        message.records = with_record(message.records, self)
+
+
+def borrowed_of(message: Message) -> Borrowed | None:
+    """Return the message's record, or None if it belongs to this shard."""
+    return record_of(message.records, Borrowed)

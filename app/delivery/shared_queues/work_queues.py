@@ -9,7 +9,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import replace
 from heapq import heapify, heappop, heappush
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from holdfast.delivery.basics.channels import Channels, lookups
 from holdfast.delivery.basics.error_codes import ErrorCode
@@ -30,8 +30,17 @@ from holdfast.delivery.shared_queues.shared_queues import (
     SharedQueueOwner,
     SharedQueues,
 )
-from holdfast.delivery.shared_queues.work import WorkRefusal, is_work, make_work, refusals_of
+from holdfast.delivery.shared_queues.work import (
+    WorkRefusal,
+    borrowed_of,
+    is_work,
+    make_work,
+    refusals_of,
+)
 from holdfast.delivery.topics.sender_quota import SenderQuota
+
+if TYPE_CHECKING:
+    from holdfast.delivery.shared_queues.lent_work import FarWork
 
 R = TypeVar("R", bound=Receiver)
 
@@ -95,11 +104,19 @@ class WorkQueues(SharedQueues[R]):
         self._searches: dict[str, _Search] = {}
         # How many messages were assigned to receivers.
         self._given = 0
+        # The other shards of the deployment, if there are any.
+        self.far: FarWork[R] | None = None
 
     # Receivers
 
     def assign_to(self, receiver: R) -> None:
         """Assign work that waits for a receiver when the turn ends: it may have room now."""
+        if self.far is not None:
+            self.far.look_at(receiver)
+        self.offer_to(receiver)
+
+    def offer_to(self, receiver: R) -> None:
+        """Do the same for work of this shard, also for a stand-in."""
         if not self._queues or receiver.queue.lacks_room(1) is not None:
             return
         for pattern in self._matching.keys() & receiver.subscriptions:
@@ -110,8 +127,17 @@ class WorkQueues(SharedQueues[R]):
 
     def _takers(self, name: str) -> list[R]:
         channel = self._channels.get(_channel(name))
-        receivers = () if channel is None else self._hub.routes.receivers(channel)
-        return [each for each in receivers if each.is_live]
+        if channel is None:
+            return []
+        live = [each for each in self._hub.routes.receivers(channel) if each.is_live]
+        if self.far is None:
+            return live
+        return [] if self.far.is_unsure else [*live, *self.far.takers(channel)]
+
+    def takers_elsewhere(self, name: str) -> int:
+        """Return how many sessions of other shards take work of the channel."""
+        channel = self._channels.get(name)
+        return 0 if channel is None or self.far is None else len(self.far.takers(channel))
 
     def choose(self, receivers: Sequence[R], message: Message) -> Sequence[R]:
         """Return the live receiver that is to answer this request, or none."""
@@ -233,6 +259,7 @@ class WorkQueues(SharedQueues[R]):
     ) -> list[Move]:
         moves: list[Move] = []
         refused: list[Message] = []
+        lent: list[tuple[Message, R]] = []
         for message in messages:
             if not ranked:
                 break
@@ -244,11 +271,33 @@ class WorkQueues(SharedQueues[R]):
                 continue
             self._given += 1
             _note_work(taker, self._given)
-            moves.append(self._enter(message, source.key, (taker,), ()))
+            if self.far is not None and self.far.reserve(taker, message):
+                lent.append((message, taker))
+            else:
+                moves.append(self._enter(message, source.key, (taker,), ()))
             heappush(ranked, _rank(taker))
+        if lent:
+            self._lend(source, lent)
         if refused:
             self._give_up(source, refused)
         return moves
+
+    # Work that sessions of other shards have
+
+    @property
+    def are_settled(self) -> bool:
+        return super().are_settled and (self.far is None or self.far.is_settled)
+
+    def _lend(self, source: R, lent: Sequence[tuple[Message, R]]) -> None:
+        source.queue.remove_messages([message for message, _ in lent])
+        for message, taker in lent:
+            if self.far is not None:
+                self.far.lend(source, message, taker)
+
+    def assign_all(self) -> None:
+        """Assign what waits: it is known now who has what."""
+        for each in self.queues():
+            self._hub.make_ready(each)
 
     def _give_up(self, source: R, messages: Sequence[Message]) -> None:
         """Dead-letter messages that no receiver accepts, with the code of the last refusal."""
@@ -262,20 +311,34 @@ class WorkQueues(SharedQueues[R]):
         (message,) = self._for_others(receiver, [entry])
         make_work(message, (*refusals_of(message), WorkRefusal(receiver.key, code, text)))
         name = PREFIX + message.channel
-        self._disputed[name] = None
+        if borrowed_of(message) is None:
+            self._disputed[name] = None
         self._requeue(name, receiver.key, [message])
+
+    def _requeue(self, name: str, key: str, messages: Sequence[Message]) -> None:
+        own = [each for each in messages if borrowed_of(each) is None]
+        if own:
+            super()._requeue(name, key, own)
+        if self.far is not None and len(own) < len(messages):
+            for each in messages:
+                if borrowed_of(each) is not None:
+                    self.far.return_home(key, each)
 
     def requeue_all(self, receiver: R) -> None:
         """Requeue all work of an ending session."""
         if self.is_used and not receiver.has_shared_queue:
-            self._look_at_disputed()
+            if self.far is not None:
+                self.far.forget(receiver)
+            self.look_at_disputed()
             self._requeue_work(receiver, receiver.queue.entries())
 
     def requeue_new(self, receiver: R) -> None:
         """Requeue new work of a session that is not live or no longer subscribes."""
         if not self.is_used:
             return
-        self._look_at_disputed()
+        if self.far is not None:
+            self.far.look_again(receiver)
+        self.look_at_disputed()
         queue = receiver.queue
         if not queue.count:
             return
@@ -284,7 +347,11 @@ class WorkQueues(SharedQueues[R]):
             entries = [each for each in entries if not self._is_taker(receiver, each.message)]
         self._requeue_work(receiver, entries)
 
-    def _look_at_disputed(self) -> None:
+    def dispute(self, source: R) -> None:
+        """Check later whether all receivers have refused some work of the queue."""
+        self._disputed[source.subject] = None
+
+    def look_at_disputed(self) -> None:
         """Check disputed messages: all remaining receivers may have refused them."""
         for name in self._disputed:
             self._hub.make_ready(self._queues[name].receiver)
@@ -329,7 +396,9 @@ def _rank(receiver: R) -> _Ranked[R]:
     """Return the order of choice: fewest entries first, then longest without work."""
     worker = record_of(receiver.records, _Worker)
     last_work = 0 if worker is None else worker.last_work
-    return receiver.queue.count, last_work, receiver.number, receiver
+    # A stand-in has nothing but reserved room.
+    queue = receiver.queue
+    return queue.count + queue.coming, last_work, receiver.number, receiver
 
 
 def _note_work(receiver: Receiver, number: int) -> None:

@@ -1,6 +1,7 @@
 #!lua flags=allow-oom
--- Moves entries between queues: each leaves one queue and enters others, with its mark.
--- KEYS   1 meta   2 last batches, then receivers of messages and marks of sessions
+-- Moves entries between queues: each leaves one queue and enters others, with its mark. Without
+-- others, another shard has the message.
+-- KEYS   1 meta   2 bodies   3 last batches, then receivers of messages and marks of sessions
 -- ARGV   1 its number, then for each message: id, position of its receivers in KEYS, name of the queue
 --        that it leaves, position of its marks, new mark, number of queues that have it then, number
 --        of those that it enters, number of those that get the mark, names of the queues, in this
@@ -12,10 +13,10 @@
 -- Takes the message out of the last batch of a session: it settled the message before, and would
 -- seem to have it in flight again. A zero keeps the places of the others.
 local function take_out(session, id)
-    local batch = redis.call('HGET', KEYS[2], session)
+    local batch = redis.call('HGET', KEYS[3], session)
     local from, to = ((batch or '') .. ' '):find(' ' .. id .. ' ', 1, true)
     if from then
-        redis.call('HSET', KEYS[2], session, batch:sub(1, from) .. '0' .. batch:sub(to))
+        redis.call('HSET', KEYS[3], session, batch:sub(1, from) .. '0' .. batch:sub(to))
     end
 end
 
@@ -32,6 +33,7 @@ while at <= last do
         call('SADD', receivers, names, marks - 1)
         redis.call('SREM', receivers, ARGV[at + 2])
         redis.call('HDEL', KEYS[tonumber(ARGV[at + 3])], id)
+        release(id, receivers)
     end
     -- Entries that moved before get their marks again: a server whose store went back repeats its
     -- last calls, and one before this may have removed them.

@@ -2,13 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Annotated
 
 from pydantic import Field
 
 from holdfast.bayeux.session import Session
-from holdfast.bayeux.sessions.status import first_entries
 from holdfast.delivery.basics.node import NS_PER_MS
+from holdfast.delivery.messages.entries import Entry as QueueEntry
 from holdfast.delivery.shared_queues import shared_queues
 from holdfast.delivery.shared_queues.work_queues import PREFIX
 from holdfast.store.operator_input import Channel, Count, Ms, Subject
@@ -85,7 +86,8 @@ class SharedQueueResource:
 
     def _work_queue(self, receiver: Session) -> WorkQueue:
         channel = receiver.subject.removeprefix(PREFIX)
-        return WorkQueue(channel, *_waiting(receiver), len(self._receivers(channel)))
+        count = len(self._receivers(channel)) + self._work.takers_elsewhere(channel)
+        return WorkQueue(channel, *_waiting(receiver), count)
 
     @route("GET", _WORK)
     async def work_queue(self, channel: Channel, limit: EntryLimit = 20) -> list[Entry]:
@@ -116,7 +118,8 @@ class SharedQueueResource:
         """Return the first messages of a queue, which need not exist while nothing waits."""
         if receiver is None:
             return []
-        return [entry(self._node, receiver, each) for each in first_entries(receiver.queue, limit)]
+        waiting = islice(map(QueueEntry, receiver.queue.new), limit)
+        return [entry(self._node, receiver, each) for each in waiting]
 
     async def _clear(
         self, action: str, name: str, receiver: Session | None, who: str
@@ -131,12 +134,13 @@ def _page(
     queues: shared_queues.SharedQueues[Session], cursor: str | None, limit: int
 ) -> tuple[list[Session], str | None]:
     """Return the receivers that have the first queues by name, and the name to go on from."""
-    waiting = {each.subject: each for each in queues.queues() if each.queue.count}
+    waiting = {each.subject: each for each in queues.queues() if each.queue.new}
     found, after = first_names(waiting, cursor, limit)
     return [waiting[name] for name in found], after
 
 
 def _waiting(receiver: Session) -> tuple[int, int, int]:
     """Return how many messages wait, their bytes, and when the oldest was published."""
-    oldest = min(message.id for message in receiver.queue.new)
-    return receiver.queue.count, receiver.queue.size, oldest // NS_PER_MS
+    waiting = receiver.queue.new
+    oldest = min(message.id for message in waiting)
+    return len(waiting), sum([len(each.wire) for each in waiting]), oldest // NS_PER_MS

@@ -140,7 +140,7 @@ RULES: Final[Mapping[str, Rule | Same | Exported | Divided]] = {
     "clear_subject": All(_sums("discarded")),
     "work_queues": Paged(by_name("channel")),
     "work_queue": Paged(AS_THEY_ARE),
-    "work_receivers": Paged(AS_THEY_ARE),
+    "work_receivers": Paged(by_name("key")),
     "clear_work_queue": All(_sums("discarded")),
     # Messages.
     "trace": Parts(sums.trace),

@@ -19,6 +19,7 @@ async def serve(data: str, number: str, count: str, redis: str | None = None) ->
     given["channels"] = {
         "/kept/**": {"history": 1000, "durable": True},
         "/topics/**": {"topic": True, "durable": True, "destroy_delay": 1000},
+        "/jobs/**": {"work_queue": True},
     }
     given["ptp_create_session"] = True
     if redis:

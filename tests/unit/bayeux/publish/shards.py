@@ -6,6 +6,8 @@ from functools import partial
 from itertools import count
 from typing import Any
 
+from holdfast.bayeux.leaving.giving import given
+from holdfast.bayeux.leaving.settling import settle, take_back, unsettled
 from holdfast.bayeux.publish.from_others import FromOthers
 from holdfast.bayeux.publish.tap import Arrived
 from holdfast.bayeux.sessions.restoring import restore, restore_without_session
@@ -28,7 +30,9 @@ from holdfast.delivery.messages.shard_letter import ShardLetter
 from holdfast.delivery.messages.storing import NO_FIELDS, PersistOutcome, RequestFields
 from holdfast.delivery.ports.homes import HomesPort
 from holdfast.delivery.ports.other_shards import LogFigures
+from holdfast.store.given_records import slices
 from tests.unit.bayeux.harness import Client, Installed, Server, server_of
+from tests.unit.bayeux.leaving.successors import load
 from tests.unit.delivery.fake_keeper import FakeKeeper
 
 # Subjects that clients may belong to.
@@ -132,13 +136,36 @@ class Shard:
         state = self.server.bayeux.state
         reopen_all(state, dict(self.keeper.requests), self.server.now)
         rejoin(state.requests, [*state.sessions, *state.waiting_places.queues()])
+        self._go_on()
+
+    def _go_on(self) -> None:
         for received in [*self.keeper.inbox.values()]:
             self.inbox.take(received.sender, received.entry, 0)
-        self.from_letters.requests.go_on()
+        self.from_letters.go_on()
         self.server.turn()
         for other in self._world.shards:
             if other is not self:
                 other.from_letters.requests.opened_again(self.number)
+
+    def restart(self) -> None:
+        """Let another process go on with everything that this one has, unless a request waits."""
+        bayeux = self.server.bayeux
+        settle(bayeux, self.server.now)
+        for _ in range(2):
+            self.server.turn()
+            bayeux.tick(self.server.now)
+        self.server.turn()
+        if unsettled(bayeux) is not None:
+            take_back(bayeux, self.server.now)
+            return
+        left = [*slices(given(bayeux, self.server.now))]
+        self.keeper.forget_answers()
+        self.interest.clear()
+        self.complete.clear()
+        self.server = self._served(after=self.server)
+        self._begin()
+        load(self.server, left)
+        self._go_on()
 
     # As other shards
 

@@ -1,0 +1,190 @@
+"""Work of another shard that sessions of this one do.
+
+This shard tells the other one which sessions take its work, and what becomes of it: in parts, which
+follow each other without waiting. If one of them was not taken, it begins again with everything.
+What became of work is told until the other shard has heard it.
+"""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, Final
+
+from holdfast.bayeux.far_work.work_letters import (
+    BACK,
+    DONE,
+    END,
+    GONE,
+    HAS,
+    TAKES,
+    TOLD,
+    Row,
+    Told,
+    parts_of,
+    row_of_attempts,
+    rows_of_refusals,
+    taken_in,
+)
+from holdfast.bayeux.session import Session
+from holdfast.bayeux.state.server_state import ServerState
+from holdfast.delivery.messages.message import Message
+from holdfast.delivery.messages.outcomes import Move
+from holdfast.delivery.ports.homes import HomesPort
+from holdfast.delivery.shared_queues.work import Borrowed, borrowed_of
+
+# How much work of one shard a session gets at once.
+MOST_AT_ONCE: Final = 100
+# The least time between two beginnings.
+_PAUSE_S: Final = 0.5
+
+
+class Copy:
+    """A copy of work of another shard, in the queue of a session here."""
+
+    __slots__ = ("channel", "id", "record", "session")
+
+    def __init__(self, message: Message, record: Borrowed, session: Session) -> None:
+        self.id, self.channel = message.id, message.channel
+        self.record = record
+        self.session = session
+
+    @property
+    def row(self) -> Row:
+        """What says that it is here."""
+        return [HAS, self.id, self.channel, self.record.lease, self.session.key]
+
+
+class Borrows:
+    """The work of one other shard that sessions of this one do."""
+
+    def __init__(self, state: ServerState, homes: HomesPort, shard: int) -> None:
+        self._state = state
+        self._homes = homes
+        self._shard = shard
+        # The number of this beginning, 0 before the first one, and of the next part.
+        self._epoch = self._part = 0
+        # The sessions that take work, with what says so.
+        self.takers: dict[str, Row] = {}
+        self.copies: dict[int, Copy] = {}
+        # What is to be told.
+        self._rows: list[Row] = []
+        # What became of work, by the part that tells it, until that is taken.
+        self._unheard: dict[int, list[Row]] = {}
+        # Whether it is to begin, and from when on that may be.
+        self._is_due, self._next_at = True, 0.0
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether everything is told, or on its way."""
+        return not self._rows or self._is_due
+
+    # What there is to tell
+
+    def takes(self, session: Session, patterns: Sequence[str]) -> None:
+        """Note that a session takes work of channels that match these patterns."""
+        entries, _ = session.queue.room_left()
+        most = min(MOST_AT_ONCE, max(1, entries + session.queue.count))
+        row = [TAKES, session.key, session.number, most, sorted(patterns)]
+        if self.takers.get(session.key) != row:
+            self.takers[session.key] = row
+            self._rows.append(row)
+
+    def has_room(self, session: Session) -> None:
+        """Note that the queue of a session has room again."""
+        row = self.takers.get(session.key)
+        if row is not None:
+            self._rows.append(row)
+
+    def takes_none(self, key: str) -> None:
+        """Note that a session takes no more work."""
+        if self.takers.pop(key, None) is not None:
+            self._rows.append([GONE, key])
+
+    def enter(self, message: Message, record: Borrowed, session: Session) -> None:
+        """Note that a copy is in the queue of a session."""
+        self.copies[record.lease] = Copy(message, record, session)
+
+    def done(self, record: Borrowed) -> None:
+        """Note that a copy has left the queue, and what it became counts here."""
+        copy = self.copies.pop(record.lease)
+        self._rows.append([DONE, copy.id, copy.channel, record.lease])
+
+    def back(self, message: Message, lease: int, *, is_full: bool = False) -> None:
+        """Note that work returns to its shard, with what was attempted here."""
+        self.copies.pop(lease, None)
+        attempts, refusals = row_of_attempts(message), rows_of_refusals(message)
+        self._rows.append([BACK, message.id, message.channel, lease, attempts, refusals, is_full])
+
+    # Telling
+
+    def is_current(self, epoch: int) -> bool:
+        """Return whether work was lent after this shard has begun."""
+        return epoch == self._epoch
+
+    def begin_soon(self) -> None:
+        """Tell everything at the next tick."""
+        self._is_due, self._next_at = True, 0.0
+
+    def tick(self, now: float) -> None:
+        """Begin if that is due."""
+        if self._is_due and now >= self._next_at and self._may_send:
+            self._next_at = now + _PAUSE_S
+            self._begin()
+
+    @property
+    def _may_send(self) -> bool:
+        return self._homes.may_send(self._shard)
+
+    def _begin(self) -> None:
+        unheard = [row for rows in self._unheard.values() for row in rows]
+        unheard += [row for row in self._rows if _is_outcome(row)]
+        self._unheard.clear()
+        copies = [each.row for each in self.copies.values()]
+        self._rows = [*unheard, *self.takers.values(), *copies, [END]]
+        self._epoch, self._part, self._is_due = self._state.node.stamp(), 0, False
+        self.flush()
+
+    def flush(self) -> None:
+        """Send what is to be told."""
+        if not self._rows or self._is_due:
+            return
+        if not self._may_send:
+            self._is_due = True
+            return
+        rows, self._rows = self._rows, []
+        for part in parts_of(rows):
+            told = Told(self._epoch, self._part, part)
+            self._unheard[self._part] = [row for row in part if _is_outcome(row)]
+            answered = partial(self._answered, self._epoch, self._part)
+            self._part += 1
+            self._homes.send(self._shard, TOLD, told.to_json(), answered)
+
+    def _answered(self, epoch: int, part: int, answer: bytes | None) -> None:
+        if epoch != self._epoch:
+            return
+        taken = taken_in(answer)
+        if not taken.is_taken:
+            self._is_due = True
+            return
+        self._unheard.pop(part, None)
+        for lease in taken.stale:
+            self._withdraw(lease)
+
+    def _withdraw(self, lease: int) -> None:
+        """Remove a copy of work that others do meanwhile: a verdict on it comes too late."""
+        copy = self.copies.pop(lease, None)
+        if copy is None:
+            return
+        copy.record.is_over = True
+        queue = copy.session.queue
+        found = [each for each in queue.messages() if borrowed_of(each) is copy.record]
+        queue.remove_messages(found)
+        self.gone(copy.session.key, found)
+
+    def gone(self, key: str, messages: Sequence[Message]) -> None:
+        """Record that copies have left a queue here, and are at their shard."""
+        moves = [Move(each, key, (), copies=0, remembering=0) for each in messages]
+        self._state.ledger.moved(moves)
+
+
+def _is_outcome(row: Sequence[Any]) -> bool:
+    return row[0] in (DONE, BACK)

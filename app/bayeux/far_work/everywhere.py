@@ -1,0 +1,274 @@
+"""Work queues among several shards; a `FarWork`. A server alone does not load this module."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Final
+
+from holdfast.bayeux.far_work.borrowing import Borrows
+from holdfast.bayeux.far_work.lending import Lender, Loan, StandIn
+from holdfast.bayeux.far_work.work_letters import (
+    ASKED,
+    LENT,
+    TOLD,
+    Job,
+    Taken,
+    lent_in,
+    told_in,
+)
+from holdfast.bayeux.session import Session
+from holdfast.bayeux.state.server_state import ServerState
+from holdfast.delivery.basics.channels import Channel, overlaps
+from holdfast.delivery.messages.message import Message
+from holdfast.delivery.messages.shard_letter import ShardLetter
+from holdfast.delivery.ports.homes import HomesPort
+from holdfast.delivery.ports.other_shards import OthersPort
+from holdfast.delivery.shared_queues.lent_work import LentWork
+from holdfast.delivery.shared_queues.work import Borrowed, borrowed_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+# How long a shard may be out of reach until its work returns, and how long this one waits after its
+# start for others to say what they have.
+_LOST_S: Final = 5.0
+_UNSURE_S: Final = 5.0
+_MOST_PATTERNS: Final = 20_000
+
+
+class _Known:
+    """A session that was looked at."""
+
+    __slots__ = ("full_at", "session", "subscriptions")
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        # How many subscriptions it had.
+        self.subscriptions = len(session.subscriptions)
+        # The shards that think that its queue is full.
+        self.full_at: set[int] = set()
+
+
+class WorkEverywhere:
+    """Lends work of this shard to others, and borrows theirs."""
+
+    def __init__(self, state: ServerState, homes: HomesPort, others: OthersPort) -> None:
+        self._state = state
+        self._homes = homes
+        self._others = others
+        self._lent = LentWork(state.hub, state.work.of, state.work.dispute)
+        by_id: dict[int, Loan] = {}
+        self._by_pattern: dict[str, dict[StandIn, None]] = {}
+        shards = homes.other_shards()
+        self._lenders = {
+            shard: Lender(
+                *(state, homes, shard, self._lent), by_id=by_id, by_pattern=self._by_pattern
+            )
+            for shard in shards
+        }
+        self._borrows = {shard: Borrows(state, homes, shard) for shard in shards}
+        # Live sessions by key, whether they take work of others or not.
+        self._known: dict[str, _Known] = {}
+        # By pattern, the other shards that may have work that matches it.
+        self._shards_of: dict[str, Sequence[int]] = {}
+        # Copies that have left their queue, and need a look at the end of the turn.
+        self._left: list[Borrowed] = []
+        self._is_due = False
+        # Since when this process serves, and since when shards cannot be reached.
+        self._began: float | None = None
+        self._away: dict[int, float] = {}
+        self._is_unsure = True
+        self.ways: Mapping[str, Callable[[ShardLetter, float], None]] = {
+            LENT: self._borrow,
+            ASKED: self._begin,
+            TOLD: self._hear,
+        }
+
+    # As work queues see it
+
+    @property
+    def is_unsure(self) -> bool:
+        return self._is_unsure
+
+    @property
+    def is_settled(self) -> bool:
+        return (
+            not self._left
+            and all(each.is_settled for each in self._lenders.values())
+            and all(each.is_settled for each in self._borrows.values())
+        )
+
+    def takers(self, channel: Channel) -> Sequence[Session]:
+        found: dict[StandIn, None] = {}
+        for pattern in channel.lookups:
+            found |= self._by_pattern.get(pattern, {})
+        return [each for each in found if each.lender.may_lend]
+
+    def reserve(self, taker: Session, message: Message) -> bool:
+        if not isinstance(taker, StandIn):
+            return False
+        taker.queue.reserve(len(message.wire))
+        return True
+
+    def lend(self, source: Session, message: Message, taker: Session) -> None:
+        if isinstance(taker, StandIn):
+            taker.lender.lend(self._lent.begin(source, message), taker)
+            self._end_turn_soon()
+
+    def look_at(self, receiver: Session) -> None:
+        known = self._known.get(receiver.key)
+        if known is None or known.subscriptions != len(receiver.subscriptions):
+            self.look_again(receiver)
+        elif known.full_at and receiver.queue.lacks_room(1) is None:
+            for shard in known.full_at:
+                self._borrows[shard].has_room(receiver)
+            known.full_at.clear()
+            self._end_turn_soon()
+
+    def look_again(self, receiver: Session) -> None:
+        if receiver.has_shared_queue:
+            return
+        if not receiver.is_live:
+            self.forget(receiver)
+            return
+        self._known[receiver.key] = _Known(receiver)
+        patterns: dict[int, list[str]] = {}
+        for pattern in receiver.subscriptions:
+            for shard in self._shards_with(pattern):
+                patterns.setdefault(shard, []).append(pattern)
+        for shard, borrows in self._borrows.items():
+            if shard in patterns:
+                borrows.takes(receiver, patterns[shard])
+            else:
+                borrows.takes_none(receiver.key)
+        self._end_turn_soon()
+
+    def _shards_with(self, pattern: str) -> Sequence[int]:
+        found = self._shards_of.get(pattern)
+        if found is None:
+            if len(self._shards_of) >= _MOST_PATTERNS:
+                self._shards_of.clear()
+            work = self._state.options.work_patterns
+            has_work = any(overlaps(each, pattern) for each in work)
+            homes = self._homes.homes_of(pattern) if has_work else ()
+            found = self._shards_of[pattern] = [each for each in homes if each is not None]
+        return found
+
+    def forget(self, receiver: Session) -> None:
+        if self._known.pop(receiver.key, None) is not None:
+            for borrows in self._borrows.values():
+                borrows.takes_none(receiver.key)
+            self._end_turn_soon()
+
+    def return_home(self, key: str, message: Message) -> None:
+        record = borrowed_of(message)
+        if record is None or record.is_over:
+            return
+        record.is_over = True
+        borrows = self._borrows[record.home]
+        borrows.back(message, record.lease)
+        borrows.gone(key, (message,))
+        self._end_turn_soon()
+
+    # As copies see it
+
+    def left(self, borrowed: Borrowed) -> None:
+        """Look at a copy that has left its queue when the turn ends: it may be in another one."""
+        self._left.append(borrowed)
+        self._end_turn_soon()
+
+    def _end_turn_soon(self) -> None:
+        if not self._is_due:
+            self._is_due = True
+            self._state.backlog.at_turn_end(self._end_turn)
+
+    def _end_turn(self, _: float) -> None:
+        self._is_due = False
+        left, self._left = self._left, []
+        for each in left:
+            if each.queues <= 0 and not each.is_over:
+                each.is_over = True
+                self._borrows[each.home].done(each)
+        for borrows in self._borrows.values():
+            borrows.flush()
+        for lender in self._lenders.values():
+            lender.flush()
+
+    # Letters
+
+    def _borrow(self, letter: ShardLetter, _: float) -> None:
+        lent = lent_in(letter.data, letter.sender)
+        borrows = self._borrows[letter.sender]
+        if borrows.is_current(lent.epoch):
+            for job in lent.jobs:
+                self._take(borrows, job)
+        self._homes.answer(letter, Taken(True).to_json())
+        self._end_turn_soon()
+
+    def _take(self, borrows: Borrows, job: Job) -> None:
+        state, message, known = self._state, job.message, self._known.get(job.key)
+        record = borrowed_of(message)
+        if record is None or job.lease in borrows.copies:
+            return
+        if known is None or job.key not in borrows.takers:
+            borrows.back(message, job.lease)
+            return
+        session = known.session
+        if session.queue.lacks_room(len(message.wire)) is not None:
+            known.full_at.add(record.home)
+            borrows.back(message, job.lease, is_full=True)
+            return
+        record.borrower = self
+        borrows.enter(message, record, session)
+        session.queue.insert(message)
+        state.counters.accepted += 1
+        state.ledger.published(message, 1)
+        if message.expires_ms:
+            state.hub.settling.watch_expiry(session)
+        state.hub.make_ready(session)
+
+    def _begin(self, letter: ShardLetter, _: float) -> None:
+        self._borrows[letter.sender].begin_soon()
+        self._homes.answer(letter, Taken(True).to_json())
+
+    def _hear(self, letter: ShardLetter, _: float) -> None:
+        taken = self._lenders[letter.sender].take(told_in(letter.data))
+        self._homes.answer(letter, taken.to_json())
+
+    # The life of this shard
+
+    def go_on(self) -> None:
+        """Attach the copies that an earlier process had."""
+        for session in self._state.sessions:
+            for message in session.queue.messages():
+                record = borrowed_of(message)
+                if record is not None and record.home in self._borrows:
+                    record.borrower = self
+                    record.queues += 1
+                    session.queue.has_counted = True
+                    self._borrows[record.home].enter(message, record, session)
+            self.look_again(session)
+
+    def tick(self, now: float, _: int) -> None:
+        """Begin, and take note of shards that are lost."""
+        if self._began is None:
+            self._began = now
+        for borrows in self._borrows.values():
+            borrows.tick(now)
+        for shard, lender in self._lenders.items():
+            self._look_for(shard, lender, now)
+        if self._is_unsure and self._is_sure(now):
+            self._is_unsure = False
+            self._state.work.assign_all()
+
+    def _look_for(self, shard: int, lender: Lender, now: float) -> None:
+        if not self._others.is_away(shard):
+            self._away.pop(shard, None)
+            lender.tick(now)
+        elif now - self._away.setdefault(shard, now) >= _LOST_S and lender.has_told:
+            lender.lose()
+
+    def _is_sure(self, now: float) -> bool:
+        if self._began is not None and now - self._began >= _UNSURE_S:
+            return True
+        return all(
+            lender.has_told or shard in self._away for shard, lender in self._lenders.items()
+        )

@@ -1,0 +1,315 @@
+"""Work of this shard that sessions of another shard do: it stays in its queue, in flight.
+
+The other shard tells which of its sessions take work, and what becomes of it: one part after the
+other, which begin with everything. A session that takes work has a stand-in here, and as much work
+as it may have at once. Work of which the other shard says nothing any more returns to its queue:
+when it begins again without naming it, or cannot be reached.
+"""
+
+from typing import TYPE_CHECKING, Final
+
+from holdfast.bayeux.far_work.work_letters import (
+    ASKED,
+    BACK,
+    DONE,
+    END,
+    GONE,
+    HAS,
+    LENT,
+    MOST_BYTES,
+    MOST_ROWS,
+    TAKES,
+    Job,
+    Row,
+    Taken,
+    Told,
+    attempts_in,
+    packed,
+    refusals_in,
+)
+from holdfast.bayeux.session import Session
+from holdfast.bayeux.state.server_state import ServerState
+from holdfast.delivery.messages.entries import Entry
+from holdfast.delivery.ports.homes import HomesPort
+from holdfast.delivery.queues.queue import CallbackQueue, QueueLimits
+from holdfast.delivery.requests.responders import be_silent_on
+from holdfast.delivery.shared_queues.lent_work import LentWork
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+# How often the other shard is asked to begin, until it does.
+_AGAIN_S: Final = 1.0
+
+
+class StandIn(Session):
+    """A session of another shard that takes work of this one."""
+
+    __slots__ = ("is_full", "lender", "window")
+
+    def __init__(self, lender: "Lender", queue: CallbackQueue, row: Row) -> None:
+        _, key, number, self.window, patterns = row
+        super().__init__("", number, queue)
+        self.go_by(key)
+        self.lender = lender
+        # Whether its queue had no room, and it has not told since that it has.
+        self.is_full = False
+        self.subscriptions = set(patterns)
+        for pattern in patterns:
+            # Only sessions of this shard answer requests that are work.
+            be_silent_on(self, pattern)
+
+    def fill(self) -> None:
+        """Let it take nothing until it says so."""
+        if not self.is_full:
+            self.is_full = True
+            self.queue.coming += self.window
+
+
+class Loan:
+    """One piece of work that another shard has."""
+
+    __slots__ = ("channel", "entry", "key", "lease", "stand_in")
+
+    def __init__(self, lease: int, key: str, entry: Entry) -> None:
+        self.lease = lease
+        self.key = key
+        self.entry = entry
+        self.channel = entry.message.channel
+        # The stand-in at which it takes room, if there is one.
+        self.stand_in: StandIn | None = None
+
+    def take_room(self, stand_in: StandIn) -> None:
+        """Take room at a stand-in."""
+        self.stand_in = stand_in
+        stand_in.queue.reserve(len(self.entry.message.wire))
+
+    def leave_room(self) -> None:
+        """Take room no more."""
+        stand_in, self.stand_in = self.stand_in, None
+        if stand_in is not None:
+            stand_in.queue.release(len(self.entry.message.wire))
+
+
+class Lender:
+    """What one other shard does for this one.
+
+    Args:
+        lent: The entries of all loans of this shard.
+        by_id: All loans of this shard, by ids of messages.
+        by_pattern: All stand-ins of this shard, by patterns to which their sessions subscribe.
+    """
+
+    def __init__(
+        self,
+        state: ServerState,
+        homes: HomesPort,
+        shard: int,
+        lent: LentWork[Session],
+        *,
+        by_id: dict[int, Loan],
+        by_pattern: dict[str, dict[StandIn, None]],
+    ) -> None:
+        self._state = state
+        self._work, self._lent = state.work, lent
+        self._homes = homes
+        self._shard = shard
+        self._by_id, self._by_pattern = by_id, by_pattern
+        # Numbers of the beginning, 0 if there is none, and of the next part.
+        self._epoch = self._part = 0
+        self.stand_ins: dict[str, StandIn] = {}
+        # The loans, by lease and by key of the session; those that were named since the beginning.
+        self._loans: dict[int, Loan] = {}
+        self._of_key: dict[str, dict[int, Loan]] = {}
+        self._named: set[int] = set()
+        # Whether everything was told since the beginning.
+        self.has_told = False
+        self._unsent: list[Job] = []
+        self._ask_at = 0.0
+        self._rows: Mapping[str, Callable[[Row, list[int]], None]] = {
+            TAKES: self._takes,
+            GONE: self._gone,
+            HAS: self._has,
+            DONE: self._done,
+            BACK: self._back,
+            END: self._end,
+        }
+
+    @property
+    def may_lend(self) -> bool:
+        """Whether its sessions may get work now."""
+        return self.has_told and self._homes.may_send(self._shard)
+
+    # Lending
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether everything that was lent is on its way."""
+        return not self._unsent
+
+    def lend(self, entry: Entry, stand_in: StandIn) -> None:
+        """Lend work to a session, whose stand-in has room reserved, at the end of the turn."""
+        loan = self._add(Loan(self._state.node.stamp(), stand_in.key, entry))
+        loan.stand_in = stand_in
+        self._unsent.append(Job(loan.lease, loan.key, entry.message))
+
+    def _add(self, loan: Loan) -> Loan:
+        self._loans[loan.lease] = self._by_id[loan.entry.id] = loan
+        self._of_key.setdefault(loan.key, {})[loan.lease] = loan
+        return loan
+
+    def flush(self) -> None:
+        """Send what was lent."""
+        jobs, self._unsent = self._unsent, []
+        part: list[Job] = []
+        size = 0
+        for job in jobs:
+            if part and (len(part) >= MOST_ROWS or size + len(job.message.wire) > MOST_BYTES):
+                self._send(part)
+                part, size = [], 0
+            part.append(job)
+            size += len(job.message.wire)
+        if part:
+            self._send(part)
+
+    def _send(self, jobs: list[Job]) -> None:
+        epoch = self._epoch
+
+        def answered(answer: bytes | None) -> None:
+            if answer is None and epoch == self._epoch:
+                # Whether it came there, only the next beginning says.
+                self.lose()
+
+        self._homes.send(self._shard, LENT, packed(epoch, jobs), answered)
+
+    def ask(self) -> None:
+        """Ask the other shard to begin."""
+        if self._homes.may_send(self._shard):
+            self._homes.send(self._shard, ASKED, b"{}", _ignore)
+
+    def tick(self, now: float) -> None:
+        """Ask again, as long as it has not told everything."""
+        if not self.has_told and now >= self._ask_at:
+            self._ask_at = now + _AGAIN_S
+            self.ask()
+
+    def lose(self) -> None:
+        """Requeue all work of that shard, which has to begin again."""
+        self._begin(0)
+        for loan in [*self._loans.values()]:
+            self._remove(loan)
+            self._lent.return_lost(loan.channel, loan.entry)
+
+    # What the other shard tells
+
+    def take(self, told: Told) -> Taken:
+        """Take a part."""
+        if not told.part:
+            self._begin(told.epoch)
+        is_next = (told.epoch, told.part) == (self._epoch, self._part)
+        stale: list[int] = []
+        for row in told.rows:
+            # What became of work, counts in any order.
+            if is_next or row[0] in (DONE, BACK):
+                self._rows[row[0]](row, stale)
+        self._part += is_next
+        return Taken(is_next, stale)
+
+    def _begin(self, epoch: int) -> None:
+        self._epoch, self._part, self.has_told = epoch, 0, False
+        self._unsent = []
+        self._named.clear()
+        for key in [*self.stand_ins]:
+            self._remove_stand_in(key)
+
+    def _takes(self, row: Row, _: list[int]) -> None:
+        key: str = row[1]
+        self._remove_stand_in(key)
+        queue = CallbackQueue(QueueLimits(entries=row[3]), self._state.counters)
+        stand_in = self.stand_ins[key] = StandIn(self, queue, row)
+        for pattern in stand_in.subscriptions:
+            self._by_pattern.setdefault(pattern, {})[stand_in] = None
+        for loan in self._of_key.get(key, {}).values():
+            loan.take_room(stand_in)
+        self._work.offer_to(stand_in)
+
+    def _gone(self, row: Row, _: list[int]) -> None:
+        self._remove_stand_in(row[1])
+        # Others may have refused what it has not.
+        self._work.look_at_disputed()
+
+    def _remove_stand_in(self, key: str) -> None:
+        stand_in = self.stand_ins.pop(key, None)
+        if stand_in is None:
+            return
+        for loan in self._of_key.get(key, {}).values():
+            loan.stand_in = None
+        for pattern in stand_in.subscriptions:
+            others = self._by_pattern[pattern]
+            del others[stand_in]
+            if not others:
+                del self._by_pattern[pattern]
+
+    def _has(self, row: Row, stale: list[int]) -> None:
+        _, id, channel, lease, key = row
+        if lease in self._loans:
+            self._named.add(lease)
+            return
+        entry = None if id in self._by_id else self._lent.begin_again(channel, id)
+        if entry is None:
+            stale.append(lease)
+            return
+        loan = self._add(Loan(lease, key, entry))
+        self._named.add(lease)
+        if key in self.stand_ins:
+            loan.take_room(self.stand_ins[key])
+
+    def _done(self, row: Row, _: list[int]) -> None:
+        _, id, channel, lease = row
+        loan = self._returned(lease)
+        if loan is not None:
+            self._lent.finish(channel, id, loan.entry)
+        elif id not in self._by_id:
+            # Its loan was forgotten, and no other session has it.
+            self._lent.finish(channel, id, None)
+
+    def _back(self, row: Row, _: list[int]) -> None:
+        _, id, channel, lease, attempts, refusals, is_full = row
+        loan = self._loans.get(lease)
+        stand_in = None if loan is None else loan.stand_in
+        if is_full and stand_in is not None:
+            stand_in.fill()
+        former, refused = attempts_in(attempts), refusals_in(refusals)
+        if self._returned(lease) is not None and loan is not None:
+            self._lent.return_refused(channel, loan.entry, former, refused)
+        elif id not in self._by_id:
+            self._lent.note_attempts(channel, id, former, refused)
+
+    def _returned(self, lease: int) -> Loan | None:
+        loan = self._loans.get(lease)
+        if loan is not None:
+            stand_in = loan.stand_in
+            self._remove(loan)
+            if stand_in is not None:
+                self._work.offer_to(stand_in)
+        return loan
+
+    def _remove(self, loan: Loan) -> None:
+        loan.leave_room()
+        del self._loans[loan.lease], self._by_id[loan.entry.id]
+        its = self._of_key[loan.key]
+        del its[loan.lease]
+        if not its:
+            del self._of_key[loan.key]
+
+    def _end(self, _: Row, __: list[int]) -> None:
+        for loan in [each for each in self._loans.values() if each.lease not in self._named]:
+            self._remove(loan)
+            self._lent.return_lost(loan.channel, loan.entry)
+        self._named.clear()
+        self.has_told = True
+        self._work.assign_all()
+
+
+def _ignore(_: bytes | None) -> None:
+    """Ignore the answer: the beginning follows."""

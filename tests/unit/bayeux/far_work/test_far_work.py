@@ -1,0 +1,270 @@
+"""Work queues whose home is another shard than the session that does the work."""
+
+from typing import Any
+
+import pytest
+
+from holdfast.bayeux.wire.options import ChannelRule
+from holdfast.delivery.shared_queues.shared_queues import SharedQueueLimits
+from tests.unit.bayeux.far_work.working import (
+    JOBS,
+    balances,
+    fetch,
+    is_done,
+    outcomes,
+    put,
+    settled,
+    taker,
+    waiting,
+    working,
+)
+from tests.unit.bayeux.harness import Client
+from tests.unit.bayeux.leaving.successors import at
+from tests.unit.bayeux.publish.shards import World
+from tests.unit.extensions.delivering import codes, no, redelivered
+
+REFUSED = "user.update.illegalArgument"
+
+
+@pytest.fixture
+def world() -> World:
+    return working()
+
+
+def back(world: World, client: Client, name: str) -> Client:
+    """The client of a session, at the next process of its shard."""
+    return at(client, world.shards[world.home_of(name)].server)
+
+
+def again(world: World, name: str, **options: Any) -> Client:
+    """The next client of a named session after a kill."""
+    return taker(world, name, **options)
+
+
+@pytest.mark.parametrize("shard", [0, 1])
+def test_work_goes_to_a_session_of_another_shard_and_is_done_once(world: World, shard: int) -> None:
+    bob = taker(world, "bob/1")
+    assert all(reply["successful"] for reply in put(world, shard, 1, 2))
+    assert fetch(world, bob).data == [1, 2]
+    fetch(world, bob)
+    assert is_done(world)
+    assert outcomes(world) == {"acked": 2, "dead": 0}
+    assert balances(world)
+
+
+def test_sessions_of_all_shards_share_the_work(world: World) -> None:
+    bob, ann = taker(world, "bob/1"), taker(world, "ann/1")
+    put(world, 0, *range(4))
+    shares = [fetch(world, each).data for each in (bob, ann)]
+    assert sorted(shares[0] + shares[1]) == [0, 1, 2, 3]
+    assert [len(each) for each in shares] == [2, 2]
+
+
+def test_work_waits_at_home_for_a_session_of_any_shard(world: World) -> None:
+    put(world, 0, 1)
+    assert waiting(world) == [1]
+    assert fetch(world, taker(world, "bob/1")).data == [1]
+
+
+def test_a_session_with_room_for_one_gets_one_at_a_time(world: World) -> None:
+    bob = taker(world, "bob/1", queue={"maxEntries": 1})
+    put(world, 0, 1, 2)
+    assert fetch(world, bob).data == [1]
+    assert waiting(world) == [2]
+    fetch(world, bob)
+    assert fetch(world, bob).data == [2]
+
+
+def test_a_session_whose_queue_is_full_of_other_messages_gets_work_later(world: World) -> None:
+    bob = taker(world, "bob/1", queue={"maxEntries": 1})
+    bob.subscribe("/news")
+    bob.server.turn()
+    world.shards[0].server.for_extensions.publish("/news", "hello")
+    bob.server.turn()
+    put(world, 1, 1)
+    assert fetch(world, bob).data == ["hello"]
+    assert waiting(world) == [1]
+    fetch(world, bob)
+    assert fetch(world, bob).data == [1]
+    assert balances(world)
+
+
+def test_refused_work_goes_to_a_session_of_another_shard(world: World) -> None:
+    bob = taker(world, "bob/1")
+    put(world, 0, 1)
+    [job] = fetch(world, bob).events
+    ann = taker(world, "ann/1")
+    fetch(world, bob, no(job, REFUSED))
+    [again] = fetch(world, ann).events
+    assert again["data"] == 1
+    assert again["ext"]["delivery"]["id"] == job["ext"]["delivery"]["id"]
+    assert again["ext"]["delivery"]["redelivered"] == 1
+    fetch(world, ann)
+    assert is_done(world)
+    assert balances(world)
+
+
+def test_work_that_sessions_of_all_shards_refuse_is_dead_with_all_attempts(world: World) -> None:
+    bob, ann = taker(world, "bob/1"), taker(world, "ann/1")
+    put(world, 0, 1)
+    for _ in range(2):
+        for client in (bob, ann):
+            for job in fetch(world, client).events:
+                fetch(world, client, no(job, REFUSED))
+    home = world.shards[1].server
+    assert codes(home) == [REFUSED]
+    [letter] = home.keeper.letters
+    assert letter.receiver == f"client/work:{JOBS}/0"
+    assert sorted(each.receiver for each in letter.attempts) == ["ann/1", "bob/1"]
+    assert waiting(world) == []
+    assert balances(world)
+
+
+def test_work_returns_when_its_session_ends_or_unsubscribes(world: World) -> None:
+    bob, dan = taker(world, "bob/1"), taker(world, "dan/1")
+    put(world, 0, 1, 2)
+    assert fetch(world, bob).data == [1]
+    bob.send({"channel": "/meta/disconnect", "ext": {"delivery": {"end": True}}})
+    bob.server.turn()
+    dan.send({"channel": "/meta/unsubscribe", "subscription": JOBS})
+    dan.server.turn()
+    world.read_all()
+    assert waiting(world) == [1, 2]
+    ann = taker(world, "ann/1")
+    asked = fetch(world, ann)
+    assert asked.data == [1, 2]
+    assert redelivered(asked) == [1, 0]
+    assert balances(world)
+
+
+def test_a_dead_message_is_dead_where_its_session_is(world: World) -> None:
+    bob = taker(world, "bob/1")
+    put(world, 0, 1)
+    [job] = fetch(world, bob).events
+    fetch(world, bob, no(job, "user.update.deadMessage"))
+    assert codes(world.shards[0].server) == ["user.update.deadMessage"]
+    assert is_done(world)
+    assert balances(world)
+
+
+def test_work_expires_once_wherever_it_is(world: World) -> None:
+    bob = taker(world, "bob/1")
+    put(world, 0, 1, expiration={"lifeTime": 2000, "forceDestroy": True})
+    settled(world, 3)
+    assert fetch(world, bob).data == []
+    assert is_done(world)
+    assert balances(world)
+
+
+def test_a_kill_of_the_sessions_shard_returns_its_work(world: World) -> None:
+    bob = taker(world, "bob/1")
+    put(world, 0, 1)
+    assert fetch(world, bob).data == [1]
+    world.shards[0].kill()
+    settled(world)
+    assert waiting(world) == [1]
+    asked = fetch(world, taker(world, "ann/1"))
+    assert asked.data == [1]
+    assert redelivered(asked) == [1]
+
+
+def test_a_kill_of_the_home_leaves_work_with_its_session(world: World) -> None:
+    bob = taker(world, "bob/1")
+    put(world, 0, 1)
+    assert fetch(world, bob).data == [1]
+    world.shards[1].kill()
+    ann = taker(world, "ann/1")
+    settled(world)
+    assert fetch(world, ann).data == []
+    fetch(world, bob)
+    settled(world)
+    assert is_done(world)
+    assert fetch(world, ann).data == []
+
+
+def test_what_was_acked_before_the_home_was_killed_is_done(world: World) -> None:
+    bob = taker(world, "bob/1")
+    put(world, 0, 1)
+    assert fetch(world, bob).data == [1]
+    # The home does not hear the ack before it is killed.
+    bob.server.bayeux.tick(bob.server.now)
+    asked = bob.connect(ext={"ack": bob.session.queue.batch}, advice={"timeout": 0})
+    bob.server.turn()
+    assert asked.data == []
+    world.shards[1].kill()
+    settled(world)
+    assert is_done(world)
+
+
+@pytest.mark.parametrize("shard", [0, 1])
+@pytest.mark.parametrize("qos", [{}, {"persistent": False}])
+def test_a_planned_restart_leaves_work_where_it_is(
+    world: World, shard: int, qos: dict[str, Any]
+) -> None:
+    bob = taker(world, "bob/1")
+    put(world, 1, 1, 2, **qos)
+    assert fetch(world, bob).data == [1, 2]
+    world.shards[shard].restart()
+    back(world, bob, "bob/1")
+    ann = taker(world, "ann/1")
+    settled(world)
+    assert fetch(world, ann).data == []
+    assert waiting(world) == []
+    assert fetch(world, bob).data == []
+    settled(world)
+    assert is_done(world)
+    assert outcomes(world)["dead"] == 0
+    assert balances(world)
+
+
+def test_work_returns_when_its_shard_is_out_of_reach_and_late_verdicts_count_nothing(
+    world: World,
+) -> None:
+    bob = taker(world, "bob/1")
+    put(world, 1, 1)
+    [job] = fetch(world, bob).events
+    world.shards[1].away.add(0)
+    for _ in range(60):
+        world.shards[1].server.advance(0.1)
+    ann = taker(world, "ann/1")
+    asked = fetch(world, ann)
+    assert (asked.data, redelivered(asked)) == ([1], [1])
+    world.shards[1].away.clear()
+    settled(world, 2)
+    # Its copy is gone, as at a single server whose session had lost contact.
+    fetch(world, bob, no(job, REFUSED))
+    assert world.shards[0].server.bayeux.state.counters.verdicts_unknown == 1
+    fetch(world, ann)
+    assert is_done(world)
+    assert outcomes(world) == {"acked": 1, "dead": 0}
+    assert balances(world)
+
+
+def test_a_full_queue_refuses_publishers_of_all_shards() -> None:
+    world = working(work_limits=SharedQueueLimits(entries=1))
+    first, second = put(world, 0, 1, 2)
+    assert first["successful"]
+    assert second["error"] == f"507:resource.overflow.queue.entries,{JOBS}:destination_full"
+
+
+def test_operators_clear_what_waits_only(world: World) -> None:
+    bob = taker(world, "bob/1", queue={"maxEntries": 1})
+    put(world, 1, 1, 2)
+    assert fetch(world, bob).data == [1]
+    home = world.shards[1].server.bayeux
+    queue = home.state.work.of(JOBS)
+    assert queue is not None
+    assert home.life.clear(queue) == 1
+    world.shards[1].server.turn()
+    fetch(world, bob)
+    assert is_done(world)
+    assert balances(world)
+
+
+def test_other_channels_with_a_home_are_not_touched() -> None:
+    rules = {"/home/a": ChannelRule(is_work_queue=True), "/home/b/**": ChannelRule()}
+    world = working(channels=rules)
+    bob = taker(world, "bob/1", channel="/home/b/x")
+    assert put(world, 1, 1)[0]["successful"]
+    assert fetch(world, bob).data == []
+    assert waiting(world) == [1]
