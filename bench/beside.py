@@ -9,16 +9,16 @@ import re
 import statistics
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from math import sqrt
 from pathlib import Path
 
 from bench.measure import Conditions, Result, allow_many_files, figure, load
 from bench.plan import BENCH, ServerSpec, Workload, choose, read_servers, read_workloads
-from bench.processes import running
+from bench.processes import Server, running, started
 from bench.run import CACHE
 from bench.tables import Runs, main_figure
 
@@ -34,13 +34,27 @@ def parse_arguments() -> argparse.Namespace:
     add("--old", type=Path, help="instead of --only: where `pip install --target` put a version")
     add("--rounds", type=int, default=8)
     add("--without-stores", action="store_true", help="do not count the servers' own Valkeys")
+    add("--mixed", action="store_true", help="behind proxies whose connections all clients share")
     add("--extra", default="", help="more arguments for the load generators")
     add("--out", type=Path, default=CACHE / "beside")
     add("--loader", type=Path, default=CACHE / "bayeux_load")
     return parser.parse_args()
 
 
-def measure(pair: Sequence[ServerSpec], workload: Workload, conditions: Conditions) -> list[float]:
+@contextmanager
+def behind_proxy(server: Server, conditions: Conditions) -> Iterator[Server]:
+    """Run a proxy, on the processor of the load; it counts as load."""
+    port = server.url.rpartition(":")[2].partition("/")[0]
+    words = ("node", "{bench}/load/peers/mixing_proxy.js", "{port}", port)
+    proxy = ServerSpec("proxy", words, server.url.replace(port, "{port}"))
+    log = conditions.out / "proxy.log"
+    with started(proxy, server.data, cpus=conditions.loader_cpus, log=log) as found:
+        yield replace(server, url=found.url)
+
+
+def measure(
+    pair: Sequence[ServerSpec], workload: Workload, conditions: Conditions, *, mixed: bool
+) -> list[float]:
     """Return the work of each server per second of its processor time."""
     with ExitStack() as stack, ThreadPoolExecutor(len(pair)) as loaders:
         waiting = []
@@ -50,6 +64,8 @@ def measure(pair: Sequence[ServerSpec], workload: Workload, conditions: Conditio
             server = stack.enter_context(
                 running(spec, cpus=own.server_cpus, log=own.out / "server.log")
             )
+            if mixed:
+                server = stack.enter_context(behind_proxy(server, own))
             waiting.append((server, own))
         args = f"{workload.args} {conditions.extra}".rstrip()
         results = loaders.map(
@@ -83,13 +99,18 @@ def _figure_of(server: str, result: Result, workload: str) -> float:
 
 
 def compare(
-    pair: Sequence[ServerSpec], workload: Workload, rounds: int, conditions: Conditions
+    pair: Sequence[ServerSpec],
+    workload: Workload,
+    rounds: int,
+    conditions: Conditions,
+    *,
+    mixed: bool,
 ) -> None:
     ratios = []
     for number in range(rounds):
         # The server that starts first is elsewhere in memory, and first in every queue.
         order = pair if number % 2 else pair[::-1]
-        found = measure(order, workload, conditions)
+        found = measure(order, workload, conditions, mixed=mixed)
         one, other = found if order is pair else found[::-1]
         if not (one and other):
             continue
@@ -122,7 +143,7 @@ def main() -> None:
     )
     allow_many_files()
     for workload in read_workloads(BENCH / "workloads.toml", options.set):
-        compare(pair, workload, options.rounds, conditions)
+        compare(pair, workload, options.rounds, conditions, mixed=options.mixed)
 
 
 if __name__ == "__main__":
