@@ -10,7 +10,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -65,6 +65,7 @@ if TYPE_CHECKING:
     from holdfast.compose.forwarding import Forwarding
     from holdfast.compose.sharding import Sharding
     from holdfast.login.extension import Logins
+    from holdfast.web.listener import Listener
     from holdfast.web.request_sink import RequestSink
 
 log = logging.getLogger(__name__)
@@ -245,15 +246,24 @@ async def _begin(
             parts.sharding.join(parts.forwarding)
         await parts.forwarding.open(endpoint, stack)
     listeners, url = await open_listeners(settings, parts.addresses, sockets, applications, stack)
-    if succession.door is not None:
-        link = socket.socket(fileno=succession.door)
-        adopting: asyncio.Task[int] = asyncio.create_task(adopt(link, listeners))
-        stack.push_async_callback(cancel, adopting)
+    if parts.forwarding is not None:
+        await parts.forwarding.share(listeners[MAIN], MAIN, websockets, endpoint, stack)
+    _adopt(succession, listeners, stack)
     return RunningServer(
         *(settings, url, bayeux, storage, ticker, run, administration.replays),
         *(parts.heads, websockets, listeners[MAIN], Leaving(endpoint, websockets, listeners)),
         *(parts.tasks, parts.forwarding, parts.sharding),
     )
+
+
+def _adopt(
+    succession: Succession, listeners: "Mapping[str, Listener]", stack: AsyncExitStack
+) -> None:
+    """Serve the connections of the running server, if there is one."""
+    if succession.door is not None:
+        link = socket.socket(fileno=succession.door)
+        adopting: asyncio.Task[int] = asyncio.create_task(adopt(link, listeners))
+        stack.push_async_callback(cancel, adopting)
 
 
 async def _open_storage(

@@ -5,15 +5,18 @@ import os
 import socket
 from collections.abc import Callable
 from contextlib import AsyncExitStack, suppress
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
 from holdfast.bayeux.server import Bayeux
+from holdfast.bayeux.session import Exchange
 from holdfast.cluster.shards import ShardMap
 from holdfast.compose.cannot_start import CannotStart
 from holdfast.compose.placement import Placement
 from holdfast.compose.succession import Succession
 from holdfast.supervisor.control import LINK
+from holdfast.web.door_figures import DoorFigures
 from holdfast.web.endpoint import Endpoint
 from holdfast.web.forwarding.far_shard import FarShard
 from holdfast.web.forwarding.hello import Hello
@@ -24,8 +27,12 @@ from holdfast.web.forwarding.newcomers import Claims, Newcomers
 from holdfast.web.forwarding.passages import Inlet, PassageOut
 from holdfast.web.forwarding.request_door import Door
 from holdfast.web.forwarding.request_home import Home
+from holdfast.web.giving.giver import Giver
+from holdfast.web.giving.taker import Taker
+from holdfast.web.listener import Listener
 from holdfast.web.request_sink import RequestSink
 from holdfast.web.tasks import cancel
+from holdfast.web.websocket import WebSocketFrontEnd
 
 # How long doors that leave, too, may take to say so, which is longer than they read; others to
 # answer that they wait; and shards to answer held connects.
@@ -53,6 +60,8 @@ class Forwarding:
         self._hello = Hello(placement.number, placement.count, deployment, version("holdfast"))
         self._server: LinkServer | None = None
         self._far = {shard: FarShard(clock) for shard in placement.others}
+        self._giving: Giver | None = None
+        self._taker: Taker | None = None
         # What takes messages that others send over links.
         self.inlet: Inlet | None = None
 
@@ -77,9 +86,10 @@ class Forwarding:
         return not self._far[shard].is_away
 
     @property
-    def forwarded(self) -> dict[int, int]:
-        """How many exchanges this door has forwarded to each other shard."""
-        return {shard: far.forwarded for shard, far in self._far.items()}
+    def figures(self) -> DoorFigures:
+        """How many exchanges and connections this door has passed on to each other shard."""
+        forwarded = {shard: far.forwarded for shard, far in self._far.items()}
+        return DoorFigures(forwarded, {} if self._giving is None else self._giving.given)
 
     @property
     def complaint(self) -> str | None:
@@ -97,7 +107,13 @@ class Forwarding:
         elsewhere = tuple([None if shard == number else shard for shard in of_bucket])
         newcomers = Newcomers(logins)
         client_ids = bayeux.state.client_ids
-        return Door(own, client_ids, elsewhere.__getitem__, self._far, newcomers.subject_of)
+        return Door(
+            *(own, client_ids, elsewhere.__getitem__, self._far, newcomers.subject_of),
+            self._gives,
+        )
+
+    def _gives(self, shard: int, body: bytes, exchange: Exchange) -> bool:
+        return self._giving is not None and self._giving.gives(shard, body, exchange)
 
     def _tell_newcomer(self, browser: str) -> None:
         for far in self._far.values():
@@ -130,6 +146,41 @@ class Forwarding:
             keeper = LinkKeeper(shard, path, self._hello, far)
             stack.push_async_callback(cancel, asyncio.create_task(keeper.run()))
 
+    async def share(
+        self,
+        listener: Listener,
+        name: str,
+        websockets: WebSocketFrontEnd,
+        endpoint: Endpoint,
+        stack: AsyncExitStack,
+    ) -> None:
+        """Give connections of this listener to other shards, and take theirs. The stack ends it."""
+        number, placement = self._placement.number, self._placement
+        ids = endpoint.bayeux.state.client_ids
+
+        def shard_of(browser: str) -> int | None:
+            shard = self.shards.of_bucket[ids.bucket_in(browser)] if ids.fits(browser) else number
+            return None if shard == number else shard
+
+        places = {shard: placement.giving_of(shard) for shard in placement.others}
+        giving = Giver(
+            *(listener, name, websockets, endpoint.options.cookie, places),
+            lambda shard: self._far[shard].takes,
+            shard_of,
+        )
+        for shard, far in self._far.items():
+            far.on_entered = partial(giving.give_socket, shard)
+        self._giving, self._taker = giving, Taker(listener)
+        stack.callback(giving.close)
+        stack.callback(self._taker.close)
+        listener.give_first_by(giving.gives_first)
+        await self._take_connections()
+
+    async def _take_connections(self) -> None:
+        if self._taker is not None:
+            path = self._placement.giving_of(self._placement.number)
+            self._taker.open(await asyncio.to_thread(bound, path, socket.SOCK_SEQPACKET))
+
     # Leaving to a successor
 
     async def pause(self) -> None:
@@ -138,6 +189,9 @@ class Forwarding:
         Others that leave at the same time say by themselves that nothing more comes. The rest are
         asked, and wait with what comes.
         """
+        giving = self._giving
+        if giving is not None and not await _wait(_PAUSING_S, lambda: giving.is_settled):
+            giving.close()
         for far in self._far.values():
             far.say_paused()
         server = self._server
@@ -187,6 +241,8 @@ class Forwarding:
         """Go on as before."""
         for passage in self.passages.values():
             passage.resume()
+        # The process that did not start may have listened at the same path.
+        await self._take_connections()
         if self._server is not None:
             self._server.open_passages()
             await self._server.accept()
@@ -218,12 +274,12 @@ def listen_for_links(placement: Placement, succession: Succession) -> socket.soc
     return listening
 
 
-def bound(path: Path) -> socket.socket:
+def bound(path: Path, kind: socket.SocketKind = socket.SOCK_STREAM) -> socket.socket:
     """Listen at a path, taken from an earlier process, that only this user can connect to."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with suppress(FileNotFoundError):
         path.unlink()
-    listening = socket.socket(socket.AF_UNIX)
+    listening = socket.socket(socket.AF_UNIX, kind)
     before = os.umask(0o177)
     try:
         listening.bind(str(path))

@@ -77,7 +77,7 @@ async def open_listeners(
     forwarding = parts.forwarding
     metrics = Metrics(
         *(endpoint.bayeux, limits.named(), parts.administration.alerts, endpoint.right),
-        None if forwarding is None else lambda: forwarding.forwarded,
+        None if forwarding is None else lambda: forwarding.figures,
     )
     page = metrics if joint is None else await joint.open(metrics, endpoint.right, stack)
     application = make_application(

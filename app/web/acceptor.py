@@ -65,6 +65,11 @@ class Acceptor:
             self._listen(each)
 
     @property
+    def is_accepting(self) -> bool:
+        """Whether connections of clients are accepted now."""
+        return not (self._is_closed or self._is_paused)
+
+    @property
     def is_settling(self) -> bool:
         """Whether some accepted connections are not set up."""
         return bool(self._making)

@@ -1,16 +1,17 @@
-"""What a server knows of a connection that its predecessor has handed over."""
+"""What a server knows of a connection that another process has accepted."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class OpenSocket:
-    """A WebSocket that the predecessor has opened."""
+    """A WebSocket that the other process has opened."""
 
     # The identities of its browser.
     browsers: tuple[str, ...] = ()
-    # The session that got its messages over it.
+    # The session that it has named, and whether that got its messages over it.
     client_id: str | None = None
+    is_attached: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,3 +35,5 @@ class Arrival:
     is_kept: bool = False
     relayed: RelayedClient | None = None
     socket: OpenSocket | None = None
+    # How often a worker has given it to another one.
+    moves: int = 0

@@ -1,12 +1,17 @@
 """What the connections of a listener share."""
 
+from collections.abc import Callable
+
 from aiohttp import web
 
 from holdfast.bayeux.wire.transports import ConnectionType
 from holdfast.web.connection_limit import ConnectionLimit
 from holdfast.web.endpoint import Endpoint
 from holdfast.web.heads import Heads
-from holdfast.web.reading_aside import Newcomers
+from holdfast.web.reading_aside import Newcomers, ReadingAside
+
+# Gives a new connection to another worker if its first bytes say so. Returns False if it stays.
+GivesFirst = Callable[[ReadingAside, bytes], bool]
 
 _SUFFIXES = ("", "/", "/handshake", "/connect", "/subscribe", "/publish", "/disconnect")
 
@@ -28,6 +33,7 @@ class ConnectionParts:
         self.manager = manager
         self.room = room
         self.newcomers = Newcomers(room)
+        self.gives_first: GivesFirst | None = None
         options = endpoint.options
         is_open = options.fast_lane and ConnectionType.LONG_POLLING in options.transports
         paths = options.paths if is_open and has_bayeux else ()

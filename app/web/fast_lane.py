@@ -12,7 +12,7 @@ unparsed. Reading goes on, so that the end of the stream is seen (but see `readi
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
@@ -43,6 +43,9 @@ from holdfast.web.plain_requests import is_plain
 from holdfast.web.reading_aside import ReadingAside, join_small_pieces
 from holdfast.web.request_boundaries import NOTHING, UNKNOWN, Begun, follow, follow_one
 
+if TYPE_CHECKING:
+    from holdfast.web.trail import Trail
+
 _NO_CORS: Mapping[str, str] = {}
 
 
@@ -51,6 +54,7 @@ class FastLane(ReadingAside):
 
     __slots__ = (
         "_cors",
+        "_gives_first",
         "_heads",
         "_is_between",
         "_known",
@@ -60,6 +64,9 @@ class FastLane(ReadingAside):
         "_requests",
         "_room",
         "_speaker",
+        "is_given",
+        "requests",
+        "trail",
         "unused_since",
     )
 
@@ -73,6 +80,12 @@ class FastLane(ReadingAside):
         self._heads = parts.heads
         self._paths = parts.paths
         self._room, self._newcomers = parts.room, parts.newcomers
+        self._gives_first = parts.gives_first
+        # Whether another worker has it now; how many requests came by the fast lane; and which of
+        # them another shard has to handle.
+        self.is_given = False
+        self.requests = 0
+        self.trail: Trail | None = None
         # When the connection was made; None once it has sent a further request.
         self.unused_since: float | None = parts.endpoint.clock()
         # The content of the last head, and the last two heads, to recognise repeats.
@@ -134,6 +147,8 @@ class FastLane(ReadingAside):
     def _parse(self, data: bytes) -> None:
         if self._parser is None:
             return
+        if self._gives_first is not None and self._is_first() and self._gives_first(self, data):
+            return
         # After a complete request the parser is between two only if it was before.
         was_between, self._is_between = self._is_between, False
         # A body whose request has left the parser's queue.
@@ -163,6 +178,9 @@ class FastLane(ReadingAside):
         if handed is not None and handed.is_eof():
             # aiohttp counts a request at its end, and has not counted it out when it left.
             self._parser.message_consumed()
+
+    def _is_first(self) -> bool:
+        return self.unused_since is not None and self._begun is None
 
     def _note_parsed(self, data: bytes, messages: Sequence[Any]) -> None:
         """Record what has begun or ended with these bytes."""
@@ -197,6 +215,7 @@ class FastLane(ReadingAside):
     def _receive(self, body: bytes) -> None:
         speaker = self._speaker
         self._exchange = exchange = Exchange(self, speaker)
+        self.requests += 1
         if self.unused_since is not None:
             self.unused_since = None
             self._room.hear(self)

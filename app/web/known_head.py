@@ -56,6 +56,10 @@ class KnownHead:
         self._size_of_last, self._length, self._whole = len(data), length, whole
         return data[-length:]
 
+    def request(self, body: bytes) -> bytes:
+        """Return a request with this head and this body."""
+        return b"%b%d%b%b" % (self._before, len(body), self._after, body)
+
 
 def learn(data: bytes, body: bytes, speaker: Speaker, cors: Mapping[str, str]) -> KnownHead | None:
     """Learn the head of a request that the parser found in this data, with this body.

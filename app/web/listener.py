@@ -15,7 +15,7 @@ from holdfast.web.acceptor import Acceptor
 from holdfast.web.addresses import Address, SocketFile
 from holdfast.web.aiohttp_parts import is_supported
 from holdfast.web.connection_limit import ConnectionLimit, NoConnectionLimit
-from holdfast.web.connection_parts import ConnectionParts
+from holdfast.web.connection_parts import ConnectionParts, GivesFirst
 from holdfast.web.endpoint import Endpoint
 from holdfast.web.fast_lane import FastLane
 from holdfast.web.heads import Heads
@@ -152,6 +152,17 @@ class Listener:
             return None
         made = make(self._parts)
         return made if self._acceptor.adopt(connection, made) else None
+
+    def give_first_by(self, gives_first: GivesFirst) -> None:
+        """Ask this about the first bytes of each connection: whether another worker has it now."""
+        if self._parts is not None:
+            self._parts.gives_first = gives_first
+
+    @property
+    def has_room(self) -> bool:
+        """Whether it accepts a connection without closing another one."""
+        acceptor = self._acceptor
+        return acceptor is not None and acceptor.is_accepting and self._room.free > 0
 
     def is_kept(self, connection: FastLane) -> bool:
         """Return whether a connection has a claim to its place."""

@@ -24,12 +24,13 @@ from holdfast.web.admin.alert_limits import Alert
 from holdfast.web.admin.alerts import Alerts
 from holdfast.web.census import Census
 from holdfast.web.connection_limit import ConnectionLimit
-from holdfast.web.shard_families import families_of, forwarded_of
+from holdfast.web.door_figures import DoorFigures
+from holdfast.web.shard_families import door_families_of, families_of
 from holdfast.web.speaking import SpeakingRight
 
 _MS_PER_S = 1000
-# How many exchanges a door has forwarded, by shard.
-Forwarded = Callable[[], Mapping[int, int]]
+# What a worker has passed on to others.
+Forwarded = Callable[[], DoorFigures]
 FAMILIES = sorted({code.family for code in CODES.values()})
 
 
@@ -67,7 +68,7 @@ class BayeuxCollector(Collector):
         if others is not None:
             yield from families_of(others.figures())
         if self._forwarded is not None:
-            yield forwarded_of(self._forwarded())
+            yield from door_families_of(self._forwarded())
 
     def _publishes(self) -> Iterator[Metric]:
         counters = self._bayeux.state.counters

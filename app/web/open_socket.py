@@ -108,6 +108,11 @@ class Socket:
         # Closes the socket if it names no session in time.
         self.expecting: asyncio.TimerHandle | None = None
 
+    @property
+    def connection(self) -> object:
+        """The connection that it has."""
+        return self._protocol
+
     def take(self, body: bytes) -> bool:
         """Handle a message at once. If it is unfinished, returns False, and `handle` must continue.
 

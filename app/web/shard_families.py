@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 from holdfast.delivery.ports.other_shards import LogFigures
+from holdfast.web.door_figures import DoorFigures
 
 
 def families_of(figures: LogFigures) -> Iterator[Metric]:
@@ -50,16 +51,18 @@ def families_of(figures: LogFigures) -> Iterator[Metric]:
     yield behind
 
 
-def forwarded_of(counts: Mapping[int, int]) -> Metric:
+def door_families_of(figures: DoorFigures) -> Iterator[Metric]:
     """Return how much of what clients ask a worker belongs to others."""
-    family = CounterMetricFamily(
+    yield _by_receiver(
         "holdfast_requests_forwarded",
         "Requests and WebSocket messages that this worker has passed on to another one.",
-        labels=["to"],
+        figures.forwarded,
     )
-    for shard, count in counts.items():
-        family.add_metric([str(shard)], count)
-    return family
+    yield _by_receiver(
+        "holdfast_connections_given",
+        "Connections that this worker has given to another one, which has their sessions.",
+        figures.given,
+    )
 
 
 def answering(shards: Mapping[int, bool]) -> Metric:
@@ -77,6 +80,13 @@ def answering(shards: Mapping[int, bool]) -> Metric:
 
 def _by_sender(name: str, meaning: str, counts: Mapping[int, int]) -> Metric:
     family = CounterMetricFamily(name, meaning, labels=["from"])
+    for shard, count in counts.items():
+        family.add_metric([str(shard)], count)
+    return family
+
+
+def _by_receiver(name: str, meaning: str, counts: Mapping[int, int]) -> Metric:
+    family = CounterMetricFamily(name, meaning, labels=["to"])
     for shard, count in counts.items():
         family.add_metric([str(shard)], count)
     return family

@@ -33,6 +33,7 @@ class WebSocketFrontEnd:
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
         self._open: dict[SocketResponse, Socket] = {}
+        self._responses: dict[object, SocketResponse] = {}
         self._watch: asyncio.Task[None] | None = None
         # Sockets that are being closed.
         self._goodbyes: set[asyncio.Task[None]] = set()
@@ -65,12 +66,12 @@ class WebSocketFrontEnd:
             speaker = speaker.with_browsers((browser,))
             response.headers["Set-Cookie"] = options.cookie.header(browser)
         socket = await self._open_socket(request, response, speaker)
-        return await self._converse(response, socket)
+        return await self._converse(request.protocol, response, socket)
 
     async def _go_on(
         self, request: web.Request, former: OpenSocket, *, is_relayed: bool
     ) -> web.StreamResponse:
-        """Serve a socket that the server before this one has opened by the same request."""
+        """Serve a socket that another process has opened by the same request."""
         endpoint = self._endpoint
         try:
             trust = endpoint.check_origin(request.headers)
@@ -89,8 +90,10 @@ class WebSocketFrontEnd:
             asyncio.get_running_loop().call_later(wait_s, socket.part, socket)
         session = endpoint.bayeux.state.sessions.of_client(former.client_id)
         if session is not None and session.pipe is None and not session.is_gone:
-            endpoint.bayeux.life.attach(socket, session, endpoint.clock())
-        return await self._converse(response, socket)
+            life = endpoint.bayeux.life
+            take_up = life.attach if former.is_attached else life.bind
+            take_up(socket, session, endpoint.clock())
+        return await self._converse(request.protocol, response, socket)
 
     def _end_relayed(self, response: SocketResponse, socket: Socket) -> None:
         """Close a relayed socket between two messages: its client returns without the relay."""
@@ -114,16 +117,19 @@ class WebSocketFrontEnd:
         )
         response.socket = socket
         self._open[response] = socket
+        self._responses[request.protocol] = response
         self._expect_session(response, socket)
         if self._watch is None and self._endpoint.options.ws_idle_timeout_s > 0:
             self._watch = asyncio.get_running_loop().create_task(self._watch_idle())
         return socket
 
-    async def _converse(self, response: SocketResponse, socket: Socket) -> web.StreamResponse:
+    async def _converse(
+        self, connection: object, response: SocketResponse, socket: Socket
+    ) -> web.StreamResponse:
         try:
             await self._read(response, socket)
         finally:
-            del self._open[response]
+            del self._open[response], self._responses[connection]
             socket.leave()
             self._endpoint.requests.detach(socket)
         return response
@@ -177,7 +183,7 @@ class WebSocketFrontEnd:
 
     def by_connection(self) -> Mapping[object, SocketResponse]:
         """Return the responses of all open sockets by their connections."""
-        return {each.request.protocol: each for each in self._open if each.request is not None}
+        return self._responses
 
     def all(self) -> Collection[Socket]:
         """Return all open sockets."""

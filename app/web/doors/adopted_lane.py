@@ -1,4 +1,4 @@
-"""A connection that another process has accepted and handed over."""
+"""A connection that another process has accepted."""
 
 import asyncio
 from typing import Any, cast
@@ -10,8 +10,8 @@ from holdfast.web.fast_lane import FastLane
 from holdfast.web.socket_response import SocketResponse
 
 
-class AdoptedLane(FastLane):
-    """Goes on where the former process ended; a relayed one ends with its next response."""
+class GivenLane(FastLane):
+    """Goes on where the former process ended."""
 
     __slots__ = ("_read", "arrival")
 
@@ -22,8 +22,6 @@ class AdoptedLane(FastLane):
         self.arrival = arrival
         # What the former process has read and not handled.
         self._read = read
-        if arrival.relayed is not None:
-            self._heads = parts.heads.of_last()
 
     def claim_place(self) -> None:
         """Claim the place that it had in the limit of connections."""
@@ -33,16 +31,30 @@ class AdoptedLane(FastLane):
             self._room.keep(self)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        arrival = self.arrival
-        if arrival.relayed is not None:
-            transport = RelayedTransport(cast("asyncio.Transport", transport), arrival.relayed)
         super().connection_made(transport)
-        if arrival.is_used:
+        if self.arrival.is_used:
             self.unused_since = None
             self._next_keepalive_close_time = self._loop.time() + self._keepalive_timeout
         read, self._read = self._read, b""
         if read:
             self.data_received(read)
+
+
+class AdoptedLane(GivenLane):
+    """May have an open WebSocket; or is relayed, and ends with its next response."""
+
+    __slots__ = ()
+
+    def __init__(self, arrival: Arrival, read: bytes, parts: ConnectionParts) -> None:
+        super().__init__(arrival, read, parts)
+        if arrival.relayed is not None:
+            self._heads = parts.heads.of_last()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        relayed = self.arrival.relayed
+        if relayed is not None:
+            transport = RelayedTransport(cast("asyncio.Transport", transport), relayed)
+        super().connection_made(transport)
 
     def _free(self) -> None:
         super()._free()

@@ -42,8 +42,16 @@ def _arrival(told: Any) -> Arrival:  # noqa: ANN401 - decoded JSON
         told["is_used"],
         told["is_kept"],
         None if relayed is None else _relayed(relayed),
-        None if opened is None else OpenSocket(tuple(opened["browsers"]), opened["client_id"]),
+        None if opened is None else _opened(opened),
+        # Earlier releases do not say it.
+        told.get("moves", 0),
     )
+
+
+def _opened(told: Any) -> OpenSocket:  # noqa: ANN401 - decoded JSON
+    # Earlier releases do not say it.
+    is_attached = told.get("is_attached", True)
+    return OpenSocket(tuple(told["browsers"]), told["client_id"], is_attached)
 
 
 def _relayed(told: Any) -> RelayedClient:  # noqa: ANN401 - decoded JSON

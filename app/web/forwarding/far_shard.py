@@ -1,5 +1,6 @@
 """A shard of another process: the exchanges that this door has forwarded to it."""
 
+import asyncio
 import json
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -22,6 +23,7 @@ from holdfast.web.forwarding.frames import (
 from holdfast.web.forwarding.given_replies import GivenReplies
 from holdfast.web.forwarding.parking import Parking, refuse
 from holdfast.web.forwarding.passages import PassageOut
+from holdfast.web.forwarding.request_owner import answered_id_in
 from holdfast.web.forwarding.shard_link import Handlers, Link
 from holdfast.web.forwarding.speakers import ToldSpeakers
 from holdfast.web.intake import SMALL
@@ -57,6 +59,10 @@ class FarShard:
         self.newcomers: Callable[[], Mapping[str, float]] = dict
         # Called when a socket has a session of the home.
         self.on_bound: Callable[[FarShard, Socket], None] = _ignore
+        # Called when a socket has been answered for the first time by the session of the home, with
+        # its client id.
+        self.on_entered: Callable[[Socket, str], None] | None = None
+        self._entering: set[Socket] = set()
         # Whether the home is about to leave its place to another process.
         self._is_paused = False
         # Whether the home has answered all held connects, as this door asked.
@@ -134,6 +140,7 @@ class FarShard:
         self._outcomes.clear()
         self._given.clear()
         self._full.clear()
+        self._entering.clear()
         sockets, self._sockets = self._sockets, {}
         self._socket_numbers.clear()
         self.is_settled = True
@@ -152,11 +159,16 @@ class FarShard:
     def forward(self, body: bytes, exchange: Exchange) -> UnfinishedRequest:
         """Forward an exchange. It is answered, or `done` is called with a refusal."""
         forwarded = UnfinishedRequest(exchange, 0, body)
-        if not self._parking and self._may_send():
+        if self.takes:
             self._send(forwarded)
         else:
             self._parking.park(forwarded)
         return forwarded
+
+    @property
+    def takes(self) -> bool:
+        """Whether an exchange would reach the home now."""
+        return not self._parking and self._may_send()
 
     def _may_send(self) -> bool:
         link = self._link
@@ -213,6 +225,7 @@ class FarShard:
         if number is not None and self._link is not None:
             del self._sockets[number]
             self._full.discard(socket)
+            self._entering.discard(socket)
             self._link.send(pack(Kind.CLOSED, number))
 
     def drained(self, socket: Socket) -> None:
@@ -308,9 +321,18 @@ class FarShard:
             socket = self._sockets.get(number)
             is_taken = socket is not None and socket.write(write.frames)
             self._note(Kind.WRITTEN if is_taken else Kind.NOT_WRITTEN, number)
+            if socket in self._entering:
+                self._enter(socket, write.frames)
             if socket is not None and socket not in self._full and socket.is_draining():
                 self._full.add(socket)
                 self._note(Kind.FULL, number)
+
+    def _enter(self, socket: Socket, frames: bytes) -> None:
+        self._entering.discard(socket)
+        client_id = answered_id_in(frames)
+        if self.on_entered is not None and client_id is not None:
+            # When this process has read everything, and told the home that this was written.
+            asyncio.get_running_loop().call_soon(self.on_entered, socket, client_id)
 
     def _note(self, kind: Kind, number: int) -> None:
         if self._link is not None:
@@ -336,6 +358,7 @@ class FarShard:
             socket.has_session_elsewhere = is_bound
             if is_bound:
                 self.on_bound(self, socket)
+                self._entering.add(socket)
 
     def _hang_up(self, number: int, _: bytes) -> None:
         socket = self._sockets.get(number)

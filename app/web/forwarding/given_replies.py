@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Final
 
 from holdfast.bayeux.session import Carrier
+from holdfast.web.fast_lane import FastLane
 from holdfast.web.forwarding.request_owner import plain_id_in
 from holdfast.web.lone_requests import is_lone_connect
 
@@ -51,7 +52,7 @@ class GivenReplies:
         if client_id is None or client_id not in self._given:
             return
         number, carrier = self._given[client_id]
-        if carrier.is_lost():
+        if _is_lost(carrier):
             self._lost(number)
             del self._given[client_id]
         elif is_lone_connect(request):
@@ -68,6 +69,13 @@ class GivenReplies:
         self._looking = None
         gone = [each for each, (_, carrier) in self._given.items() if carrier.is_lost()]
         for client_id in gone:
-            self._lost(self._given.pop(client_id)[0])
+            number, carrier = self._given.pop(client_id)
+            if _is_lost(carrier):
+                self._lost(number)
         if self._given:
             self._look_later()
+
+
+def _is_lost(carrier: Carrier) -> bool:
+    """Return whether a connection has ended, rather than been given with a further request."""
+    return carrier.is_lost() and not (isinstance(carrier, FastLane) and carrier.is_given)

@@ -18,6 +18,12 @@ _MOST_HOMES: Final = 100_000
 # Returns the subject that a handshake claims, if any: its home checks whether that is true.
 SubjectOf = Callable[[Json, Caller], str | None]
 
+Gives = Callable[[int, bytes, Exchange], bool]
+
+
+def _gives_nothing(shard: int, body: bytes, exchange: Exchange) -> bool:
+    return False
+
 
 class Door:
     """Stands between the front ends of a process and all shards.
@@ -27,6 +33,8 @@ class Door:
         shard_of: The shard in another process that has a bucket, or None for this process.
         shards: Those in other processes.
         subject_of: Whose session a handshake asks for.
+        gives: Gives the connection of a request to the shard that has to handle it; returns False
+            if it stays.
     """
 
     def __init__(
@@ -36,12 +44,14 @@ class Door:
         shard_of: Callable[[int], int | None],
         shards: Mapping[int, FarShard],
         subject_of: SubjectOf,
+        gives: Gives = _gives_nothing,
     ) -> None:
         self._own = own
         self._client_ids = client_ids
         self._shard_of = shard_of
         self._shards = shards
         self._subject_of = subject_of
+        self._gives = gives
         # The shards of clients that were here lately, whose ids need not be checked again.
         self._homes: dict[str, int | None] = {}
         for shard in shards.values():
@@ -50,6 +60,8 @@ class Door:
     def receive(self, body: bytes, exchange: Exchange) -> UnfinishedRequest | None:
         shard = self._home_of(body, exchange)
         if shard is not None:
+            if exchange.pipe is None and self._gives(shard, body, exchange):
+                return None
             return self._shards[shard].forward(body, exchange)
         rest = self._own.receive(body, exchange)
         if isinstance(exchange.pipe, Socket) and exchange.pipe.has_session_elsewhere:

@@ -71,6 +71,12 @@ def client_id_of(body: bytes) -> str | None:
     return client_id if isinstance(client_id, str) else None
 
 
+def answered_id_in(frames: bytes) -> str | None:
+    """Return the client id in WebSocket frames with a reply, or None."""
+    found = _ID.search(frames)
+    return None if found is None else found[1].decode()
+
+
 def _first_in(body: bytes) -> Json:
     """Return the first message; an empty one if there is none that can be read at once."""
     try:

@@ -13,9 +13,17 @@ relayed = st.builds(
     st.none() | st.tuples(texts, st.integers(0, 65535)),
     st.lists(st.tuples(texts, texts), max_size=3).map(tuple),
 )
-sockets = st.builds(OpenSocket, st.lists(texts, max_size=3).map(tuple), st.none() | texts)
+sockets = st.builds(
+    OpenSocket, st.lists(texts, max_size=3).map(tuple), st.none() | texts, st.booleans()
+)
 arrivals = st.builds(
-    Arrival, texts, st.booleans(), st.booleans(), st.none() | relayed, st.none() | sockets
+    Arrival,
+    texts,
+    st.booleans(),
+    st.booleans(),
+    st.none() | relayed,
+    st.none() | sockets,
+    st.integers(0, 9),
 )
 
 
@@ -26,6 +34,14 @@ def test_what_was_sent_is_read(arrival: Arrival, read: bytes) -> None:
     told, size, begun = decode(first)
     assert (told, size) == (arrival, len(read))
     assert begun + b"".join(later) == read
+
+
+def test_earlier_releases_do_not_say_how_often_a_connection_moved() -> None:
+    parcel = (
+        b'{"arrival":{"listener":"main","is_used":true,"is_kept":false,"relayed":null,'
+        b'"socket":null},"read":0}\n'
+    )
+    assert decode(parcel) == (Arrival("main"), 0, b"")
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,8 @@
 """The metrics of what crosses between shards."""
 
 from holdfast.delivery.ports.other_shards import LogFigures
-from holdfast.web.shard_families import families_of
+from holdfast.web.door_figures import DoorFigures
+from holdfast.web.shard_families import door_families_of, families_of
 
 
 def test_every_figure_has_a_family_and_names_both_shards() -> None:
@@ -26,4 +27,16 @@ def test_every_figure_has_a_family_and_names_both_shards() -> None:
         ("entries_missing_total", "0"): 7,
         ("behind_seconds", "2", "0"): 1.5,
         ("holdfast_linked_messages_total",): 8,
+    }
+
+
+def test_what_a_worker_has_passed_on_is_counted_by_receiver() -> None:
+    found = {
+        (sample.name, *sample.labels.values()): sample.value
+        for family in door_families_of(DoorFigures({1: 5}, {1: 2}))
+        for sample in family.samples
+    }
+    assert found == {
+        ("holdfast_requests_forwarded_total", "1"): 5,
+        ("holdfast_connections_given_total", "1"): 2,
     }

@@ -81,6 +81,15 @@ async def linked(server: RunningServer) -> None:
     await until(lambda: forwarding.is_linked)
 
 
+def give_nothing(server: RunningServer) -> None:
+    """Let a worker keep all its connections."""
+    assert server.forwarding is not None
+    server.forwarding._giving = None
+    for far in server.forwarding._far.values():
+        far.on_entered = None
+    server.listener.give_first_by(lambda _, __: False)
+
+
 @asynccontextmanager
 async def relay(path: Path, behind: Path, seconds: float) -> AsyncIterator[None]:
     """Pass on what arrives at one Unix socket to another, and back, so much later."""
@@ -109,8 +118,13 @@ async def relay(path: Path, behind: Path, seconds: float) -> AsyncIterator[None]
 
 
 @asynccontextmanager
-async def workers(home: Path, count: int = 2, **given: Any) -> AsyncIterator[Workers]:
-    """Start workers, and wait until each has links to all others."""
+async def workers(
+    home: Path, count: int = 2, *, give: bool = False, **given: Any
+) -> AsyncIterator[Workers]:
+    """Start workers, and wait until each has links to all others.
+
+    Unless they `give` connections to each other, they forward everything.
+    """
     settings = Settings(**{"port": 0, "data": home / "data", "journal": False, **given})
     async with AsyncExitStack() as stack:
         servers = [
@@ -121,4 +135,6 @@ async def workers(home: Path, count: int = 2, **given: Any) -> AsyncIterator[Wor
         ]
         for server in servers:
             await linked(server)
+            if not give:
+                give_nothing(server)
         yield Workers(servers, stack)

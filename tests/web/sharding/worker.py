@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+import uvloop
+
 from holdfast.compose import serving
 from holdfast.compose.placement import placed
 from holdfast.settings import Settings
@@ -37,4 +39,4 @@ if __name__ == "__main__":
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
     # Until workers share name and key of the deployment.
     with patch.object(Deployment, "proposed", lambda _: Deployment("here", bytes(32), False)):
-        asyncio.run(serve(*sys.argv[1:]))
+        uvloop.run(serve(*sys.argv[1:]))
