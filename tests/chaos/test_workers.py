@@ -4,8 +4,9 @@ import asyncio
 import os
 import signal
 import socket
+import ssl
 import subprocess
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -101,8 +102,8 @@ def children(pid: int) -> list[int]:
 class Member(Person):
     """Somebody with a named session, who collects what a room says."""
 
-    def __init__(self, url: str, name: str) -> None:
-        super().__init__(url)
+    def __init__(self, url: str, name: str, secure: ssl.SSLContext | None = None) -> None:
+        super().__init__(url, secure)
         self.name = name
         self.heard: list[int] = []
         self.ids: set[str] = set()
@@ -193,20 +194,26 @@ class Traffic:
 
     async def arrived(self) -> None:
         """Wait until everybody has heard everything that was accepted."""
-        accepted = {*self.accepted}
-        with suppress(TimeoutError):
-            await until(lambda: all(accepted <= {*each.heard} for each in self.members), 20)
-        for each in self.members:
-            missing = accepted - {*each.heard}
-            assert not missing, f"{each.name} misses {sorted(missing)}"
-            assert len(each.heard) == len({*each.heard}), "twice, with different ids"
-            assert each.heard == sorted(each.heard)
+        await have_heard(self.members, {*self.accepted})
+        assert all(each.heard == sorted(each.heard) for each in self.members)
+
+
+async def have_heard(members: Sequence[Member], accepted: set[int]) -> None:
+    """Wait until everybody has heard these, and nothing twice."""
+    with suppress(TimeoutError):
+        await until(lambda: all(accepted <= {*each.heard} for each in members), 20)
+    for each in members:
+        missing = accepted - {*each.heard}
+        assert not missing, f"{each.name} misses {sorted(missing)}"
+        assert len(each.heard) == len({*each.heard}), "twice, with different ids"
 
 
 @asynccontextmanager
-async def traffic(deployment: Deployment) -> AsyncIterator[Traffic]:
+async def traffic(
+    deployment: Deployment, secure: ssl.SSLContext | None = None
+) -> AsyncIterator[Traffic]:
     async with AsyncExitStack() as stack:
-        members = [Member(deployment.url, f"person{n}/1") for n in range(PEOPLE + 1)]
+        members = [Member(deployment.url, f"person{n}/1", secure) for n in range(PEOPLE + 1)]
         for each in members:
             stack.push_async_callback(each.http.close)
             await each.join()
