@@ -97,9 +97,7 @@ def _largest(found: Sequence[Json], name: str) -> dict[str, int]:
 
 def trace(found: list[Json]) -> Json:
     """Return where a message is, and its history, of all shards."""
-    steps = sorted(
-        (step for each in found for step in each["steps"]), key=lambda step: int(step["at_us"])
-    )
+    steps = [step for each in found for step in each["steps"]]
     return {
         **found[0],
         "published": earliest(each["published"] for each in found),
@@ -108,8 +106,25 @@ def trace(found: list[Json]) -> Json:
         "queues": [queue for each in found for queue in each["queues"]],
         "letters": [letter for each in found for letter in each["letters"]],
         "is_cut": any(each["is_cut"] for each in found),
-        "steps": steps,
+        "steps": sorted(_published_once(steps), key=lambda step: int(step["at_us"])),
     }
+
+
+def _published_once(steps: Iterable[Json]) -> list[Json]:
+    """Join the steps in which shards, each for its own receivers, say that a message was published.
+
+    The joint one has the copies of all.
+    """
+    joint: dict[int, Json] = {}
+    others: list[Json] = []
+    for step in steps:
+        if step["kind"] != "published":
+            others.append(step)
+        elif (first := joint.get(step["at_us"])) is not None:
+            first["copies"] += step["copies"]
+        else:
+            joint[step["at_us"]] = {**step}
+    return [*joint.values(), *others]
 
 
 def upgrade(found: list[Json]) -> Json:

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.web.joint.lists import Order, by_name, joined
-from holdfast.web.joint.sums import channel
+from holdfast.web.joint.sums import channel, trace
 
 Names = st.lists(st.text("abc", min_size=1, max_size=3), unique=True, max_size=8)
 EARLIEST = by_name("name")
@@ -45,3 +45,18 @@ def test_a_channel_of_several_shards_is_one_item() -> None:
     ]
     [found] = joined(shards, 10, by_name("name", channel))["items"]
     assert found == {"name": "/a", "subscribers": 3, "rate": 0.5, "held": True}
+
+
+def test_a_message_is_published_once_with_the_copies_of_all_shards() -> None:
+    def found(*steps: tuple[int, str, int | None]) -> dict[str, Any]:
+        names = ("at_us", "kind", "copies")
+        lists: dict[str, Any] = {name: [] for name in ("lakes", "queues", "letters")}
+        told = [dict(zip(names, step, strict=True)) for step in steps]
+        return {"published": 1, "journal": True, "is_cut": False, **lists, "steps": told}
+
+    first = found((5, "published", 0), (9, "published", 2))
+    second = found((5, "published", 3), (6, "handed", None))
+    steps = [
+        (each["at_us"], each["kind"], each["copies"]) for each in trace([first, second])["steps"]
+    ]
+    assert steps == [(5, "published", 3), (6, "handed", None), (9, "published", 2)]
