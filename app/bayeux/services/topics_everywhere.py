@@ -196,7 +196,7 @@ class TopicsEverywhere(TopicService):
         self._ways[what](asked, done, now)
 
     def _empty_here(self, asked: Mapping[str, Any], done: Done, _: float) -> None:
-        covered, _ = self._histories.covered_by(self._channels.named(asked["empty"]))
+        covered = self._histories.covered_by(self._channels.named(asked["empty"]))[0]
         names = [each.channel for each in covered[: asked["limit"]]]
         done({"emptied": names, "messages": sum(map(self._histories.erase, names))})
 
