@@ -86,6 +86,13 @@ def _text(found: Report) -> str:
     if found.is_dry:
         now, more = (f"{size / 1024**2:,.1f} MiB" for size in (found.memory, found.needed))
         lines.append(f"the stores have {now} in memory, and need about {more} more until the end")
+        if found.after < found.before:
+            ended = [str(shard) for shard in range(found.after, found.before)]
+            word = "shard" if len(ended) == 1 else "shards"
+            lines.append(
+                f"the journal of {word} {', '.join(ended)} is read no more then: if you use the "
+                "pipeline, run holdfast pipeline ingest --once before"
+            )
     else:
         lines.append(f"start the server with --workers {found.after}")
     return "\n".join(lines)

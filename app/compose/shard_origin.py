@@ -28,7 +28,7 @@ class OtherCount(CannotStart):
 
     def __init__(self, found: int, wanted: int) -> None:
         super().__init__(
-            f"workers: this deployment was created with {found}, and {wanted} cannot serve it: "
+            f"workers: this deployment has {found}, and {wanted} cannot serve it: "
             f"set workers to {found}. To change the number, sessions and messages have to be "
             f"divided again: stop the server, and run holdfast reshard --shards {wanted}"
         )

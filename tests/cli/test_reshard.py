@@ -54,6 +54,15 @@ def test_it_says_what_each_worker_has_and_how_to_go_on(config: Path) -> None:
     )
 
 
+def test_a_dry_run_with_fewer_workers_says_whose_journal_is_read_no_more(config: Path) -> None:
+    assert run(config, "--shards", "3").exit_code == 0
+    last = run(config, "--shards", "1", "--dry-run").stdout.splitlines()[-1]
+    assert last == (
+        "the journal of shards 1, 2 is read no more then: if you use the pipeline, run holdfast "
+        "pipeline ingest --once before"
+    )
+
+
 def test_what_a_killed_run_has_left_is_dropped(config: Path, valkey: ValkeyServer) -> None:
     valkey.ask("HSET", RedisKeys("holdfast", 0, 2).bodies, "1", "{}")
     done = run(config, "--drop")

@@ -98,7 +98,9 @@ async def test_a_store_of_another_number_of_shards_is_refused(
     settings = settings_in(tmp_path / "data")
     async with serving(settings, placed(settings, 0, created)):
         before = await meta(Home(settings.data).url, "holdfast", 0)
-    with pytest.raises(CannotStart, match=f"created with {created}, and {wanted} cannot serve"):
+    with pytest.raises(
+        CannotStart, match=f"this deployment has {created}, and {wanted} cannot serve"
+    ):
         async with serving(settings, placed(settings, 0, wanted)):
             pass
     async with serving(settings, placed(settings, 0, created)):
