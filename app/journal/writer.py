@@ -193,7 +193,12 @@ class JournalWriter(DeliveryJournal):
         self._relieve()
 
     def moved(self, moves: "Sequence[Move]") -> None:
-        self.journal.add_note(notes.moved(moves, self._clock.read()))
+        self.journal.add_note(self._moved(moves))
+
+    def _moved(self, moves: "Sequence[Move]") -> DecodedNote:
+        refusals = self._take_refusals((move.source, move.message.id) for move in moves)
+        published, rows = notes.moved(moves, self._clock.read())
+        return published, refusals + rows
 
     def session(self, receiver: Receiver, what: str) -> None:
         self.changed(Kind.SESSION, what, name=receiver.key, number=receiver.queue.count)
@@ -274,9 +279,7 @@ class JournalWriter(DeliveryJournal):
         return self._note([], refusals + notes.handed_again(hand_overs, self._clock.read()))
 
     def note_moved(self, moves: "Sequence[Move]") -> bytes:
-        refusals = self._take_refusals((move.source, move.message.id) for move in moves)
-        published, rows = notes.moved(moves, self._clock.read())
-        return self._note(published, refusals + rows)
+        return self._note(*self._moved(moves))
 
     def note_settled(self, entries: Mapping[int, Sequence[str]], outcome: Outcome) -> bytes:
         refusals = self._take_refusals((key, id) for id, keys in entries.items() for key in keys)

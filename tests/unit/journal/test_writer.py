@@ -113,6 +113,17 @@ def test_a_refusal_is_in_the_note_of_the_call_that_changes_its_entry_and_in_no_o
     assert [each[0] for each in written(writer, shelf)].count(Kind.REFUSED) == 5
 
 
+def test_a_refusal_is_before_the_move_of_a_message_that_is_not_stored() -> None:
+    writer, shelf = writer_and_shelf()
+    receiver = durable()
+    writer.refused_with_note(receiver, failed(1), INTERNAL_ERROR, "")
+    message = Message(b"{}", id=ID, channel="/a")
+    writer.moved([Move(message, receiver.key, ["work:/a/0"], 1, 1)])
+    writer.flush(0.0)
+    kinds = [each[0] for each in written(writer, shelf)]
+    assert kinds.index(Kind.REFUSED) < kinds.index(Kind.MOVED)
+
+
 def test_a_refusal_waits_for_its_call_and_enters_the_journal_live_if_none_follows() -> None:
     writer, shelf = writer_and_shelf()
     receiver = durable()
