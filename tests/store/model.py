@@ -216,6 +216,13 @@ class Both:
         if new:
             queues[target][BASE + n] = f"0 0 0 {attempts} {attempts}" if attempts else ""
 
+    def send_away(self, n: int, source: str) -> None:
+        """Let the message leave for another shard."""
+        if BASE + n in self.model.queues[source]:
+            self.store.move([Move(message(n), source, (), 0, 0)])
+            del self.model.queues[source][BASE + n]
+            self.model.batches[source].discard(BASE + n)
+
     def settle(self, n: int, key: str) -> None:
         # Nobody settles what is not in the queue: it may have moved on.
         if BASE + n in self.model.queues[key]:

@@ -32,6 +32,7 @@ operations = st.one_of(
     st.tuples(st.just("hand_over"), keys, st.integers(1, 9)),
     st.tuples(st.just("mark"), numbers, keys, st.integers(1, 9)),
     st.tuples(st.just("move"), numbers, keys, keys, st.integers(0, 2)),
+    st.tuples(st.just("send_away"), numbers, keys),
     st.tuples(st.just("settle"), numbers, keys),
     st.tuples(st.just("bury"), numbers, keys, st.booleans()),
     st.tuples(st.just("forget"), keys),

@@ -92,7 +92,9 @@ class LentWork(Generic[R]):
         queue.restore_entry(entry)
         queue.tell_entered(message)
         if message.is_durable:
-            self._ledger.marked(source, (entry,))
+            # After a kill, its next receiver may be the second one. The other shard records the
+            # hand-over.
+            self._ledger.marked(source, (Entry(entry.for_others()),))
         return entry
 
     def begin_again(self, channel: str, id: int) -> Entry | None:
