@@ -70,6 +70,10 @@ class FarTopics:
         state.topics.elsewhere = self
         life.everywhere = self
 
+    def __len__(self) -> int:
+        """Return of how many topics elsewhere something is here, or was so a while ago."""
+        return len(self._far)
+
     def tick(self, now: float, _: int) -> None:
         """Tell what has changed; begin, and begin again."""
         if not self._state.topics.are_used:

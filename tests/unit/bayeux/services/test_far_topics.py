@@ -4,12 +4,16 @@ from typing import Any
 
 import pytest
 
-from holdfast.bayeux.wire.options import ChannelRule
+from holdfast.bayeux.services.far_topics import ERASE, FarTopics
+from holdfast.bayeux.wire.caller import Caller
+from holdfast.bayeux.wire.options import ChannelRule, QuotaLimits
 from holdfast.delivery.messages.keeping import HistoryDepth
+from holdfast.delivery.ports.homes import NO_ANSWER
 from holdfast.delivery.topics.configured import Topic, TopicConfig
 from holdfast.delivery.topics.states import TopicState
 from tests.unit.bayeux.harness import Client, Json
 from tests.unit.bayeux.publish.addressing import heard, named
+from tests.unit.bayeux.publish.asking import asking, comes, guest
 from tests.unit.bayeux.publish.shards import World
 from tests.unit.bayeux.services.test_far_presence import settled
 from tests.unit.bayeux.services.test_topics_everywhere import answered, ask
@@ -292,6 +296,87 @@ def test_a_shard_that_is_killed_tells_the_home_again_what_it_has(world: World) -
         assert state(world) is TopicState.ALIVE
         answer = ask(world, world.client(2), state=TOPIC)
         assert (answer["queued"], answer["subscribers"]) == (1, 1)
+
+
+def test_an_erased_topic_stays_erased_when_its_home_is_killed(world: World) -> None:
+    carl = named(world, "carl/1")
+    carl.subscribe(TOPIC)
+    say(world, 1)
+    ask(world, world.client(0), erase=TOPIC)
+    world.shards[HOME].kill()
+    for _ in range(2):
+        settled(world)
+        assert state(world) is TopicState.SOFTERASED
+    events(carl)
+    settled(world)
+    assert topic(world) is None
+
+
+def test_what_a_history_brings_to_another_shard_counts_as_well() -> None:
+    world = World(3, channels=rules(history=HistoryDepth(10, 10_000)))
+    settled(world)
+    say(world, 1)
+    carl = named(world, "carl/1")
+    carl.send({"channel": "/meta/subscribe", "subscription": TOPIC, "ext": {"replay": -2}})
+    world.read_all()
+    carl.server.turn()
+    settled(world)
+    found = ask(world, world.client(2), state=TOPIC)
+    assert (found["kept"], found["queued"]) == (1, 1)
+    ask(world, world.client(2), erase=TOPIC, forceDestroy=True)
+    settled(world)
+    assert [each["data"] for each in events(carl)] == [None]
+    assert topic(world) is None
+
+
+@pytest.mark.parametrize("requester", [0, HOME, 2])
+def test_a_request_does_not_concern_the_topic(requester: int) -> None:
+    world = asking(3, channels=rules())
+    settled(world)
+    people = [comes(world, name) for name in ("carl/1", "bob/1")]
+    for person in people:
+        person.subscribe("/home/*")
+    guest(world, requester).ask(channel=TOPIC)
+    settled(world)
+    assert [person.session.queue.count for person in people] == [1, 1]
+    assert topic(world) is None
+
+
+def test_a_shard_forgets_topics_of_which_it_has_nothing(world: World) -> None:
+    carl = named(world, "carl/1")
+    for number in range(3):
+        carl.subscribe(f"/home/a{number}")
+        carl.send({"channel": "/meta/unsubscribe", "subscription": f"/home/a{number}"})
+    carl.subscribe(TOPIC)
+    elsewhere = world.shards[0].server.bayeux.state.topics.elsewhere
+    assert isinstance(elsewhere, FarTopics)
+    assert len(elsewhere) == 4
+    for _ in range(3):
+        settled(world, 61)
+    assert len(elsewhere) == 1
+
+
+def test_letters_that_cannot_be_done_are_answered(world: World) -> None:
+    home, far = world.shards[HOME], world.shards[0]
+    answers: list[bytes | None] = []
+    data = b'{"name":"/news","erased_at":1,"is_forced":false}'
+    home.send(0, ERASE, data, answers.append)
+    far.read(HOME, 10)
+    home.read(0, 10)
+    assert answers == [NO_ANSWER]
+
+
+def test_publishers_elsewhere_have_a_quota_of_topics() -> None:
+    world = World(3, channels=rules(), quotas=QuotaLimits(topics=1))
+    settled(world)
+    network = Caller(network="10.0.0.0/24")
+    for name, error in ((TOPIC, ""), ("/home/d", "429:topics:budget_exceeded")):
+        client = named(world, "eve/1", network)
+        asked = client.publish(name, 1)
+        client.server.turn()
+        world.read_all()
+        client.server.turn()
+        assert asked.reply.get("error", "") == error
 
 
 def test_publishers_configure_topics_from_any_shard(world: World) -> None:
