@@ -104,11 +104,16 @@ class Outcomes:
             trusts_clocks: Whether a request ends everywhere at the same time. Otherwise it may end
                 before a responder hears of it.
         """
+
+        def is_judged(asked: Asked) -> bool:
+            # One responder is chosen among those whose clients are there, and whose store is.
+            return trusts_clocks and asked.mode != "one"
+
         return [
             f"requests: {key} {what}"
             for key, asked in self._asked.items()
             if not self._is_excused(asked.begun_at, asked.ended_at)
-            for what in (*_wrong(asked), *(self._unheard(asked) if trusts_clocks else ()))
+            for what in (*_wrong(asked), *(self._unheard(asked) if is_judged(asked) else ()))
         ]
 
     def _unheard(self, asked: Asked) -> Iterator[str]:

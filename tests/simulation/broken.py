@@ -144,10 +144,25 @@ BUILDS: dict[str, Damage] = {
     )
 }
 
+# Who notices others; where nothing is said, anybody does.
+SHOWN_TO: dict[str, str] = {
+    "histories_are_read_without_what_comes_meanwhile": "reads",
+    "homes_answer_ahead_of_their_logs": "reads",
+    "changes_of_presence_are_not_told": "meets",
+    "members_of_others_never_leave": "meets",
+    "who_starts_does_not_ask_who_is_there": "meets",
+    "requests_end_without_others": "asks",
+    "each_reply_counts": "asks",
+    "who_was_asked_is_forgotten_at_a_restart": "asks",
+}
+
 # What has to go wrong for others to show soon; where nothing is said, anything shows it.
 SHOWN_BY: dict[str, str] = {
     "any_confirmed_raise_ends_a_silence": "suspend_server_in_raise,freeze_server,part_from_store",
-    "rivals_wait_too_short": "part_from_store,freeze_server,suspend_server",
+    "rivals_wait_too_short": "part_from_store",
+    "histories_are_read_without_what_comes_meanwhile": "slow_network",
+    "who_starts_does_not_ask_who_is_there": "kill_server,kill_server_in_call",
+    "who_was_asked_is_forgotten_at_a_restart": "kill_server,kill_server_in_call",
     "frames_are_numbered_by_the_store": "cut_connection,crash_store_soon,freeze_server_in_call",
     "readers_begin_with_the_newest_opening": "kill_server,freeze_server,part_from_store",
     "subscribers_do_not_wait_for_others": "hold_reading,kill_server,terminate_server",

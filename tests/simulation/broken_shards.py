@@ -4,11 +4,19 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import Any
 
+from orjson import loads
+
+from holdfast.bayeux.publish.answering_others import AnsweringOthers
+from holdfast.bayeux.publish.requests_everywhere import RequestsEverywhere
+from holdfast.bayeux.services.far_presence import FarPresence
+from holdfast.bayeux.subscribe.far_histories import FarReading
 from holdfast.cluster import reading
 from holdfast.cluster.places import Opening, Place
 from holdfast.cluster.trimming import Trimming
+from holdfast.delivery.requests.outstanding import Requests
 from holdfast.sharding import arrivals
 from holdfast.sharding.direct import DirectArrivals
+from holdfast.sharding.homes import ShardHomes
 from holdfast.sharding.member import Member
 from holdfast.sharding.own_interest import DurableInterest
 from holdfast.store.shard_log import Taking
@@ -101,6 +109,59 @@ def a_broken_link_repeats_everything(stack: ExitStack) -> None:
     replace(stack, far_shard, "is_lone_connect", lambda _: True)
 
 
+def letters_stay_in_the_inbox(stack: ExitStack) -> None:
+    """Whoever opens the store does them again."""
+    rewrite(
+        stack,
+        "    if letters > 0 then\n        redis.call('HDEL'",
+        "    if false then\n        redis.call('HDEL'",
+    )
+
+
+def histories_are_read_without_what_comes_meanwhile(stack: ExitStack) -> None:
+    replace(stack, FarReading, "include", nothing)
+
+
+def homes_answer_ahead_of_their_logs(stack: ExitStack) -> None:
+    """What is on its way to the log then comes a second time, or too early."""
+    replace(stack, ShardHomes, "answer_behind", ShardHomes.answer)
+
+
+def changes_of_presence_are_not_told(stack: ExitStack) -> None:
+    replace(stack, FarPresence, "_changed", nothing)
+
+
+def members_of_others_never_leave(stack: ExitStack) -> None:
+    replace(stack, FarPresence, "_leave", nothing)
+
+
+def who_starts_does_not_ask_who_is_there(stack: ExitStack) -> None:
+    def never_asked(self: FarPresence, letter: Any, _: float) -> None:
+        self._heard[letter.sender].carry_out(letter, loads(letter.data), self._homes)
+
+    replace(stack, FarPresence, "carry_out", never_asked)
+
+
+def requests_end_without_others(stack: ExitStack) -> None:
+    """Their shard does not wait until all others have said who may answer."""
+    replace(stack, RequestsEverywhere, "expect", nothing)
+
+
+def each_reply_counts(stack: ExitStack) -> None:
+    """Also of a session of another shard that has replied before, or behind another one."""
+    accept = Requests.accept_from
+
+    def any_time(self: Any, address: str, key: str) -> Any:
+        request, fault = accept(self, address, key)
+        return request, None if request is not None else fault
+
+    replace(stack, Requests, "accept_from", any_time)
+
+
+def who_was_asked_is_forgotten_at_a_restart(stack: ExitStack) -> None:
+    replace(stack, AnsweringOthers, "reopen", nothing)
+
+
 BUILDS_OF_SHARDS: dict[str, Damage] = {
     build.__name__: build
     for build in (
@@ -117,5 +178,14 @@ BUILDS_OF_SHARDS: dict[str, Damage] = {
         openings_are_not_listed,
         subscribers_do_not_wait_for_others,
         a_broken_link_repeats_everything,
+        letters_stay_in_the_inbox,
+        histories_are_read_without_what_comes_meanwhile,
+        homes_answer_ahead_of_their_logs,
+        changes_of_presence_are_not_told,
+        members_of_others_never_leave,
+        who_starts_does_not_ask_who_is_there,
+        requests_end_without_others,
+        each_reply_counts,
+        who_was_asked_is_forgotten_at_a_restart,
     )
 }

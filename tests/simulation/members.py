@@ -151,13 +151,18 @@ class Watcher:
             raise
 
     async def _ask(self) -> None:
-        reply = await self._session.send(_CALLS, data={"channel": ROOM, "limit": 1000})
-        there = {each["session"] for each in reply["data"]["members"]}
+        await self._session.send(_CALLS, data={"channel": ROOM, "limit": 1000})
+
+    def _answered(self, there: set[str]) -> None:
         self._truth.asked(self._name, frozenset(there))
         if self._known is None:
             self._follow(there)
 
     def _take(self, event: Message) -> None:
+        if event["channel"] == _CALLS:
+            if event["successful"]:
+                self._answered({each["session"] for each in event["data"]["members"]})
+            return
         if self._known is None:
             # It is going to ask.
             return

@@ -47,6 +47,8 @@ class Setting:
     kind: Kind = Kind.SINGLE
     # Whether each server is a shard, and not a rival of the others.
     has_shards: bool = False
+    # Which groups of clients take part, if the seed does not decide.
+    groups: frozenset[str] = frozenset()
     # The names of the faults that may happen, if not all may; and which of a seed's do not.
     faults: frozenset[str] = frozenset()
     without: frozenset[int] = frozenset()
@@ -77,7 +79,7 @@ class Play:
         self._world = world
         self._setting = setting
         has_shards = setting.has_shards
-        cast = Cast(Random(f"{world.seed} cast"), is_full=has_shards)
+        cast = Cast(Random(f"{world.seed} cast"), is_full=has_shards, groups=setting.groups)
         named = [f"rec{n}" for n in range(random.randint(1, 3))]
         plain = [f"plain{n}" for n in range(random.randint(0, 2))]
         self.oracle = Oracle(lambda: world.now, [*named, *plain])
@@ -150,9 +152,8 @@ class Play:
             without=setting.without,
         )
         self.schedule.begin(self.stage)
-        self._cast.trusts_clocks = not any(
-            each.fault is set_clock for each in self.schedule.occurrences
-        )
+        happened = {each.fault for each in self.schedule.occurrences}
+        self._cast.trusts_clocks = set_clock not in happened
         self.oracle.judges_repeats = self.schedule.is_sudden
         self._over_at = self.schedule.over_at_s
         world.run_for(self._over_at - world.now)

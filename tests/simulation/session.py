@@ -98,7 +98,8 @@ class Session:
         client_id = message.get("clientId")
         found = await talker.ask([message], limit_s=limit_s)
         for each in found:
-            if "successful" not in each:
+            # The answer of a service may come with any reply, and says whether it was successful.
+            if "successful" not in each or "data" in each:
                 self._take(each)
         try:
             return reply_to(message["channel"], found)
