@@ -227,7 +227,7 @@ async def test_workers_follow_a_run_that_was_killed_after_its_decision(
         await server.end(0, signal.SIGKILL)
     found = state_of(valkey)
     # As the rules of the workers want.
-    lives, kept = 20, Homes({"/kept/**": 1})
+    lives, kept = 20, Homes({"/kept/**": 1, "/topics/**": 1, "/jobs/**": 1})
     while division(valkey).count == 1:
         lives += 1
         valkey.ask("FLUSHALL")
