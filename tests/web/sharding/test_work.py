@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.chaos.test_workers import deployed
 from tests.web.forwarding.operators import operator
 from tests.web.forwarding.workers import Workers, workers
 from tests.web.people import Person
@@ -140,3 +141,49 @@ async def _write(writer: Visitor, first: int, accepted: list[int]) -> None:
         if await writer.publish(JOBS, number):
             accepted.append(number)
         await asyncio.sleep(0.005)
+
+
+RULES = """
+[channels."/jobs/**"]
+work_queue = true
+"""
+
+
+@pytest.mark.slow
+async def test_a_restart_of_all_workers_leaves_work_with_its_sessions(tmp_path: Path) -> None:
+    (tmp_path / "holdfast.toml").write_text(RULES)
+    async with deployed(tmp_path, 2, "--config", "holdfast.toml") as deployment:
+        people = [Person(deployment.url) for _ in range(4)]
+        writer = Person(deployment.url)
+        try:
+            await writer.handshake()
+            takers = [Taker(each) for each in people]
+            for number, each in enumerate(takers):
+                await each.person.handshake(f"user{number}/1")
+                reply = await each.person.reply("/meta/subscribe", subscription=JOBS)
+                assert reply["successful"], reply
+                # Before its first connect, a session gets no work.
+                await each.work(0)
+            # All workers know of all sessions soon.
+            await asyncio.sleep(1)
+            for number in range(20):
+                assert (await writer.reply(JOBS, data=number))["successful"]
+            for each in takers:
+                await each.work(500)
+            shown = [number for each in takers for number in each.jobs]
+            assert sorted(shown) == [*range(20)]
+            assert all(each.jobs for each in takers)
+            assert await deployment.restart() == {"done": True}
+            # What is in flight is theirs as before: acks count, and no other session gets it.
+            for _ in range(3):
+                for each in takers:
+                    await each.work(200)
+            assert sorted(number for each in takers for number in each.jobs) == [*range(20)]
+            assert (await writer.reply(JOBS, data="more"))["successful"]
+            async with asyncio.timeout(LIMIT_S):
+                while not any("more" in each.jobs for each in takers):
+                    for each in takers:
+                        await each.work(100)
+        finally:
+            for person in (*people, writer):
+                await person.http.close()
