@@ -179,12 +179,17 @@ def adapted() -> Iterator[None]:
     with (
         watched(),
         patch.object(forwarding, "listen_for_links", _links),
+        patch.object(forwarding.Forwarding, "share", _keep_connections),
         patch.object(listening, "inherited", _inherited),
         patch.object(JointAdministration, "open", _own_metrics),
         patch.object(ticker, "Collector", _NoCollector),
         patch.object(DataDirectory, "lock_name", property(name)),
     ):
         yield
+
+
+async def _keep_connections(*_: object) -> None:
+    """Give no connections to other shards: simulated ones stay, and requests are forwarded."""
 
 
 async def _own_metrics(joint: JointAdministration, metrics: Metrics, *_: object) -> JointMetrics:
