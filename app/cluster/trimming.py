@@ -129,6 +129,9 @@ class Trimming:
 
     def saw(self, shard: int, place: Place) -> None:
         """Take note of how far a shard has taken the log, in its store."""
+        if place.total < self._seen.get(shard, NOWHERE).total:
+            # Its store went back, so it takes frames again.
+            self._history[shard].clear()
         self._seen[shard] = place
 
     def refuses(self, shards: Collection[int]) -> bool:

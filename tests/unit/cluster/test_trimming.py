@@ -62,6 +62,18 @@ def test_frames_stay_for_the_slowest_shard_as_it_was_ten_seconds_ago() -> None:
     assert log.wait(3) == [Trim("7-4", [], {})]
 
 
+def test_frames_stay_for_ten_seconds_after_a_shard_has_taken_them_again() -> None:
+    log = Log()
+    places = [log.append() for _ in range(3)]
+    log.see(places[2])
+    log.wait(5)
+    # The store of the shard goes back.
+    log.see(places[0], 2)
+    log.see(places[2], 2)
+    assert log.wait(9) == []
+    assert log.wait(3) == [Trim("7-4", [], {})]
+
+
 def test_a_shard_that_is_behind_keeps_only_what_it_needs_and_the_newest_frame() -> None:
     log = Log()
     places = [log.append(needed_by=[2] if n in (1, 4) else [1]) for n in range(7)]
