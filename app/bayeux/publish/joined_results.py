@@ -65,7 +65,7 @@ class JoinedResults:
             self.complete()
 
     def add(self, result: Result) -> None:
-        """Take a result that nobody waits for."""
+        """Take a result without waiting for it."""
         self._results.append(result)
 
     def outcome(self) -> PersistOutcome:

@@ -301,6 +301,11 @@ class FarTopics:
     def _ask(self, _: float) -> None:
         """Ask the others about the topics that may end."""
         topics, self._to_end = [*self._to_end], {}
+        if not self._are_all_there():
+            # Letters without a reader would fill the log.
+            for topic in topics:
+                self._state.topic_changes.time_out_in(topic, _AGAIN_S)
+            return
         for start in range(0, len(topics), _MOST):
             some = topics[start : start + _MOST]
             ending = _Ending(self, some, len(self._tellers))
@@ -309,6 +314,10 @@ class FarTopics:
             letter = to_json([topic.name for topic in some])
             for shard in self._tellers:
                 self._homes.send(shard, USED, letter, ending.answered)
+
+    def _are_all_there(self) -> bool:
+        homes, others = self._homes, self._others
+        return all(homes.may_send(shard) and not others.is_away(shard) for shard in self._tellers)
 
     def answered(self, ending: "_Ending") -> None:
         """End the topics that no other shard uses, and that have not changed meanwhile."""

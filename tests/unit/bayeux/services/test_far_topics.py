@@ -11,6 +11,7 @@ from holdfast.delivery.messages.keeping import HistoryDepth
 from holdfast.delivery.ports.homes import NO_ANSWER
 from holdfast.delivery.topics.configured import Topic, TopicConfig
 from holdfast.delivery.topics.states import TopicState
+from tests.unit.bayeux.far_work.working import balances, fetch, is_done, put, taker, working
 from tests.unit.bayeux.harness import Client, Json
 from tests.unit.bayeux.publish.addressing import heard, named
 from tests.unit.bayeux.publish.asking import asking, comes, guest
@@ -122,6 +123,21 @@ def test_a_topic_does_not_end_before_all_shards_have_said_that_they_do_not_use_i
     settled(world, 2)
     assert state(world) is TopicState.ALIVE
     heard(carl)
+    pass_time(world, 2)
+    assert topic(world) is None
+
+
+def test_nobody_is_asked_while_a_shard_cannot_be_reached(world: World) -> None:
+    say(world, 1)
+    home = world.shards[HOME]
+    home.away = {0}
+    home.server.advance(1.2)
+    before = len(home.keeper.log)
+    for _ in range(5):
+        home.server.advance(1.2)
+    assert len(home.keeper.log) == before
+    assert state(world) is TopicState.UNREFERENCED
+    home.away = set()
     pass_time(world, 2)
     assert topic(world) is None
 
@@ -327,6 +343,26 @@ def test_what_a_history_brings_to_another_shard_counts_as_well() -> None:
     settled(world)
     assert [each["data"] for each in events(carl)] == [None]
     assert topic(world) is None
+
+
+@pytest.mark.parametrize("is_forced", [False, True])
+@pytest.mark.parametrize("name", ["carl/1", "bob/1"])
+def test_a_work_queue_keeps_its_topic_wherever_its_work_is_done(name: str, is_forced: bool) -> None:
+    world = working(3, channels=rules(is_work_queue=True))
+    carl = taker(world, name)
+    put(world, 2, 1, 2)
+    assert fetch(world, carl).data == [1, 2]
+    status = ask(world, world.client(2), state=TOPIC)
+    assert (status["queued"], status["work"], status["subscribers"]) == (2, 2, 1)
+    assert ask(world, world.client(0), erase=TOPIC, forceDestroy=is_forced)["successful"]
+    settled(world)
+    assert state(world) is (TopicState.DEAD if is_forced else TopicState.SOFTERASED)
+    assert fetch(world, carl).data == [None]
+    assert fetch(world, carl).data == []
+    settled(world)
+    assert topic(world) is None
+    assert is_done(world)
+    assert balances(world)
 
 
 @pytest.mark.parametrize("requester", [0, HOME, 2])
