@@ -160,9 +160,10 @@ class Listener:
 
     @property
     def has_room(self) -> bool:
-        """Whether it accepts a connection without closing another one."""
+        """Whether it adopts a connection without closing another one."""
         acceptor = self._acceptor
-        return acceptor is not None and acceptor.is_accepting and self._room.free > 0
+        is_open = acceptor is not None and acceptor.is_accepting and self._parts is not None
+        return is_open and self._room.free > 0
 
     def is_kept(self, connection: FastLane) -> bool:
         """Return whether a connection has a claim to its place."""
