@@ -2,7 +2,6 @@
 
 import ast
 import re
-import tomllib
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
@@ -117,41 +116,6 @@ def test_the_table_of_rooms_has_each_of_them_once() -> None:
     table = page.partition("\n## The rooms\n")[2].partition("\n## ")[0]
     named = re.findall(r"^\| `app/([\w/]+)` \| \S", table, re.MULTILINE)
     assert sorted(named) == sorted(rooms())
-
-
-def test_what_the_list_of_compiled_modules_names_is_there() -> None:
-    """A pattern without a module compiles nothing, and no build fails."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
-    hook = project["tool"]["hatch"]["build"]["targets"]["wheel"]["hooks"]["custom"]
-    assert [each for each in hook["compiled"] if not any(ROOT.glob(each))] == []
-    assert [each for each in hook["interpreted"] if not (ROOT / each).exists()] == []
-
-
-def starred(source: str) -> list[int]:
-    """The lines that ask for membership in a starred tuple."""
-    return [
-        each.lineno
-        for each in ast.walk(ast.parse(source))
-        if isinstance(each, ast.Compare)
-        if isinstance(each.ops[0], ast.In | ast.NotIn)
-        if isinstance(each.comparators[0], ast.Tuple)
-        if any(isinstance(element, ast.Starred) for element in each.comparators[0].elts)
-    ]
-
-
-def test_no_compiled_module_asks_for_membership_in_a_starred_tuple() -> None:
-    """mypyc does not compile it, which would be seen only where the core is compiled."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
-    hook = project["tool"]["hatch"]["build"]["targets"]["wheel"]["hooks"]["custom"]
-    compiled = {path for each in hook["compiled"] for path in ROOT.glob(each)}
-    compiled -= {ROOT / each for each in hook["interpreted"]}
-    found = {path.name: starred(path.read_text("utf-8")) for path in compiled}
-    assert len(found) > 100
-    assert {name: lines for name, lines in found.items() if lines} == {}
-
-
-def test_a_starred_tuple_counts_only_in_a_question_for_membership() -> None:
-    assert starred("a = (1, *b)\nc in (1, *b)\nc not in (*b,)\nc in {1, *b}") == [2, 3]
 
 
 # By feature: its own modules, and the only other ones that import these.

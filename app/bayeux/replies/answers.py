@@ -181,7 +181,7 @@ class Answers:
                 self._send_goodbye(exchange, session, now)
             elif batch is None or not batch.messages:
                 self._send(exchange, session, batch, now)
-            elif rights_changed_at(session) == changed_at and session.flows(now):
+            elif _may_still_get(session, changed_at) and session.flows(now):
                 session.queue.leave_late(batch, now)
                 self._send(exchange, session, batch, now)
             else:
@@ -410,3 +410,8 @@ class Answers:
         else:
             # The connection is about to close, so nothing more is sent on it.
             self._arrivals.not_taken(session, batch, now)
+
+
+def _may_still_get(session: Session, changed_at: int) -> bool:
+    """Return whether the rights of a session have not changed since then."""
+    return rights_changed_at(session) == changed_at

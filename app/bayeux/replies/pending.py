@@ -1,6 +1,7 @@
 """Replies that wait for the store or an extension. They keep their position among the others."""
 
 from collections.abc import Callable
+from functools import partial
 
 from holdfast.bayeux.extending.chain import run_outgoing
 from holdfast.bayeux.replies.answers import Answers
@@ -49,12 +50,12 @@ def finish_later(state: ServerState, session: Session, fulfil: Step) -> Callable
     The reply to a disconnect waits for it, because the client then closes its connection.
     """
     begin_reply(session)
+    return partial(state.when_kept, partial(_finish_now, session, fulfil))
 
-    def finish_now(now: float) -> None:
-        end_reply(session)
-        fulfil(now)
 
-    return lambda: state.when_kept(finish_now)
+def _finish_now(session: Session, fulfil: Step, now: float) -> None:
+    end_reply(session)
+    fulfil(now)
 
 
 def finish_when_kept(state: ServerState, session: Session, fulfil: Step) -> None:

@@ -166,9 +166,7 @@ class TopicsEverywhere(TopicService):
                 else:
                     call.fail({"code": SHARD_UNREACHABLE.text, "message": _AWAY})
 
-        def read(answer: bytes | None) -> None:
-            heard(_read(answer))
-
+        read = partial(_pass_on, heard)
         if not asked:
             heard_all([])
         for shard, what in asked.items():
@@ -257,11 +255,8 @@ class TopicsEverywhere(TopicService):
 _AWAY: Final = "a worker that decides about such a channel cannot be reached"
 
 
-def _read(answer: bytes | None) -> Json | None:
-    if answer is None or answer == NO_ANSWER:
-        return None
-    found: Json = loads(answer)
-    return found
+def _pass_on(heard: Callable[[Json | None], None], answer: bytes | None) -> None:
+    heard(None if answer is None or answer == NO_ANSWER else loads(answer))
 
 
 def _shown(call: ServiceCall, answers: Sequence[Json]) -> None:

@@ -1,6 +1,6 @@
 """`/meta/subscribe` and `/meta/unsubscribe`: all channels of a message, or none."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -138,9 +138,6 @@ class SubscribeHandler:
         fulfil = begin_pending(self._answers, message, exchange, reply)
         begin_reply(catch_up.session)
 
-        def heard(refused: Refused | None) -> None:
-            self._state.backlog.add(partial(go_on, refused))
-
         def go_on(refused: Refused | None, now: float) -> bool:
             exchange.now = now
             try:
@@ -160,8 +157,13 @@ class SubscribeHandler:
             self._confirm_later(catch_up.session, reply, fulfil, joining=progress.joining, now=now)
             return False
 
-        reading = self.far.read(catch_up, homes, heard)
+        reading = self.far.read(catch_up, homes, partial(self._go_on_soon, go_on))
         return True
+
+    def _go_on_soon(
+        self, go_on: Callable[[Refused | None, float], bool], refused: Refused | None
+    ) -> None:
+        self._state.backlog.add(partial(go_on, refused))
 
     def _catch_up_far(
         self,
