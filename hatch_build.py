@@ -123,13 +123,8 @@ class Build(BuildHookInterface[Any]):
     def _add_manual(self, home: Path, build_data: dict[str, Any]) -> None:
         """Add the man pages, which are made from the commands."""
         package, manual = home / "holdfast", home / "man"
-        package.mkdir()
         manual.mkdir()
-        root = Path(self.root)
-        # Sources may be without the links that make them a package.
-        parts = [path for path in (root / "app").iterdir() if not path.is_symlink()]
-        for part in (*parts, root / "extensions", root / "pipeline", root / "static"):
-            (package / part.name).symlink_to(part)
+        self._show_package(package)
         words = [sys.executable, "-Bm", "holdfast.cli.manual", self.metadata.version, str(manual)]
         # All words are the build's own.
         made = subprocess.run(words, cwd=home, capture_output=True, text=True)  # noqa: S603
@@ -179,20 +174,31 @@ class Build(BuildHookInterface[Any]):
         return outputs
 
     def _lay_out(self, build: Path) -> Path:
-        """Make a folder that shows `app` under the name that it will have when it is installed."""
+        """Make a folder that shows the package under the name that it will have."""
         layout = build / "layout"
-        layout.mkdir(parents=True, exist_ok=True)
-        for name, source in (("holdfast", "app"), ("pyproject.toml", "pyproject.toml")):
-            (layout / name).unlink(missing_ok=True)
-            (layout / name).symlink_to(Path(self.root, source))
+        shutil.rmtree(layout, ignore_errors=True)
+        layout.mkdir(parents=True)
+        self._show_package(layout / "holdfast")
+        (layout / "pyproject.toml").symlink_to(Path(self.root, "pyproject.toml"))
         return layout
+
+    def _show_package(self, package: Path) -> None:
+        """Make a folder of links to the parts of the package, as a wheel lays them out."""
+        package.mkdir()
+        root = Path(self.root)
+        # Sources may be without the links that make them a package.
+        parts = [path for path in (root / "app").iterdir() if not path.is_symlink()]
+        for part in (*parts, root / "extensions", root / "pipeline", root / "static"):
+            (package / part.name).symlink_to(part)
 
     def _modules(self) -> Iterator[str]:
         root, left_out = Path(self.root), set(self.config["interpreted"])
         for pattern in self.config["compiled"]:
             for path in sorted(root.glob(pattern)):
                 if str(path.relative_to(root)) not in left_out and path.name != "__init__.py":
-                    yield str("holdfast" / path.relative_to(root / "app"))
+                    part = path.relative_to(root)
+                    is_app = part.parts[0] == "app"
+                    yield str("holdfast" / (part.relative_to("app") if is_app else part))
 
 
 def _joined(sources: Sequence[str], build: Path) -> Iterator[str]:

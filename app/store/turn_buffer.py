@@ -39,24 +39,18 @@ class TurnBuffer:
     def __len__(self) -> int:
         return sum(map(len, self._turns))
 
-    @property
-    def has_few_sessions(self) -> bool:
-        """Whether the changed sessions so far can be sent in one turn of the event loop."""
-        # Asked for each reply with messages.
-        for turn in self._turns:  # noqa: SIM110 - `all` takes several times as long
-            if len(turn.sessions) > _MOST_SESSIONS:
-                return False
-        return True
-
     def clear(self) -> None:
         """Forget all writes."""
         self._turns = [TurnWrites()]
+        # Whether the changed sessions so far can be sent in one turn of the event loop.
+        self.has_few_sessions = True
         # Entries that have individual marks in the store, or will have.
         self._marked: dict[str, set[int]] = {}
 
     def take(self) -> list[TurnWrites]:
         """Return all writes and start over."""
         turns, self._turns = self._turns, [TurnWrites()]
+        self.has_few_sessions = True
         return turns
 
     def take_urgent(self) -> list[TurnWrites]:
@@ -84,6 +78,8 @@ class TurnBuffer:
         if session.key in turn.forgotten:
             turn = self._next()
         turn.sessions[session.key] = session
+        if len(turn.sessions) > _MOST_SESSIONS:
+            self.has_few_sessions = False
 
     def save_requests(self, fields: RequestFields) -> None:
         """Change fields of requests, which may have been stored together with messages before."""

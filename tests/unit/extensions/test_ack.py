@@ -104,6 +104,7 @@ def test_a_handshake_that_may_carry_messages_announces_their_batch() -> None:
     assert server.bayeux.state.hub.counters.acks_out_of_range == 0
 
 
+@pytest.mark.interpreted
 def test_messages_that_come_with_the_handshake_are_the_first_batch() -> None:
     class Greets(Ack):
         def negotiate(self, session: Any, handshake: Json, reply: Json, now: float) -> Any:
@@ -124,6 +125,7 @@ def test_messages_that_come_with_the_handshake_are_the_first_batch() -> None:
     assert server.balances()
 
 
+@pytest.mark.interpreted
 def test_messages_that_waited_before_acks_were_agreed_are_acked_too() -> None:
     class Greets(Ack):
         def negotiate(self, session: Any, handshake: Json, reply: Json, now: float) -> Any:
