@@ -48,7 +48,7 @@ class StandIn(Session):
     __slots__ = ("is_full", "lender", "window")
 
     def __init__(self, lender: "Lender", queue: CallbackQueue, row: Row) -> None:
-        _, key, number, self.window, patterns = row
+        key, number, self.window, patterns = row[1:]
         super().__init__("", number, queue)
         self.go_by(key)
         self.lender = lender
@@ -251,7 +251,7 @@ class Lender:
                 del self._by_pattern[pattern]
 
     def _has(self, row: Row, stale: list[int]) -> None:
-        _, id, channel, lease, key = row
+        id, channel, lease, key = row[1:]
         if lease in self._loans:
             self._named.add(lease)
             return
@@ -265,7 +265,7 @@ class Lender:
             loan.take_room(self.stand_ins[key])
 
     def _done(self, row: Row, _: list[int]) -> None:
-        _, id, channel, lease = row
+        id, channel, lease = row[1:]
         loan = self._returned(lease)
         if loan is not None:
             self._lent.finish(channel, id, loan.entry)
@@ -274,7 +274,7 @@ class Lender:
             self._lent.finish(channel, id, None)
 
     def _back(self, row: Row, _: list[int]) -> None:
-        _, id, channel, lease, attempts, refusals, is_full = row
+        id, channel, lease, attempts, refusals, is_full = row[1:]
         loan = self._loans.get(lease)
         stand_in = None if loan is None else loan.stand_in
         if is_full and stand_in is not None:
