@@ -16,6 +16,9 @@ from tests.store.servers import ValkeyServer
 from tests.web.played_supervisor import PlayedSupervisor
 from tests.web.test_succession import PlainClient
 
+# Sessions do not end while the journal is read on a busy machine.
+SETTINGS = {"journal": True, "max_interval": 100_000}
+
 
 def fail_after_opening(played: PlayedSupervisor) -> None:
     """A successor opens the store and ends; the server takes its place back."""
@@ -44,7 +47,7 @@ def test_copies_of_passing_messages_outlive_a_restart(
     with (
         ValkeyServer() as valkey,
         local_tasks(1) as tasks,
-        PlayedSupervisor(tmp_path, {"redis": valkey.url, "journal": True}) as played,
+        PlayedSupervisor(tmp_path, {"redis": valkey.url, **SETTINGS}) as played,
     ):
 
         def ingest() -> None:

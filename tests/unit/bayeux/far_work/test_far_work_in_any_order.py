@@ -241,13 +241,13 @@ def play(steps: list[Any]) -> None:
 
 @pytest.mark.slow
 @given(st.lists(st.one_of(*CALM), max_size=40))
-@settings(max_examples=200)
+@settings(max_examples=80)
 def test_no_session_gets_work_that_another_one_has(steps: list[Any]) -> None:
     play(steps)
 
 
 @pytest.mark.slow
 @given(st.lists(st.one_of(*ROUGH), max_size=40))
-@settings(max_examples=300)
+@settings(max_examples=100)
 def test_work_that_was_accepted_is_done_whatever_happens(steps: list[Any]) -> None:
     play(steps)
