@@ -23,9 +23,9 @@ def _script(name: str, source: str, with_note: Script | None = None) -> Script:
     return script
 
 
-def _with_frame(script: Script, *preludes: str) -> Script:
+def _with_frame(script: Script) -> Script:
     """Return the script for calls that also append a frame, in the same step."""
-    name = script.name
+    name, preludes = script.name, script.preludes
     with_note = _script(
         f"{name} with a frame and a note", source_of(name, "fence", "note", "log", *preludes)
     )
@@ -34,9 +34,7 @@ def _with_frame(script: Script, *preludes: str) -> Script:
 
 
 _WITH_FRAME: Final = {
-    scripts.KEEP: _with_frame(scripts.KEEP, "once", "arrays", "enter"),
-    scripts.KEEP_KEYED: _with_frame(scripts.KEEP_KEYED, "arrays", "enter", "clock"),
-    scripts.MOVE: _with_frame(scripts.MOVE, "once", "arrays"),
+    each: _with_frame(each) for each in (scripts.KEEP, scripts.KEEP_KEYED, scripts.MOVE)
 }
 APPEND = _script("append", source_of("append", "fence", "no_note", "log", "once"))
 APPEND_FACTS = _script("append_facts", source_of("append_facts", "fence", "no_note", "log"))

@@ -1,6 +1,7 @@
 """A Lua script and its name in the store."""
 
 import hashlib
+from collections.abc import Sequence
 
 
 class Script:
@@ -8,10 +9,18 @@ class Script:
 
     Args:
         with_note: The variant for calls that carry a journal note.
+        preludes: The files that all variants depend on.
     """
 
-    def __init__(self, name: str, source: str, with_note: "Script | None" = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        source: str,
+        with_note: "Script | None" = None,
+        preludes: Sequence[str] = (),
+    ) -> None:
         self.name = name
+        self.preludes = preludes
         self.source = source
         self.with_note = with_note
         # The store's name for the script. Not used for security.

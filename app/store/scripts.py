@@ -38,8 +38,8 @@ def source_of(name: str, *preludes: str) -> str:
 SCRIPTS: list[Script] = []
 
 
-def _script(name: str, *preludes: str, with_note: Script | None = None) -> Script:
-    script = Script(name, source_of(name, *preludes), with_note)
+def _script(name: str, *preludes: str) -> Script:
+    script = Script(name, source_of(name, *preludes))
     SCRIPTS.append(script)
     return script
 
@@ -48,7 +48,9 @@ def _journalled(name: str, *preludes: str) -> Script:
     """Return a script that also stores its call's journal note, if there is one."""
     with_note = Script(f"{name} with a note", source_of(name, "fence", "note", *preludes))
     SCRIPTS.append(with_note)
-    return _script(name, "fence", "no_note", *preludes, with_note=with_note)
+    script = Script(name, source_of(name, "fence", "no_note", *preludes), with_note, preludes)
+    SCRIPTS.append(script)
+    return script
 
 
 OPEN = _script("open")
