@@ -14,6 +14,7 @@ from holdfast.settings import Settings
 from tests.serving import as_toml, environment
 from tests.store.servers import ValkeyServer
 from tests.web.sharding.fleet import Visitor, fleet
+from tests.web.sharding.worker import RULES
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]  # starts several processes
 
@@ -52,7 +53,7 @@ async def test_a_shard_takes_what_came_while_it_was_dead(
                 assert await writer.publish("/news", number)
             await workers.end(0, signal.SIGKILL)
         given: dict[str, Any] = {"redis": valkey.url, "data": str(tmp_path / "data"), "chat": False}
-        given["channels"] = {"/kept/**": {"history": 1000, "durable": True}}
+        given["channels"] = RULES
         config = tmp_path / "holdfast.toml"
         config.write_text(as_toml(given))
         told = Progress(say=said.append)

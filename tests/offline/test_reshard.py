@@ -35,6 +35,7 @@ from tests.offline import made_up as model
 from tests.offline.made_up import Division, MadeUp, check, check_nothing_is_left, divided, fill
 from tests.store.servers import ValkeyServer
 from tests.web.sharding.fleet import Visitor, fleet
+from tests.web.sharding.worker import RULES
 
 
 @pytest.fixture(scope="module")
@@ -227,7 +228,7 @@ async def test_workers_follow_a_run_that_was_killed_after_its_decision(
         await server.end(0, signal.SIGKILL)
     found = state_of(valkey)
     # As the rules of the workers want.
-    lives, kept = 20, Homes({"/kept/**": 1, "/topics/**": 1, "/jobs/**": 1})
+    lives, kept = 20, Homes(dict.fromkeys(RULES, 1))
     while division(valkey).count == 1:
         lives += 1
         valkey.ask("FLUSHALL")

@@ -20,10 +20,8 @@ FOUND_SOON = [
     "keys_are_forgotten_at_a_restart",
     "bodies_go_with_their_first_entry",
     "what_crosses_is_appended_afterwards",
-    "what_others_have_is_not_stored",
     "logs_are_trimmed_at_once",
     "changes_of_presence_are_not_told",
-    "who_starts_does_not_ask_who_is_there",
 ]
 
 

@@ -20,7 +20,7 @@ def test_no_failover_of_the_store_breaks_a_promise(store: str) -> None:
 
 
 def test_no_seed_breaks_a_promise_of_shards() -> None:
-    code, said = simulate("--shards", "--seeds", "1-8", "--marks")
+    code, said = simulate("--shards", "--seeds", "1-4", "--marks")
     assert code == 0, said
     reached = {line[8:] for line in said.splitlines() if line[:6].strip().isdigit()}
     # What a few seeds reach, whatever they are. A long run must reach everything.

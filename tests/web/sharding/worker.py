@@ -15,14 +15,16 @@ from holdfast.compose.placement import placed
 from holdfast.settings import Settings
 from holdfast.store.deployment import Deployment
 
+RULES: dict[str, dict[str, Any]] = {
+    "/kept/**": {"history": 1000, "durable": True},
+    "/topics/**": {"topic": True, "durable": True, "destroy_delay": 1000},
+    "/jobs/**": {"work_queue": True},
+}
+
 
 async def serve(data: str, number: str, count: str, redis: str | None = None) -> None:
     given: dict[str, Any] = {"port": 0, "data": Path(data), "journal": False, "chat": True}
-    given["channels"] = {
-        "/kept/**": {"history": 1000, "durable": True},
-        "/topics/**": {"topic": True, "durable": True, "destroy_delay": 1000},
-        "/jobs/**": {"work_queue": True},
-    }
+    given["channels"] = RULES
     given["ptp_create_session"] = True
     if redis:
         # Each has a store of its own on this server.
