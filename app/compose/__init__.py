@@ -161,8 +161,8 @@ async def _assemble(
             bayeux=bayeux,
             storage=storage,
             core_clock=clock,
+            reaches=forwarding.reaches,
         )
-        sharding.member.reaches = forwarding.reaches
     ticker.collector.begin()
     return _Parts(
         *(settings, placement, addresses, directory, storage, ticker, heads, writer, endpoint),

@@ -33,6 +33,7 @@ class Sharding:
         bayeux: Bayeux,
         storage: Storage,
         core_clock: Callable[[], float],
+        reaches: Callable[[int], bool],
     ) -> None:
         loop = asyncio.get_running_loop()
         self._storage = storage
@@ -46,6 +47,7 @@ class Sharding:
             core_clock=core_clock,
             may_speak=storage.right.may_speak,
             wake=Pace(loop, self._end_turn).wake,
+            reaches=reaches,
         )
         stores = {shard: _store_of(shard, placement, settings) for shard in self.member.others}
         self.following = Following(self.member, stores, loop.time)

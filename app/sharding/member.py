@@ -55,6 +55,7 @@ class Member:
         may_speak: Returns whether no other process can have opened this shard. If one can, others
             may have gone on without this process, so it does not know all subscriptions.
         wake: Lets the turn end with `flush`.
+        reaches: Returns whether another shard is there, or away for no longer than a restart takes.
     """
 
     def __init__(
@@ -68,6 +69,7 @@ class Member:
         core_clock: Callable[[], float],
         may_speak: Callable[[], bool],
         wake: Callable[[], None],
+        reaches: Callable[[int], bool] = lambda _: True,
     ) -> None:
         self.number = number
         self.others = [each for each in range(shards.map.count) if each != number]
@@ -113,8 +115,7 @@ class Member:
         self._writes = self._has_served = False
         # How often frames of others were missing.
         self.gaps = 0
-        # Returns whether a shard can be reached, if something knows.
-        self.reaches: Callable[[int], bool] | None = None
+        self._reaches = reaches
 
     # The core's port to the other shards
 
@@ -135,7 +136,7 @@ class Member:
         self._wake()
 
     def is_away(self, shard: int) -> bool:
-        return self.reaches is not None and not self.reaches(shard)
+        return not self._reaches(shard)
 
     def add_interest(self, pattern: str) -> None:
         self.interest.add(pattern)

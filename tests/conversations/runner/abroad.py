@@ -48,6 +48,9 @@ class Forwarding(forwarding.Forwarding):
         self.listen(NoSuccession())
         await super().open(endpoint, stack)
 
+    async def share(self, *_: object) -> None:
+        """Keep connections here, although their sessions are elsewhere."""
+
 
 def _forwarding(
     _: Placement, storage: Storage, clock: Callable[[], float]

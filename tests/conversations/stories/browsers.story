@@ -215,6 +215,15 @@ alice connects
 mallory -> /meta/connect {"clientId": $alice}
 mallory <- /meta/connect error "402::session_unknown" {"advice": <any>}
 
+# A newcomer of any worker cannot claim a session that connected more than a second ago
+transports: websocket
+alice speaks long-polling
+alice handshakes
+alice connects
+1200 ms pass
+mallory -> /meta/connect {"clientId": $alice}
+mallory <- /meta/connect error "402::session_unknown" {"advice": <any>}
+
 # A newcomer cannot claim a session of a browser that is known already
 pins: 11
 transports: websocket
