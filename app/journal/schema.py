@@ -28,7 +28,7 @@ NS_PER_US: Final = 1000
 
 
 class Kind(StepKind):
-    """Kinds of events: the kinds in the table of steps, and others that are about no message."""
+    """Kinds of events: those of the table of steps, and those that are about no message."""
 
     # About a session, a channel, a node or the journal itself.
     SESSION: Final = "session"

@@ -10,8 +10,6 @@ from holdfast.bayeux.wire.caller import cookie_values
 # domain.
 _MAX_IDENTITIES = 16
 _IDENTITY = re.compile(r"[A-Za-z0-9._~-]{1,64}")
-# Where cookies begin in a head, after a letter that may be large or small, and how far it is read.
-_COOKIES, _FAR = b"ookie:", 4096
 DEFAULT_NAME = "BAYEUX_BROWSER"
 # Browsers send `Origin` with each upgrade and POST; older ones send only a `Referer` with some
 # POSTs. `Sec-Fetch-Mode` does not prove a browser: Node's own `fetch` sends it.
@@ -21,15 +19,6 @@ _SIGNS_OF_BROWSERS = ("Origin", "Referer", "Sec-Fetch-Site")
 def is_cookieless(headers: Mapping[str, str]) -> bool:
     """Return whether a POST or an upgrade has no cookie at all and does not come from a browser."""
     return "Cookie" not in headers and not any(sign in headers for sign in _SIGNS_OF_BROWSERS)
-
-
-def raw_cookies(data: bytes) -> bytes:
-    """Return the cookies in a head that is not parsed; empty if it has none.
-
-    They tell clients apart: a browser sends the same ones over all its connections.
-    """
-    found = data.find(_COOKIES, 0, _FAR)
-    return b"" if found < 0 else data[found : data.find(b"\r\n", found)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,7 @@ from holdfast.web.endpoint import (
     retry_headers,
 )
 from holdfast.web.heads import response
-from holdfast.web.known_head import KnownHead, learn, learn_beginning
+from holdfast.web.known_head import KnownHead, learn
 from holdfast.web.odd_heads import checked
 from holdfast.web.origins import OriginTrust, speaker_kind_of
 from holdfast.web.plain_requests import is_plain
@@ -53,7 +53,6 @@ class FastLane(ReadingAside):
     """A connection with a shortcut past aiohttp's machinery; also the carrier of its exchanges."""
 
     __slots__ = (
-        "_beginning",
         "_cors",
         "_gives_first",
         "_heads",
@@ -94,8 +93,6 @@ class FastLane(ReadingAside):
         self._cors = _NO_CORS
         self._known: KnownHead | None = None
         self._known_before: KnownHead | None = None
-        # The last head whose body came later.
-        self._beginning: KnownHead | None = None
         # Whether the parser is between two requests; heads are recognised only then.
         self._is_between = True
 
@@ -113,7 +110,7 @@ class FastLane(ReadingAside):
         elif (body := self._body_behind_known_head(data)) is not None:
             # The usual case: aiohttp's machinery is not in use.
             self._receive(body)
-        elif not self._puts_off_unparsed(data):
+        elif not self._puts_off_much(data):
             self._handle_next(data)
 
     def _body_behind_known_head(self, data: bytes) -> bytes | None:
@@ -143,20 +140,9 @@ class FastLane(ReadingAside):
         else:
             self._parse(data)
 
-    def _let_newcomers_wait(self) -> None:
+    def _wait_for_turn(self) -> None:
         self._newcomers.let_wait()
-
-    def _has_known_head(self, data: bytes) -> bool:
-        begun = self._begun
-        if begun is not None:
-            # The head has been parsed, and the body follows.
-            return begun.owed > 0
-        known, before, beginning = self._known, self._known_before, self._beginning
-        if known is not None and known.begins(data):
-            return True
-        if before is not None and before.begins(data):
-            return True
-        return beginning is not None and beginning.begins(data)
+        super()._wait_for_turn()
 
     def _parse(self, data: bytes) -> None:
         if self._parser is None:
@@ -201,10 +187,7 @@ class FastLane(ReadingAside):
         for _, payload in messages:
             join_small_pieces(payload)
         join_small_pieces(self._body)
-        was_between = self._begun is None
         self._begun = follow(self._begun, data, messages, is_complete=self._body.is_eof())
-        if was_between and messages and self._begun is not None and self._begun.owed > 0:
-            self._beginning = learn_beginning(data)
         if self._body.is_eof() and (messages or self._ordinary):
             self._finish_reading()
         elif data:

@@ -4,14 +4,15 @@ Each request has a limit, but a thousand clients that never finish their request
 thousand times that. One network may use at most half, so that it cannot lock others out.
 """
 
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from math import inf
 from typing import TYPE_CHECKING, Final
 
 from holdfast.bayeux.wire.errors import ErrorReply, RequestRefused
-from holdfast.web.deferred import Deferred
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from holdfast.bayeux.session import Exchange
 
 # Smaller requests are parsed and decoded at once, so they are not counted.
@@ -63,13 +64,10 @@ class UnreadRequests:
     def __init__(self) -> None:
         # When requests arrived whose sessions are unknown yet, oldest first.
         self.requests: OrderedDict[Exchange, float] = OrderedDict()
-        # Connections whose bytes arrived too late in a turn: clients that come or return, and
-        # frames. Then those whose bytes have to be parsed, of which some go ahead.
-        self.deferred = Deferred()
-        self.ahead, self.unparsed = Deferred(), Deferred()
+        # Connections whose bytes arrived too late in a turn to be read, each with the time.
+        self.deferred: deque[tuple[float, Callable[[], None]]] = deque()
 
     def since(self) -> float:
         """Return when the oldest one arrived; infinity if there is none."""
         oldest = next(iter(self.requests.values()), inf)
-        queues = (self.deferred, self.ahead, self.unparsed)
-        return min(oldest, *(each.since() for each in queues))
+        return min(oldest, self.deferred[0][0]) if self.deferred else oldest

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _MAX_SET_ASIDE: Final = 64 * 1024
 # Memory that each piece takes besides its bytes.
 _OF_EACH: Final = 64
-# Up to so many bytes are parsed together, whatever they are.
+# More bytes than this wait if the turn is over: many connections may be readable.
 _FEW: Final = 1024
 # How many bytes are parsed before the time is looked at; with chunks, of which each may have only
 # one byte, it is fewer.
@@ -46,7 +46,7 @@ class ReadingAside(SocketReading):
     """
 
     __slots__ = (
-        *("_begun", "_body", "_is_full", "_is_waiting", "_ordinary"),
+        *("_begun", "_body", "_is_full", "_ordinary"),
         *("_scheduler", "_set_aside", "_size_aside"),
     )
 
@@ -63,8 +63,6 @@ class ReadingAside(SocketReading):
         self._size_aside = 0
         # Whether nothing is read until bytes set aside have been parsed.
         self._is_full = False
-        # Whether its turn to parse them will come.
-        self._is_waiting = False
 
     def _handle_next(self, data: bytes) -> None:
         """Handle bytes that are next, or set them aside if a request is held."""
@@ -78,34 +76,23 @@ class ReadingAside(SocketReading):
             return True
         return self._ordinary > 0 and self._body.is_eof()
 
-    def _is_silent(self) -> bool:
-        return not self._set_aside and super()._is_silent()
-
     def _puts_off(self, data: bytes) -> bool:
-        """Put a small request aside for a later turn if it can wait, or must."""
-        is_taken = self._exchange is not None or self._paused or self._ordinary
-        if is_taken or self._set_aside or self._upgraded:
+        """Put a small request aside for a later turn if it can wait."""
+        is_free = not (self._set_aside or self._ordinary or self._is_taken() or self._upgraded)
+        if not is_free or not self._scheduler.can_wait(data):
             return False
-        if self._scheduler.unparsed.precedes(data):
-            self._put_aside(data)
-            self._wait_for_turn()
-        elif self._scheduler.can_wait(data):
-            self._put_aside(data)
-            self._scheduler.read_later(self._parse_aside)
-        else:
-            return False
+        self._put_aside(data)
+        self._scheduler.read_later(self._take_up)
         return True
 
-    def _puts_off_unparsed(self, data: bytes) -> bool:
-        """Put bytes aside if the turn is over, or if they are too many to be parsed together."""
-        if not data or self._upgraded or self._is_taken():
+    def _puts_off_much(self, data: bytes) -> bool:
+        """Put bytes aside if they may take long: they are parsed in pieces, as long as is time."""
+        begun = self._begun
+        if len(data) <= _FEW and (not data or begun is None or begun.owed >= 0):
+            return False
+        if self._upgraded or self._is_taken():
             return False
         is_over = self._endpoint.turn.is_spent()
-        if len(data) <= _FEW:
-            if is_over:
-                self._put_aside(data)
-                self._wait_for_turn()
-            return is_over
         if not is_over and len(data) <= self._size_of_piece(data):
             return False
         self._is_full = True
@@ -115,7 +102,7 @@ class ReadingAside(SocketReading):
         if is_over:
             self._wait_for_turn()
         else:
-            self._parse_aside()
+            self._take_up()
         return True
 
     def _put_aside(self, data: bytes) -> None:
@@ -139,22 +126,11 @@ class ReadingAside(SocketReading):
             self._take_up()
         if self._set_aside:
             self._put_aside(data)
-        elif not (self._force_close or self._close or self._puts_off_unparsed(data)):
+        elif not (self._force_close or self._close or self._puts_off_much(data)):
             self._handle_next(data)
 
     def _take_up(self) -> None:
-        """Handle the bytes set aside, now or in their turn, unless the connection is busy."""
-        if self._is_waiting:
-            return
-        is_next = self._set_aside and self._may_go_on() and not self._upgraded
-        if is_next and self._endpoint.turn.is_spent():
-            self._wait_for_turn()
-        else:
-            self._parse_aside()
-
-    def _parse_aside(self) -> None:
-        """Handle the first of the bytes set aside, and more as long as is time."""
-        self._is_waiting = False
+        """Handle the bytes set aside, as long as is time, unless the connection has become busy."""
         while self._set_aside and self._may_go_on():
             self._handle_next(self._next_piece())
             if self._set_aside and not self._upgraded and self._endpoint.turn.is_spent():
@@ -198,21 +174,8 @@ class ReadingAside(SocketReading):
         return first
 
     def _wait_for_turn(self) -> None:
-        if self._size_aside > _FEW + _OF_EACH:
-            self._let_newcomers_wait()
         self._stop_reading()
-        self._is_waiting = True
-        data = (self._set_aside or [b""])[0]
-        is_known = self._has_known_head(data)
-        self._scheduler.parse_later(data, self._parse_aside, is_known=is_known)
-
-    def _let_newcomers_wait(self) -> None:
-        """Read no connections without a request: to read what arrived takes too long."""
-        raise NotImplementedError
-
-    def _has_known_head(self, data: bytes) -> bool:
-        """Return whether these bytes belong to a request whose head was parsed once."""
-        raise NotImplementedError
+        self._scheduler.read_later(self._take_up)
 
     def _stop_reading(self) -> None:
         self._is_full = True

@@ -21,7 +21,6 @@ from holdfast.bayeux.server import Bayeux
 from holdfast.bayeux.session import Exchange, Pipe
 from holdfast.bayeux.wire.errors import ErrorReply, RequestRefused
 from holdfast.web.beginnings import Beginnings
-from holdfast.web.deferred import Unparsed
 from holdfast.web.intake import SMALL, Intake, UnreadRequests
 from holdfast.web.lone_requests import is_lone_connect, is_lone_disconnect, is_lone_handshake
 from holdfast.web.speaking import SpeakingRight
@@ -92,7 +91,6 @@ class RequestScheduler:
         # While this process must not speak, all requests wait.
         self._right = right
         self._unread, self._unheard = unread.requests, unread.deferred
-        self.unparsed = Unparsed(clock, turn, unread.ahead, unread.unparsed)
         # The core's handling of a body. Tests replace it.
         self.handle = receive
         # Requests that are not decoded: small ones, and large ones.
@@ -207,35 +205,28 @@ class RequestScheduler:
 
     @property
     def is_behind(self) -> bool:
-        """Whether some bytes have to wait although it takes little to read them."""
-        has_unread = not (self._unheard.is_empty and self.unparsed.is_empty)
-        return self._turn.is_behind or has_unread
+        """Whether connects are not even read any more: small requests have had to wait."""
+        return self._turn.is_behind or bool(self._unheard)
 
     def can_wait(self, data: bytes) -> bool:
-        """Return whether bytes of a connection may be read in a later turn: this one is behind.
+        """Return whether bytes of a connection may be read in a later turn, if this one is behind.
 
         Reading all that thousands of clients send takes longer than others may wait. Connects can
         wait, and cause most of the work; so can handshakes, before which a client does nothing,
         and disconnects, after which it does nothing.
         """
-        if len(data) > SMALL or (self._unheard.is_empty and not self._turn.is_behind):
+        if len(data) > SMALL:
             return False
         return is_lone_connect(data) or is_lone_handshake(data) or is_lone_disconnect(data)
 
     def read_later(self, read: Callable[[], None]) -> None:
         """Let a connection read in a later turn the data that it deferred."""
-        self._unheard.add(self._clock(), read)
+        self._unheard.append((self._clock(), read))
         self._go_on_soon()
         if not self._turn.is_behind:
             # Others still wait from an earlier turn.
             self._turn.begin_late()
         elif self._turn.is_overdue():
-            self._answer_early()
-
-    def parse_later(self, data: bytes, parse: Callable[[], None], *, is_known: bool) -> None:
-        """Let a connection parse bytes that begin with these in a later turn."""
-        self.unparsed.add(data, parse, is_known=is_known)
-        if self._turn.is_overdue():
             self._answer_early()
 
     def _go_on_with(self, request: UnfinishedRequest) -> UnfinishedRequest:
@@ -248,11 +239,10 @@ class RequestScheduler:
     @property
     def is_busy(self) -> bool:
         """Whether requests wait for a later turn."""
-        is_going = bool(self._going or self._waiting)
-        return is_going or self._has_small() or not self.unparsed.is_empty
+        return bool(self._has_small() or self._going or self._waiting)
 
     def _has_small(self) -> bool:
-        return bool(self._small or self._connects) or not self._unheard.is_empty
+        return bool(self._small or self._connects or self._unheard)
 
     def fail(self, exchange: Exchange) -> RequestRefused:
         """Abort an exchange after a server fault; call in `except`. Returns what to send."""
@@ -323,11 +313,19 @@ class RequestScheduler:
             self._turn.is_hurried = False
 
     def _begin_connects(self) -> None:
-        if not self._unheard.is_empty:
+        if self._unheard:
             # Many come back: others need not wait for the replies that their connects bring.
             self._turn.send()
         self._handle_until_over(partial(self._next_of, self._connects), len(self._connects))
-        self._unheard.read_some(self._turn)
+        self._let_read()
+
+    def _let_read(self) -> None:
+        """Let connections read data that arrived too late in an earlier turn; at least one."""
+        for _ in range(len(self._unheard)):
+            _, read = self._unheard.popleft()
+            read()
+            if self._turn.is_spent():
+                break
 
     def _handle_until_over(self, take: Callable[[], UnfinishedRequest | None], most: int) -> bool:
         """Handle steps of up to `most` requests. Returns whether there were that many."""

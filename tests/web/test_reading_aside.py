@@ -181,20 +181,6 @@ async def test_a_client_that_leaves_with_bytes_aside_leaves_nothing_behind() -> 
         assert lane(client).aside() == b""
 
 
-async def test_a_connection_is_not_silent_while_its_request_waits() -> None:
-    async with Rig(is_turn_over=lambda: True) as rig:
-        client = rig.connect()
-        await client.send(HELLO)
-        client.send_now(post_messages(PUBLISH))
-        connection = lane(client)
-        # The time that a connection may be silent ends.
-        connection._keepalive_handle = None
-        connection._next_keepalive_close_time = 0.0
-        connection._end_silence()
-        await until_answered(client, 2)
-        assert [each.status for each in client.heard().responses] == [200, 200]
-
-
 async def test_what_arrived_behind_a_held_connect_in_one_piece_waits_without_a_limit() -> None:
     async with Rig() as rig:
         client = rig.connect()
@@ -253,10 +239,6 @@ LAST: dict[str, Callable[[int], bytes]] = {
     "large frame": lambda size: UPGRADE + frame(encode({**PUBLISH, "data": "x" * 9 * size})),
     "half an upload": lambda size: upload(9 * size)[:-100],
     "half of the chunks": lambda size: IN_CHUNKS[: 20 * size],
-    "no HTTP": lambda size: b"nonsense\r\n\r\n",
-    "too long a head": lambda size: b"GET /" + b"x" * 9000 + b" HTTP/1.1\r\nHost: h\r\n\r\n",
-    "half a head": lambda size: post_messages(PUBLISH)[: size % 100],
-    "the last request": lambda size: post(encode(PUBLISH), [*JSON, "Connection: close"]),
     "HTTP/1.0": lambda size: b"GET /healthz HTTP/1.0\r\nHost: h\r\n\r\n",
 }
 ALL = {**STEADY, **LARGE, **LAST}

@@ -10,8 +10,7 @@ from multidict import CIMultiDict
 
 from holdfast.compose.options import browser_cookie
 from holdfast.settings import Settings
-from holdfast.web.cookies import BrowserCookie, is_cookieless, raw_cookies
-from tests.web.requests import post
+from holdfast.web.cookies import BrowserCookie, is_cookieless
 
 COOKIE = BrowserCookie()
 IDENTITY = "0123456789abcdef0123456789abcdef"
@@ -166,10 +165,3 @@ def test_a_client_with_a_cookie_or_browser_headers_is_not_cookieless(
     said: dict[str, str],
 ) -> None:
     assert not is_cookieless(CIMultiDict(PROGRAM | said))
-
-
-def test_the_cookies_of_a_head_tell_clients_apart_before_it_is_parsed() -> None:
-    mine, other = (post(b"[]", [f"Cookie: {each}", "X-Trace: 1"]) for each in ("a=1", "a=2"))
-    assert raw_cookies(mine) == raw_cookies(post(b"[1]", ["X-Trace: 2", "cookie: a=1"])) != b""
-    assert raw_cookies(mine) != raw_cookies(other)
-    assert raw_cookies(post(b"[]")) == b""
