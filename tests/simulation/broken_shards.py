@@ -9,10 +9,12 @@ from orjson import loads
 from holdfast.bayeux.publish.answering_others import AnsweringOthers
 from holdfast.bayeux.publish.requests_everywhere import RequestsEverywhere
 from holdfast.bayeux.services.far_presence import FarPresence
+from holdfast.bayeux.services.tellers import Tellers
 from holdfast.bayeux.subscribe.far_histories import FarReading
 from holdfast.cluster import reading
 from holdfast.cluster.places import Opening, Place
 from holdfast.cluster.trimming import Trimming
+from holdfast.delivery.basics.json_text import to_json
 from holdfast.delivery.requests.outstanding import Requests
 from holdfast.sharding import arrivals
 from holdfast.sharding.direct import DirectArrivals
@@ -136,10 +138,13 @@ def members_of_others_never_leave(stack: ExitStack) -> None:
 
 
 def who_starts_does_not_ask_who_is_there(stack: ExitStack) -> None:
-    def never_asked(self: FarPresence, letter: Any, _: float) -> None:
-        self._heard[letter.sender].carry_out(letter, loads(letter.data), self._homes)
+    hear = Tellers.hear
 
-    replace(stack, FarPresence, "carry_out", never_asked)
+    def never_asked(self: Tellers[Any], letter: Any, now: float) -> None:
+        told = loads(letter.data) | {"asks": False}
+        hear(self, letter._replace(data=to_json(told)), now)
+
+    replace(stack, Tellers, "hear", never_asked)
 
 
 def requests_end_without_others(stack: ExitStack) -> None:

@@ -3,14 +3,11 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from orjson import loads
-
-from holdfast.bayeux.services.tellers import Heard, Row, Teller
+from holdfast.bayeux.services.tellers import Row, Tellers
 from holdfast.bayeux.session import Session
 from holdfast.bayeux.state.far_members import FarMembers
 from holdfast.bayeux.state.presence_events import FarMember, state_of
 from holdfast.bayeux.state.server_state import ServerState
-from holdfast.delivery.messages.shard_letter import ShardLetter
 from holdfast.delivery.ports.homes import HomesPort
 from holdfast.delivery.ports.other_shards import OthersPort
 
@@ -31,61 +28,37 @@ class FarPresence:
 
     def __init__(self, state: ServerState, homes: HomesPort, others: OthersPort) -> None:
         self._state = state
-        self._homes = homes
         self._others = others
         self.members = FarMembers()
         state.presence_events.go_among(self.members, self._changed)
-        shards, first = homes.other_shards(), state.node.stamp()
-        self._tellers: dict[int, Teller[Place]] = {
-            shard: Teller(self, homes, shard, what=PRESENCE, first=first) for shard in shards
-        }
-        self._heard = {shard: Heard(self, shard) for shard in shards}
+        self._tellers: Tellers[Place] = Tellers(self, state, homes, PRESENCE)
+        # Hears from another shard.
+        self.carry_out = self._tellers.hear
         # Since when shards cannot be reached; infinite once their members have left.
         self._away: dict[int, float] = {}
-        self._has_begun = self._is_due = False
 
     def _changed(self, channel: str, session: Session) -> None:
-        for teller in self._tellers.values():
-            teller.pending[channel, session] = None
-        if not self._is_due:
-            self._is_due = True
-            self._state.backlog.at_turn_end(self._tell)
-
-    def _tell(self, now: float) -> None:
-        self._is_due = False
-        for teller in self._tellers.values():
-            teller.go_on()
+        for shard in self._tellers.shards:
+            self._tellers.note(shard, (channel, session))
+        self._tellers.tell_soon()
 
     def tick(self, now: float, _: int) -> None:
-        """Begin, begin again, and let members leave whose shard is lost."""
+        """Tell what has changed, and let members leave whose shard is lost."""
         if not self._state.presence.is_used:
             return
-        if not self._has_begun:
-            self._has_begun = True
-            for teller in self._tellers.values():
-                teller.asks = True
-                teller.begin()
-        for shard, teller in self._tellers.items():
-            teller.tick(now)
-            self._look(shard, teller, now)
+        self._tellers.tick(now)
+        for shard in self._tellers.shards:
+            self._look(shard, now)
 
-    def _look(self, shard: int, teller: Teller[Place], now: float) -> None:
+    def _look(self, shard: int, now: float) -> None:
         if not self.is_away(shard):
             if self._away.pop(shard, 0.0) == _GONE:
-                teller.asks = True
-                teller.begin()
+                self._tellers.ask(shard)
             return
         since = self._away.setdefault(shard, now)
         if since != _GONE and now - since >= _LOST_S:
             self._away[shard] = _GONE
-            self._heard[shard].lose()
-
-    def carry_out(self, letter: ShardLetter, _: float) -> None:
-        """Hear from another shard."""
-        told = loads(letter.data)
-        if told["asks"]:
-            self._tellers[letter.sender].begin()
-        self._heard[letter.sender].carry_out(letter, told, self._homes)
+            self._tellers.lose(shard)
 
     # What is told
 

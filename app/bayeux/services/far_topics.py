@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from orjson import loads
 
-from holdfast.bayeux.services.tellers import Heard, Row, Teller
+from holdfast.bayeux.services.tellers import Row, Tellers
 from holdfast.bayeux.sessions.topic_life import TopicLife
 from holdfast.bayeux.state.server_state import ServerState
 from holdfast.delivery.basics.json_text import to_json
@@ -50,11 +50,11 @@ class FarTopics:
         self._others = others
         # Topics whose home is another shard, by name, as long as something of them is here.
         self._far: dict[str, FarTopic] = {}
-        shards, first = homes.other_shards(), state.node.stamp()
-        self._tellers: dict[int, Teller[str]] = {
-            shard: Teller(self, homes, shard, what=TOLD, first=first) for shard in shards
-        }
-        self._heard = {shard: Heard(self, shard) for shard in shards}
+        self._tellers: Tellers[str] = Tellers(self, state, homes, TOLD)
+        # Hears from another shard.
+        self.hear = self._tellers.hear
+        # Lets a shard know everything before it gets the next letter.
+        self.hurry = self._tellers.hurry
         # By name of a topic here, what other shards have of it.
         self._known: dict[str, dict[int, Row]] = {}
         # By topic and shard, the erasure that this shard is not known to have carried out: what it
@@ -65,7 +65,6 @@ class FarTopics:
         # Topics that may end, and the letters that ask about them.
         self._to_end: dict[Topic, None] = {}
         self._ending: dict[str, _Ending] = {}
-        self._has_begun = self._is_due = False
         self._clean_at = 0.0
         state.topics.elsewhere = self
         life.everywhere = self
@@ -75,17 +74,10 @@ class FarTopics:
         return len(self._far)
 
     def tick(self, now: float, _: int) -> None:
-        """Tell what has changed; begin, and begin again."""
+        """Tell what has changed, and forget topics of which nothing is here."""
         if not self._state.topics.are_used:
             return
-        if not self._has_begun:
-            self._has_begun = True
-            for teller in self._tellers.values():
-                teller.asks = True
-                teller.begin()
-        for teller in self._tellers.values():
-            teller.tick(now)
-            teller.go_on()
+        self._tellers.tick(now)
         if now >= self._clean_at:
             self._clean_at = now + _CLEAN_S
             self._clean()
@@ -132,19 +124,9 @@ class FarTopics:
         home = self._homes.home_of(topic.name)
         if home is None:
             return
-        self._tellers[home].pending[topic.name] = None
-        if is_urgent and not self._is_due:
-            self._is_due = True
-            self._state.backlog.at_turn_end(self._tell)
-
-    def _tell(self, _: float) -> None:
-        self._is_due = False
-        for teller in self._tellers.values():
-            teller.go_on()
-
-    def hurry(self, shard: int) -> None:
-        """Let a shard know everything before it gets the next letter."""
-        self._tellers[shard].hurry()
+        self._tellers.note(home, topic.name)
+        if is_urgent:
+            self._tellers.tell_soon()
 
     def _count_subscribers(self, name: str) -> int:
         return len(self._state.routes.subscribers(name))
@@ -169,13 +151,6 @@ class FarTopics:
         return not any(row[1:])
 
     # What is heard
-
-    def hear(self, letter: ShardLetter, _: float) -> None:
-        """Hear from another shard."""
-        told = loads(letter.data)
-        if told["asks"]:
-            self._tellers[letter.sender].begin()
-        self._heard[letter.sender].carry_out(letter, told, self._homes)
 
     def replace(self, shard: int, rows: Sequence[Row]) -> None:
         fresh = {row[0] for row in rows}
@@ -218,7 +193,7 @@ class FarTopics:
     @property
     def may_erase(self) -> bool:
         """Whether all other shards can be told now."""
-        return all(self._homes.may_send(shard) for shard in self._tellers)
+        return all(self._homes.may_send(shard) for shard in self._tellers.shards)
 
     def when_erased(self, names: Sequence[str], done: Erased) -> Callable[[], None]:
         """Call `done` once these topics, which are about to be erased, are so everywhere.
@@ -239,9 +214,9 @@ class FarTopics:
         name = topic.name
         waiters = self._waiters.pop(name, [])
         for waiter in waiters:
-            waiter.waiting += len(self._tellers) - 1
+            waiter.waiting += len(self._tellers.shards) - 1
         letter = to_json({"name": name, "erased_at": erased_at, "is_forced": is_forced})
-        for shard in self._tellers:
+        for shard in self._tellers.shards:
             self._erasing[name, shard] = erased_at
             answered = partial(
                 self._erased_at, name=name, shard=shard, erased_at=erased_at, waiters=waiters
@@ -308,16 +283,18 @@ class FarTopics:
             return
         for start in range(0, len(topics), _MOST):
             some = topics[start : start + _MOST]
-            ending = _Ending(self, some, len(self._tellers))
+            ending = _Ending(self, some, len(self._tellers.shards))
             for topic in some:
                 self._ending[topic.name] = ending
             letter = to_json([topic.name for topic in some])
-            for shard in self._tellers:
+            for shard in self._tellers.shards:
                 self._homes.send(shard, USED, letter, ending.answered)
 
     def _are_all_there(self) -> bool:
         homes, others = self._homes, self._others
-        return all(homes.may_send(shard) and not others.is_away(shard) for shard in self._tellers)
+        return all(
+            homes.may_send(shard) and not others.is_away(shard) for shard in self._tellers.shards
+        )
 
     def answered(self, ending: "_Ending") -> None:
         """End the topics that no other shard uses, and that have not changed meanwhile."""

@@ -10,6 +10,9 @@ from functools import partial
 from itertools import islice
 from typing import Any, Final, Generic, Protocol, TypeVar
 
+from orjson import loads
+
+from holdfast.bayeux.state.server_state import ServerState
 from holdfast.delivery.basics.json_text import to_json
 from holdfast.delivery.messages.shard_letter import ShardLetter
 from holdfast.delivery.ports.homes import NO_ANSWER, HomesPort
@@ -176,10 +179,6 @@ class Heard:
         # The rows so far while everything is told.
         self._fresh: list[Row] | None = None
 
-    def carry_out(self, letter: ShardLetter, told: Mapping[str, Any], homes: HomesPort) -> None:
-        """Take a letter, and answer whether it was the next one."""
-        homes.answer(letter, _TAKEN if self.take(told) else NO_ANSWER)
-
     def take(self, told: Mapping[str, Any]) -> bool:
         """Take what a letter tells. Returns whether it is the next one."""
         if told["is_whole"] and not told["part"]:
@@ -201,3 +200,72 @@ class Heard:
         """Forget everything: the shard has to tell it again."""
         self._series, self._fresh = 0, None
         self._hearer.replace(self._shard, ())
+
+
+class Shared(Source[K], Hearer, Protocol[K]):
+    """What all shards know as a whole."""
+
+
+class Tellers(Generic[K]):
+    """Tells all other shards what this one has, and hears what they have.
+
+    Args:
+        what: What the letters are called in the log.
+    """
+
+    def __init__(self, shared: Shared[K], state: ServerState, homes: HomesPort, what: str) -> None:
+        self._backlog = state.backlog
+        self._homes = homes
+        self.shards = homes.other_shards()
+        first = state.node.stamp()
+        self._tellers: dict[int, Teller[K]] = {
+            shard: Teller(shared, homes, shard, what=what, first=first) for shard in self.shards
+        }
+        self._heard = {shard: Heard(shared, shard) for shard in self.shards}
+        self._has_begun = self._is_due = False
+
+    def tick(self, now: float) -> None:
+        """Begin, or begin again, and tell what has changed."""
+        if not self._has_begun:
+            self._has_begun = True
+            for shard in self.shards:
+                self.ask(shard)
+        for teller in self._tellers.values():
+            teller.tick(now)
+            teller.go_on()
+
+    def ask(self, shard: int) -> None:
+        """Tell everything, and let that shard do so, too."""
+        self._tellers[shard].asks = True
+        self._tellers[shard].begin()
+
+    def note(self, shard: int, key: K) -> None:
+        """Take note of a change that a shard is told some time."""
+        self._tellers[shard].pending[key] = None
+
+    def tell_soon(self) -> None:
+        """Tell what has changed at the end of the turn."""
+        if not self._is_due:
+            self._is_due = True
+            self._backlog.at_turn_end(self._tell)
+
+    def _tell(self, _: float) -> None:
+        self._is_due = False
+        for teller in self._tellers.values():
+            teller.go_on()
+
+    def hurry(self, shard: int) -> None:
+        """Let a shard know everything before it gets the next letter."""
+        self._tellers[shard].hurry()
+
+    def hear(self, letter: ShardLetter, _: float) -> None:
+        """Hear from another shard, and answer whether it was the next letter."""
+        told = loads(letter.data)
+        if told["asks"]:
+            self._tellers[letter.sender].begin()
+        is_taken = self._heard[letter.sender].take(told)
+        self._homes.answer(letter, _TAKEN if is_taken else NO_ANSWER)
+
+    def lose(self, shard: int) -> None:
+        """Forget what a shard has told."""
+        self._heard[shard].lose()
