@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
+from tests.effort import TIMES
 from tests.history import has_history
+from tests.processor import Processor
 from tests.serving import Servers
 
 # How long servers are under faults; the two runs with clients of all kinds share this time.
@@ -39,9 +41,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--fuzz-seed", type=int, default=None, help="the seed of earlier nonsense")
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(Processor())
     # On a busy machine, any example may be slow.
-    settings.register_profile("patient", deadline=None)
+    settings.register_profile("patient", deadline=None, max_examples=30 * TIMES)
     settings.register_profile("quick", deadline=None, max_examples=10)
     settings.load_profile("patient")
     # A shell's background processes ignore ctrl-C, and so would all their children.

@@ -22,6 +22,7 @@ from holdfast.pipeline.reports.catalogue import REPORTS
 from holdfast.pipeline.source.event_files import write_events
 from holdfast.pipeline.tasks import LocalTasks
 from holdfast.pipeline.upkeep import compact, forget, to_compact, to_forget
+from tests.effort import TIMES
 from tests.pipeline.audited import findings_of
 from tests.unit.pipeline.events import SECOND, START_US
 from tests.unit.pipeline.fates import Fates
@@ -112,7 +113,7 @@ def in_parts(lake: Lake, told: Sequence[FramedEvent], cuts: Sequence[tuple[int, 
 
 
 @pytest.mark.slow
-@settings(max_examples=6)
+@settings(max_examples=2 * TIMES)
 @given(DICE, CUTS)
 @example(SETTLED_AND_REPLAYED, [(2, NOTHING), (3, NOTHING)])
 @example(REPLAYED_AND_MOVED, [(7, NOTHING)])

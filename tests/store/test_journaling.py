@@ -21,6 +21,7 @@ from holdfast.store import scripts, turn_writer
 from holdfast.store.journaling import Journaling
 from holdfast.store.publish_keys import KeyLimits
 from holdfast.store.scripts import ScriptCall, Take
+from tests.effort import TIMES
 from tests.store.model import EPOCH, Room
 from tests.store.servers import ValkeyServer
 from tests.store.store_process import (
@@ -405,7 +406,7 @@ attempts = st.lists(st.tuples(st.integers(0, 12), st.integers(0, 12)), max_size=
 
 @pytest.mark.slow
 @settings(
-    max_examples=50,
+    max_examples=20 * TIMES,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(attempts)

@@ -1,19 +1,16 @@
 """The machine of deliveries with a real store, which matches memory."""
 
 import asyncio
-import os
 from typing import ClassVar
 
 import pytest
 from hypothesis.stateful import run_state_machine_as_test
 
+from tests.effort import TIMES
 from tests.store.servers import ValkeyServer
 from tests.store.valkey_backing import ValkeyBacking, machine_settings
 from tests.unit.bayeux.delivery_rules import DeliveryRules
 from tests.unit.bayeux.delivery_store import Backing
-
-# How much longer than usual this may take.
-TIMES = int(os.environ.get("HOLDFAST_TEST_TIMES", "1"))
 
 
 @pytest.mark.slow
@@ -37,5 +34,5 @@ def test_a_real_store_matches_memory_after_any_operations(durable_valkey: Valkey
                 while self.backings:
                     self.backings.pop().close()
 
-    run_state_machine_as_test(StoreMachine, settings=machine_settings(50 * TIMES))
+    run_state_machine_as_test(StoreMachine, settings=machine_settings(20 * TIMES))
     loop.close()

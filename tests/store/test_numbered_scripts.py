@@ -10,6 +10,7 @@ from redis.exceptions import ResponseError
 
 from holdfast.store.reply_errors import ScriptFailed
 from holdfast.store.scripts import SAVE
+from tests.effort import TIMES
 from tests.store.model import NONCE, Room
 from tests.store.store_process import KEYS
 from tests.unit.store.numbered import Connection, check_back, check_once, connections
@@ -53,7 +54,7 @@ class RealStore:
 
 
 on_one_server = settings(
-    max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=30 * TIMES, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 
 

@@ -16,6 +16,7 @@ from holdfast.store import scripts
 from holdfast.store.connection import StoreUnavailable
 from holdfast.store.publish_keys import KeyLimits
 from holdfast.store.reconciliation import Knowledge, KnownQueue
+from tests.effort import TIMES
 from tests.store.model import Room
 from tests.store.servers import ValkeyServer
 from tests.store.store_process import BASE, KEYS, StoreProcess, message, store_process, until
@@ -366,7 +367,7 @@ calls = st.lists(
 
 @pytest.mark.slow
 @settings(
-    max_examples=100,
+    max_examples=30 * TIMES,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(calls, st.integers(1, 8))

@@ -19,6 +19,7 @@ from holdfast.store.layouts import LAYOUT
 from holdfast.store.publish_keys import KeyLimits
 from holdfast.store.scripts import ScriptCall, Take
 from holdfast.store.turn_buffer import TurnBuffer
+from tests.effort import TIMES
 from tests.store.model import EPOCH, SESSIONS, Both, Room, opening
 from tests.store.numbering import Numbering
 from tests.store.store_process import BASE, KEYS, letter, message, session
@@ -49,7 +50,7 @@ windows = st.lists(st.tuples(st.lists(many, max_size=3), clearing, attempts))
 
 @pytest.mark.slow
 @settings(
-    max_examples=100,
+    max_examples=30 * TIMES,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(windows)

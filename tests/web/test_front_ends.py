@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.web.endpoint import WebOptions
+from tests.effort import TIMES
 from tests.web.front_end_cases import CASES, JSON, PAGE, SAY
 from tests.web.front_ends import (
     HELLO,
@@ -76,7 +77,7 @@ MENU = [
 
 
 @pytest.mark.slow
-@settings(max_examples=300)
+@settings(max_examples=60 * TIMES)
 @given(
     st.lists(st.sampled_from(MENU), min_size=1, max_size=6),
     st.lists(st.integers(min_value=0, max_value=5000), max_size=6),
@@ -116,7 +117,7 @@ def heads() -> st.SearchStrategy[bytes]:
 
 
 @pytest.mark.slow
-@settings(max_examples=300)
+@settings(max_examples=60 * TIMES)
 @given(
     st.lists(
         st.tuples(heads(), st.sampled_from([SAY, b"", b"abc", b"[", b"0\r\n\r\n"])), max_size=3
@@ -199,7 +200,7 @@ async def test_requests_behind_a_held_connect_wait_whatever_their_pieces(size: i
 
 
 @pytest.mark.slow
-@settings(max_examples=150)
+@settings(max_examples=30 * TIMES)
 @given(
     st.sampled_from(["GET", "POST", "OPTIONS", "PUT", "CONNECT", "TRACE"]),
     st.one_of(

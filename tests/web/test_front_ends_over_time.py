@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.effort import TIMES
 from tests.web.front_ends import (
     HELLO,
     VOLATILE,
@@ -133,7 +134,7 @@ async def heard_at(front_end: FrontEnd, events: list[Event]) -> list[str]:
 
 
 @pytest.mark.slow
-@settings(max_examples=100)
+@settings(max_examples=30 * TIMES)
 @given(st.lists(EVENTS, max_size=10))
 def test_both_front_ends_answer_alike_whatever_two_clients_do(events: list[Event]) -> None:
     async def compare_front_ends() -> None:

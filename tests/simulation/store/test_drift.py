@@ -16,6 +16,7 @@ from holdfast.store import scripts
 from holdfast.store.publish_keys import KeyLimits
 from holdfast.store.resp import Word, pack
 from holdfast.store.scripts import SCRIPTS, ScriptCall, Take
+from tests.effort import TIMES
 from tests.simulation.store.command import COMMANDS, UnknownCommand
 from tests.simulation.store.node import Node
 from tests.store.model import SESSIONS, opening
@@ -205,7 +206,9 @@ def compare(real: Real, calls: Sequence[Call]) -> None:
     assert history.at(history.end).shown() == fake.node.keyspace.shown()
 
 
-quick = settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
+quick = settings(
+    max_examples=30 * TIMES, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 
 
 @pytest.mark.slow

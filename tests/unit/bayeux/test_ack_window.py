@@ -22,6 +22,7 @@ from hypothesis.stateful import (
 from holdfast.delivery.queues.queue import QueueLimits
 from holdfast.extensions.ack import Ack
 from holdfast.extensions.delivery_wire import DeliveryWire
+from tests.effort import TIMES
 from tests.unit.bayeux.harness import Asked, Json, Server, Wire
 
 LIMIT = 8
@@ -290,7 +291,7 @@ def test_a_session_with_acks_loses_and_reorders_nothing_over_an_unreliable_netwo
     run_state_machine_as_test(
         AckWindow,
         settings=settings(
-            max_examples=40,
+            max_examples=20 * TIMES,
             stateful_step_count=40,
             suppress_health_check=list(HealthCheck),
         ),

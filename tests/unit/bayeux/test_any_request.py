@@ -12,6 +12,7 @@ from holdfast.bayeux.rights import Vote
 from holdfast.extensions.ack import Ack
 from holdfast.extensions.timestamp import Timestamp
 from holdfast.extensions.timesync import TimeSync
+from tests.effort import TIMES
 from tests.unit.bayeux.harness import Asked, Client, Json, Server, Socket, Wire
 from tests.unit.bayeux.json_oracle import in_doubles
 
@@ -200,7 +201,7 @@ REQUESTS = st.lists(FIELDS, min_size=1, max_size=4)
 
 @pytest.mark.slow
 @given(requests=st.lists(st.tuples(REQUESTS, st.booleans()), min_size=1, max_size=4))
-@settings(max_examples=60)
+@settings(max_examples=20 * TIMES)
 def test_every_message_gets_exactly_one_reply_with_its_channel_id_and_subscription(
     requests: list[tuple[list[Json], bool]],
 ) -> None:
@@ -216,7 +217,7 @@ def test_every_message_gets_exactly_one_reply_with_its_channel_id_and_subscripti
 @pytest.mark.slow
 @given(messages=st.lists(OBJECTS, min_size=1, max_size=4))
 @example([{"channel": None, "id": -(2**63) - 1, "subscription": 2**64}])
-@settings(max_examples=60)
+@settings(max_examples=20 * TIMES)
 def test_every_json_object_gets_exactly_one_reply(
     messages: list[Json],
 ) -> None:

@@ -1,18 +1,14 @@
 """Publishers, receivers, their network, the store and restarts against a naive model."""
 
-import os
-
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
+from tests.effort import TIMES
 from tests.unit.bayeux.delivery_people import KINDS
 from tests.unit.bayeux.delivery_rules import DeliveryRules
 from tests.unit.bayeux.delivery_stage import Stage
 from tests.unit.bayeux.delivery_store import Backing, SlowStore
-
-# How much longer than usual this may take.
-TIMES = int(os.environ.get("HOLDFAST_TEST_TIMES", "1"))
 
 
 class DeliveryMachine(DeliveryRules):
@@ -28,7 +24,7 @@ def test_the_server_agrees_with_a_naive_model_of_delivery_over_random_operations
     run_state_machine_as_test(
         DeliveryMachine,
         settings=settings(
-            max_examples=120 * TIMES,
+            max_examples=30 * TIMES,
             stateful_step_count=50,
             report_multiple_bugs=False,
             phases=set(Phase) - {Phase.explain},

@@ -19,6 +19,7 @@ from hypothesis.stateful import (
 
 from holdfast.bayeux.wire.options import ChannelRule
 from holdfast.delivery.queues.queue import QueueLimits
+from tests.effort import TIMES
 from tests.unit.bayeux.harness import Asked, Client, Json, Server, Socket, Wire
 
 LIMIT = 6
@@ -258,7 +259,7 @@ def test_plain_delivery_agrees_with_a_simple_model() -> None:
     run_state_machine_as_test(
         PlainDelivery,
         settings=settings(
-            max_examples=40,
+            max_examples=20 * TIMES,
             stateful_step_count=40,
             suppress_health_check=list(HealthCheck),
         ),

@@ -1,6 +1,5 @@
 """Whatever happens, the journal reports of every copy how it ended, and reports it once."""
 
-import os
 from collections import Counter
 
 import pytest
@@ -8,12 +7,11 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from holdfast.journal.schema import Kind
+from tests.effort import TIMES
 from tests.unit.bayeux.delivery_receiver import CHANNELS
 from tests.unit.bayeux.delivery_rules import DeliveryRules
 from tests.unit.bayeux.delivery_store import Backing
 from tests.unit.journal.ledger import JournaledStore, copies, ends
-
-TIMES = int(os.environ.get("HOLDFAST_TEST_TIMES", "1"))
 
 
 class JournaledMachine(DeliveryRules):
@@ -52,7 +50,7 @@ def test_the_journal_reports_once_how_each_copy_ended() -> None:
     run_state_machine_as_test(
         JournaledMachine,
         settings=settings(
-            max_examples=60 * TIMES,
+            max_examples=20 * TIMES,
             stateful_step_count=40,
             # The machine without a journal takes other examples in each run.
             derandomize=TIMES == 1,

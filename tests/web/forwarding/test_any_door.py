@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from holdfast.web.forwarding.frames import FrameReader, FrameUnreadable, Kind, pack
 from tests.abuse.attacker import frame
+from tests.effort import TIMES
 from tests.web.forwarding.stage import TURNS, pair
 from tests.web.forwarding.test_forwarding import UPGRADE_WITH_COOKIE
 from tests.web.front_ends import VOLATILE
@@ -128,7 +129,7 @@ async def by_a_door(steps: Steps, *, is_socket: bool) -> list[list[str]]:
 @pytest.mark.slow
 @pytest.mark.parametrize("is_socket", [False, True], ids=["long-polling", "websocket"])
 @given(steps=st.lists(STEPS, max_size=14))
-@settings(max_examples=60)
+@settings(max_examples=20 * TIMES)
 def test_a_client_hears_the_same_by_the_door_of_another_process(
     is_socket: bool, steps: Steps
 ) -> None:

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.delivery.messages.storing import PersistOutcome
+from tests.effort import TIMES
 from tests.unit.bayeux.far_work.working import (
     JOBS,
     balances,
@@ -241,13 +242,13 @@ def play(steps: list[Any]) -> None:
 
 @pytest.mark.slow
 @given(st.lists(st.one_of(*CALM), max_size=40))
-@settings(max_examples=80)
+@settings(max_examples=25 * TIMES)
 def test_no_session_gets_work_that_another_one_has(steps: list[Any]) -> None:
     play(steps)
 
 
 @pytest.mark.slow
 @given(st.lists(st.one_of(*ROUGH), max_size=40))
-@settings(max_examples=100)
+@settings(max_examples=30 * TIMES)
 def test_work_that_was_accepted_is_done_whatever_happens(steps: list[Any]) -> None:
     play(steps)

@@ -16,6 +16,7 @@ from holdfast.bayeux.wire.options import ChannelRule, Durable
 from holdfast.delivery.messages.keeping import HistoryDepth
 from holdfast.delivery.messages.message import ORDINARY_PRIORITY
 from holdfast.delivery.topics.configured import TopicConfig
+from tests.effort import TIMES
 from tests.unit.bayeux.harness import Asked, Client, Json, Socket, Wire
 from tests.unit.bayeux.leaving.pictures import differences, picture
 from tests.unit.bayeux.leaving.successors import LeavingServer
@@ -295,7 +296,7 @@ def test_no_client_notices_a_leave(machine: Any) -> None:
     run_state_machine_as_test(
         machine,
         settings=settings(
-            max_examples=80,
+            max_examples=15 * TIMES,
             stateful_step_count=25,
             deadline=None,
             suppress_health_check=list(HealthCheck),

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.effort import TIMES
 from tests.unit.bayeux.harness import Asked, Client, Json
 from tests.unit.bayeux.publish.addressing import forced, heard, named, reported, subscribed
 from tests.unit.bayeux.publish.stage import ANYBODY, EVENTS, PEOPLE, Stage
@@ -132,6 +133,6 @@ class Play(Stage):
 
 @pytest.mark.slow
 @given(st.lists(STEPS, max_size=40))
-@settings(max_examples=300)
+@settings(max_examples=50 * TIMES)
 def test_every_destination_gets_what_the_reply_says_once(steps: list[Any]) -> None:
     Play().play(steps)

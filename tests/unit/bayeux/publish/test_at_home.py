@@ -10,6 +10,7 @@ from holdfast.bayeux.wire.caller import Caller
 from holdfast.bayeux.wire.options import ChannelRule
 from holdfast.delivery.messages.keeping import HistoryDepth
 from holdfast.delivery.messages.storing import PersistOutcome
+from tests.effort import TIMES
 from tests.unit.bayeux.harness import Asked, Client, Json
 from tests.unit.bayeux.publish.addressing import heard, named
 from tests.unit.bayeux.publish.shards import World
@@ -234,6 +235,6 @@ class Play(Stage):
 
 @pytest.mark.slow
 @given(st.lists(STEPS, max_size=40))
-@settings(max_examples=300)
+@settings(max_examples=50 * TIMES)
 def test_everybody_hears_what_was_accepted_once_and_in_one_order(steps: list[Any]) -> None:
     Play().play(steps)

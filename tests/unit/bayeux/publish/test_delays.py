@@ -15,6 +15,7 @@ from holdfast.delivery.messages.keeping import HistoryDepth
 from holdfast.delivery.messages.storing import PersistOutcome
 from holdfast.delivery.shared_queues.delays import KEY, delays_of
 from holdfast.delivery.shared_queues.shared_queues import SharedQueueLimits
+from tests.effort import TIMES
 from tests.unit.bayeux.harness import Client, Json, Server, server_of
 from tests.unit.bayeux.publish.test_point_to_point import arriving, named, restarted
 from tests.unit.extensions.delivering import connect
@@ -446,7 +447,7 @@ STEPS = st.one_of(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=20 * TIMES, deadline=None)
 @given(st.lists(STEPS, max_size=25))
 def test_each_message_is_delivered_once_in_order_or_cancelled_whatever_happens(
     steps: list[tuple[str, int, bool]],

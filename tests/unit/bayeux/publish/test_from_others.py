@@ -13,6 +13,7 @@ from holdfast.cluster.messages import HAS_EXTRA, entry_of, message_of
 from holdfast.delivery.letters.exempt import leaves_no_letter
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.storing import PersistOutcome
+from tests.effort import TIMES
 from tests.unit.bayeux.harness import Asked, Client
 from tests.unit.bayeux.publish.shards import World
 
@@ -240,7 +241,7 @@ class Play:
 
 @pytest.mark.slow
 @given(st.lists(STEPS, max_size=40))
-@settings(max_examples=150)
+@settings(max_examples=40 * TIMES)
 def test_everybody_hears_everything_once_and_in_order(steps: list[Any]) -> None:
     play = Play()
     for kind, *args in steps:

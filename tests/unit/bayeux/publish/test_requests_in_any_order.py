@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.delivery.messages.storing import PersistOutcome
+from tests.effort import TIMES
 from tests.unit.bayeux.harness import Asked, Client, Json
 from tests.unit.bayeux.publish.asking import NO_RESPONDERS, POWER, TIMEOUT, asking
 from tests.unit.extensions.delivering import connect
@@ -212,7 +213,7 @@ class Play:
 
 @pytest.mark.slow
 @given(st.lists(STEPS, max_size=40))
-@settings(max_examples=300)
+@settings(max_examples=50 * TIMES)
 def test_each_request_has_one_outcome(steps: list[Any]) -> None:
     play = Play()
     for kind, *args in steps:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from holdfast.bayeux.wire.options import ChannelRule
 from holdfast.delivery.messages.keeping import HistoryDepth
 from holdfast.delivery.messages.storing import PersistOutcome
+from tests.effort import TIMES
 from tests.unit.bayeux.harness import Asked, Client
 from tests.unit.bayeux.publish.addressing import heard, named
 from tests.unit.bayeux.publish.shards import World
@@ -129,6 +130,6 @@ class Play(Stage):
 
 @pytest.mark.slow
 @given(st.lists(STEPS, max_size=40))
-@settings(max_examples=300)
+@settings(max_examples=50 * TIMES)
 def test_nobody_hears_the_same_twice_in_a_row_whoever_says_it(steps: list[Any]) -> None:
     Play().play(steps)

@@ -18,6 +18,7 @@ from holdfast.bayeux.session import Session
 from holdfast.delivery.messages.batch import Batch
 from holdfast.extensions.ack import Ack
 from holdfast.extensions.delivery_wire import DeliveryWire
+from tests.effort import TIMES
 from tests.unit.bayeux.harness import Asked, Client, Json, Server, Socket, Wire
 
 _CHANNEL = "/a"
@@ -252,7 +253,7 @@ def test_the_number_of_a_batch_and_its_content_never_differ() -> None:
     run_state_machine_as_test(
         Numbers,
         settings=settings(
-            max_examples=300,
+            max_examples=50 * TIMES,
             stateful_step_count=30,
             report_multiple_bugs=False,
             phases=set(Phase) - {Phase.explain},

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.bayeux.wire.options import ChannelRule
+from tests.effort import TIMES
 from tests.unit.bayeux.harness import Client, Json
 from tests.unit.bayeux.publish.addressing import named
 from tests.unit.bayeux.publish.shards import World
@@ -305,6 +306,6 @@ class Play(Stage):
 
 @pytest.mark.slow
 @given(st.lists(STEPS, max_size=40))
-@settings(max_examples=300)
+@settings(max_examples=40 * TIMES)
 def test_all_shards_know_all_members_in_the_end(steps: list[Any]) -> None:
     Play().play(steps)

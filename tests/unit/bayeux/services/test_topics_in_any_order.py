@@ -10,6 +10,7 @@ from holdfast.bayeux.wire.options import ChannelRule
 from holdfast.delivery.topics.configured import TopicConfig
 from holdfast.delivery.topics.counting import topic_of
 from holdfast.delivery.topics.states import TopicState, state_of
+from tests.effort import TIMES
 from tests.unit.bayeux.publish.addressing import named
 from tests.unit.bayeux.publish.stage import ANYBODY, EVENTS, PEOPLE, Stage
 from tests.unit.bayeux.services.test_far_presence import settled
@@ -161,6 +162,6 @@ class Play(Stage):
 
 @pytest.mark.slow
 @given(st.lists(STEPS, max_size=40))
-@settings(max_examples=100)
+@settings(max_examples=30 * TIMES)
 def test_homes_know_what_keeps_topics_and_erase_them_everywhere(steps: list[Any]) -> None:
     Play().play(steps)

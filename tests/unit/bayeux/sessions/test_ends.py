@@ -14,6 +14,7 @@ from holdfast.delivery.basics.steps import Reason
 from holdfast.delivery.messages.storing import PersistOutcome
 from holdfast.delivery.ports.error_handler import Failure, ForMessage, ForRest, Reaction
 from holdfast.delivery.queues.dispatcher import Dispatcher
+from tests.effort import TIMES
 from tests.unit.bayeux.harness import Client, Json
 from tests.unit.bayeux.second_lives import RestartableServer, codes, named, no, ok, publish, seqs
 
@@ -272,7 +273,7 @@ class Town:
 
 
 @pytest.mark.slow
-@settings(max_examples=40)
+@settings(max_examples=15 * TIMES)
 @given(st.lists(steps, min_size=10, max_size=30))
 @example([("judge", "ann", ERROR), ("disconnect", "ann", "leave"), ("restart",)])
 @example([("judge", "ann", ERROR), ("restart",), ("pass", 12.0), ("handshake", "ann")])

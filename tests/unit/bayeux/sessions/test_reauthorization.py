@@ -23,6 +23,7 @@ from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.storing import PersistOutcome
 from holdfast.extensions.ack import Ack
 from holdfast.extensions.delivery_wire import DeliveryWire
+from tests.effort import TIMES
 from tests.unit.bayeux.harness import Client, Json, Server, Socket
 from tests.unit.bayeux.second_lives import RestartableServer, named, take
 
@@ -636,7 +637,7 @@ PATTERNS = [*CHANNELS, "/*", "/**", "/a/*", "/a/**", "/b/*"]
     returned_from=st.integers(1, 12),
     is_hasty=st.booleans(),
 )
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=50 * TIMES, deadline=None)
 def test_reauthorization_leaves_what_a_simple_model_leaves(
     subscribed: list[str],
     published: list[str],

@@ -9,6 +9,7 @@ from orjson import loads
 
 from holdfast.bayeux.wire.options import ChannelRule
 from holdfast.delivery.messages.keeping import HistoryDepth
+from tests.effort import TIMES
 from tests.unit.bayeux.harness import Asked, Json
 from tests.unit.bayeux.publish.stage import ANYBODY, EVENTS, PEOPLE, Stage
 from tests.unit.extensions.delivering import connect
@@ -153,6 +154,6 @@ class Play(Stage):
 
 @pytest.mark.slow
 @given(st.lists(STEPS, max_size=40))
-@settings(max_examples=300)
+@settings(max_examples=50 * TIMES)
 def test_subscribes_miss_nothing_that_any_shard_keeps(steps: list[Any]) -> None:
     Play().play(steps)

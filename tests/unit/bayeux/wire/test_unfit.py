@@ -11,6 +11,7 @@ from holdfast.bayeux.wire.codec import RequestLimits, decode
 from holdfast.bayeux.wire.errors import ErrorReply, RequestRefused
 from holdfast.bayeux.wire.unfit import Salvage, Unfit
 from holdfast.delivery.basics.json_text import to_json
+from tests.effort import TIMES
 from tests.unit.bayeux.harness import Server
 from tests.unit.bayeux.json_oracle import Object, faults_of, in_doubles, messages_in
 
@@ -177,7 +178,7 @@ REQUESTS = (
 
 @pytest.mark.slow
 @given(REQUESTS)
-@settings(max_examples=300)
+@settings(max_examples=80 * TIMES)
 @example('[{"a":1e400,"b":"\\ud800"}]')
 @example('{"a":"\\ud800","a":[1,18446744073709551616,-9223372036854775809]}')
 def test_the_decoder_agrees_with_pythons_parser(request: str) -> None:

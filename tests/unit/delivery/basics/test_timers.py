@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.delivery.basics.timers import Timed, Timers
+from tests.effort import TIMES
 
 
 def test_nothing_rings_if_nothing_was_set() -> None:
@@ -115,7 +116,7 @@ def test_a_deadline_that_was_moved_very_often_takes_no_memory() -> None:
 
 @pytest.mark.slow
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 40)), max_size=30))
-@settings(max_examples=50)
+@settings(max_examples=20 * TIMES)
 def test_every_item_rings_soon_after_the_earliest_deadline_that_it_was_given(
     calls: list[tuple[int, int]],
 ) -> None:

@@ -5,6 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.delivery.queues.dispatcher import Dispatcher, DispatcherState, Policy, QueueHold
+from tests.effort import TIMES
 
 HELD = QueueHold("disk full", "joe/1", since=1_000)
 
@@ -112,7 +113,7 @@ ACTS = ["contact", "lost", *REFUSALS, "acked", "pause", "hold", "resume", "tick"
 
 
 @pytest.mark.slow
-@settings(max_examples=400)
+@settings(max_examples=100 * TIMES)
 @given(
     st.sampled_from([-1, 0, 1, 2, 3]),
     st.sampled_from([0.0, 1.0, 1.0, 1.0]),

@@ -8,6 +8,7 @@ from holdfast.delivery.basics.counters import Counters
 from holdfast.delivery.messages.entries import SettledBy
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.queues.queue import CallbackQueue, QueueLimits
+from tests.effort import TIMES
 
 numbers = st.integers(0, 40)
 does = st.one_of(
@@ -25,7 +26,7 @@ def _waits(queue: CallbackQueue) -> list[Message]:
 
 @pytest.mark.slow
 @given(st.lists(does, max_size=80))
-@settings(max_examples=300)
+@settings(max_examples=80 * TIMES)
 def test_expired_messages_leave_a_queue_in_the_order_of_their_expiry(
     done: list[tuple[str, int, tuple[int, int] | None]],
 ) -> None:
