@@ -89,7 +89,10 @@ class Outcomes:
     def refused(self, key: str, responder: str, error: str) -> None:
         """Note that a reply was refused for good."""
         asked = self._asked[key]
-        is_open = not asked.is_over and asked.ended_at == inf
+        # A reply ends most requests before the requester has it. A server that starts again does
+        # not know what has ended.
+        may_have_ended = asked.mode != "all" and bool(asked.accepted | asked.unclear)
+        is_open = not asked.is_over and asked.ended_at == inf and not may_have_ended
         if error.startswith("403") and is_open and self._now() < asked.begun_at + asked.least_s:
             asked.denied.add(responder)
 
