@@ -6,6 +6,7 @@ import signal
 import socket
 import ssl
 import subprocess
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, suppress
 from pathlib import Path
@@ -26,6 +27,7 @@ pytestmark = pytest.mark.slow  # each starts several processes
 
 LIMIT_S = 60.0
 PEOPLE = 6
+STARTING = "the server is still starting: wait until it is ready"
 BROKEN = """
 import os
 def install(server):
@@ -71,8 +73,16 @@ class Deployment:
         return [each for importer in children(self.process.pid) for each in children(importer)]
 
     async def restart(self) -> dict[str, Any]:
-        answers = await asyncio.to_thread(lambda: [*ask(self.data / CONTROL_FILE, do=Do.RESTART)])
-        return answers[-1]
+        """Restart, as soon as all workers that were killed have been replaced."""
+        ends = time.monotonic() + LIMIT_S
+        while True:
+            *_, end = await asyncio.to_thread(self._restart)
+            if end.get("failed") != STARTING or time.monotonic() > ends:
+                return end
+            await asyncio.sleep(0.05)
+
+    def _restart(self) -> list[dict[str, Any]]:
+        return [*ask(self.data / CONTROL_FILE, do=Do.RESTART)]
 
     def stop(self) -> int:
         self.process.terminate()
