@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from holdfast.cli.certificates import certificates_read_late
 from holdfast.web.admin.listed import LISTED
 
 if TYPE_CHECKING:
@@ -67,7 +68,8 @@ def load(name: str) -> TyperCommand | TyperGroup:
 
         program = program_of(_LISTED[name])
     else:
-        program = import_module(f"holdfast.cli.{name}").program
+        with certificates_read_late():
+            program = import_module(f"holdfast.cli.{name}").program
     found = typer.main.get_command(program)
     if isinstance(found, TyperGroup):
         found.help = COMMANDS[name]
