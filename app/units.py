@@ -1,6 +1,7 @@
-"""Units of settings, forms of values in tables, and numbers of things."""
+"""Units of settings, forms of values in tables, numbers of things, and times of day."""
 
 from collections.abc import Iterable
+from datetime import datetime
 from enum import Enum, StrEnum
 
 _SECOND = 1000
@@ -58,6 +59,13 @@ class Form(StrEnum):
 def counted(count: int, one: str, several: str = "") -> str:
     """Return a number of things: 1 message, 2,000 messages; `several` is a plural without -s."""
     return f"{count:,} {one if count == 1 else several or f'{one}s'}"
+
+
+def clock_time(ms: int, now_ms: int) -> str:
+    """Return the time of day here, with the date unless it is today."""
+    moment, today = (datetime.fromtimestamp(each / 1000).astimezone() for each in (ms, now_ms))
+    date = "" if moment.date() == today.date() else "%Y-%m-%d "
+    return moment.strftime(f"{date}%H:%M %Z")
 
 
 def unit_of(metadata: Iterable[object]) -> Unit | None:

@@ -13,6 +13,7 @@ from holdfast.bayeux.api import ServerApi
 from holdfast.bayeux.commands.running import Commands
 from holdfast.bayeux.sessions.replaying import Replaying
 from holdfast.compose.alerts import alert_limits
+from holdfast.compose.operations import Operated
 from holdfast.compose.placement import Placement
 from holdfast.compose.storage import Storage
 from holdfast.compose.token_watch import TokenWatch
@@ -33,19 +34,13 @@ from holdfast.web.admin.changes import RunningServer, change
 from holdfast.web.admin.feed import Feed
 from holdfast.web.admin.figures import LiveFigures
 from holdfast.web.admin.given_ids import GIVEN
-from holdfast.web.admin.letters import LetterResource
-from holdfast.web.admin.messages import MessageResource
-from holdfast.web.admin.now import LiveNow
-from holdfast.web.admin.resources import LISTS
-from holdfast.web.admin.sessions import SessionResource
-from holdfast.web.admin.shared_queues import SharedQueueResource
-from holdfast.web.admin.system import SystemResource
+from holdfast.web.admin.routing import Handlers, Once
+from holdfast.web.admin.tallying import Tallying
 from holdfast.web.admin.throttle import STRANGERS, Throttle
 from holdfast.web.admin.tokens import Tokens
-from holdfast.web.admin.topics import TopicResource
-from holdfast.web.admin.upgrade import UpgradeResource
 from holdfast.web.cookies import BrowserCookie
 from holdfast.web.endpoint import Endpoint
+from holdfast.web.speaking import until_speaking
 from holdfast.web.tasks import cancel
 
 if TYPE_CHECKING:
@@ -60,6 +55,8 @@ class Administration:
     """The parts that run for as long as the server."""
 
     application: "web.Application"
+    # What answers for this server alone.
+    own: Handlers
     replays: Replays
     alerts: Alerts
     # What it does with other workers, if there are any.
@@ -134,35 +131,25 @@ def make_administration(
         letter_age_ms=settings.dead_letter_age,
         keeps_journal=settings.journal,
     )
-    now = LiveNow(running, figures, letters.search, alerts)
+    tallying = Tallying(state)
     results = PipelineResults(reader, store.keys)
     frames = JournalFrames(reader, store.keys, placement.node(settings.node))
     alert_watch = AlertWatch(
-        running, now, alerts, alert_limits(settings), results=results, frames=frames
+        running, tallying, alerts, alert_limits(settings), results=results, frames=frames
     )
     stack.push_async_callback(cancel, asyncio.create_task(alert_watch.run()))
-    resources = (
-        SessionResource(running, letters.search),
-        SharedQueueResource(running),
-        *[each(running) for each in LISTS],
-        TopicResource(running),
-        LetterResource(running, letters, replays),
-        MessageResource(running, letters.search, frames),
-        UpgradeResource(running, store.layout, storage.finish_upgrade),
-        SystemResource(
-            running,
-            figures=figures,
-            now=now,
-            results=results,
-        ),
+    operated = Operated(
+        *(running, storage, letters, replays, figures, tallying, alerts, results, frames),
+        partial(until_speaking, endpoint.right),
     )
+    own = Once(operated.handlers)
     by_login = None if logins is None else logins.operator
     opened = OpenRequests(tokens)
-    among = None if joint is None else joint.among
-    admin = make_admin(resources, tokens, clock, _feed_of(endpoint), by_login, opened, among)
+    handlers = own if joint is None else joint.among(own)
+    admin = make_admin(handlers, tokens, clock, _feed_of(endpoint), by_login, opened)
     tokens_watch = TokenWatch(settings.data, tokens, server, opened.end_invalid)
     stack.push_async_callback(cancel, asyncio.create_task(tokens_watch.run()))
-    return Administration(admin, replays, alerts, joint)
+    return Administration(admin, own, replays, alerts, joint)
 
 
 def _joint(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from holdfast.cluster.shards import Shards as Homes
 from holdfast.compose.forwarding import bound
 from holdfast.compose.placement import Placement
+from holdfast.web.admin.routing import Handlers
 from holdfast.web.joint.answering import among, make_private
 from holdfast.web.joint.asking import Shards
 from holdfast.web.joint.commands import JointCommands
@@ -18,9 +19,11 @@ from holdfast.web.joint.private_listener import PrivateListener
 from holdfast.web.speaking import SpeakingRight, until_speaking
 
 if TYPE_CHECKING:
-    from holdfast.web.admin.application import Handler
+    from collections.abc import Sequence
+
     from holdfast.web.admin.figures import LiveFigures
     from holdfast.web.admin.route import Route
+    from holdfast.web.admin.routing import Handler
     from holdfast.web.metrics import Metrics
 
 
@@ -39,22 +42,29 @@ class JointAdministration:
         self._socket = sockets[placement.number]
         self._commands = JointCommands(self.shards)
         self.run_anywhere = self._commands.run_anywhere
-        self._own: list[tuple[Route, Handler]] = []
 
-    def among(self, route: "Route", own: "Handler") -> "Handler":
-        """Return what answers a route for all shards, given what answers it for this one."""
-        self._own.append((route, own))
-        return among(self.shards, self._homes, route, own)
+    def among(self, own: Handlers) -> Handlers:
+        """Return what answers for all shards, given what answers for this one."""
+
+        async def joined() -> "Sequence[tuple[Route, Handler]]":
+            return [
+                (route, among(self.shards, self._homes, route, handler))
+                for route, handler in await own()
+            ]
+
+        return joined
 
     def figures(self, own: "LiveFigures") -> JointFigures:
         """Return the figures of all shards."""
         return JointFigures(self.shards, own)
 
     async def open(
-        self, metrics: "Metrics", right: SpeakingRight, stack: AsyncExitStack
+        self, metrics: "Metrics", own: Handlers, right: SpeakingRight, stack: AsyncExitStack
     ) -> JointMetrics:
         """Answer other workers; returns the metrics of all. The stack ends it."""
-        application = make_private(self._own, metrics.text, partial(until_speaking, right))
+        # Others wait only a second for the first answer.
+        await own()
+        application = make_private(own, metrics.text, partial(until_speaking, right))
         listener = PrivateListener(application)
         # An earlier process of this shard no longer answers there.
         await listener.open(await asyncio.to_thread(bound, self._socket))

@@ -19,7 +19,7 @@ from holdfast.web.application import Readiness, make_administration_apart, make_
 from holdfast.web.endpoint import Endpoint
 from holdfast.web.heads import Heads
 from holdfast.web.listener import Listener
-from holdfast.web.metrics import Metrics
+from holdfast.web.metrics import Metrics, MetricsPage
 from holdfast.web.static_files import read_files
 from holdfast.web.websocket import WebSocketFrontEnd
 
@@ -79,7 +79,9 @@ async def open_listeners(
         *(endpoint.bayeux, limits.named(), parts.administration.alerts, endpoint.right),
         None if forwarding is None else lambda: forwarding.figures,
     )
-    page = metrics if joint is None else await joint.open(metrics, endpoint.right, stack)
+    page: MetricsPage = metrics
+    if joint is not None:
+        page = await joint.open(metrics, parts.administration.own, endpoint.right, stack)
     application = make_application(
         *(endpoint, parts.websockets, page, parts.readiness, files),
         admin if addresses.has_admin_on_main else None,

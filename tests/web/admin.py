@@ -9,6 +9,9 @@ from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
 from holdfast.web.admin.application import make_admin
+from holdfast.web.admin.handlers import handlers
+from holdfast.web.admin.route import Route
+from holdfast.web.admin.routing import Handler, Handlers
 from holdfast.web.admin.tokens import Tokens
 from tests.web.fake_operations import FakeOperations
 
@@ -73,11 +76,20 @@ class Admin:
             return Answer(response.status, response.headers, await response.read())
 
 
+def routes_to(operations: FakeOperations) -> Handlers:
+    """What answers each route."""
+
+    async def made() -> list[tuple[Route, Handler]]:
+        return handlers([operations])
+
+    return made
+
+
 def application_of(operations: FakeOperations, clock: Clock) -> web.Application:
     """An application with the administration, and nothing else."""
     application = web.Application()
     tokens = Tokens(OPERATOR, READER)
-    application.add_subapp("/admin", make_admin([operations], tokens, clock))
+    application.add_subapp("/admin", make_admin(routes_to(operations), tokens, clock))
     return application
 
 

@@ -33,6 +33,7 @@ from holdfast.web.admin.now import LiveNow
 from holdfast.web.admin.sessions import SessionResource
 from holdfast.web.admin.shared_queues import SharedQueueResource
 from holdfast.web.admin.system import SystemResource
+from holdfast.web.admin.tallying import Tallying
 from holdfast.web.admin.topics import TopicResource
 from holdfast.web.admin.upgrade import UpgradeResource
 from tests.store.servers import ValkeyServer
@@ -104,7 +105,8 @@ class LiveServer(Server):
             version="1.2",
             letters=self.letters.search.statistics,
         )
-        now = LiveNow(server, figures, search, self.alerts)
+        tallying = Tallying(state)
+        now = LiveNow(server, figures, tallying, search, self.alerts)
         self.results, frames = (
             PipelineResults(reader, keys),
             JournalFrames(reader, keys, state.node.name),
@@ -112,7 +114,7 @@ class LiveServer(Server):
         self.alert_limits = AlertLimits()
         self.alert_watch = AlertWatch(
             server,
-            now,
+            tallying,
             self.alerts,
             lambda: self.alert_limits,
             results=self.results,

@@ -10,7 +10,9 @@ from tests.imported import modules_in
 from tests.serving import ROOT, environment
 
 # What a server without login, TLS or a terminal needs, with some room; Python's own modules count.
-MOST_MODULES = 885
+MOST_MODULES = 870
+# Of the administration; each takes a few milliseconds.
+MOST_IN_A_STEP = 4
 START_LIMIT_S = 60.0
 
 
@@ -56,6 +58,40 @@ def test_a_plain_server_does_not_import_what_only_others_use(
     modules: set[str], package: str
 ) -> None:
     assert not [name for name in modules if name.partition(".")[0] == package]
+
+
+@pytest.mark.parametrize("module", ["handlers", "now", "route", "session_views", "views"])
+def test_a_plain_server_does_not_import_what_answers_operators(
+    modules: set[str], module: str
+) -> None:
+    assert "holdfast.web.admin.tokens" in modules
+    assert f"holdfast.web.admin.{module}" not in modules
+
+
+_STEPS = """
+import sys
+from importlib import import_module
+from holdfast.cli import serve
+from holdfast.compose.operations import STEPS
+for each in [*STEPS, "handlers"]:
+    before = {*sys.modules}
+    import_module("holdfast.web.admin." + each)
+    print(each, *sys.modules.keys() - before)
+"""
+
+
+def test_what_answers_operators_is_imported_in_steps_that_keep_no_client_waiting() -> None:
+    said = subprocess.run(
+        [sys.executable, "-c", _STEPS],
+        cwd=ROOT,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    *steps, rest = [line.split()[1:] for line in said.stdout.splitlines()]
+    assert 0 < max(map(len, steps)) <= MOST_IN_A_STEP, steps
+    assert not rest
 
 
 _WATCH = """

@@ -228,7 +228,7 @@ async def test_queues_are_not_counted_if_no_alert_is_about_them(
     server: LiveServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     counted: list[object] = []
-    monkeypatch.setattr(server.api.system._now, "count", counted.append)
+    monkeypatch.setattr(server.alert_watch._tallying, "count", counted.append)
     server.alert_limits = AlertLimits(oldest=0)
     assert await look(server, minutes=1) == []
     assert counted == []

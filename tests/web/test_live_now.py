@@ -232,7 +232,7 @@ async def test_a_long_count_ends_no_turn_late_and_all_callers_share_it(
     queue.limit(10**6, 10**9)
     queue.new = [Message(b"{}", id=n + 1, channel="/a") for n in range(20_000)]
     queue.count = len(queue.new)
-    monkeypatch.setattr("holdfast.web.admin.now._SLICE_S", 0.0)
+    monkeypatch.setattr("holdfast.web.admin.tallying._SLICE_S", 0.0)
     turns = 0
 
     async def others() -> None:

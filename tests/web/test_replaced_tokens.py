@@ -24,7 +24,7 @@ from holdfast.web.admin.tokens import (
     open_tokens,
     rotate,
 )
-from tests.web.admin import API, OPERATOR, READER, Clock
+from tests.web.admin import API, OPERATOR, READER, Clock, routes_to
 from tests.web.fake_operations import FakeOperations
 from tests.web.people import Person, ServerAndClients, server_and_clients, settings, until
 from tests.web.test_login_operators import who
@@ -173,7 +173,7 @@ async def test_a_stream_for_a_token_that_is_no_longer_valid_breaks_off() -> None
     tokens, operations = Tokens(OPERATOR, READER), Endless()
     opened = OpenRequests(tokens)
     application = web.Application()
-    admin = make_admin([operations], tokens, Clock(), open_requests=opened)
+    admin = make_admin(routes_to(operations), tokens, Clock(), open_requests=opened)
     application.add_subapp("/admin", admin)
     async with TestClient(TestServer(application)) as client:
 

@@ -20,12 +20,12 @@ from holdfast.web.admin.measurements import (
     of_oldest,
     of_refused,
 )
-from holdfast.web.admin.now import LiveNow
+from holdfast.web.admin.tallying import Tallying
 
 log = logging.getLogger(__name__)
 
 EVERY_S = 10.0
-# Counting takes at most this share of the processor, even with millions of entries.
+# Tallying takes at most this share of the processor, even with millions of entries.
 _SHARE = 0.01
 # Pipeline results change rarely.
 _PIPELINE_EVERY_S = 60.0
@@ -43,7 +43,7 @@ class AlertWatch:
     def __init__(
         self,
         server: RunningServer,
-        now: LiveNow,
+        tallying: Tallying,
         alerts: Alerts,
         limits: Callable[[], AlertLimits],
         *,
@@ -52,7 +52,7 @@ class AlertWatch:
     ) -> None:
         self._server = server
         self._state = server.life.state
-        self._now = now
+        self._tallying = tallying
         self._alerts = alerts
         self._limits = limits
         self._results = results
@@ -74,7 +74,7 @@ class AlertWatch:
         limits, spent_s = self._limits(), 0.0
         self._judge(self._of_counters(limits), limits)
         if self._needs_tally(limits):
-            tally, spent_s = await self._now.count()
+            tally, spent_s = await self._tallying.count()
             measured = of_oldest(tally, self._state.node)
             self._judge(iter(measured.items()), limits)
         if self._server.keeps_journal and self._server.clock() >= self._pipeline_due:

@@ -2,15 +2,12 @@
 
 import logging
 import math
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, TypeVar
 
-import orjson
 from aiohttp import web
-from pydantic import BaseModel, ValidationError
 
 from holdfast.bayeux.limits.buckets import Rate
 from holdfast.bayeux.wire.caller import Caller, credentials_in
@@ -22,26 +19,20 @@ from holdfast.bayeux.wire.command_refused import (
 )
 from holdfast.delivery.basics.notices import FOREIGN, WRONG_TOKEN, Notices
 from holdfast.store.connection import StoreUnavailable
-from holdfast.store.operator_input import first_fault
-from holdfast.web.admin import faults, ndjson
-from holdfast.web.admin.faults import TOO_LARGE, RequestFailed, illegal
-from holdfast.web.admin.paths import API, FEED, LINES
-from holdfast.web.admin.resources import ROUTES, Description
-from holdfast.web.admin.route import Lines, Route
+from holdfast.web.admin import faults
+from holdfast.web.admin.faults import RequestFailed, illegal
+from holdfast.web.admin.paths import FEED, LINES
+from holdfast.web.admin.routing import ANY_PATH, Handler, Handlers, Routing
 from holdfast.web.admin.throttle import STRANGERS, Throttle
 from holdfast.web.admin.tokens import OPERATOR_NAME, Role, Tokens
-from holdfast.web.admin.views import Items
-from holdfast.web.encodings import encoding_of, is_transfer_known
 from holdfast.web.endpoint import LONGEST_SHOWN, Endpoint
 from holdfast.web.fast_lane import FastLane
 from holdfast.web.long_polling import long_poll
 from holdfast.web.origins import Origins, OriginTrust
 from holdfast.web.peers import Peers
-from holdfast.web.speaking import until_speaking
 
 log = logging.getLogger(__name__)
 
-_MAX_BODY = 256 * 1024
 _HEADERS = {
     "Cache-Control": "no-store",
     "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
@@ -55,9 +46,6 @@ _HEADERS = {
 _SIGN_IN = {"WWW-Authenticate": 'Bearer realm="holdfast"'}
 # A client with a token works in bursts.
 _SIGNED_IN = Rate(burst=200, per_s=50)
-
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
-_Model = TypeVar("_Model", bound=BaseModel)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,24 +93,20 @@ class OpenRequests:
 ByLogin = Callable[[Caller, float], Awaitable[tuple[str, str] | None]]
 
 PERSON = web.RequestKey("person", Person)
-# Returns what answers a route for all shards, given what answers it for this one.
-Among = Callable[[Route, Handler], Handler]
 
 
 def make_admin(
-    resources: Sequence[object],
+    handlers: Handlers,
     tokens: Tokens,
     clock: Callable[[], float],
     feed: Endpoint | None = None,
     by_login: ByLogin | None = None,
     open_requests: OpenRequests | None = None,
-    among: Among | None = None,
 ) -> web.Application:
     """Return the application to mount at /admin. The clock counts seconds.
 
-    Together, the resources have a method for each route. With an endpoint, the application includes
-    the console's way to the Bayeux server: long-polling for clients that send a token with each
-    request. With `among`, it answers for several shards.
+    With an endpoint, the application includes the console's way to the Bayeux server: long-polling
+    for clients that send a token with each request.
     """
     notices = Notices() if feed is None else feed.notices
     peers = Peers() if feed is None else feed.options.peers
@@ -133,26 +117,10 @@ def make_admin(
     door = _AccessControl(tokens, clock, notices, peers, by_login, opened, strangers)
     application = web.Application(middlewares=[door.serve])
     application.on_response_prepare.append(_add_headers)
-    speaking = _at_once if feed is None else partial(until_speaking, feed.right)
-    for route, handler in handlers(resources, speaking):
-        answer = handler if among is None else among(route, handler)
-        application.router.add_route(route.method, API + route.path, answer)
     if feed is not None:
         application.router.add_post(FEED, partial(long_poll, endpoint=feed))
+    application.router.add_route("*", ANY_PATH, Routing(handlers).answer)
     return application
-
-
-def handlers(
-    resources: Sequence[object], speaking: Callable[[], Awaitable[None]]
-) -> Iterator[tuple[Route, Handler]]:
-    """Yield each route with what answers it."""
-    for route in ROUTES:
-        answer = _method(route, (*resources, Description()))
-        yield route, _handler(route, answer, speaking)
-
-
-async def _at_once() -> None:
-    """Without a server, an answer waits for nothing."""
 
 
 async def _add_headers(_: web.Request, response: web.StreamResponse) -> None:
@@ -262,95 +230,6 @@ def _who(request: web.Request, role: Role) -> str:
     if OPERATOR_NAME.fullmatch(name) is None:
         raise illegal("X-Operator: a name has up to 64 letters, digits, spaces and . _ @ + -")
     return f"{role.title}/{name}"
-
-
-def _method(route: Route, resources: Sequence[object]) -> Callable[..., Any]:
-    found = (each for each in resources if hasattr(each, route.handler))
-    method: Callable[..., Any] = getattr(next(found), route.handler)
-    return method
-
-
-def _handler(
-    route: Route, method: Callable[..., Any], speaking: Callable[[], Awaitable[None]]
-) -> Handler:
-    async def answer(request: web.Request) -> web.StreamResponse:
-        person = check_role(request, route)
-        params, body = _params(request, route), await _body(request, route)
-        found = method(**route.arguments(params, body, person.who))
-        if isinstance(found, AsyncIterator):
-            return await ndjson.send_lines(request, found, speaking)
-        answer = await found
-        if answer is None:
-            return web.Response(status=204)
-        shown = Items(answer) if isinstance(answer, list) else answer
-        return web.Response(body=orjson.dumps(shown), content_type="application/json")
-
-    return answer
-
-
-def check_role(request: web.Request, route: Route) -> Person:
-    """Return who sent the request. Raises `RequestFailed` if the role is not enough."""
-    person = request[PERSON]
-    if person.role < route.role:
-        raise RequestFailed(NOT_ALLOWED, "this requires the role of an operator")
-    return person
-
-
-def _params(request: web.Request, route: Route) -> BaseModel:
-    given: dict[str, str] = dict(request.match_info)
-    for name, value in request.query.items():
-        if name in given:
-            raise illegal(f"{name[:64]}: is given twice")
-        given[name] = value
-    return _checked(lambda: route.params.model_validate_strings(given))
-
-
-async def _body(request: web.Request, route: Route) -> BaseModel | AsyncIterator[bytes] | None:
-    if route.body is None:
-        if request.body_exists:
-            raise illegal("this request has no body")
-        return None
-    if issubclass(route.body, Lines):
-        return lines_of(request)
-    _check_form(request, "application/json")
-    model, text = route.body, await read_body(request)
-    return _checked(lambda: model.model_validate_json(text, strict=True))
-
-
-def lines_of(request: web.Request) -> AsyncIterator[bytes]:
-    """Return the lines of a body; raises `RequestFailed`."""
-    _check_form(request, LINES)
-    return ndjson.read_lines(request)
-
-
-def _check_form(request: web.Request, media: str) -> None:
-    if not is_transfer_known(request.headers):
-        raise RequestFailed(
-            faults.WRONG_USE, "the only supported transfer coding is chunked", status=501
-        )
-    is_plain = encoding_of(request.headers) == "identity"
-    if request.content_type != media or not is_plain:
-        raise RequestFailed(
-            faults.WRONG_USE, f"the body must be {media}, not compressed", status=415
-        )
-
-
-async def read_body(request: web.Request) -> bytes:
-    """Return a body of limited size; raises `RequestFailed`."""
-    body = bytearray()
-    async with ndjson.arriving():
-        async for part in request.content.iter_any():
-            body += part
-            if len(body) > _MAX_BODY:
-                raise RequestFailed(TOO_LARGE, f"the body has more than {_MAX_BODY} bytes")
-    return bytes(body)
-
-
-def _checked(validate: Callable[[], _Model]) -> _Model:
-    try:
-        return validate()
-    except ValidationError as error:
-        raise illegal(first_fault(error)) from None
 
 
 def _of_http(error: web.HTTPException) -> web.Response:

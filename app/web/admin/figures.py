@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
 
 from holdfast.bayeux.session import Session
 from holdfast.bayeux.state.session_registry import Sessions
@@ -14,9 +15,10 @@ from holdfast.delivery.shared_queues.places import WaitingPlaces
 from holdfast.store.connection import StoreUnavailable
 from holdfast.store.letters.search import LetterStatistics
 from holdfast.web.admin.alerts import Alerts
-from holdfast.web.admin.system_views import Figures, Latency
-from holdfast.web.admin.views import view_of
 from holdfast.web.census import Census
+
+if TYPE_CHECKING:
+    from holdfast.web.admin.system_views import Figures
 
 # A reading is good for this long, and a thousand sessions more make the next one wait longer.
 _FRESH_S = 0.9
@@ -62,7 +64,7 @@ class LiveFigures:
         if is_watched != (hub.watch is not None):
             hub.watch = LatencySampler(self._clock()) if is_watched else None
 
-    async def read(self) -> Figures:
+    async def read(self) -> "Figures":
         if self._latest is None or self._clock() >= self._good_until:
             try:
                 letters = await self._letters()
@@ -71,7 +73,7 @@ class LiveFigures:
             self._latest = self._take(letters)
         return self._latest
 
-    def _take(self, letters: LetterStatistics) -> Figures:
+    def _take(self, letters: LetterStatistics) -> "Figures":
         begun = time.thread_time()
         now, watch = self._clock(), self._hub.watch
         census = Census.of(self._sessions, self._waiting_places, self._guard, self._hub.counters)
@@ -82,7 +84,11 @@ class LiveFigures:
 
     def _figures(
         self, census: Census, letters: LetterStatistics, times: Latencies | None
-    ) -> Figures:
+    ) -> "Figures":
+        # Nobody may ever want to see them.
+        from holdfast.web.admin.system_views import Figures, Latency
+        from holdfast.web.admin.views import view_of
+
         hub, counters, sessions = self._hub, self._hub.counters, self._sessions
         now_ns = self._node.stamp()
         oldest_ms = None if not census.oldest else max(0, now_ns - census.oldest) // NS_PER_MS

@@ -6,11 +6,10 @@ from typing import Any
 from holdfast.delivery.basics.node import NS_PER_MS, Node
 from holdfast.delivery.shared_queues.work_queues import PREFIX
 from holdfast.store.journal_frames import UnreadFrames
-from holdfast.units import counted
+from holdfast.units import clock_time, counted
 from holdfast.web.admin.alert_limits import Alert
 from holdfast.web.admin.alerts import Measured
 from holdfast.web.admin.count_window import CountWindow
-from holdfast.web.admin.now_sentence import clock_time
 from holdfast.web.tally import QueueTally, Tally
 
 _MINUTE_S = 60.0

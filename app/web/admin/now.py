@@ -1,7 +1,6 @@
 """Takes readings of what is stuck now, in steps, so that no client waits for them."""
 
 import asyncio
-import time
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 from itertools import groupby, islice
@@ -21,6 +20,7 @@ from holdfast.web.admin.figures import LiveFigures
 from holdfast.web.admin.now_sentence import sentence
 from holdfast.web.admin.session_views import Hold, held_channel
 from holdfast.web.admin.system_views import Figures
+from holdfast.web.admin.tallying import MOST, Tallying
 from holdfast.web.admin.views import view_of
 from holdfast.web.tally import (
     OUT_OF_REACH,
@@ -35,15 +35,11 @@ from holdfast.web.tally import (
 Item = TypeVar("Item")
 View = TypeVar("View")
 
-# The most items of each list.
-MOST = 100
 # A reading is good for this long, ...
 _FRESH_S = 0.9
 # ... and readings take at most this share of the processor, even with millions of entries.
 _SHARE = 0.1
 _HOUR_MS = 3_600_000
-# How long a reading counts before other work follows, for which clients wait.
-_SLICE_S = 0.001
 # The letters that are looked at for the codes that are counted.
 _SAMPLES = 400
 
@@ -52,9 +48,15 @@ class LiveNow:
     """Takes readings, which all callers share."""
 
     def __init__(
-        self, server: RunningServer, figures: LiveFigures, letters: LetterSearch, alerts: Alerts
+        self,
+        server: RunningServer,
+        figures: LiveFigures,
+        tallying: Tallying,
+        letters: LetterSearch,
+        alerts: Alerts,
     ) -> None:
         self._server = server
+        self._tallying = tallying
         self._figures = figures
         self._letters = letters
         self._alerts = alerts
@@ -70,31 +72,14 @@ class LiveNow:
                 self._latest = await self._take()
             return _first_of(self._latest, limit)
 
-    async def count(self) -> tuple[Tally, float]:
-        """Count what waits. Also returns the processor time that this took."""
-        async with self._taking:
-            return await self._count()
-
     async def _take(self) -> views.Now:
         figures = await self._figures.read()
         letters = await self._codes(figures)
-        tally, spent_s = await self._count()
+        tally, spent_s = await self._tallying.count()
         reading = _Reading(self._server.life, self._server.clock(), tally)
         found = reading.view(figures, letters, self._alerts.raised())
         self._good_until = self._server.clock() + max(_FRESH_S, spent_s / _SHARE)
         return found
-
-    async def _count(self) -> tuple[Tally, float]:
-        state = self._server.life.state
-        has_work = state.work.is_used
-        tally = Tally(state.sessions, state.waiting_places, has_work=has_work, most=MOST)
-        spent_s, begun, ends_at = 0.0, time.thread_time(), time.monotonic() + _SLICE_S
-        for _ in tally.steps():
-            if time.monotonic() >= ends_at:
-                spent_s += time.thread_time() - begun
-                await asyncio.sleep(0)
-                begun, ends_at = time.thread_time(), time.monotonic() + _SLICE_S
-        return tally, spent_s + time.thread_time() - begun
 
     async def _codes(self, figures: Figures) -> views.FirstItems[views.CodeNow] | None:
         """Count the letters of the last hour by code: by all codes of the latest ones."""

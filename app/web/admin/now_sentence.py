@@ -1,9 +1,8 @@
 """The sentence that says what an operator should know first."""
 
 from collections.abc import Callable, Iterator
-from datetime import datetime
 
-from holdfast.units import counted
+from holdfast.units import clock_time, counted
 from holdfast.web.admin.now_views import Now, ReceiverNow
 
 # From this age on, an entry in flight is worth a sentence.
@@ -12,13 +11,6 @@ _STORES = {
     "unavailable": "the store is unavailable: durable messages are refused",
     "full": "the store is unavailable, and too many changes wait for it: nothing is settled",
 }
-
-
-def clock_time(ms: int, now_ms: int) -> str:
-    """Return the time of day here, with the date unless it is today."""
-    moment, today = (datetime.fromtimestamp(each / 1000).astimezone() for each in (ms, now_ms))
-    date = "" if moment.date() == today.date() else "%Y-%m-%d "
-    return moment.strftime(f"{date}%H:%M %Z")
 
 
 def sentence(now: Now, write_time: Callable[[int, int], str] = clock_time) -> str:

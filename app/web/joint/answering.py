@@ -1,23 +1,17 @@
 """The administration of all shards, and what this shard answers to other workers."""
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
 from functools import partial
 from urllib.parse import unquote
 
 from aiohttp import web
 
 from holdfast.cluster.shards import Shards as Homes
-from holdfast.web.admin.application import (
-    PERSON,
-    Handler,
-    Person,
-    answered,
-    check_role,
-    lines_of,
-)
+from holdfast.web.admin.application import PERSON, Person, answered
 from holdfast.web.admin.given_ids import GIVEN
-from holdfast.web.admin.paths import API
+from holdfast.web.admin.handlers import check_role, lines_of
 from holdfast.web.admin.route import Route
+from holdfast.web.admin.routing import ANY_PATH, Handler, Handlers, Routing
 from holdfast.web.admin.tokens import Role
 from holdfast.web.joint.asking import GIVEN_ID, WHO, Shards, ask_of
 from holdfast.web.joint.hearing import in_json
@@ -52,7 +46,7 @@ def among(shards: Shards, homes: Homes, route: Route, own: Handler) -> Handler:
 
 
 def make_private(
-    handlers: Iterable[tuple[Route, Handler]],
+    handlers: Handlers,
     metrics: Callable[[], Awaitable[tuple[bytes, str]]],
     speaking: Callable[[], Awaitable[None]],
 ) -> web.Application:
@@ -75,7 +69,6 @@ def make_private(
         return web.Response(body=(await metrics())[0])
 
     application = web.Application(middlewares=[admit])
-    for route, handler in handlers:
-        application.router.add_route(route.method, "/admin" + API + route.path, handler)
     application.router.add_get("/metrics", page)
+    application.router.add_route("*", "/admin" + ANY_PATH, Routing(handlers).answer)
     return application

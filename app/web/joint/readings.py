@@ -5,9 +5,9 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from holdfast.web.admin.now import MOST
 from holdfast.web.admin.now_sentence import sentence
 from holdfast.web.admin.now_views import Now
+from holdfast.web.admin.tallying import MOST
 from holdfast.web.joint.asking import Json
 from holdfast.web.joint.sums import added, earliest, held_channel, known, latest, with_sums
 

@@ -1,0 +1,92 @@
+"""Makes what answers the requests of the administration, when the first one comes."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from holdfast.compose.storage import Storage
+from holdfast.store.journal_frames import JournalFrames
+from holdfast.store.letters.administration import Letters
+from holdfast.store.pipeline_results import PipelineResults
+from holdfast.store.replays.control import Replays
+from holdfast.web.admin.alerts import Alerts
+from holdfast.web.admin.changes import RunningServer
+from holdfast.web.admin.figures import LiveFigures
+from holdfast.web.admin.tallying import Tallying
+
+if TYPE_CHECKING:
+    from holdfast.web.admin.route import Route
+    from holdfast.web.admin.routing import Handler
+
+# What is imported then, in steps that keep no client waiting. The last one needs all others.
+STEPS = (
+    "letter_views",
+    "message_views",
+    "session_views",
+    "system_views",
+    "now_views",
+    "now_tables",
+    "now",
+    "route",
+    "sessions",
+    "shared_queues",
+    "delayed",
+    "topics",
+    "letters",
+    "messages",
+    "upgrade",
+    "system",
+    "handlers",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Operated:
+    """The parts of a server that its operators look at and change."""
+
+    server: RunningServer
+    storage: Storage
+    letters: Letters
+    replays: Replays
+    figures: LiveFigures
+    tallying: Tallying
+    alerts: Alerts
+    results: PipelineResults
+    frames: JournalFrames
+    # Waits until this process may speak to clients.
+    speaking: Callable[[], Awaitable[None]]
+
+    async def handlers(self) -> "Sequence[tuple[Route, Handler]]":
+        """Return each route with what answers it."""
+        for each in STEPS:
+            import_module(f"holdfast.web.admin.{each}")
+            await asyncio.sleep(0)
+        from holdfast.web.admin.handlers import handlers
+
+        return handlers(self._resources(), self.speaking)
+
+    def _resources(self) -> Sequence[object]:
+        from holdfast.web.admin.letters import LetterResource
+        from holdfast.web.admin.messages import MessageResource
+        from holdfast.web.admin.now import LiveNow
+        from holdfast.web.admin.resources import LISTS
+        from holdfast.web.admin.sessions import SessionResource
+        from holdfast.web.admin.shared_queues import SharedQueueResource
+        from holdfast.web.admin.system import SystemResource
+        from holdfast.web.admin.topics import TopicResource
+        from holdfast.web.admin.upgrade import UpgradeResource
+
+        server, search, figures = self.server, self.letters.search, self.figures
+        now = LiveNow(server, figures, self.tallying, search, self.alerts)
+        return (
+            SessionResource(server, search),
+            SharedQueueResource(server),
+            *[each(server) for each in LISTS],
+            TopicResource(server),
+            LetterResource(server, self.letters, self.replays),
+            MessageResource(server, search, self.frames),
+            UpgradeResource(server, self.storage.store.layout, self.storage.finish_upgrade),
+            SystemResource(server, figures=figures, now=now, results=self.results),
+        )
