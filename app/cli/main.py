@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from holdfast.cli.certificates import certificates_read_late
 from holdfast.web.admin.listed import LISTED
 
 if TYPE_CHECKING:
@@ -68,6 +67,9 @@ def load(name: str) -> TyperCommand | TyperGroup:
 
         program = program_of(_LISTED[name])
     else:
+        # Help needs no TLS.
+        from holdfast.cli.certificates import certificates_read_late
+
         with certificates_read_late():
             program = import_module(f"holdfast.cli.{name}").program
     found = typer.main.get_command(program)

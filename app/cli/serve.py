@@ -21,7 +21,7 @@ from pydantic import ValidationError
 from holdfast import logs, settings
 from holdfast.cli.flags import ConfigFile, GivenSettings
 from holdfast.cli.output import complain
-from holdfast.cli.program import InSections, Program
+from holdfast.cli.program import Program, WithManyOptions
 from holdfast.compose import CannotStart, running
 from holdfast.compose.placement import alone
 from holdfast.compose.standing_in import standing_in
@@ -50,7 +50,7 @@ _LARGEST_FREED = 4 * 1024 * 1024
 program = Program()
 
 
-@program.command(cls=InSections)
+@program.command(cls=WithManyOptions)
 def serve(*, config: ConfigFile = None, given: GivenSettings) -> None:
     """Run the server until SIGTERM or SIGINT.
 

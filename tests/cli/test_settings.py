@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
 from typer.testing import CliRunner, Result
 
 from holdfast.cli.flags import ConfigFile, GivenSettings
 from holdfast.cli.main import program
-from holdfast.cli.program import Program
+from holdfast.cli.program import Program, WithManyOptions
 from holdfast.cli.serve import read_settings, telling_failures
 from holdfast.cli.value_types import value_type
 from holdfast.settings import SECTIONS, ChannelSettings, Settings
@@ -365,7 +366,7 @@ class Command:
     def __init__(self) -> None:
         self.settings: Settings | None = None
         self._program = Program(pretty_exceptions_enable=False)
-        self._program.command()(self._read)
+        self._program.command(cls=WithManyOptions)(self._read)
 
     def _read(self, *, config: ConfigFile = None, given: GivenSettings) -> None:
         """Read."""
@@ -623,6 +624,28 @@ def test_settings_that_are_times_or_sizes_have_a_unit() -> None:
 
 def help_of_serve() -> str:
     return CliRunner().invoke(program, ["serve", "--help"], env={"COLUMNS": "100"}).stdout
+
+
+def test_the_server_reads_only_the_options_that_are_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[object] = []
+    make = vars(typer.core)["build_runtime_param"]
+
+    def note(about: Any) -> object:
+        made.append(about.annotation)
+        return make(about)
+
+    monkeypatch.setattr("typer.core.build_runtime_param", note)
+    command = Command()
+    assert command.read("--port", "1", "--max-queue=7").max_queue == 7
+    # And the call for help.
+    assert made == [bool, int, int]
+    assert command.read("--node", "a").max_queue == Settings.model_fields["max_queue"].get_default()
+
+
+def test_an_option_that_does_not_exist_is_compared_with_all(command: Command) -> None:
+    failed = command.run("--max-quue", "3")
+    assert failed.exit_code == 2
+    assert "--max-queue" in failed.output
 
 
 def test_a_setting_that_is_a_number_or_a_word_takes_both_as_a_flag() -> None:
