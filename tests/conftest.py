@@ -16,9 +16,9 @@ from tests.processor import Processor
 from tests.serving import Servers
 
 # How long servers are under faults; the two runs with clients of all kinds share this time.
-CHAOS_S = 60.0
+CHAOS_S = 40.0
 # How long servers are fuzzed, after a few seconds of inputs that once did harm.
-FUZZ_S = 24.0
+FUZZ_S = 12.0
 # How many times servers are restarted under traffic.
 RESTARTS = 3
 

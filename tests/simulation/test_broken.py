@@ -9,25 +9,27 @@ from tests.simulation.run import simulate
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 
-# Those that a few seeds find, in a few seconds of processor time. The others need tens of seeds:
-# `python -m tests.simulation --broken NAME --seeds 1-200`.
-FOUND_SOON = [
-    "no_server_falls_silent",
-    "publishers_are_answered_before_the_store",
-    "subscribers_are_not_stored",
-    "acks_do_not_reach_the_store",
-    "keys_are_ignored",
-    "keys_are_forgotten_at_a_restart",
-    "bodies_go_with_their_first_entry",
-    "what_crosses_is_appended_afterwards",
-    "logs_are_trimmed_at_once",
-    "changes_of_presence_are_not_told",
-]
+# Those that a few seeds find, and the first seed to try: one that has found it in about a second of
+# processor time. The others need tens of seeds: `python -m tests.simulation --broken NAME --seeds 1-200`.
+FOUND_SOON = {
+    "no_server_falls_silent": 7,
+    "publishers_are_answered_before_the_store": 3,
+    "subscribers_are_not_stored": 1,
+    "acks_do_not_reach_the_store": 3,
+    "keys_are_ignored": 2,
+    "keys_are_forgotten_at_a_restart": 3,
+    "bodies_go_with_their_first_entry": 1,
+    "what_crosses_is_appended_afterwards": 6,
+    "logs_are_trimmed_at_once": 3,
+    "changes_of_presence_are_not_told": 1,
+}
 
 
 @pytest.mark.parametrize("build", FOUND_SOON)
 def test_a_seed_finds_each_broken_server(build: str) -> None:
-    code, said = simulate("--broken", build, "--seeds", "1-40")
+    first = FOUND_SOON[build]
+    # Any change of a server may change what a seed does.
+    code, said = simulate("--broken", build, "--seeds", f"{first}-{first + 40}")
     assert code == 1, said
 
 
