@@ -17,6 +17,7 @@ from holdfast.pipeline.lake import CARRIED, EVENTS, TABLES, Lake
 from holdfast.pipeline.reports.catalogue import REPORTS
 from holdfast.pipeline.source.event_files import write_events
 from holdfast.pipeline.verification import verify
+from tests.effort import TIMES
 from tests.pipeline.test_upkeep import ingested, later, rows
 from tests.unit.pipeline.events import START_US
 from tests.unit.pipeline.stories import acked, the_story
@@ -77,7 +78,7 @@ def files_in(lake: Lake) -> list[Path]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", range(TIMES))
 def test_every_command_answers_as_before_or_names_the_file(lake: Lake, seed: int) -> None:
     chance = Random(seed)
     before = dict(answers(lake))

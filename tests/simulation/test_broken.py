@@ -9,8 +9,8 @@ from tests.simulation.run import simulate
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 
-# Those that a few seeds find, and the first seed to try: one that has found it in about a second of
-# processor time. The others need tens of seeds: `python -m tests.simulation --broken NAME --seeds 1-200`.
+# Those that a few seeds find, and the seed to begin with, which has found it in a second or two.
+# The others need tens of seeds: `python -m tests.simulation --broken NAME --seeds 1-200`.
 FOUND_SOON = {
     "no_server_falls_silent": 7,
     "publishers_are_answered_before_the_store": 3,

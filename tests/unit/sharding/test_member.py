@@ -16,6 +16,7 @@ from holdfast.sharding.known import KnownFacts
 from holdfast.sharding.member import Member
 from holdfast.sharding.own_interest import DurableInterest
 from holdfast.sharding.passing import Passing
+from tests.effort import TIMES
 from tests.unit.sharding.member_world import Shard, World
 
 
@@ -117,7 +118,7 @@ def test_without_histories_no_shard_waits_for_others() -> None:
 
 @pytest.mark.slow
 def test_they_lose_nothing_in_many_worlds() -> None:
-    for seed in range(100, 200):
+    for seed in range(100, 100 + 20 * TIMES):
         World(seed).run()
         World(seed, has_faults=False).run()
 
