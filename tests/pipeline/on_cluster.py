@@ -36,6 +36,8 @@ def main() -> None:
     finally:
         spark.stop()
     sys.stdout.buffer.write(orjson.dumps(found))
+    # Not at the end of the process: what ends it there would lose it, and say nothing.
+    sys.stdout.buffer.flush()
 
 
 def executors_of(application: str) -> list[list[str]]:

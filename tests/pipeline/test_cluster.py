@@ -48,7 +48,7 @@ def test_two_workers_ingest_and_audit_a_journal_and_answer_as_one_machine_does(
 def on_cluster(*words: str) -> Any:
     command = [sys.executable, "-m", "tests.pipeline.on_cluster", *words]
     done = subprocess.run(command, capture_output=True, timeout=_TIMEOUT_S)
-    assert done.returncode == 0, done.stderr.decode()
+    assert (done.returncode, done.stdout != b"") == (0, True), done.stderr.decode()
     return orjson.loads(done.stdout)
 
 

@@ -228,7 +228,7 @@ class InFlight:
             self.is_restored = False
             return self._settle_all()
         if self.is_restored and batch > self.batch:
-            self.batch = batch
+            self._believe(batch)
         self.is_restored = False
         if not 0 <= batch <= self.batch:
             self._counters.acks_out_of_range += 1
@@ -249,6 +249,14 @@ class InFlight:
         if passed:
             self._repeats = 0
         return self.settle(passed)
+
+    def _believe(self, batch: int) -> None:
+        """Go on behind a batch that the store does not know, nor perhaps refusals before it."""
+        self.batch = batch
+        if self.gives_verdicts:
+            # They come again: this ack says nothing about them.
+            for entry in self.tried():
+                entry.batch = batch + 1 if entry.is_in_flight else 0
 
     def _settle_all(self) -> Sequence[Message]:
         """Settle everything in flight. The common case: the receiver acked all of it."""

@@ -173,7 +173,7 @@ class Books:
 
     def acknowledge(self, receiver: Receiver, batch: int) -> None:
         if receiver.is_restored and batch > receiver.batch:
-            receiver.batch = batch
+            self.believe(receiver, batch)
         receiver.is_restored = False
         if not 0 <= batch <= receiver.batch:
             self.books["out of range"] += 1
@@ -183,6 +183,15 @@ class Books:
             if passed:
                 receiver.repeats = 0
             self.ack(receiver, passed)
+
+    def believe(self, receiver: Receiver, batch: int) -> None:
+        """The store may have lost refusals with this batch, of which it knows nothing."""
+        receiver.batch = batch
+        if receiver.kind.options is not None:
+            for copy in receiver.in_flight:
+                copy.batch = batch + 1
+            for copy in receiver.returned:
+                copy.batch = 0
 
     # Holding back, and ends
 

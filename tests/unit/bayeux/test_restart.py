@@ -7,6 +7,7 @@ from tests.unit.bayeux.second_lives import (
     RestartableServer,
     again,
     batch,
+    codes,
     connect,
     drain,
     named,
@@ -15,6 +16,7 @@ from tests.unit.bayeux.second_lives import (
     seqs,
     take,
 )
+from tests.unit.extensions.delivering import redelivered
 
 
 def test_a_durable_session_goes_on_after_a_restart() -> None:
@@ -50,6 +52,49 @@ def test_a_batch_acked_with_the_first_connect_after_a_restart_is_not_redelivered
     assert batch(answer) > acked
     assert server.store.queues["joe/1"] == {}
     assert server.bayeux.state.hub.counters.acks_out_of_range == 0
+
+
+def test_a_refusal_that_the_store_has_lost_is_no_ack_after_a_restart() -> None:
+    before = RestartableServer()
+    client = named(before)
+    publish(before, 1, 2)
+    answer = connect(client, 1)
+    first, _ = seqs(answer)
+    queue = {**before.store.queues["joe/1"]}
+    answer = connect(client, batch(answer), no(first, "user.update.error"))
+    assert codes(before) == ["user.update.error"]
+    # A replica takes over that has nothing of this, and the server dies.
+    before.store.queues["joe/1"] = queue
+    before.store.letters.clear()
+    server = before.reborn()
+    client = again(client, server)
+    answer = connect(client, batch(answer))
+    assert (answer.data, redelivered(answer)) == ([1], [1])
+    [first] = seqs(answer)
+    answer = connect(client, batch(answer), no(first, "user.update.error"))
+    assert (answer.data, redelivered(answer)) == ([2], [1])
+    connect(client, batch(answer))
+    assert codes(server) == ["user.update.error"]
+    assert server.store.queues["joe/1"] == {}
+    assert server.balances()
+
+
+def test_a_client_that_cannot_refuse_is_believed_what_the_store_has_lost() -> None:
+    before = RestartableServer(durable=Durable.ACKED)
+    client = before.client(ext={"ack": True})
+    connect(client, 0)
+    client.subscribe("/a")
+    publish(before, 1)
+    answer = connect(client, 1)
+    assert answer.data == [1]
+    (key,) = before.store.queues
+    queue = {**before.store.queues[key]}
+    publish(before, 2)
+    answer = connect(client, batch(answer))
+    assert answer.data == [2]
+    before.store.queues[key] = queue
+    server = before.reborn()
+    assert connect(again(client, server), batch(answer)).data == []
 
 
 def test_messages_accepted_before_a_restart_count_as_restored_and_not_as_accepted() -> None:

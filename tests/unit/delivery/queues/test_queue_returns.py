@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable
 
+import pytest
+
 from holdfast.delivery.basics.counters import Counters
 from holdfast.delivery.messages.batch import Batch
 from holdfast.delivery.messages.entries import Entry, SettledBy
@@ -210,6 +212,33 @@ def test_a_takeover_returns_all_entries_and_forgets_their_numbers_and_batches() 
     assert shelf.queue.seq == 5, "numbers keep rising"
     assert text_of(shelf.queue.acknowledge(1)) == "ab"
     assert shelf.counters.redelivered == 3
+
+
+@pytest.mark.parametrize("is_returned", [False, True])
+def test_after_a_restart_an_ack_of_an_unknown_batch_settles_nothing_that_may_have_been_refused(
+    is_returned: bool,
+) -> None:
+    shelf = Shelf()
+    shelf.queue.gives_verdicts = True
+    shelf.hand_over("ab")
+    if is_returned:
+        shelf.queue.return_all()
+    shelf.queue.is_restored = True
+    assert text_of(shelf.queue.acknowledge(5)) == ""
+    shelf.queue.window = 0
+    assert shelf.hand_over("c") == "abc"
+    assert shelf.batch.number == 6
+    assert text_of(shelf.queue.acknowledge(5)) == ""
+    assert text_of(shelf.queue.acknowledge(6)) == "abc"
+
+
+def test_after_a_restart_an_ack_of_an_unknown_batch_settles_what_cannot_be_refused() -> None:
+    shelf = Shelf()
+    shelf.hand_over("ab")
+    shelf.queue.is_restored = True
+    assert text_of(shelf.queue.acknowledge(5)) == "ab"
+    shelf.hand_over("c")
+    assert shelf.batch.number == 6
 
 
 def test_a_queue_can_take_the_terms_of_another() -> None:
