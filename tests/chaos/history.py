@@ -170,6 +170,17 @@ def lines(path: Path, *, behind: int = 0) -> Iterator[dict[str, Any]]:
             return
 
 
+def about(path: Path, tag: str) -> Iterator[str]:
+    """The lines about a message, and about faults, without scans, which have all messages."""
+    numbers: set[int] = set()
+    for line in lines(path):
+        text = orjson.dumps(line).decode()
+        if f'"{tag}"' in text and line["what"] != What.SCAN:
+            numbers.add(line["n"])
+        if line["n"] in numbers or line["what"] == What.FAULT:
+            yield text
+
+
 def paired(found: Iterable[dict[str, Any]]) -> list[Operation]:
     """Operations from their beginnings and ends; one with a single line is a point in time."""
     operations: dict[int, Operation] = {}

@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 from pathlib import Path
 
+import orjson
 import pytest
 
-from tests.chaos.history import Clock, HistoryDamaged, HistoryWriter, Phase, What, read
+from tests.chaos.history import Clock, HistoryDamaged, HistoryWriter, Phase, What, about, read
 
 
 class Ticks(Clock):
@@ -86,3 +87,22 @@ def test_damage_before_the_last_line_is_an_error(path: Path, history: HistoryWri
 
 def test_nothing_recorded_is_an_empty_history(path: Path, history: HistoryWriter) -> None:
     assert read(path) == []
+
+
+def test_the_story_of_a_message_has_its_ends_and_all_faults(
+    path: Path, history: HistoryWriter
+) -> None:
+    begun = history.begin("p", What.PUBLISH, tag="p-1")
+    other = history.begin("p", What.PUBLISH, tag="p-10")
+    fault = history.begin("nemesis", What.FAULT, kind="reset connections")
+    begun.ok()
+    other.ok()
+    fault.ok()
+    history.note("store", What.SCAN, pending={"joe/1": [{"tag": "p-1"}]})
+    history.note("joe/1", What.SETTLE, entries=[{"tag": "p-1"}])
+    assert [
+        [orjson.loads(line)[name] for name in ("n", "phase")] for line in about(path, "p-1")
+    ] == [
+        *([1, "invoke"], [3, "invoke"], [1, "ok"], [3, "ok"]),
+        [5, "ok"],
+    ]

@@ -2,6 +2,7 @@
 
 import asyncio
 import math
+import re
 import sys
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from tests.chaos.arena import HISTORY, arena
 from tests.chaos.checker import Invariant, Result
 from tests.chaos.correspondents import add_correspondents
 from tests.chaos.hand_overs import add_people
-from tests.chaos.history import What, read
+from tests.chaos.history import What, about, read
 from tests.chaos.manners import Manner
 from tests.chaos.nemesis import HAND_OVERS, NETWORK, PROMOTIONS, SERVER, Kind, schedule
 from tests.chaos.paired import Paired
@@ -40,6 +41,11 @@ FULL = 0.5
 BRIEF = 0.1
 # For what need not drain.
 BRIEF_DRAIN_S = 3.0
+
+# How many messages are told about, and how much of each line.
+TAG = re.compile(r"[a-z]+-[0-9]+")
+TOLD = 3
+LONGEST = 400
 
 pytestmark = pytest.mark.slow
 
@@ -156,10 +162,18 @@ class Play:
         return self.ended
 
     def report(self) -> str:
-        """The result as text, with the command that repeats it."""
+        """The result as text, with the command that repeats it, and what is known of violations."""
         is_failed = isinstance(self.ended, BaseException)
         told = repr(self.ended) if is_failed else self.result.report()
-        return f"--chaos-seed {self.seed}\n{told}\n"
+        more = "" if is_failed else "".join(self._stories())
+        return f"--chaos-seed {self.seed}, in {self.home}\n{told}\n{more}"
+
+    def _stories(self) -> Iterator[str]:
+        """The history of the first messages that violations name."""
+        texts = " ".join(each.text for each in self.result.violations)
+        for tag in [*dict.fromkeys(TAG.findall(texts))][:TOLD]:
+            yield f"{tag}:\n"
+            yield from (f"  {line[:LONGEST]}\n" for line in about(self.home / HISTORY, tag))
 
 
 @pytest.fixture(scope="module")
