@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 import orjson
 import typer
 
+from holdfast.cli.certificates import certificates_read_late
 from holdfast.cli.failures import EXITS, Exit, RemoteFailed, advice
 from holdfast.cli.output import Json, complain
 from holdfast.cli.unreachable import unreachable
@@ -102,7 +103,8 @@ class Remote:
 
     def __init__(self, server: Server) -> None:
         # Commands that talk to no server need not wait until it is loaded.
-        import aiohttp
+        with certificates_read_late():
+            import aiohttp
 
         self._server = server
         # Shards that have not answered, of which this command has spoken.
