@@ -3,9 +3,17 @@
 import gc
 import shlex
 import sys
+from importlib import import_module
 
 # New objects at which Python begins to look for garbage: more than any command needs to start.
 _YOUNG = 200_000
+# A server alone imports none of these, or later.
+_OF_SEVERAL = (
+    "holdfast.compose.workers",
+    "holdfast.compose.sharding",
+    "holdfast.compose.joint_administration",
+    "holdfast.web.admin.handlers",
+)
 
 
 def main() -> None:
@@ -44,10 +52,13 @@ def _enter_supervisor() -> None:
     enter(sys.argv[2:], _load_server)
 
 
-def _load_server() -> None:
+def _load_server(count: int) -> None:
+    """Import what so many servers need."""
     from holdfast.cli.main import load
 
     load("serve")
+    for each in _OF_SEVERAL if count > 1 else ():
+        import_module(each)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ _WORDS = {
 }
 
 
-def enter(words: Sequence[str], load: Callable[[], object]) -> None:
+def enter(words: Sequence[str], load: Callable[[int], object]) -> None:
     """Supervise, or fork; returns in what is to serve. The words follow `holdfast serve`."""
     if channel := given_channel():
         # Each process has the code for its own part alone.

@@ -26,10 +26,13 @@ _ONES_OF_SERVERS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 Servers = dict[int, Channel]
 
 
-def serve_forks(channel: Channel, load: Callable[[], object]) -> None:
+def serve_forks(channel: Channel, load: Callable[[int], object]) -> None:
     """Load the server, and fork until the supervisor needs no more; returns in each server.
 
     There, the channel to the supervisor is the one that `given_channel` returns.
+
+    Args:
+        load: Is told how many servers there are to be. Several share what each of them needs.
     """
     # Ctrl-C, a terminal that closes, and `systemctl stop` reach all processes at once.
     before = {each: signal.signal(each, signal.SIG_IGN) for each in _ONES_OF_SERVERS}
@@ -37,13 +40,13 @@ def serve_forks(channel: Channel, load: Callable[[], object]) -> None:
     os.set_blocking(wake, False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
     signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
-    load()
+    load(1)
     # The supervisor is about to become this code: it must be there, without an error.
     import_module("holdfast.supervisor.replacing")
     gc.freeze()
     channel.send(say=Say.IMPORTED, state=STATE_VERSION)
     servers: Servers = {}
-    if _forks(channel, servers, woken):
+    if _forks(channel, servers, woken, load):
         signal.set_wakeup_fd(-1)
         for number, handler in {**before, signal.SIGCHLD: signal.SIG_DFL}.items():
             signal.signal(number, handler)
@@ -57,7 +60,7 @@ def serve_forks(channel: Channel, load: Callable[[], object]) -> None:
     os._exit(0)
 
 
-def _forks(channel: Channel, servers: Servers, woken: int) -> bool:
+def _forks(channel: Channel, servers: Servers, woken: int, load: Callable[[int], object]) -> bool:
     """Return True in a server, and False once the supervisor has closed the channel."""
     try:
         while True:
@@ -66,7 +69,11 @@ def _forks(channel: Channel, servers: Servers, woken: int) -> bool:
                 os.read(woken, 1024)
                 _report_all(servers)
             while (parcel := channel.receive()) is not None:
-                if parcel.fields["do"] == Do.FORK and _is_server(servers, *parcel.descriptors):
+                if parcel.fields["do"] != Do.FORK:
+                    continue
+                # A supervisor of earlier code does not say it.
+                load(parcel.fields.get("shards", 1))
+                if _is_server(servers, *parcel.descriptors):
                     return True
     except PeerGone:
         return False

@@ -111,7 +111,7 @@ class Supervisor:
         ours, theirs = channel_pair()
         server = self.add(Process(ours, importer=importer))
         server.shard = self.shard_text(place)
-        importer.tell([theirs.fileno()], do=Do.FORK)
+        importer.tell([theirs.fileno()], do=Do.FORK, shards=len(self.places))
         theirs.close()
         given = place.given(self.places[0].kept if first is None else first.kept)
         if door is not None:

@@ -27,7 +27,11 @@ with open(os.environ["FAKE_HOME"] + "/constants.json") as file:
     for module, values in json.load(file).items():
         vars(import_module("holdfast.supervisor." + module)).update(values)
 from holdfast.supervisor.entry import enter
-enter(sys.argv[2:], lambda: __import__("holdfast.fake_server"))
+def load(count):
+    __import__("holdfast.fake_server")
+    with open(os.environ["FAKE_HOME"] + "/loaded", "a") as file:
+        file.write(f"{count} ")
+enter(sys.argv[2:], load)
 from holdfast.fake_server import serve
 serve()
 """

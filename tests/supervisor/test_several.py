@@ -70,6 +70,15 @@ def test_the_first_server_says_how_many_there_are_and_all_serve_at_its_address(
     assert three.family() == []
 
 
+def test_what_several_need_is_imported_before_they_are_forked(three: Stage) -> None:
+    loaded = three.home / "loaded"
+    # By the importer, then for the first one, which says how many there are, and for the others.
+    assert loaded.read_text().split() == ["1", "1", "3", "3"]
+    loaded.unlink()
+    assert three.restart() == DONE
+    assert loaded.read_text().split() == ["1", "3", "3", "3"]
+
+
 def test_the_supervisor_keeps_each_socket_once(three: Stage) -> None:
     def kept_more_than_once() -> list[int]:
         with suppress(FileNotFoundError):
