@@ -23,6 +23,8 @@ from bench.run import CACHE
 from bench.tables import Runs, main_figure
 
 _RATE = re.compile(r"(--rate )(\S+)")
+# What is multiplied for several workers. Rooms stay as large as they are.
+_SIZE = re.compile(r"(--(?:clients|rooms|publishers|outstanding|rate) )(\S+)")
 _DETUNING = 1.013
 
 
@@ -35,6 +37,7 @@ def parse_arguments() -> argparse.Namespace:
     add("--rounds", type=int, default=8)
     add("--without-stores", action="store_true", help="do not count the servers' own Valkeys")
     add("--mixed", action="store_true", help="behind proxies whose connections all clients share")
+    add("--per-worker", action="store_true", help="a server with N workers gets N times the load")
     add("--extra", default="", help="more arguments for the load generators")
     add("--out", type=Path, default=CACHE / "beside")
     add("--loader", type=Path, default=CACHE / "bayeux_load")
@@ -53,9 +56,14 @@ def behind_proxy(server: Server, conditions: Conditions) -> Iterator[Server]:
 
 
 def measure(
-    pair: Sequence[ServerSpec], workload: Workload, conditions: Conditions, *, mixed: bool
-) -> list[float]:
-    """Return the work of each server per second of its processor time."""
+    pair: Sequence[ServerSpec],
+    workload: Workload,
+    conditions: Conditions,
+    *,
+    mixed: bool,
+    per_worker: bool,
+) -> list[tuple[float, float]]:
+    """Return each server's work per second of its processor time, and its use of a processor."""
     with ExitStack() as stack, ThreadPoolExecutor(len(pair)) as loaders:
         waiting = []
         for spec in pair:
@@ -68,16 +76,22 @@ def measure(
                 server = stack.enter_context(behind_proxy(server, own))
             waiting.append((server, own))
         args = f"{workload.args} {conditions.extra}".rstrip()
+        loads = [multiplied(args, spec.workers) if per_worker else args for spec in pair]
         results = loaders.map(
             lambda each, args: load(each[0], args, conditions=each[1]),
             waiting,
-            (args, detuned(args)),
+            (loads[0], detuned(loads[1])),
         )
         names = [spec.name for spec in pair]
         return [
-            _figure_of(name, result, workload.name)
+            (_figure_of(name, result, workload.name), figure(result, "cpu_util") or 0.0)
             for name, result in zip(names, results, strict=True)
         ]
+
+
+def multiplied(args: str, count: int) -> str:
+    """Return the arguments for so many times the clients, who publish so many times as much."""
+    return _SIZE.sub(lambda found: f"{found[1]}{float(found[2]) * count:g}", args)
 
 
 def detuned(args: str) -> str:
@@ -95,6 +109,9 @@ def _figure_of(server: str, result: Result, workload: str) -> float:
     if not found:
         facts = {name: result.get(name) for name in ("rc", "failed", "ready", "notes")}
         print(f"# {workload}: {server} did no work: {facts}", file=sys.stderr)
+    for limit in ("saturated", "loader_bound"):
+        if result.get(limit):
+            print(f"# {workload}: {server} was {limit}", file=sys.stderr)
     return found
 
 
@@ -105,17 +122,19 @@ def compare(
     conditions: Conditions,
     *,
     mixed: bool,
+    per_worker: bool,
 ) -> None:
     ratios = []
     for number in range(rounds):
         # The server that starts first is elsewhere in memory, and first in every queue.
         order = pair if number % 2 else pair[::-1]
-        found = measure(order, workload, conditions, mixed=mixed)
-        one, other = found if order is pair else found[::-1]
+        found = measure(order, workload, conditions, mixed=mixed, per_worker=per_worker)
+        (one, one_use), (other, other_use) = found if order is pair else found[::-1]
         if not (one and other):
             continue
         ratios.append(one / other)
-        print(f"# {workload.name} {number}: {one:,.0f} and {other:,.0f}", file=sys.stderr)
+        use = f"{one_use:.0%} and {other_use:.0%} of a processor"
+        print(f"# {workload.name} {number}: {one:,.0f} and {other:,.0f}, {use}", file=sys.stderr)
     if len(ratios) > 1:
         error = statistics.stdev(ratios) / sqrt(len(ratios))
         names = " to ".join(spec.name for spec in pair)
@@ -143,7 +162,11 @@ def main() -> None:
     )
     allow_many_files()
     for workload in read_workloads(BENCH / "workloads.toml", options.set):
-        compare(pair, workload, options.rounds, conditions, mixed=options.mixed)
+        compare(
+            *(pair, workload, options.rounds, conditions),
+            mixed=options.mixed,
+            per_worker=options.per_worker,
+        )
 
 
 if __name__ == "__main__":

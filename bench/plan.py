@@ -24,6 +24,12 @@ class ServerSpec:
     # Measured only if --only names it.
     by_name: bool = False
 
+    @property
+    def workers(self) -> int:
+        """How many workers its command names."""
+        words = self.cmd
+        return int(words[words.index("--workers") + 1]) if "--workers" in words else 1
+
 
 @dataclass(frozen=True, slots=True)
 class Workload:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from bench.bars import Bars, TimesAnother, Verdict, judge, read_bars
-from bench.beside import detuned
+from bench.beside import detuned, multiplied
 from bench.measure import Result, figure
 from bench.pipeline.watch import run
 from bench.plan import BENCH, ServerSpec, Workload, choose, read_servers, read_workloads
@@ -173,6 +173,14 @@ def test_every_bar_is_measured_by_the_standard_set() -> None:
 def test_rates_are_raised_slightly_and_other_arguments_stay_the_same() -> None:
     assert detuned("chat --rate 100 --ack --rate 200") == "chat --rate 101.3 --ack --rate 202.6"
     assert detuned("pingpong --clients 1") == "pingpong --clients 1"
+
+
+def test_each_of_several_workers_can_get_the_load_of_one() -> None:
+    one = "chat --clients 500 --rooms 25 --publishers 32 --rate 101.3 --payload 100 --warmup 5"
+    two = "chat --clients 1000 --rooms 50 --publishers 64 --rate 202.6 --payload 100 --warmup 5"
+    assert multiplied(one, 2) == two
+    servers = read_servers(BENCH / "servers.toml")
+    assert [servers[name].workers for name in ("holdfast", "holdfast-3")] == [1, 3]
 
 
 def test_memory_that_processes_share_counts_once() -> None:
