@@ -30,6 +30,10 @@ _KINDS: Final = frozenset({MESSAGE, LETTER, ANSWER})
 # A flag: the message is stored for durable receivers.
 DURABLE: Final = 1
 
+# What stands among the facts of a frame but is not stored: the cursor up to which the log has all
+# messages that enter histories.
+COMPLETE: Final = "complete"
+
 _START: Final = Struct("<BII")
 # Id, size of the data, places of channel and publisher in the head, kind, flags.
 _ROW: Final = Struct("<QIHHBB")
@@ -142,6 +146,11 @@ class Frame:
 
     def __len__(self) -> int:
         return len(self._rows)
+
+    @property
+    def is_awaited(self) -> bool:
+        """Whether its sender may wait until others have taken it: it has stored facts."""
+        return bool(self.facts) and any(name != COMPLETE for name in self.facts)
 
     def entries(self, is_wanted: Sequence[object]) -> list[Entry]:
         """Return the entries on the channels for which this list has something true."""

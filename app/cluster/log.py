@@ -16,8 +16,10 @@ from holdfast.cluster.places import NOWHERE, Place
 # How long passing entries wait for a store that is away, and how many bytes of them.
 _WAIT_S: Final = 5.0
 _MOST_WAITING: Final = 8 * 1024 * 1024
-# How often the places of this shard in other logs are told while they change.
-_TELL_S: Final = 0.05
+# How often the places of this shard in other logs are told while they change: if others wait for
+# them, and otherwise.
+_TELL_AWAITED_S: Final = 0.05
+_TELL_S: Final = 1.0
 # The name of the part of a frame that all shards read; a part for one shard has its number.
 _FOR_ALL: Final = "all"
 _NO_FACTS: Final[Facts] = {}
@@ -107,7 +109,9 @@ class Log:
         # Places of this shard in other logs that were told, and newer ones.
         self._told: dict[int, Place] = {}
         self._untold: dict[int, Place] = {}
-        self._tell_at = 0.0
+        self._told_at = -_TELL_S
+        # Whether another shard waits for one of them.
+        self._is_awaited = False
         # Until when the next frame with entries is likely to tell them.
         self._expects_until = 0.0
         # Returns what is told together with places, if there is any; whether that is due.
@@ -146,10 +150,10 @@ class Log:
         return entries
 
     def _append(self, entries: list[Addressed], now: float) -> None:
-        is_due = now >= self._tell_at and bool(self._untold or self._has_news)
+        is_due = now - self._told_at >= _TELL_AWAITED_S and bool(self._untold or self._has_news)
         seen, news = _NOTHING_SEEN, _NO_FACTS
         if is_due:
-            self._tell_at = now + _TELL_S
+            self._told_at = now
             seen = self._take_untold()
             # What waits longer than these entries comes behind them.
             news = _NO_FACTS if self._waiting else self._take_news()
@@ -160,6 +164,7 @@ class Log:
     def _take_untold(self) -> Seen:
         """Return the places to tell; they count as told."""
         seen, self._untold = self._untold, {}
+        self._is_awaited = False
         self._told |= seen
         return seen
 
@@ -173,7 +178,7 @@ class Log:
 
     def _appended(self, count: int, seen: Seen, now: float, is_there: bool) -> None:
         if is_there:
-            self._expects_until = now + _TELL_S
+            self._expects_until = now + _TELL_AWAITED_S
             self.appended += count
             return
         self.dropped += count
@@ -183,6 +188,7 @@ class Log:
                 # A full store takes it in a frame without messages.
                 del self._told[shard]
                 self._untold.setdefault(shard, place)
+                self._is_awaited = True
 
     def _limit(self, now: float) -> None:
         """Drop what has waited for too long, and what is too much."""
@@ -192,15 +198,22 @@ class Log:
                 return
             self.dropped += len(self._take_oldest())
 
-    def see(self, shard: int, place: Place) -> None:
-        """Note how far this shard has taken another one's log. The log tells that soon.
+    def see(self, shard: int, place: Place, awaited: Place = NOWHERE) -> None:
+        """Note how far this shard has taken another one's log. The log tells that within a second.
 
-        A place is told only if there are entries or facts before it that were not there before.
-        Otherwise two shards would tell each other forever that they have heard each other.
+        It tells it soon if the other shard may wait for a later place than it was told. A place is
+        told only if there are entries or facts before it that were not there before. Otherwise two
+        shards would tell each other forever that they have heard each other.
         """
         told = self._told.get(shard, NOWHERE)
         if (told.nonce, told.total) != (place.nonce, place.total):
             self._untold[shard] = place
+            self._is_awaited |= (told.fence, told.n) < (awaited.fence, awaited.n)
+
+    @property
+    def is_awaited(self) -> bool:
+        """Whether others wait for what `tick` tells."""
+        return self._is_awaited or self._has_news
 
     def tick(self, now: float) -> None:
         """Tell places that have changed, if it is time, and drop what has waited for too long.
@@ -208,9 +221,10 @@ class Log:
         While messages are frequent, their frames tell them.
         """
         self.flush(now)
-        is_due = now >= self._tell_at and now >= self._expects_until
+        pause_s = _TELL_AWAITED_S if self.is_awaited else _TELL_S
+        is_due = now - self._told_at >= pause_s and now >= self._expects_until
         if (self._untold or self._has_news) and is_due and self._port.is_available:
-            self._tell_at = now + _TELL_S
+            self._told_at = now
             self.state(_NO_FACTS, now, _ignore)
 
     def state(self, facts: Facts, now: float, done: Callable[[Place | None], None]) -> None:
@@ -227,6 +241,7 @@ class Log:
         """Tell all places again: this opening's log has none of them yet."""
         self._untold = self._told | self._untold
         self._told = {}
+        self._is_awaited = True
 
 
 def _ignore(_: Place | None) -> None:

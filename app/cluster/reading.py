@@ -22,12 +22,12 @@ from holdfast.cluster.places import (
     text_of,
 )
 
-# How long the place in the store may stay behind if there is nothing to store; and if the frames
-# had no entries, so that no shard waits for it.
-_FOLLOW_S: Final = 0.05
-_FOLLOW_EMPTY_S: Final = 1.0
+# How long the place in the store may stay behind if there is nothing to store: if the sender of a
+# frame may wait for that, and otherwise.
+_FOLLOW_AWAITED_S: Final = 0.05
+_FOLLOW_S: Final = 1.0
 # How long after an empty read the reader makes sure that the log did not go back.
-_LOOK_S: Final = 0.25
+_LOOK_S: Final = 1.0
 # How long it waits when the store takes nothing, or a frame is unreadable.
 _PAUSE_S: Final = 1.0
 # How many frames, and how many bytes of them, may wait for answers of the store.
@@ -189,6 +189,8 @@ class LogReader(Generic[A]):
         self._unanswered = 0
         # Whether the store did not carry out a call, and others may have no answer yet.
         self._is_refused = False
+        # The place behind the last frame for which its sender may wait.
+        self.awaited = NOWHERE
         # When the place in the store must follow; when to read again after a pause.
         self._follow_at = 0.0
         self._read_at = 0.0
@@ -210,6 +212,12 @@ class LogReader(Generic[A]):
     def confirmed(self) -> Place:
         """The place that the store of this shard certainly has."""
         return place_of(self._confirmed)
+
+    @property
+    def is_awaited(self) -> bool:
+        """Whether another shard may wait until the store of this one has a later place."""
+        stored, awaited = self.confirmed, self.awaited
+        return (stored.fence, stored.n) < (awaited.fence, awaited.n)
 
     @property
     def taken_log(self) -> tuple[str, str]:
@@ -319,9 +327,13 @@ class LogReader(Generic[A]):
         waiting: _Waiting[A] = _Waiting(
             self.place, behind, passed=self._passed, entries=entries, gap=gap
         )
+        is_awaited = any(frame.is_awaited for frame in frames)
         if behind.nonce != self.place.nonce:
             self._passed = passed_with(self._passed, self.place)
             self._has_passed = False
+            is_awaited = True
+        if is_awaited:
+            self.awaited = behind
         self._listed, self._link, self._looks_at = None, None, ""
         self.place, self._after = behind, behind.id
         kept: list[A] = []
@@ -339,7 +351,7 @@ class LogReader(Generic[A]):
             self._bytes += waiting.size
             self._move(kept, waiting)
         else:
-            due = now + (_FOLLOW_EMPTY_S if behind.total == before.total else _FOLLOW_S)
+            due = now + (_FOLLOW_AWAITED_S if is_awaited else _FOLLOW_S)
             self._follow_at = min(self._follow_at or due, due)
             self._show()
 
@@ -404,6 +416,12 @@ class LogReader(Generic[A]):
             self.place, self._passed = waiting.before, waiting.passed
             self._after = self.place.id
             self._listed, self._looks_at = None, ""
+
+    def follow(self, now: float) -> None:
+        """Let the place in the store follow with the next tick."""
+        if self._follow_at:
+            self.awaited = self.place
+            self._follow_at = min(self._follow_at, now)
 
     def tick(self, now: float) -> None:
         """Let the place in the store follow, if it is due."""

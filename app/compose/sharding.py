@@ -62,6 +62,7 @@ class Sharding:
 
     def _end_turn(self) -> None:
         self.member.end_turn()
+        self.following.hurry()
 
     async def begin(self) -> None:
         """Read what the store says about logs, before sessions are restored."""

@@ -2,9 +2,11 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Final
 
+from holdfast.cluster.reading import Fields
 from holdfast.sharding.member import Member
 from holdfast.store.connection import StoreUnavailable
 from holdfast.store.other_shard import OtherStore
@@ -16,17 +18,16 @@ _POLL_S: Final = 0.002
 _MANY_POLL_S: Final = 0.005
 _MANY: Final = 16
 # How long a read waits for a frame: so long, nothing else is read in that store. Longer if no
-# shard has had anything for a while.
-_WAIT_MS: Final = 50
-_IDLE_WAIT_MS: Final = 200
+# shard waits for anything.
+_AWAITED_WAIT_MS: Final = 50
+_WAIT_MS: Final = 500
 # How long to wait when nothing can be read now, or after a failure.
 _BUSY_S: Final = 0.01
 _SHORTEST_PAUSE_S: Final = 0.05
 _LONGEST_PAUSE_S: Final = 1.0
-# How often the member's time advances: while others have something for it, and else.
-_TICK_S: Final = 0.025
-_IDLE_TICK_S: Final = 0.1
-_BUSY_FOR_S: Final = 0.5
+# How often the member's time advances: while others may wait for that, and else.
+_AWAITED_TICK_S: Final = 0.025
+_TICK_S: Final = 0.2
 # How long a start waits for the facts and the log of a shard whose store is away, and how long a
 # process that leaves waits for its own store.
 _PATIENCE_S: Final = 2.0
@@ -52,9 +53,9 @@ class Following:
         self._looks: set[int] = set()
         self._away: set[int] = set()
         self._tasks: set[asyncio.Task[None]] = set()
-        # When the member's time advances next, and until when it does so often.
+        # When the member's time advances next, and whether that is soon.
         self._ticking: asyncio.TimerHandle | None = None
-        self._busy_until = 0.0
+        self._is_hurrying = False
 
     async def read_facts(self) -> None:
         """Read the facts of all shards, as far as their stores answer in time.
@@ -97,6 +98,7 @@ class Following:
 
     async def rest(self) -> None:
         """Let the store have everything that was read, after `run`."""
+        self._member.follow()
         for _ in range(round(_RESTING_S / _BUSY_S)):
             if self._member.has_followed:
                 return
@@ -113,6 +115,7 @@ class Following:
         finally:
             if self._ticking is not None:
                 self._ticking.cancel()
+                self._ticking = None
             for store in self._stores.values():
                 store.close()
 
@@ -123,21 +126,18 @@ class Following:
             self._looks.update(member.agreements.holders_to_read(self._clock()))
         except Exception:
             log.exception("a shard among others failed to advance its time")
-        self._tick_in(_TICK_S if self._is_busy else _IDLE_TICK_S)
+        self._tick_later()
 
-    def _tick_in(self, seconds: float) -> None:
-        self._ticking = asyncio.get_running_loop().call_later(seconds, self._tick)
+    def _tick_later(self) -> None:
+        self._is_hurrying = self._member.is_awaited
+        pause_s = _AWAITED_TICK_S if self._is_hurrying else _TICK_S
+        self._ticking = asyncio.get_running_loop().call_later(pause_s, self._tick)
 
-    @property
-    def _is_busy(self) -> bool:
-        return self._clock() < self._busy_until
-
-    def _be_busy(self) -> None:
-        """Let time advance often for a while."""
-        if not self._is_busy and self._ticking is not None:
+    def hurry(self) -> None:
+        """Let time advance soon if others may wait for that now."""
+        if self._ticking is not None and not self._is_hurrying and self._member.is_awaited:
             self._ticking.cancel()
-            self._tick_in(_TICK_S)
-        self._busy_until = self._clock() + _BUSY_FOR_S
+            self._tick_later()
 
     async def _follow(self, shard: int) -> None:
         pause_s = _SHORTEST_PAUSE_S
@@ -147,6 +147,9 @@ class Following:
                 await self._read(shard)
             except StoreUnavailable as error:
                 self._note_away(shard, error)
+                if self._clock() - began_at > _LONGEST_PAUSE_S:
+                    # It was there in between.
+                    pause_s = _SHORTEST_PAUSE_S
                 await asyncio.sleep(pause_s)
                 pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
             except Exception:
@@ -155,7 +158,8 @@ class Following:
             else:
                 self._note_back(shard)
                 pause_s = _SHORTEST_PAUSE_S
-                await asyncio.sleep(max(0.0, began_at + self._poll_s - self._clock()))
+                # Let others run, if nothing had to wait.
+                await asyncio.sleep(0)
 
     async def _read(self, shard: int) -> None:
         """Read what is needed most from the store of a shard."""
@@ -168,14 +172,27 @@ class Following:
         if reader.is_looking:
             openings, link = await store.openings(reader.looks_at)
             reader.looked(openings, self._clock(), link)
-        after = reader.next_read(self._clock())
-        if after is None:
+        if reader.next_read(self._clock()) is None:
             await asyncio.sleep(_BUSY_S)
         else:
-            frames = await store.frames(after, _WAIT_MS if self._is_busy else _IDLE_WAIT_MS)
-            if frames:
-                self._be_busy()
-            member.heard(shard, after, frames)
+            next_read, heard = partial(self._next_read, shard), partial(self._heard, shard)
+            await store.follow(next_read, heard, self._poll_s)
+
+    def _next_read(self, shard: int) -> tuple[str, int] | None:
+        """Return behind which frame to read, and how long to wait; None if something is first."""
+        member = self._member
+        reader = member.readers[shard]
+        if reader.is_looking or shard in self._looks or shard in member.known.wanted:
+            return None
+        after = reader.next_read(self._clock())
+        if after is None:
+            return None
+        return after, _AWAITED_WAIT_MS if member.is_awaited else _WAIT_MS
+
+    def _heard(self, shard: int, after: str, frames: Sequence[tuple[bytes, Fields]]) -> None:
+        self._note_back(shard)
+        self._member.heard(shard, after, frames)
+        self.hurry()
 
     async def _look(self, shard: int) -> None:
         """Read who has a shard, and whether that process raises its lease."""

@@ -2,12 +2,12 @@
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from holdfast.bayeux.publish.from_others import FromOthers
 from holdfast.bayeux.server import Bayeux
 from holdfast.cluster.agreement import Agreements, Stated
-from holdfast.cluster.frames import Behind, Entry, Facts, Seen
+from holdfast.cluster.frames import COMPLETE, Behind, Entry, Facts, Seen
 from holdfast.cluster.log import parts_of
 from holdfast.cluster.places import NOWHERE, Place, place_of
 from holdfast.cluster.reading import Fields, Gap, LogReader
@@ -32,9 +32,6 @@ log = logging.getLogger(__name__)
 if TYPE_CHECKING:
     from holdfast.bayeux.publish.from_letters import FromLetters
 
-# What stands among the facts of a frame but is not stored: the cursor up to which the log has all
-# messages that enter histories.
-_COMPLETE: Final = "complete"
 # Listeners are told as facts, too, under names that no channel has.
 _LISTENS = "listens"
 # So are the channels that are held.
@@ -274,6 +271,11 @@ class Member:
         """Whether the store has everything that was read in the logs of others."""
         return all(reader.has_followed for reader in self.readers.values())
 
+    def follow(self) -> None:
+        """Let the store have everything that was read with the next `tick`."""
+        for reader in self.readers.values():
+            reader.follow(self._clock())
+
     def end_turn(self) -> None:
         """Tell the others what has changed in this turn."""
         if self._writes:
@@ -289,13 +291,20 @@ class Member:
         for shard, reader in self.readers.items():
             if self._store.is_available:
                 reader.tick(now)
-            self.own.log.see(shard, reader.confirmed)
+            self.own.log.see(shard, reader.confirmed, reader.awaited)
             self._direct[shard].go_on()
         self.interest.flush(now)
         self._tell_completeness()
         self.own.tick(now)
         self.homes.tick(now)
         self.agreements.tick(now)
+
+    @property
+    def is_awaited(self) -> bool:
+        """Whether others, or sessions here, may wait for what `tick` does."""
+        if len(self.agreements) or self.own.log.is_awaited:
+            return True
+        return any(reader.is_awaited for reader in self.readers.values())
 
     def _tell_completeness(self) -> None:
         newest = self._bayeux.state.histories.newest
@@ -305,7 +314,7 @@ class Member:
 
     def _news(self) -> Facts:
         among = self._bayeux.publishing.among
-        return {} if among is None else {_COMPLETE: str(among.complete_cursor())}
+        return {} if among is None else {COMPLETE: str(among.complete_cursor())}
 
     # What is read in the stores of others
 
@@ -364,9 +373,9 @@ class Member:
         self.homes.take_answer(answer)
 
     def learn(self, shard: int, place: Place, facts: Facts, seen: Seen) -> None:
-        if _COMPLETE in facts:
+        if COMPLETE in facts:
             stored = {**facts}
-            self._complete[shard] = int(stored.pop(_COMPLETE))
+            self._complete[shard] = int(stored.pop(COMPLETE))
             facts = stored
         self.known.learn(shard, place, facts)
         own = seen.get(self.number)
@@ -391,6 +400,8 @@ class Member:
     # What the parts of this shard tell others
 
     def _state(self, facts: Facts, stated: Stated) -> None:
+        # A later opening must not find messages of before a subscription.
+        self.follow()
         self.own.log.state(facts, self._clock(), stated)
 
     def _tell(self, facts: Facts) -> None:

@@ -1,14 +1,12 @@
 """What a shard reads in the store of another one: its facts, its log, and who has it."""
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, cast
+from collections.abc import Callable, Mapping
+from typing import NamedTuple, cast
 
+from holdfast.store.frame_reads import FrameReads, Heard, NextRead
 from holdfast.store.keys import RedisKeys
 from holdfast.store.primary import Primary
-from holdfast.store.reader import Reader, fields_of
-
-# How many frames one read returns, of at most 256 KiB each.
-_FRAMES = 16
+from holdfast.store.reader import Reader
 
 
 class OtherShard(NamedTuple):
@@ -53,16 +51,9 @@ class OtherStore:
         nonce = (epoch or b"").decode().rpartition(".")[2]
         return OtherShard(nonce, (end or b"").decode(), facts.pop("", ""), facts)
 
-    async def frames(
-        self, after: str, wait_ms: int
-    ) -> Sequence[tuple[bytes, Mapping[bytes, bytes]]]:
-        """Return the frames behind this id. If there are none, wait so long for one."""
-        limits = ("COUNT", _FRAMES, "BLOCK", wait_ms)
-        found: Any = await self._reader.ask("XREAD", *limits, "STREAMS", self._keys.log, after)
-        if not found:
-            return ()
-        [frames] = found.values()
-        return [(id, fields_of(fields)) for id, fields in frames]
+    async def follow(self, next_read: NextRead, heard: Heard, least_s: float) -> None:
+        """Read the log until `next_read` returns None, not more often than every `least_s`."""
+        await self._reader.lend(FrameReads(self._keys.log, next_read, heard, least_s).run)
 
     async def openings(self, id: str) -> tuple[str, str]:
         """Return the openings with frames in the log, and the link of the frame with this id."""

@@ -1,7 +1,8 @@
 """The second connection to the store, for operators' reads, which must not delay writes."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from holdfast.store.connection import StoreUnavailable
@@ -10,6 +11,7 @@ from holdfast.store.resp import Redirected, RespConnection, Unusable, Word
 from holdfast.store.script import Script
 
 _TIMEOUT_S = 5.0
+_SILENT = "it does not answer"
 
 
 class Reader:
@@ -44,29 +46,61 @@ class Reader:
             async with asyncio.timeout(_TIMEOUT_S), self._turn:
                 return await self._answers(commands)
         except Unusable as error:
-            raise StoreUnavailable(f"the store cannot be read: {error}") from error
+            raise _unavailable(error) from error
         except TimeoutError as error:
-            raise StoreUnavailable("the store cannot be read: it does not answer") from error
+            raise _unavailable(_SILENT) from error
+
+    async def lend(self, use: Callable[[RespConnection], Awaitable[None]]) -> None:
+        """Let `use` have the connection, and return when it does. It sees to its time limits.
+
+        If the store moves meanwhile, it returns, too.
+        """
+        try:
+            async with self._turn:
+                async with asyncio.timeout(_TIMEOUT_S):
+                    wire = await self._connected()
+                with self._closing():
+                    await use(wire)
+        except Redirected:
+            await asyncio.sleep(MOVING_S)
+        except Unusable as error:
+            raise _unavailable(error) from error
+        except TimeoutError as error:
+            raise _unavailable(_SILENT) from error
 
     async def _answers(self, commands: Sequence[Sequence[Word]]) -> list[object]:
         while True:
-            if self._wire is None or self._wire.lost.done():
-                self._wire = await self._primary.connect([], _TIMEOUT_S)
+            wire = await self._connected()
             try:
-                return await self._wire.ask(commands)
-            except Redirected as redirected:
-                self.close()
-                self._primary.moved(redirected.error)
-            except BaseException:
-                # The next query would take answers that are still due for its own.
-                self.close()
-                raise
-            await asyncio.sleep(MOVING_S)
+                with self._closing():
+                    return await wire.ask(commands)
+            except Redirected:
+                await asyncio.sleep(MOVING_S)
+
+    async def _connected(self) -> RespConnection:
+        if self._wire is None or self._wire.lost.done():
+            self._wire = await self._primary.connect([], _TIMEOUT_S)
+        return self._wire
+
+    @contextmanager
+    def _closing(self) -> Iterator[None]:
+        """Close the connection after a failure: the next query would take answers still due."""
+        try:
+            yield
+        except BaseException as error:
+            self.close()
+            if isinstance(error, Redirected):
+                self._primary.moved(error.error)
+            raise
 
     def close(self) -> None:
         """Close the connection. Answers that are still due are lost."""
         if self._wire is not None:
             self._wire.abort("closed")
+
+
+def _unavailable(why: object) -> StoreUnavailable:
+    return StoreUnavailable(f"the store cannot be read: {why}")
 
 
 def evaluation(script: Script, keys: Sequence[Word], args: Sequence[Word]) -> Sequence[Word]:

@@ -263,10 +263,11 @@ class RespConnection(asyncio.Protocol):
 def _check_all(replies: Iterable[object]) -> None:
     for reply in replies:
         if isinstance(reply, ReplyError):
-            raise _unusable(reply)
+            raise unusable_by(reply)
 
 
-def _unusable(reply: ReplyError) -> Unusable:
+def unusable_by(reply: ReplyError) -> Unusable:
+    """Return why a connection that got this error cannot be used."""
     error = error_of(reply)
     if isinstance(error, StoreElsewhere):
         return Redirected(error)

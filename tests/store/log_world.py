@@ -336,7 +336,7 @@ class Shard:
         for other, reader in self.readers.items():
             if not self.is_lost:
                 reader.tick(self.world.now)
-            self.log.see(other, reader.confirmed)
+            self.log.see(other, reader.confirmed, reader.awaited)
         self.log.tick(self.world.now)
         self.letters.tick(self.world.now)
         undone, self.undone = self.undone, []

@@ -112,20 +112,37 @@ def test_entries_that_wait_for_the_store_are_limited_in_size() -> None:
     assert [id for ids in store.ids() for id in ids] == [*range(59, 100)]
 
 
-def test_places_are_told_every_50_ms_while_there_is_something_new() -> None:
+def test_places_are_told_every_second_while_there_is_something_new() -> None:
     store = Store()
     log = Log(store)
     log.see(3, PLACE)
     log.tick(1.0)
     assert read(store.frames[0]["all"]).seen == {3: PLACE}
     log.see(3, PLACE._replace(n=6, total=10))
-    log.tick(1.01)
+    log.tick(1.9)
     log.see(3, PLACE._replace(n=7, total=11))
-    log.tick(1.06)
     log.tick(2.0)
+    log.tick(4.0)
     assert [read(frame["all"]).seen for frame in store.frames[1:]] == [
         {3: PLACE._replace(n=7, total=11)}
     ]
+
+
+def test_places_that_a_shard_waits_for_are_told_every_50_ms() -> None:
+    store = Store()
+    log = Log(store)
+    log.see(3, PLACE)
+    log.tick(1.0)
+    later = PLACE._replace(n=6, total=10)
+    log.see(3, later, awaited=PLACE)
+    assert not log.is_awaited
+    log.see(3, later, awaited=later)
+    assert log.is_awaited
+    log.tick(1.04)
+    assert len(store.frames) == 1
+    log.tick(1.06)
+    assert read(store.frames[1]["all"]).seen == {3: later}
+    assert not log.is_awaited
 
 
 def test_a_place_is_not_told_for_frames_that_only_tell_places() -> None:
@@ -206,7 +223,7 @@ def test_places_leave_alone_when_no_message_follows_soon() -> None:
     log.pass_on(entry(1))
     log.flush(1.0)
     store.dones[0](True)
-    log.see(3, PLACE)
+    log.see(3, PLACE, awaited=PLACE)
     log.tick(1.02)
     log.tick(1.05)
     assert [read(frame["all"]).seen for frame in store.frames] == [{}, {3: PLACE}]

@@ -5,7 +5,17 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from holdfast.cluster.frames import DURABLE, MESSAGE, Behind, Entry, Facts, Frame, Seen, write
+from holdfast.cluster.frames import (
+    COMPLETE,
+    DURABLE,
+    MESSAGE,
+    Behind,
+    Entry,
+    Facts,
+    Frame,
+    Seen,
+    write,
+)
 from holdfast.cluster.places import Place, place_of
 from holdfast.cluster.reading import Fields, Gap, LogReader, Move, NotTaken, Sorted
 
@@ -135,16 +145,49 @@ def test_the_place_follows_after_50_ms_if_there_is_nothing_to_store() -> None:
     assert len(at.shard.moves) == 1
 
 
-def test_the_place_follows_later_behind_frames_without_entries() -> None:
-    at = Reading()
-    at.hear(stored(f"{X} 1-1 0"), now=10.0)
-    assert at.reader.has_followed
-    at.reader.tick(10.9)
-    assert at.shard.moves == []
-    at.hear(stored(f"{X} 1-2 1", f"{X} 1-1 0", entry(2, flags=0)), now=10.9)
+def test_the_place_follows_within_a_second_if_no_shard_waits_for_it() -> None:
+    at = following()
+    at.hear(stored(f"{X} 1-2 2", f"{X} 1-1 1", entry(2, flags=0)), now=11.0)
     assert not at.reader.has_followed
-    at.reader.tick(10.96)
-    assert at.shard.moves == [Move("", f"{X} 1-2 1", "")]
+    assert not at.reader.is_awaited
+    at.reader.tick(11.9)
+    assert len(at.shard.moves) == 1
+    at.reader.tick(12.0)
+    assert at.shard.moves[1] == Move(f"{X} 1-1 1", f"{X} 1-2 2", "")
+
+
+def test_the_place_follows_soon_behind_facts_but_not_behind_those_that_are_not_stored() -> None:
+    at = following()
+    news, facts = write((), {COMPLETE: "1"}), write((), {"* /a": "1"})
+    at.hear(stored(f"{X} 1-2 1", f"{X} 1-1 1", all=news), now=11.0)
+    assert not at.reader.is_awaited
+    at.hear(stored(f"{X} 1-3 2", f"{X} 1-2 1", all=facts), now=11.1)
+    assert at.reader.is_awaited
+    assert at.reader.awaited == place_of(f"{X} 1-3 2")
+    at.reader.tick(11.16)
+    assert at.shard.moves[1] == Move(f"{X} 1-1 1", f"{X} 1-3 2", "")
+    at.shard.answer()
+    assert not at.reader.is_awaited
+
+
+def test_the_place_follows_with_the_next_tick_if_it_has_to() -> None:
+    at = following()
+    at.reader.follow(11.0)
+    assert not at.reader.is_awaited
+    at.hear(stored(f"{X} 1-2 2", f"{X} 1-1 1", entry(2, flags=0)), now=11.0)
+    at.reader.follow(11.01)
+    assert at.reader.is_awaited
+    at.reader.tick(11.01)
+    assert at.shard.moves[1] == Move(f"{X} 1-1 1", f"{X} 1-2 2", "")
+
+
+def following() -> Reading:
+    """Return a reader whose store has the place behind the first frame."""
+    at = Reading()
+    at.hear(*frames(1, flags=0), now=10.0)
+    at.reader.tick(10.06)
+    at.shard.answer()
+    return at
 
 
 def test_entries_without_receivers_here_only_move_the_place() -> None:
