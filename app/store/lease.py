@@ -62,7 +62,7 @@ class Lease:
         # Called when a silence may end, with what ends it: catch up with other shards first, which
         # have gone on without this one.
         self.catch_up: Callable[[Callable[[], None]], None] = _at_once
-        self._is_catching_up = False
+        self.is_catching_up = False
         # How often and how long this process was silent since the start, in seconds.
         self.silences = 0
         self.silent_s = 0.0
@@ -85,13 +85,13 @@ class Lease:
         self._raised_at = max(sent_at, self._raised_at)
         now = self.clock()
         is_proof = sent_at >= self._silent_since and now - sent_at <= SPEAK_S
-        if self._voice is Voice.SILENT and is_proof and not self._is_catching_up:
-            self._is_catching_up = True
+        if self._voice is Voice.SILENT and is_proof and not self.is_catching_up:
+            self.is_catching_up = True
             self.catch_up(partial(self._caught_up, self._silent_since))
 
     def _caught_up(self, silent_since: float) -> None:
         """End the silence, unless the proof is too old now: then the next raise proves it."""
-        self._is_catching_up = False
+        self.is_catching_up = False
         now = self.clock()
         is_same = self._voice is Voice.SILENT and silent_since == self._silent_since
         if is_same and now - self._raised_at <= SPEAK_S:

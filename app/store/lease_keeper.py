@@ -73,7 +73,7 @@ class LeaseKeeper:
         """Run until the task is cancelled."""
         while True:
             has_raised = await self._raise()
-            if not has_raised:
+            if not has_raised or self._lease.is_catching_up:
                 await asyncio.sleep(_PAUSE_S)
             elif not self._lease.is_silent:
                 with suppress(TimeoutError):

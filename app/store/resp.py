@@ -60,8 +60,11 @@ class Redirected(Unusable):
         self.error = error
 
 
-class RespConnection(asyncio.Protocol):
-    """A connection; its listener gets every reply, including errors."""
+class RespConnection:
+    """A connection; its listener gets every reply, including errors.
+
+    It is an `asyncio.Protocol` without that base class, with which it could not be compiled.
+    """
 
     def __init__(self) -> None:
         # Where the server is. Set when it is connected.
@@ -118,12 +121,16 @@ class RespConnection(asyncio.Protocol):
 
     @classmethod
     async def _dial(cls, address: Address) -> "RespConnection":
-        loop = asyncio.get_running_loop()
+        loop, wire = asyncio.get_running_loop(), cls()
         if address.path is not None:
-            _, wire = await loop.create_unix_connection(cls, address.path)
+            await loop.create_unix_connection(wire._as_protocol, address.path)
         else:
-            _, wire = await loop.create_connection(cls, address.host, address.port, ssl=address.tls)
+            place = address.host, address.port
+            await loop.create_connection(wire._as_protocol, *place, ssl=address.tls)
         return wire
+
+    def _as_protocol(self) -> asyncio.Protocol:
+        return cast("asyncio.Protocol", self)
 
     async def _greet(self, address: Address, name: str) -> None:
         """Authenticate, and learn what the server is."""
@@ -221,7 +228,7 @@ class RespConnection(asyncio.Protocol):
         if self._transport is not None:
             self._transport.abort()
 
-    # asyncio.Protocol
+    # What the event loop calls
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
@@ -253,6 +260,15 @@ class RespConnection(asyncio.Protocol):
                     return
         except HiredisError as error:
             self.abort(f"does not speak the protocol: {error}")
+
+    def eof_received(self) -> None:
+        """Let the transport close."""
+
+    def pause_writing(self) -> None:
+        """The link has a limit of its own."""
+
+    def resume_writing(self) -> None:
+        """Go on."""
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._listener = self._transport = None

@@ -43,7 +43,8 @@ def families_of(figures: LogFigures) -> Iterator[Metric]:
     )
     behind = GaugeMetricFamily(
         "holdfast_log_behind_seconds",
-        "For how long the oldest entry of this shard has waited for another one.",
+        "For how long the oldest entry of this shard has waited for another one, which says what "
+        "it has taken every second or two.",
         labels=["from", "to"],
     )
     for shard, seconds in figures.behind_s.items():

@@ -109,6 +109,21 @@ async def test_a_silence_ends_with_the_next_raise(
         assert raised(store) == 2
 
 
+async def test_a_holder_that_catches_up_raises_the_lease_with_pauses(
+    store: ValkeyServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with holding(reader(store)) as holder:
+        await holder.speaks()
+        begun: list[object] = []
+        holder.lease.catch_up = begun.append
+        monkeypatch.setattr(lease_keeper, "_PAUSE_S", 100.0)
+        assert not holder.wait(SPEAK_S + 0.2)
+        await until(lambda: bool(begun))
+        found = raised(store)
+        await asyncio.sleep(0.1)
+        assert raised(store) == found
+
+
 async def test_a_store_that_freezes_silences_the_holder_until_it_answers_again(
     store: ValkeyServer,
 ) -> None:
