@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final, cast
+from typing import Any, Final, cast
 
 from hiredis import ReplyError
 
@@ -105,6 +105,6 @@ class FrameReads:
 def _frames_in(reply: object) -> Sequence[tuple[bytes, Fields]]:
     if not reply:
         return ()
-    streams = cast("dict[bytes, list[tuple[bytes, list[bytes]]]]", reply)
+    streams = cast("dict[bytes, list[list[Any]]]", reply)
     [frames] = streams.values()
     return [(id, fields_of(fields)) for id, fields in frames]

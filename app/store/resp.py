@@ -265,7 +265,7 @@ class RespConnection:
         """Let the transport close."""
 
     def pause_writing(self) -> None:
-        """The link has a limit of its own."""
+        """Go on: the link limits what it sends."""
 
     def resume_writing(self) -> None:
         """Go on."""
