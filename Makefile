@@ -89,10 +89,11 @@ CLIENTS := $(addprefix tests/,clients conversations)
 PAGES := tests/browser
 # Tests in no other group, without the unit tests.
 REST = tests $(patsubst %,--ignore %,tests/unit $(PIPELINE) $(ATTACKS) $(CHAOS) $(CLIENTS) $(PAGES))
-# Six at a time: first those that need no installed server, then the longest. Most of the groups wait
-# most of the time. The others compute, at a lower priority, because some tests measure waits.
-GROUPS := cover-units cover-spark cover-rest test-slow cover-tables test-chaos test-attacks test-cluster \
-    test-pages cover-store test-clients
+# Six at a time: first those that need no installed server, then the longest, so that the end keeps both
+# cores busy. Most of the groups wait most of the time. The others compute, at a lower priority, because
+# some tests measure waits. CONTRIBUTING.md says how long they may take.
+GROUPS := cover-units test-slow cover-rest cover-tables test-chaos cover-spark test-clients test-pages \
+    test-attacks cover-store test-cluster
 POLITE := nice -n 3
 # Without slow tests, such as state machines, and with shorter searches.
 QUICK := -m 'not slow or interpreted' --hypothesis-profile quick

@@ -23,6 +23,7 @@ from typing import IO, Any, NoReturn
 
 ROOT = Path(__file__).parents[1]
 _REQUEST_SIZE = 65536
+_MOST_FILES = 4
 
 
 class Forked:
@@ -100,8 +101,13 @@ def start(
     cwd: Path,
     errors: IO[bytes],
     has_session: bool = False,
+    given: Mapping[str, int] | None = None,
 ) -> Forked:
-    """Run a module of that environment's `PYTHONPATH` as `python -m` does; reads its output."""
+    """Run a module of that environment's `PYTHONPATH` as `python -m` does; reads its output.
+
+    It gets the open files of `given`, whose names are variables with their numbers.
+    """
+    given = given or {}
     output, stdout = os.pipe()
     reports, told = os.pipe()
     request = {
@@ -109,8 +115,9 @@ def start(
         "environment": dict(environment),
         "cwd": str(cwd),
         "has_session": has_session,
+        "given": [*given],
     }
-    files = (stdout, errors.fileno(), told)
+    files = (stdout, errors.fileno(), told, *given.values())
     _forks_from(environment["PYTHONPATH"]).ask(request, files)
     os.close(stdout)
     os.close(told)
@@ -132,7 +139,7 @@ def _serve_forks() -> None:
         # Programs read nothing, and do not hold the socket open.
         os.dup2(nothing.fileno(), 0)
         while True:
-            data, files, _, _ = socket.recv_fds(requests, _REQUEST_SIZE, 3)
+            data, files, _, _ = socket.recv_fds(requests, _REQUEST_SIZE, _MOST_FILES)
             if not data:
                 return
             if os.fork() == 0:
@@ -151,7 +158,7 @@ def _bury() -> None:
             pass
 
 
-def _fork(request: Mapping[str, Any], stdout: int, errors: int, told: int) -> NoReturn:
+def _fork(request: Mapping[str, Any], stdout: int, errors: int, told: int, *given: int) -> NoReturn:
     program = os.fork()
     if program == 0:
         os.close(told)
@@ -159,9 +166,9 @@ def _fork(request: Mapping[str, Any], stdout: int, errors: int, told: int) -> No
         os.dup2(errors, 2)
         os.close(stdout)
         os.close(errors)
-        _run(**request)
-    os.close(stdout)
-    os.close(errors)
+        _run(**{**request, "given": dict(zip(request["given"], map(str, given), strict=True))})
+    for file in (stdout, errors, *given):
+        os.close(file)
     os.write(told, b"%d\n" % program)
     _, status = os.waitpid(program, 0)
     # After a failed test, nobody may be left to read it.
@@ -171,14 +178,18 @@ def _fork(request: Mapping[str, Any], stdout: int, errors: int, told: int) -> No
 
 
 def _run(
-    words: Sequence[str], environment: Mapping[str, str], cwd: str, has_session: bool
+    words: Sequence[str],
+    environment: Mapping[str, str],
+    cwd: str,
+    has_session: bool,
+    given: Mapping[str, str],
 ) -> NoReturn:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     if has_session:
         os.setsid()
     os.chdir(cwd)
     os.environ.clear()
-    os.environ.update(environment)
+    os.environ.update({**environment, **given})
     sys.argv = list(words)
     runpy.run_module(words[0], run_name="__main__", alter_sys=True)
     sys.exit()

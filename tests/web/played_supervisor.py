@@ -2,8 +2,6 @@
 
 import os
 import socket
-import subprocess
-import sys
 import tempfile
 import time
 from contextlib import ExitStack
@@ -12,18 +10,17 @@ from select import select
 from typing import Any, Self
 
 from holdfast.supervisor.control import VARIABLE, Channel, Do, Say, channel_pair
+from tests.forking import Forked, start
 from tests.serving import ROOT, Settings, as_toml, environment, kill_orphans_in
 
 LIMIT_S = 60.0
-# What the importer of a real supervisor forks.
-_SERVER = (sys.executable, "-P", "-c", "from holdfast.cli.main import main; main()")
 _ANNOUNCED = (Say.PREPARED, Say.READY, Say.LEFT, Say.BACK, Say.FAILED)
 
 
 class PlayedServer:
     """A server process below the played supervisor."""
 
-    def __init__(self, process: "subprocess.Popen[bytes]", channel: Channel) -> None:
+    def __init__(self, process: Forked, channel: Channel) -> None:
         self.process = process
         self.channel = channel
 
@@ -54,6 +51,8 @@ class PlayedSupervisor:
         for each in self._servers:
             if each.process.poll() is None:
                 each.kill()
+            assert each.process.stdout is not None
+            each.process.stdout.close()
             each.channel.close()
         self._opened.close()
         self._let_go()
@@ -131,18 +130,17 @@ class PlayedSupervisor:
 
     def _start(self, settings: Settings, door: int | None = None) -> PlayedServer:
         ours, theirs = channel_pair()
-        os.set_inheritable(theirs.fileno(), True)
         descriptor, name = tempfile.mkstemp(suffix=".toml", dir=self._home)
         os.close(descriptor)
         Path(name).write_text(as_toml(settings), "utf-8")
-        process = subprocess.Popen(
-            [*_SERVER, "serve", "--config", name],
-            cwd=ROOT,
-            env={**environment(), VARIABLE: str(theirs.fileno())},
-            pass_fds=[theirs.fileno()],
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
+        with open(os.devnull, "wb") as nothing:
+            process = start(
+                *("tests.web.played_server", "serve", "--config", name),
+                environment=environment(),
+                cwd=ROOT,
+                errors=nothing,
+                given={VARIABLE: theirs.fileno()},
+            )
         theirs.close()
         given = self._kept if door is None else {**self._kept, "door": door}
         about = {"names": [*given], "successor": door is not None, "first": True}

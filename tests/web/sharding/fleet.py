@@ -3,8 +3,6 @@
 import asyncio
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -12,6 +10,7 @@ from typing import IO, Any
 
 import aiohttp
 
+from tests.forking import Forked, start
 from tests.serving import ROOT, START_LIMIT_S, environment, kill_orphans_in
 from tests.web.people import Json, Person
 
@@ -24,7 +23,7 @@ class Fleet:
         self.data = home / "data"
         self.count = count
         self._log: IO[bytes] = (home / "log").open("a+b")
-        self._processes: dict[int, subprocess.Popen[bytes]] = {}
+        self._processes: dict[int, Forked] = {}
         self.urls: dict[int, str] = {}
 
     async def start(self, *shards: int) -> None:
@@ -39,14 +38,13 @@ class Fleet:
             self.urls[shard] = line.decode().strip()
             assert self.urls[shard], self.log()
 
-    def _spawn(self, shard: int) -> subprocess.Popen[bytes]:
+    def _spawn(self, shard: int) -> Forked:
         words = [str(self.data), str(shard), str(self.count), self._redis]
-        return subprocess.Popen(
-            [sys.executable, "-m", "tests.web.sharding.worker", *words],
+        return start(
+            *("tests.web.sharding.worker", *words),
+            environment=environment(str(ROOT)),
             cwd=ROOT,
-            env=environment(str(ROOT)),
-            stdout=subprocess.PIPE,
-            stderr=self._log,
+            errors=self._log,
         )
 
     def send(self, shard: int, number: signal.Signals) -> None:
