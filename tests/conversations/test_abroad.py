@@ -1,11 +1,12 @@
 """Stories, replayed by clients whose sessions are in another process than their connections."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import pytest
 
 from tests.conversations.runner.theatre import Play, Theatre
 from tests.conversations.test_conversations import PLAYS
+from tests.effort import TIMES
 
 # A worker takes the word of another one that a socket was there before, if it is a second late.
 LATER = "A newcomer cannot claim a session that has connected"
@@ -16,11 +17,20 @@ def is_of_clients_alone(play: Play) -> bool:
     return not (play.story.ends_the_server or "/admin" in repr(play.story))
 
 
-CLIENTS_PLAYS = [
+def over_one_transport(plays: Iterable[Play]) -> list[Play]:
+    """Each story over one of its transports, over each of which it is played with one server."""
+    of_story: dict[tuple[str, str], list[Play]] = {}
+    for play in plays:
+        of_story.setdefault((play.story.chapter.stem, play.story.title), []).append(play)
+    return [plays[number % len(plays)] for number, plays in enumerate(of_story.values())]
+
+
+ALL_PLAYS = [
     play
     for play in PLAYS
     if play.fast_lane and is_of_clients_alone(play) and play.story.title != LATER
 ]
+CLIENTS_PLAYS = over_one_transport(ALL_PLAYS) if TIMES == 1 else ALL_PLAYS
 
 
 @pytest.fixture(scope="session")
