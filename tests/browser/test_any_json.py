@@ -9,6 +9,7 @@ from tests.browser.any_json import PROTOTYPE, values
 from tests.browser.chatting import go_to, join, lines, press, say
 from tests.browser.conftest import TIMEOUT_MS
 from tests.browser.publishing import publish
+from tests.effort import TIMES
 from tests.serving import Server, Servers
 
 pytestmark = pytest.mark.usefixtures("cometd_js")
@@ -54,7 +55,7 @@ def bob(chromium: Browser, servers: Servers) -> Iterator[Page]:
 
 
 def test_the_chat_accepts_any_json(bob: Page) -> None:
-    every = values(0, 120)
+    every = values(0, 30 * TIMES)
     for begin in range(0, len(every), 40):
         # Fewer than the list of messages on the wire shows.
         publish(bob, "/chat/room/lobby", *every[begin : begin + 40])
@@ -89,7 +90,7 @@ def test_the_landing_page_accepts_any_json(profile: BrowserContext, server: Serv
     page.get_by_role("button", name="Connect", exact=True).click()
     expect(page.locator("#state")).to_contain_text("Listening")
     channel = page.locator("#connection input[name=channel]").input_value()
-    every, shown = values(1, 60), page.locator("#messages li")
+    every, shown = values(1, 20 * TIMES), page.locator("#messages li")
     for begin in range(0, len(every), 40):
         # Fewer than the page keeps, so that all are shown.
         part = every[begin : begin + 40]
@@ -108,7 +109,7 @@ def test_the_example_page_refuses_what_is_no_order_and_continues(
     page.get_by_role("button", name="Order", exact=True).click()
     orders = page.get_by_role("listitem")
     expect(orders).to_have_text(["3 pieces"])
-    every = values(2, 60)
+    every = values(2, 20 * TIMES)
     for begin in range(0, len(every), 100):
         # So many publishes of one session may wait for the store.
         publish(page, "/orders", *every[begin : begin + 100])
