@@ -10,6 +10,7 @@ for its response, or earlier responses are still being written; further bytes ar
 unparsed. Reading goes on, so that the end of the stream is seen (but see `reading_aside`).
 """
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -95,6 +96,10 @@ class FastLane(ReadingAside):
         self._known_before: KnownHead | None = None
         # Whether the parser is between two requests; heads are recognised only then.
         self._is_between = True
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        self._newcomers.welcome(self)
 
     # Incoming bytes
 

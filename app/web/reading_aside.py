@@ -11,6 +11,7 @@ from aiohttp.streams import EMPTY_PAYLOAD, StreamReader
 
 from holdfast.web.connection_limit import ConnectionLimit
 from holdfast.web.endpoint import Endpoint
+from holdfast.web.intake import SMALL
 from holdfast.web.socket_reading import SocketReading
 
 if TYPE_CHECKING:
@@ -20,8 +21,9 @@ if TYPE_CHECKING:
 _MAX_SET_ASIDE: Final = 64 * 1024
 # Memory that each piece takes besides its bytes.
 _OF_EACH: Final = 64
-# More bytes than this wait if the turn is over: many connections may be readable.
-_FEW: Final = 1024
+# More bytes than this wait if the turn is over: many connections may be readable. Small requests
+# do not: a client that sends some over several connections expects that they keep their order.
+_FEW: Final = SMALL
 # How many bytes are parsed before the time is looked at; with chunks, of which each may have only
 # one byte, it is fewer.
 _PIECE: Final = 32 * 1024
@@ -224,7 +226,7 @@ class Newcomers:
     def let_wait(self) -> None:
         """Read none of them any more in this turn, and some in each of the next.
 
-        What comes while they wait is read, so that in the end all of them are.
+        None waits again before all have been read.
         """
         if self._resting:
             return
@@ -234,6 +236,15 @@ class Newcomers:
             each.pause_until_open()
         if self._resting:
             asyncio.get_running_loop().call_soon(self._read_on)
+
+    def welcome(self, each: ReadingAside) -> None:
+        """Let a new connection wait, too, while earlier ones do.
+
+        Clients that send over several new connections expect that they are read in their order.
+        """
+        if self._resting:
+            each.pause_until_open()
+            self._resting.append(each)
 
     def _read_on(self) -> None:
         more = 0

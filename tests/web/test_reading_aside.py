@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from holdfast.web import request_scheduler
 from holdfast.web.fast_lane import FastLane
-from holdfast.web.reading_aside import _LITTLE, _MAX_SET_ASIDE, _WITH_MORE
+from holdfast.web.reading_aside import _LITTLE, _LOOKED_AT, _MAX_SET_ASIDE, _WITH_MORE
 from tests.abuse.attacker import frame
 from tests.web.front_ends import VOLATILE
 from tests.web.requests import (
@@ -97,7 +97,7 @@ async def test_what_is_much_waits_if_the_turn_is_over_and_others_do_not(sizes: l
         await other.send(GET)
         sizes.clear()
         for client in clients:
-            client.send_now(upload(3000))
+            client.send_now(upload(5000))
         assert sizes == []
         assert not any(client.transport.is_reading() for client in clients)
         await other.send(GET)
@@ -106,6 +106,19 @@ async def test_what_is_much_waits_if_the_turn_is_over_and_others_do_not(sizes: l
             await until_answered(client, 1)
         assert all(client.heard().responses[-1].status == 200 for client in clients)
         assert all(client.transport.is_reading() for client in clients)
+
+
+async def test_requests_on_several_connections_are_parsed_in_order_of_arrival(
+    sizes: list[int],
+) -> None:
+    is_over = False
+    async with Rig(is_turn_over=lambda: is_over) as rig:
+        clients = [newcomer(rig) for _ in range(20)]
+        for number, client in enumerate(clients):
+            is_over = number % 2 == 1
+            client.send_now(upload(2000 + number))
+        assert len(sizes) == len(clients)
+        assert sizes == sorted(sizes)
 
 
 def newcomer(rig: Rig) -> Client:
@@ -119,7 +132,7 @@ async def test_connections_without_a_request_wait_while_there_is_too_much_to_rea
     async with Rig(is_turn_over=lambda: True) as rig:
         known, *new = [newcomer(rig) for _ in range(4)]
         await known.send(GET)
-        rig.connect().send_now(upload(3000))
+        rig.connect().send_now(upload(5000))
         assert known.transport.is_reading()
         assert not any(each.transport.is_reading() for each in new)
         await asyncio.sleep(0)
@@ -128,6 +141,21 @@ async def test_connections_without_a_request_wait_while_there_is_too_much_to_rea
             each.send_now(GET)
             await until_answered(each, 1)
             assert [response.status for response in each.heard().responses] == [200]
+
+
+async def test_connections_made_meanwhile_wait_behind_those_that_wait() -> None:
+    async with Rig(is_turn_over=lambda: True) as rig:
+        earlier = newcomer(rig)
+        rig.connect().send_now(upload(5000))
+        later = [newcomer(rig) for _ in range(_LOOKED_AT)]
+        assert reading([earlier, *later]) == []
+        await asyncio.sleep(0)
+        assert reading([earlier, *later]) == [*range(_LOOKED_AT)]
+        last = newcomer(rig)
+        assert not last.transport.is_reading()
+        await asyncio.sleep(0)
+        assert last.transport.is_reading()
+        assert newcomer(rig).transport.is_reading()
 
 
 def reading(clients: Sequence[Client]) -> list[int]:
@@ -147,13 +175,13 @@ async def test_in_each_turn_some_are_read_for_which_much_has_arrived() -> None:
                 other.send(b"x" * (_LITTLE + (client is not with_little)))
             closed.transport.socket.close()
             first = rig.connect()
-            first.send_now(upload(3000))
+            first.send_now(upload(5000))
             assert reading(clients) == []
             lost.transport.lose()
             await asyncio.sleep(0)
             last = len(clients) - 1
             assert reading(clients) == [*range(_WITH_MORE), last - 2, last - 1]
-            rig.connect().send_now(upload(3000))
+            rig.connect().send_now(upload(5000))
             await asyncio.sleep(0)
             assert reading(clients) == [*range(last)], "nobody waits again before all were read"
 
