@@ -12,6 +12,7 @@ from holdfast.compose.running_server import RunningServer
 from holdfast.compose.succession import NoSuccession
 from holdfast.settings import Settings
 from holdfast.web.tasks import cancel
+from tests.serving import kill_orphans_in
 from tests.store.store_process import until
 from tests.web.people import Person
 
@@ -127,6 +128,8 @@ async def workers(
     """
     settings = Settings(**{"port": 0, "data": home / "data", "journal": False, **given})
     async with AsyncExitStack() as stack:
+        # A server that has left its place leaves its store to the next.
+        stack.callback(kill_orphans_in, home / "data")
         servers = [
             await stack.enter_async_context(
                 running(settings, NoSuccession(), placed(settings, number, count))
