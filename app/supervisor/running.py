@@ -76,6 +76,8 @@ class Supervisor:
         for key, _ in self._selector.select(max(0.0, min(limit_s, TICK_S))):
             key.data()
         self._reap()
+        # Ctrl-C reaches all at once, so the end of a server may be known before it.
+        self.obey()
         self._watch()
 
     # Starting

@@ -18,7 +18,9 @@ from holdfast.supervisor.asking import ask
 from holdfast.supervisor.control import CONTROL_FILE, Do, socket_for_commands
 from tests.pages import ROOT
 
-LIMIT_S = 10.0
+LIMIT_S = 30.0
+# For a restart in which something hangs: longer than all the rest takes, where much else runs.
+HANGING_S = 5.0
 _MAIN = """\
 import json, os, sys
 from importlib import import_module

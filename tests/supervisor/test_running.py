@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.supervisor.stage import Stage, until
+from tests.supervisor.stage import LIMIT_S, Stage, until
 
 pytestmark = pytest.mark.slow  # each starts several processes
 
@@ -31,9 +31,31 @@ def test_ctrl_c_stops_the_server_in_order(stage: Stage) -> None:
     pid = stage.start_and_wait()
     # The terminal sends it to all of them.
     os.killpg(pid, signal.SIGINT)
-    assert stage.process.wait(10) == 0
+    assert stage.process.wait(LIMIT_S) == 0
     assert stage.notes()[-1] == "stopped"
     assert stage.family() == []
+
+
+LATE = """\
+import os, signal
+from holdfast.supervisor.control import Channel
+receive = Channel.receive
+def receive_and_be_told(channel):
+    parcel = receive(channel)
+    if parcel is not None and parcel.fields.get("say") == "ended":
+        os.kill(os.getpid(), signal.SIGINT)
+    return parcel
+Channel.receive = receive_and_be_told
+"""
+
+
+def test_a_server_that_ctrl_c_has_ended_earlier_is_not_followed_by_another(stage: Stage) -> None:
+    stage.main.write_text(LATE + stage.main.read_text())
+    stage.start_and_wait()
+    os.kill(stage.who()["pid"], signal.SIGINT)
+    assert stage.process.wait(LIMIT_S) == 0
+    assert stage.notes() == ["started []", "stopped"]
+    assert stage.log() == ""
 
 
 def test_the_exit_code_of_a_stop_is_the_servers(stage: Stage) -> None:
@@ -48,7 +70,7 @@ def test_a_first_server_that_cannot_start_ends_the_program_with_its_code_and_tex
 ) -> None:
     stage.plan(ready="exit", **{"with": code})
     stage.start()
-    assert stage.process.wait(10) == code
+    assert stage.process.wait(LIMIT_S) == code
     assert stage.log() == "holdfast cannot start: the test wants it\n"
     assert stage.family() == []
 
@@ -56,7 +78,7 @@ def test_a_first_server_that_cannot_start_ends_the_program_with_its_code_and_tex
 def test_an_import_that_fails_ends_the_program_with_its_code_and_text(stage: Stage) -> None:
     stage.main.write_text(stage.main.read_text().replace("fake_server", "nothing"))
     stage.start()
-    assert stage.process.wait(10) == 1
+    assert stage.process.wait(LIMIT_S) == 1
     assert "No module named 'holdfast.nothing'" in stage.log()
 
 
@@ -113,7 +135,7 @@ def test_a_first_server_that_cannot_be_started_ends_the_program(stage: Stage) ->
     stage.python = str(python)
     stage.main.write_text("import os\nos.unlink('python')\n" + stage.main.read_text())
     stage.start()
-    assert stage.process.wait(10) == 1
+    assert stage.process.wait(LIMIT_S) == 1
     assert "FileNotFoundError" in stage.log()
 
 
@@ -226,25 +248,25 @@ def test_a_stop_while_the_server_is_imported_ends_it_at_once(stage: Stage) -> No
 
 
 def test_a_server_that_is_silent_is_logged_and_later_killed(stage: Stage) -> None:
-    stage.constants(running={"SILENT_S": 0.4, "KILLED_AFTER_S": 0.8, "TICK_S": 0.1})
+    stage.constants(running={"SILENT_S": 2.0, "KILLED_AFTER_S": 3.0, "TICK_S": 0.1})
     stage.start_and_wait()
     server = stage.who()["pid"]
-    time.sleep(0.5)
+    time.sleep(2.2)
     assert stage.log() == ""
     os.kill(server, signal.SIGSTOP)
-    until(lambda: "has said nothing for 0 s" in stage.log())
+    until(lambda: "has said nothing for 2 s" in stage.log())
     until(lambda: server not in stage.family())
     assert stage.who()["pid"] != server
-    assert stage.log().count("nothing for 1 s: it is killed") == 1
+    assert stage.log().count("nothing for 3 s: it is killed") == 1
 
 
 def test_a_supervisor_that_was_stopped_itself_does_not_blame_the_server(stage: Stage) -> None:
-    stage.constants(running={"SILENT_S": 1.2, "TICK_S": 0.2})
+    stage.constants(running={"SILENT_S": 3.0, "TICK_S": 0.2})
     pid = stage.start_and_wait()
     server = stage.who()["pid"]
     for each in (pid, server):
         os.kill(each, signal.SIGSTOP)
-    time.sleep(1.5)
+    time.sleep(3.2)
     os.kill(pid, signal.SIGCONT)
     time.sleep(0.2)
     os.kill(server, signal.SIGCONT)
@@ -261,7 +283,7 @@ def test_orphans_below_the_supervisor_are_reaped(stage: Stage) -> None:
     until(lambda: any(note.startswith("orphan") for note in stage.notes()))
     orphan = int(next(each for each in stage.notes() if each.startswith("orphan")).split()[1])
     with suppress(FileNotFoundError):
-        until(lambda: stage.parent_of(orphan) == pid and False, 1.0)
+        until(lambda: stage.parent_of(orphan) == pid and False)
     assert not os.path.exists(f"/proc/{orphan}")
 
 
@@ -291,7 +313,7 @@ if can_contain():
     def test_as_process_1_the_supervisor_passes_the_code_of_the_server_on(stage: Stage) -> None:
         stage.plan(code_of_stop=7)
         os.kill(start_contained(stage), signal.SIGTERM)
-        assert stage.process.wait(10) == 7
+        assert stage.process.wait(LIMIT_S) == 7
 
     def test_as_process_1_the_supervisor_is_replaced_and_reaps_orphans(stage: Stage) -> None:
         pid = start_contained(stage)
@@ -301,7 +323,7 @@ if can_contain():
         # Of the orphan, the old server and the old importer nothing is left, no zombie either.
         until(lambda: len(children_of(pid)) == 1)
         os.kill(pid, signal.SIGTERM)
-        assert stage.process.wait(10) == 0
+        assert stage.process.wait(LIMIT_S) == 0
 
 
 def children_of(pid: int) -> list[str]:
@@ -329,6 +351,6 @@ def test_a_server_stops_when_its_terminal_is_closed(stage: Stage) -> None:
     until(lambda: stage.notes() == ["started []"] and (stage.home / "main.0").exists())
     stage.who()
     os.close(controller)
-    assert stage.process.wait(10) == 0
+    assert stage.process.wait(LIMIT_S) == 0
     assert stage.notes()[-1] == "stopped"
     assert stage.family() == []

@@ -11,12 +11,14 @@ from typing import Any
 
 import pytest
 
-from tests.supervisor.stage import Stage, until
+from tests.supervisor.stage import HANGING_S, LIMIT_S, Stage, until
 
 pytestmark = pytest.mark.slow  # each starts several processes
 
 STEPS = [{"step": each} for each in ("starting", "prepared", "left", "ready")]
 DONE = [*STEPS, {"done": True}]
+# Constants of places: before the next server, when one has ended.
+PAUSES_OF_8_S = {"_SHORT_LIVES": -2.0, "_LONGEST_PAUSE_S": 60.0}
 
 
 @pytest.fixture
@@ -131,14 +133,13 @@ def test_all_killed_at_once_are_replaced(three: Stage) -> None:
 
 def test_a_server_that_ends_again_and_again_pauses_alone(three: Stage) -> None:
     three.stop()
-    three.constants(places={"_SHORT_LIVES": 1, "_LONGEST_PAUSE_S": 60})
+    three.constants(places=PAUSES_OF_8_S)
     begun(three)
     before = servers(three)
     os.kill(before[1], signal.SIGKILL)
     until(lambda: len(three.family()) == 4)
     assert "stands in" not in "".join(three.notes())
-    # The shortest pause is a second.
-    time.sleep(0.3)
+    time.sleep(1.2)
     assert len(three.family()) == 4
     assert three.who()["pid"] in (before[0], before[2])
     assert three.stop() == 0
@@ -147,7 +148,7 @@ def test_a_server_that_ends_again_and_again_pauses_alone(three: Stage) -> None:
 def test_a_start_that_one_server_refuses_ends_with_its_exit_code(stage: Stage) -> None:
     stage.plan(workers=3, **{"opened.1": "exit"})
     stage.start()
-    assert stage.process.wait(10) == 3
+    assert stage.process.wait(LIMIT_S) == 3
     assert stage.family() == []
 
 
@@ -202,7 +203,7 @@ def test_all_old_servers_go_on_if_one_new_one_fails(
 ) -> None:
     before = servers(three)
     three.plan(workers=3, code="broken", **{f"{step}.{shard}": what})
-    *steps, end = three.restart(timeout=1)
+    *steps, end = three.restart(timeout=HANGING_S if what == "hang" else LIMIT_S)
     assert "failed" in end
     assert end["serving"] is True
     assert steps == STEPS[: 1 if step == "prepared" else 3]
@@ -252,7 +253,7 @@ def test_a_new_server_that_dies_when_all_may_serve_is_followed_by_another_of_its
 
 def test_a_restart_also_starts_a_server_where_none_lives(three: Stage) -> None:
     three.stop()
-    three.constants(places={"_SHORT_LIVES": 1, "_LONGEST_PAUSE_S": 60})
+    three.constants(places=PAUSES_OF_8_S)
     begun(three)
     os.kill(servers(three)[1], signal.SIGKILL)
     until(lambda: len(three.family()) == 4)
