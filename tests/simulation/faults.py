@@ -145,10 +145,14 @@ def _at_next_call(
     stage: Stage, process: Process, then: Callable[[End], None], *, having: bytes = b""
 ) -> None:
     write = process.loop.on_write
+    is_over = False
 
     def watch(end: End, data: bytes) -> None:
+        nonlocal is_over
         write(end, data)
-        if end.peer.name[0] == stage.site.primary.host and having in data:
+        # Others may watch, too, and call it again.
+        if not is_over and end.peer.name[0] == stage.site.primary.host and having in data:
+            is_over = True
             process.loop.on_write = write
             # Not before the callback has ended that calls.
             stage.world.later(0.0, partial(then, end))
@@ -308,6 +312,13 @@ def slow_network(stage: Stage, duration_s: float) -> None:
 # Those that leave the way to the store open, while the server runs.
 SUDDEN = frozenset(
     (kill_server, kill_server_in_call, terminate_server, set_clock, part_from_clients)
+)
+# Those after which servers may give up the links between them.
+LOSE_LINKS = frozenset(
+    (
+        *(freeze_server, freeze_server_in_call, suspend_server, suspend_server_in_raise),
+        *(cut_connection, lose_connection, hold_connection, part_from_server),
+    )
 )
 # Those of several shards, besides all others.
 FAULTS_OF_SHARDS: tuple[Fault, ...] = (

@@ -76,6 +76,8 @@ class Oracle:
         # When the store wrote what a failover lost. Publish keys may be lost with that, but only of
         # messages that were not accepted yet.
         self.lost_tails: Callable[[], Sequence[tuple[float, float]]] = tuple
+        # When links between servers may have been lost.
+        self.lost_links: Sequence[tuple[float, float]] = ()
         # The processes that spoke, in the order in which they began, and faults of theirs.
         self._speakers: list[Process] = []
         self._interruptions: list[str] = []
@@ -222,9 +224,16 @@ class Oracle:
         return found
 
     def _may_repeat(self, heard: Heard, key: str, came_at: float) -> bool:
-        """Return whether a failover may have lost the key, or that the message was handed out."""
+        """Return whether a failover may have lost the key, or that the message was handed out.
+
+        Without acknowledgements, the confirmation of a door may also be lost, with its link.
+        """
         if not heard.is_named:
-            return self.is_in_doubt(self.published[key])
+            publish = self.published[key]
+            is_lost = any(
+                begin <= came_at and publish.begun_at <= end for begin, end in self.lost_links
+            )
+            return is_lost or self.is_in_doubt(publish)
         return any(begin <= came_at <= end for begin, end in self.lost_tails())
 
     def is_in_doubt(self, publish: Publish) -> bool:

@@ -13,7 +13,7 @@ from holdfast.compose.placement import placed
 from tests.simulation.actors import Plan, Publisher, Receiver
 from tests.simulation.books import Books
 from tests.simulation.cast import RULES, Actor, Cast
-from tests.simulation.faults import Stage, set_clock
+from tests.simulation.faults import LOSE_LINKS, Stage, set_clock
 from tests.simulation.oracle import CLIENTS, Oracle
 from tests.simulation.process import Main, Process
 from tests.simulation.schedule import Schedule, schedule
@@ -28,6 +28,8 @@ _CHANNELS = ("/a", "/b")
 _SHARED = "data"
 # Where all shards are, if they have the same clocks.
 _MACHINE = "workers"
+# How long after a fault a link may still be given up.
+_HEALS_S = 5.0
 # How long everything may take to drain after the last fault has ended.
 _DRAIN_S = 30.0
 _LOOK_S = 0.25
@@ -155,6 +157,12 @@ class Play:
         happened = {each.fault for each in self.schedule.occurrences}
         self._cast.trusts_clocks = set_clock not in happened
         self.oracle.judges_repeats = self.schedule.is_sudden
+        if setting.has_shards:
+            self.oracle.lost_links = [
+                (each.at_s, each.at_s + each.duration_s + _HEALS_S)
+                for each in self.schedule.occurrences
+                if each.fault in LOSE_LINKS
+            ]
         self._over_at = self.schedule.over_at_s
         world.run_for(self._over_at - world.now)
         self.plan.is_over = True
