@@ -35,12 +35,13 @@ from holdfast.web.tasks import cancel
 from holdfast.web.websocket import WebSocketFrontEnd
 
 # How long doors that leave, too, may take to say so, which is longer than they read; others to
-# answer that they wait; and shards to answer held connects.
-_ANNOUNCING_S = 0.3
-_PAUSING_S = 0.2
-_SETTLING_S = 0.3
+# answer that they wait; and shards to answer held connects. All of them need a few milliseconds,
+# unless a machine has much more to do, and what is not answered then is refused.
+_ANNOUNCING_S = 1.0
+_PAUSING_S = 0.5
+_SETTLING_S = 1.0
 # How long messages on links may take to arrive.
-_HOLDING_S = 0.3
+_HOLDING_S = 1.0
 _LOOK_S = 0.002
 
 

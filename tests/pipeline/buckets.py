@@ -27,11 +27,24 @@ _PORTS = (
     *(f"-{kind}.port{end}" for kind in ("master", "volume", "filer") for end in ("", ".grpc")),
 )
 
+# It looks whether there is an object, and writes it: two conditional writes at the same time could
+# both be accepted.
+_MOTO_IN_TURN = """
+import sys, threading
+from moto import server
+serve, turn = server.DomainDispatcherApplication.__call__, threading.Lock()
+def serve_in_turn(*request):
+    with turn:
+        return [b"".join(serve(*request))]
+server.DomainDispatcherApplication.__call__ = serve_in_turn
+server.main(sys.argv[1:])
+"""
+
 
 def _moto(home: str, port: str, *_: str) -> list[str]:
     if find_spec("moto") is None:
         pytest.skip("moto is missing: make setup-test")
-    return [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", port]
+    return [sys.executable, "-c", _MOTO_IN_TURN, "-H", "127.0.0.1", "-p", port]
 
 
 def _seaweed(home: str, port: str, *others: str) -> list[str]:
