@@ -187,8 +187,8 @@ class Forwarding:
     async def pause(self) -> None:
         """Take no more of what others forward; this door has stopped reading.
 
-        Others that leave at the same time say by themselves that nothing more comes. The rest are
-        asked, and wait with what comes.
+        Others that leave at the same time say by themselves that nothing more comes. All are asked
+        to wait with what comes: those, too, may go on before this process does.
         """
         giving = self._giving
         if giving is not None and not await _wait(_PAUSING_S, lambda: giving.is_settled):
@@ -198,9 +198,9 @@ class Forwarding:
         server = self._server
         if server is not None:
             server.stop_accepting()
-            if not await _wait(_ANNOUNCING_S, lambda: server.is_quiet):
-                server.pause()
-                await _wait(_PAUSING_S, lambda: server.is_quiet)
+            await _wait(_ANNOUNCING_S, lambda: server.is_quiet)
+            server.pause()
+            await _wait(_PAUSING_S, lambda: server.is_quiet)
 
     def settle(self) -> None:
         """Let others answer the held connects of this door's clients."""

@@ -74,6 +74,18 @@ async def test_workers_may_leave_at_the_same_time(both: Workers) -> None:
     assert (await asyncio.wait_for(publish, 5.0))["successful"]
 
 
+async def test_a_worker_that_goes_on_first_waits_for_the_others(both: Workers) -> None:
+    _, abroad = await enter(both, 0)
+    await asyncio.gather(*(each.leave() for each in both.servers))
+    home, door = both.servers
+    await door.take_back()
+    publish = asyncio.create_task(abroad.reply("/news", data="hello"))
+    await asyncio.sleep(0.3)
+    assert not publish.done()
+    await home.take_back()
+    assert (await asyncio.wait_for(publish, 5.0))["successful"]
+
+
 @pytest.mark.parametrize("stopped", [0, 1], ids=["home", "door"])
 async def test_a_worker_that_stops_answers_held_connects(both: Workers, stopped: int) -> None:
     _, abroad = await enter(both, 0)
