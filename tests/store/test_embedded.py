@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,7 +14,7 @@ from holdfast.store import embedded, valkey_process
 from holdfast.store.connection import StoreUnavailable
 from holdfast.store.embedded import Durability, EmbeddedValkey
 from holdfast.store.home import Home
-from holdfast.store.resp import RespConnection
+from holdfast.store.resp import Unreachable
 from tests.store.caller import until
 from tests.store.places import (
     environment_of,
@@ -106,12 +107,13 @@ async def test_an_embedded_store_that_dies_is_restarted_with_all_its_data(
     assert caplog.text.count("died: signal 9") == 3
 
 
-FAULTS = {
-    "the lock": (Home, "lock"),
-    "the log": (Home, "open_log"),
-    "the socket": (Home, "prepare_socket"),
-    "the process": (asyncio, "create_subprocess_exec"),
-    "the first connection": (RespConnection, "_dial"),
+NONE_LEFT = OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+FAULTS: dict[str, tuple[Any, str, Exception]] = {
+    "the lock": (Home, "lock", NONE_LEFT),
+    "the log": (Home, "open_log", NONE_LEFT),
+    "the socket": (Home, "prepare_socket", NONE_LEFT),
+    "the process": (asyncio, "create_subprocess_exec", NONE_LEFT),
+    "the first connection": (EmbeddedValkey, "_dial", Unreachable(str(NONE_LEFT))),
 }
 
 
@@ -120,16 +122,17 @@ FAULTS = {
 async def test_an_embedded_store_that_died_without_descriptors_is_restarted_when_there_are_some(
     data: Path, what: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    place, name, error = FAULTS[what]
     refused = 0
 
     def refuse(*_: object, **__: object) -> None:
         nonlocal refused
         refused += 1
-        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+        raise error
 
     async with keeping(data, Durability.ALWAYS) as caller:
         with monkeypatch.context() as patched:
-            patched.setattr(*FAULTS[what], refuse)
+            patched.setattr(place, name, refuse)
             os.kill(pid_in(data), signal.SIGKILL)
             await until(lambda: refused > 2)
         caller.note(10)

@@ -291,7 +291,11 @@ async def test_a_replay_waits_for_its_canary_over_a_restart(shared_valkey: Valke
 async def test_a_resumed_replay_counts_outcomes_from_before_the_restart(
     shared_valkey: ValkeyServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(replay_run, "_COUNT_S", 60.0)
+    async def look_later(_: object) -> None:
+        """Count nothing yet."""
+
+    count = replay_run.Run._count_settled
+    monkeypatch.setattr(replay_run.Run, "_count_settled", look_later)
     # The job is about new letters; those that it has taken are not new any more.
     new = LetterFilter(state=LetterState.NEW)
     async with stage(shared_valkey) as (at, hall, jobs):
@@ -304,8 +308,8 @@ async def test_a_resumed_replay_counts_outcomes_from_before_the_restart(
         for n in (3, 4, 5):
             hall.settle(Sent("joe/1", BASE + n))
         await at.answered()
-        assert (job.acked, job.failed) == (0, 0)
-    monkeypatch.setattr(replay_run, "_COUNT_S", 0.01)
+    assert (job.acked, job.failed) == (0, 0)
+    monkeypatch.setattr(replay_run.Run, "_count_settled", count)
     async with stage(shared_valkey) as (at, hall, jobs):
         hall.is_acking = False
         loaded = await at.loaded()
