@@ -1,7 +1,6 @@
 """Workers of one deployment in this process, each with a store, and clients at any door."""
 
 import asyncio
-import threading
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -13,13 +12,8 @@ from holdfast.compose.running_server import RunningServer
 from holdfast.compose.succession import NoSuccession
 from holdfast.settings import Settings
 from holdfast.web.tasks import cancel
-from tests.serving import kill_orphans_in
 from tests.store.store_process import until
 from tests.web.people import Person
-
-# Threads of asyncio that wait for the end of processes, and how many turns the loop may need then.
-_WAITING = "asyncio-waitpid"
-_TURNS = 5
 
 
 class Workers:
@@ -96,14 +90,6 @@ def give_nothing(server: RunningServer) -> None:
     server.listener.give_first_by(lambda _, __: False)
 
 
-async def end_stores_in(data: Path) -> None:
-    """End the stores that servers have left to the next ones, and let the loop hear of it."""
-    kill_orphans_in(data)
-    await until(lambda: not any(each.name.startswith(_WAITING) for each in threading.enumerate()))
-    for _ in range(_TURNS):
-        await asyncio.sleep(0)
-
-
 @asynccontextmanager
 async def relay(path: Path, behind: Path, seconds: float) -> AsyncIterator[None]:
     """Pass on what arrives at one Unix socket to another, and back, so much later."""
@@ -141,7 +127,6 @@ async def workers(
     """
     settings = Settings(**{"port": 0, "data": home / "data", "journal": False, **given})
     async with AsyncExitStack() as stack:
-        stack.push_async_callback(end_stores_in, home / "data")
         servers = [
             await stack.enter_async_context(
                 running(settings, NoSuccession(), placed(settings, number, count))
