@@ -119,7 +119,7 @@ def _edited(data: str, ids: list[str] | None) -> object:
 
 
 async def _plan(remote: Remote, letters: Json) -> Json:
-    with spinner("Tallying"):
+    with spinner("Counting"):
         return await remote.ask("POST", "/replays", {**letters, "dry_run": True})
 
 

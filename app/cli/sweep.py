@@ -31,7 +31,7 @@ def sweep(
     """
 
     async def conversation(remote: Remote) -> tuple[Json, bool]:
-        with spinner("Tallying"):
+        with spinner("Counting"):
             plan = await remote.ask("POST", path, {**wanted, "dry_run": True})
         if dry_run or not plan["matched"]:
             return {**plan, "dry_run": dry_run}, False

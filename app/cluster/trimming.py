@@ -195,7 +195,7 @@ class Trimming:
                 continue
             self.behind_s[shard] = now - first.at
             is_old = self.behind_s[shard] > self._most_s
-            # Tallying what it needs of all that is behind it takes longer.
+            # Counting what it needs of all that is behind it takes longer.
             if is_old or sums[-1] - sums[number] > self._most_bytes:
                 needed = [
                     kept for kept in islice(self._frames, number, None) if kept.is_needed(shard)

@@ -280,7 +280,7 @@ class Resharding:
             advance=lambda count: self._told.advance(count),
             is_dry=self._plan.is_dry,
         )
-        self._told.begin("Tallying" if self._plan.is_dry else "Moving", await _total(sources))
+        self._told.begin("Counting" if self._plan.is_dry else "Moving", await _total(sources))
         for step in STEPS:
             await step.run(moving)
         await moving.flush()

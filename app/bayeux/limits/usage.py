@@ -10,7 +10,7 @@ from holdfast.delivery.shared_queues.unclaimed_names import is_unclaimed
 
 SESSIONS, SUBSCRIPTIONS, BYTES = "sessions", "subscriptions", "waiting_bytes"
 TOPICS = "topics"
-# The maximum age of sums. Tallying again means a look at each session.
+# The maximum age of sums. Counting again means a look at each session.
 _STALE_MS = 1000
 
 

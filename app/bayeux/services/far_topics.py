@@ -291,10 +291,7 @@ class FarTopics:
                 self._homes.send(shard, USED, letter, ending.answered)
 
     def _are_all_there(self) -> bool:
-        homes, others = self._homes, self._others
-        return all(
-            homes.may_send(shard) and not others.is_away(shard) for shard in self._tellers.shards
-        )
+        return self.may_erase and not any(map(self._others.is_away, self._tellers.shards))
 
     def answered(self, ending: "_Ending") -> None:
         """End the topics that no other shard uses, and that have not changed meanwhile."""

@@ -25,7 +25,7 @@ from holdfast.web.admin.tallying import Tallying
 log = logging.getLogger(__name__)
 
 EVERY_S = 10.0
-# Tallying takes at most this share of the processor, even with millions of entries.
+# Counting takes at most this share of the processor, even with millions of entries.
 _SHARE = 0.01
 # Pipeline results change rarely.
 _PIPELINE_EVERY_S = 60.0
