@@ -56,6 +56,8 @@ class Doomed:
         self._kills = kills
         self._most = max(2, len(self.events) // (8 * kills))
         self._failure = ""
+        # Tests that run meanwhile change ours.
+        self._environment = dict(os.environ)
         self._thread = threading.Thread(target=self._kill_all)
 
     def __enter__(self) -> Self:
@@ -90,6 +92,7 @@ class Doomed:
         process = subprocess.Popen(
             [sys.executable, "-m", "tests.pipeline.mortal_ingest", *map(str, words)],
             cwd=ROOT,
+            env=self._environment,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             start_new_session=True,

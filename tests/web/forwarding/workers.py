@@ -11,6 +11,8 @@ from holdfast.compose.placement import placed
 from holdfast.compose.running_server import RunningServer
 from holdfast.compose.succession import NoSuccession
 from holdfast.settings import Settings
+from holdfast.store import valkey_process
+from holdfast.store.valkey_process import ValkeyProcess
 from holdfast.web.tasks import cancel
 from tests.store.store_process import until
 from tests.web.people import Person
@@ -117,6 +119,18 @@ async def relay(path: Path, behind: Path, seconds: float) -> AsyncIterator[None]
             await cancel(task)
 
 
+def store_of(server: RunningServer) -> ValkeyProcess:
+    embedded = server.storage._embedded
+    assert embedded is not None
+    assert embedded._process is not None
+    return embedded._process
+
+
+async def end(stores: list[ValkeyProcess]) -> None:
+    for store in stores:
+        await valkey_process.stop(store)
+
+
 @asynccontextmanager
 async def workers(
     home: Path, count: int = 2, *, give: bool = False, **given: Any
@@ -126,13 +140,17 @@ async def workers(
     Unless they `give` connections to each other, they forward everything.
     """
     settings = Settings(**{"port": 0, "data": home / "data", "journal": False, **given})
+    stores: list[ValkeyProcess] = []
     async with AsyncExitStack() as stack:
+        # A server that has left its place leaves its store to the next.
+        stack.push_async_callback(end, stores)
         servers = [
             await stack.enter_async_context(
                 running(settings, NoSuccession(), placed(settings, number, count))
             )
             for number in range(count)
         ]
+        stores += map(store_of, servers)
         for server in servers:
             await linked(server)
             if not give:
