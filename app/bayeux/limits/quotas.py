@@ -96,10 +96,15 @@ class Quotas:
             usage.subscriptions += more
 
     def too_much_waits(
-        self, session: Session, kind: str, outcomes: Sequence[Mapping[str, Any]]
+        self, session: Session | None, kind: str, outcomes: Sequence[Mapping[str, Any]]
     ) -> Refused:
-        """Return the refusal of a message that would have to wait, with all outcomes."""
-        refused = self._refused(session, kind, "retry")
+        """Return the refusal of a message that would have to wait, with all outcomes.
+
+        The session that published it is None if another shard has it, which adds the advice.
+        """
+        refused = Refused(ErrorReply.BUDGET_EXCEEDED, kind)
+        if session is not None:
+            refused = self._refused(session, kind, "retry")
         if outcomes:
             refused.ext = {"delivery": {"destinations": outcomes}}
         return refused

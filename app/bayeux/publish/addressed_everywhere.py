@@ -1,6 +1,6 @@
 """Sends messages to destinations at several shards: several letters, one reply."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 from holdfast.bayeux.publish.addressed_here import AddressedHere, kept_with
@@ -14,16 +14,17 @@ from holdfast.bayeux.publish.addressed_letter import (
 from holdfast.bayeux.publish.channel_order import ChannelOrder, Turn
 from holdfast.bayeux.publish.event import EventPublish
 from holdfast.bayeux.publish.joined_results import JoinedResults
-from holdfast.bayeux.publish.point_to_point import Addressing, accounts_of
+from holdfast.bayeux.publish.point_to_point import Addressing
 from holdfast.bayeux.publish.qos import Qos
 from holdfast.bayeux.publish.shards_of import shard_of
 from holdfast.bayeux.session import Session
 from holdfast.bayeux.state.server_state import ServerState
 from holdfast.bayeux.wire.destinations import Destination
-from holdfast.delivery.messages.crossing import Spared
+from holdfast.delivery.messages.crossing import Spared, spared_by
 from holdfast.delivery.messages.storing import PersistOutcome
 from holdfast.delivery.ports.homes import HomesPort
 from holdfast.delivery.requests.request import Request
+from holdfast.delivery.topics.counting import topic_of
 
 # By the shard that has them, or None for this one, destinations in the order of the publish.
 Groups = Mapping[int | None, Sequence[Destination]]
@@ -111,18 +112,23 @@ class _Sending:
         if is_accepted and not self._is_published_here:
             # The journals of other shards only have its copies.
             self._state.journal.published(self._publish.message, 0)
-        if self._publish.done is not None:
-            self._publish.done(outcome)
+            for record in self._publish.message.records or ():
+                record.published(self._publish.message)
+        self._publish.over(outcome)
 
     def _addressed(self, destinations: Sequence[Destination]) -> Addressed:
         publish = self._publish
-        accounts = accounts_of(publish.sender)
-        return Addressed(publish.message, destinations, accounts, publish.persistent)
+        return Addressed(
+            publish.message,
+            destinations,
+            publish.accounts,
+            publish.persistent,
+            topic_of(publish.message) is not None,
+        )
 
     def refuse(self) -> None:
         """Tell the publish that it was not carried out."""
-        if self._publish.done is not None:
-            self._publish.done(PersistOutcome.REFUSED)
+        self._publish.over(PersistOutcome.REFUSED)
 
     def _tell_request(self, request: Request[Session]) -> None:
         """Let those that got the request answer it, and tell the publish the outcome."""
@@ -132,8 +138,7 @@ class _Sending:
             self._state.requests.grant(request, self._joined.receivers)
         elif outcome is PersistOutcome.UNKNOWN:
             self._state.requests.crossed(request)
-        if self._publish.done is not None:
-            self._publish.done(outcome)
+        self._publish.over(outcome)
 
     def _finish(self, turn: Turn) -> None:
         try:
@@ -151,15 +156,16 @@ class _Sending:
             self._address_here()
         outcome: PersistOutcome | None = joined.outcome()
         if outcome in (PersistOutcome.KEPT, PersistOutcome.REPEATED):
+            publish.prepare()
             if spared:
-                Spared(spared).mark(publish.message)
-            if is_taken_elsewhere and publish.done is not None:
-                publish.done = partial(_tell, publish.done)
+                Spared([*spared_by(publish.message), *spared]).mark(publish.message)
+            if is_taken_elsewhere:
+                publish.doubt_refusals()
             outcome = self._state.hub.publish(publish)
         elif outcome is PersistOutcome.UNKNOWN and self._qos.request is not None:
             self._state.requests.crossed(self._qos.request)
-        if outcome is not None and publish.done is not None:
-            publish.done(outcome)
+        if outcome is not None:
+            publish.over(outcome)
 
     def _address_here(self) -> None:
         publish, addressed = self._publish, self._addressed(self._own)
@@ -170,12 +176,6 @@ class _Sending:
             self._joined.add(kept_with(addressing))
         else:
             self._joined.add(addressing)
-
-
-def _tell(done: Callable[[PersistOutcome], None], outcome: PersistOutcome) -> None:
-    """Tell a publish that other shards have carried out already."""
-    # Refused here, it is done in part: a repeat with its key does the rest.
-    done(PersistOutcome.UNKNOWN if outcome is PersistOutcome.REFUSED else outcome)
 
 
 def groups_of(destinations: Sequence[Destination], homes: HomesPort) -> Groups:

@@ -12,6 +12,7 @@ from holdfast.delivery.messages.publish_key import publish_key_of
 from holdfast.delivery.messages.shard_letter import Effect, ShardLetter
 from holdfast.delivery.messages.storing import NO_FIELDS, PersistOutcome, RequestStep
 from holdfast.delivery.routing.publishes import Publish
+from holdfast.delivery.topics.counting import count_for
 
 # Gets the result, or None if the store has not answered in time; and whether the store has given it
 # to the shard that asked.
@@ -51,6 +52,9 @@ class AddressedHere:
             if self._state.requests.elsewhere is not None:
                 is_kept = addressed.persistent is not False
                 self._state.requests.elsewhere.arrived(addressed.message, is_kept=is_kept)
+            topic = self._state.topics.far(addressed.message.channel)
+            if addressed.is_counted and topic is not None:
+                count_for(topic, addressed.message)
         known = partial(self._known, addressed, kept, done)
         self._publish(addressed, addressing, known, is_patient=letter is not None)
 

@@ -29,6 +29,8 @@ class Addressed(NamedTuple):
     # Who pays if it has to wait: the accounts of the sender.
     accounts: Sequence[str]
     persistent: bool | None
+    # Whether the topic of the channel counts the queues that get it.
+    is_counted: bool = False
 
 
 class State(Enum):
@@ -86,14 +88,14 @@ def result_of(answer: bytes) -> Result:
 
 def packed(addressed: Addressed) -> bytes:
     """Return the letter."""
-    message, destinations, accounts, persistent = addressed
+    message, destinations, accounts, persistent, is_counted = addressed
     key = publish_key_of(message)
     head: dict[str, Any] = {
         "id": message.id,
         "channel": message.channel,
         "sender": message.sender,
         "accounts": [*accounts],
-        "to": [[to.subject, to.number, to.forces_queuing, to.is_optional] for to in destinations],
+        "to": rows_of(destinations),
         "persistent": persistent,
         "priority": message.priority,
         "life": message.life_ms,
@@ -103,6 +105,8 @@ def packed(addressed: Addressed) -> bytes:
     }
     if asked := asked_by(message):
         head["asked"] = [*asked]
+    if is_counted:
+        head["counted"] = True
     return to_json(head) + b"\n" + message.wire
 
 
@@ -117,5 +121,16 @@ def addressed_in(letter: bytes) -> Addressed:
         PublishKey(head["key"]).identify(message)
     if "asked" in head:
         AskedElsewhere(Asked(*head["asked"])).mark(message)
-    destinations = [Destination(*each) for each in head["to"]]
-    return Addressed(message, destinations, head["accounts"], head["persistent"])
+    to = destinations_in(head["to"])
+    is_counted = head.get("counted", False)
+    return Addressed(message, to, head["accounts"], head["persistent"], is_counted)
+
+
+def rows_of(destinations: Sequence[Destination]) -> Sequence[Sequence[Any]]:
+    """Return the destinations as a letter has them."""
+    return [[to.subject, to.number, to.forces_queuing, to.is_optional] for to in destinations]
+
+
+def destinations_in(rows: Sequence[Sequence[Any]]) -> tuple[Destination, ...]:
+    """Undo `rows_of`."""
+    return tuple([Destination(*each) for each in rows])

@@ -62,15 +62,11 @@ class AmongShards:
             raise not_supported(f"ext.delivery.{name}")
         if qos.refuse_held:
             self._refuse_held(publish.channel.name)
-        home = self.home_of(publish)
-        if not qos.force_update and home != self._homes.home_of(publish.channel.name):
-            # It has destinations only, and this shard does not know what it would repeat.
-            raise not_supported("ext.delivery.forceUpdate")
 
     def _may_configure(self, channel: Channel, qos: Qos) -> bool:
         """Return whether the home of the channel gets the message, and all count for its topic."""
         is_topic = self._state.rules.of(channel).topic is not None
-        return is_topic and qos.request is None and not qos.destinations
+        return is_topic and qos.request is None
 
     def _refuse_held(self, channel: str) -> None:
         """Raise `Refused` if another shard holds the channel, or has not said."""
@@ -90,22 +86,18 @@ class AmongShards:
 
     def home_of(self, publish: EventPublish) -> int | None:
         """Return the shard that must publish this; None if this one may. Raises `Refused`."""
-        home = self._homes.home_of(publish.channel.name)
-        is_work = home is not None and self._state.rules.of(publish.channel).is_work_queue
-        if publish.qos is not None and publish.qos.request is not None:
+        home, qos = self._homes.home_of(publish.channel.name), publish.qos
+        if home is None or qos is None:
+            return home
+        is_work = self._state.rules.of(publish.channel).is_work_queue
+        if qos.request is not None:
             if is_work:
                 # Only sessions of its home would get it, and the requester is not there.
                 raise not_supported("ext.replyTo")
             # Only one shard hears who may answer: the shard of the requester.
             return None
-        if home is None or publish.qos is None or not publish.qos.destinations:
-            return home
-        if is_work:
-            raise Refused(ErrorReply.DELIVERY_INVALID, "user.publish", "destinations")
-        if publish.qos.is_subscribable:
-            # The home of the channel would have to ask the shards of the destinations.
-            raise not_supported("ext.delivery.destinations")
-        return None
+        concerns_home = qos.is_subscribable or qos.concerns_topic or is_work
+        return home if concerns_home else None
 
     def distribute(self, publish: EventPublish, qos: Qos | None) -> PersistOutcome | None:
         """Publish everywhere. Returns the outcome, or None if the publish is told later.

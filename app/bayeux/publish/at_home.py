@@ -18,7 +18,7 @@ from holdfast.bayeux.wire.errors import ErrorReply, Refused
 from holdfast.delivery.messages.crossing import Spared
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.publish_key import publish_key_of
-from holdfast.delivery.messages.shard_letter import Effect, ShardLetter
+from holdfast.delivery.messages.shard_letter import Effect, ShardLetter, effect_of
 from holdfast.delivery.messages.storing import NO_FIELDS, PersistOutcome, RequestStep
 from holdfast.delivery.ports.homes import HomesPort
 from holdfast.delivery.routing.selections import Candidate
@@ -68,6 +68,8 @@ class AtHome:
             publish.far = Far(refused=Refused(ErrorReply.SERVER_FAULT))
             return PersistOutcome.REFUSED
         draft.id = found.id
+        if publish.qos is not None:
+            publish.qos.outcomes = found.outcomes
         match found.state:
             case State.KEPT:
                 return PersistOutcome.KEPT
@@ -89,16 +91,17 @@ class AtHome:
     def _refused(self, publish: EventPublish, found: Answer) -> Refused:
         if publish.sender is not None and found.error == ErrorReply.BUDGET_EXCEEDED.name:
             # The sender is here, and so are the books of who exceeds a quota.
-            return self._state.quotas.too_much_waits(publish.sender, found.args[0], ())
+            quotas = self._state.quotas
+            return quotas.too_much_waits(publish.sender, found.args[0], found.outcomes)
         return found.refused
 
     # For other shards
 
     def carry_out(self, letter: ShardLetter, now: float) -> None:
         """Publish what a letter asks for, and answer it."""
-        publish, wire, spared = publish_in(letter.data, self._state.channels, now)
-        qos = publish.qos
-        if self._state.routes.selecting and qos is not None and qos.promised is not None:
+        publish, wire, spared = publish_in(letter, self._state.channels, now)
+        qos = publish.qos or Qos()
+        if self._state.routes.selecting and qos.promised is not None:
             publish.candidate = Candidate(
                 channel=publish.channel.name,
                 data=publish.event.get("data"),
@@ -107,7 +110,7 @@ class AtHome:
                 properties=qos.properties,
             )
         if publish.far is not None:
-            publish.far.prepare = partial(_prepare, letter, spared)
+            publish.far.prepare = partial(_prepare, letter, spared, qos)
         asked = _Asked(self, letter, publish)
         # Unlike `done`, it is not called before the outcome is certain.
         publish.step = RequestStep(NO_FIELDS, asked.known)
@@ -122,7 +125,9 @@ class AtHome:
 
     def refuse(self, letter: ShardLetter, refused: Refused) -> None:
         """Answer that the publish is refused."""
-        self._answer(letter, Answer(State.REFUSED, 0, refused.error.name, refused.arguments))
+        outcomes = (refused.ext or {}).get("delivery", {}).get("destinations", ())
+        args = refused.arguments
+        self._answer(letter, Answer(State.REFUSED, 0, refused.error.name, args, outcomes))
 
     def unchanged(self, letter: ShardLetter, outcome: PersistOutcome) -> None:
         """Answer a publish of the same data as the newest message, which has this outcome."""
@@ -133,17 +138,22 @@ class AtHome:
         else:
             self._answer(letter, Answer(State.UNCHANGED))
 
-    def known(self, letter: ShardLetter, message: Message, outcome: PersistOutcome) -> None:
+    def known(self, letter: ShardLetter, publish: EventPublish, outcome: PersistOutcome) -> None:
         """Answer what became of the message."""
+        message, outcomes = publish.message, (publish.qos or Qos()).outcomes
         key = publish_key_of(message)
+        is_stored = message.is_durable or key is not None
         match outcome:
-            case PersistOutcome.KEPT if message.is_durable or key is not None:
+            case PersistOutcome.KEPT if is_stored and effect_of(message) is not None:
                 self._homes.has_answered(letter)
             case PersistOutcome.KEPT:
-                self._answer(letter, Answer(State.KEPT, message.id))
+                self._answer(letter, Answer(State.KEPT, message.id, outcomes=outcomes))
             case PersistOutcome.REPEATED:
-                self._answer(letter, Answer(State.REPEATED, 0 if key is None else key.first))
-            case PersistOutcome.REFUSED | PersistOutcome.UNKNOWN:
+                first = 0 if key is None else key.first
+                self._answer(letter, Answer(State.REPEATED, first, outcomes=outcomes))
+            case PersistOutcome.UNKNOWN:
+                self._answer(letter, Answer(State.UNKNOWN))
+            case PersistOutcome.REFUSED:
                 self._answer(letter, Answer(State.NOT_STORED))
 
     def _answer(self, letter: ShardLetter, answer: Answer) -> None:
@@ -180,11 +190,12 @@ class _Asked:
         elif is_unchanged:
             self._at_home.unchanged(self._letter, outcome)
         else:
-            self._at_home.known(self._letter, publish.message, outcome)
+            self._at_home.known(self._letter, publish, outcome)
 
 
-def _prepare(letter: ShardLetter, spared: str, message: Message) -> None:
+def _prepare(letter: ShardLetter, spared: str, qos: Qos, message: Message) -> None:
     """Let the call that stores the message answer the letter."""
-    Effect(letter, Answer(State.KEPT, message.id).to_json()).mark(message)
+    answer = Answer(State.KEPT, message.id, outcomes=qos.outcomes)
+    Effect(letter, answer.to_json()).mark(message)
     if spared:
         Spared((spared,)).mark(message)

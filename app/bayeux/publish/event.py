@@ -1,13 +1,16 @@
 """The publish of an event: what a client, an extension or the server wants to publish."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
+from holdfast.bayeux.publish.point_to_point import accounts_of
 from holdfast.bayeux.publish.qos import Qos
 from holdfast.bayeux.session import Session
 from holdfast.bayeux.wire.codec import Json
 from holdfast.bayeux.wire.errors import Refused
 from holdfast.delivery.basics.channels import Channel
 from holdfast.delivery.messages.message import Message
+from holdfast.delivery.messages.storing import PersistOutcome, RequestStep
 from holdfast.delivery.routing.publishes import Publish
 
 
@@ -23,7 +26,7 @@ class Far:
         refused: Refused | None = None,
     ) -> None:
         # If a client of another shard publishes: its accounts, and what is called with the message
-        # before anything gets it.
+        # before the hub gets it.
         self.accounts = accounts
         self.prepare = prepare
         # Why another shard refused it.
@@ -59,6 +62,37 @@ class EventPublish(Publish[Session]):
         self.far: Far | None = None
 
     @property
+    def accounts(self) -> Sequence[str]:
+        """The accounts of the publisher, wherever it is."""
+        return accounts_of(self.sender) if self.far is None else self.far.accounts
+
+    def prepare(self) -> None:
+        """Prepare the message, which the hub gets next."""
+        if self.far is not None and self.far.prepare is not None:
+            self.far.prepare(self.message)
+
+    def over(self, outcome: PersistOutcome) -> None:
+        """Tell who waits for it what became of it."""
+        if self.step is not None:
+            self.step.known(outcome)
+        if self.done is not None:
+            self.done(outcome)
+
+    def doubt_refusals(self) -> None:
+        """Call a refusal an unknown outcome: other shards have carried out the publish already.
+
+        So it is done in part, and a repeat with its key does the rest.
+        """
+        if self.step is not None:
+            self.step = RequestStep(self.step.fields, partial(_doubtful, self.step.known))
+        if self.done is not None:
+            self.done = partial(_doubtful, self.done)
+
+    @property
     def refused(self) -> Refused | None:
         """Why it is refused, if that was not known at once."""
         return None if self.far is None else self.far.refused
+
+
+def _doubtful(tell: Callable[[PersistOutcome], None], outcome: PersistOutcome) -> None:
+    tell(PersistOutcome.UNKNOWN if outcome is PersistOutcome.REFUSED else outcome)

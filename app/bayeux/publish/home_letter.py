@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from orjson import loads
 
+from holdfast.bayeux.publish.addressed_letter import destinations_in, rows_of
 from holdfast.bayeux.publish.event import EventPublish, Far
 from holdfast.bayeux.publish.point_to_point import accounts_of
 from holdfast.bayeux.publish.qos import Promised, Qos
@@ -18,6 +19,7 @@ from holdfast.delivery.basics.channels import Channels
 from holdfast.delivery.basics.json_text import to_json
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.publish_key import PublishKey, publish_key_of
+from holdfast.delivery.messages.shard_letter import ShardLetter
 
 # What the letter is called in the log.
 PUBLISHED: Final = "published"
@@ -48,15 +50,21 @@ class Answer(NamedTuple):
     # The error and its arguments.
     error: str = ""
     args: Sequence[str] = ()
+    # A report for each destination, as in the reply.
+    outcomes: Sequence[Mapping[str, Any]] = ()
 
     @property
     def refused(self) -> Refused:
         """The refusal, if it is one."""
-        return Refused(ErrorReply[self.error], *self.args)
+        ext = {"delivery": {"destinations": self.outcomes}} if self.outcomes else None
+        return Refused(ErrorReply[self.error], *self.args, ext=ext)
 
     def to_json(self) -> bytes:
         """Return the answer as bytes."""
-        return to_json({**self._asdict(), "state": self.state.value})
+        fields = {**self._asdict(), "state": self.state.value}
+        if not self.outcomes:
+            del fields["outcomes"]
+        return to_json(fields)
 
 
 def answer_of(answer: bytes) -> Answer:
@@ -92,6 +100,9 @@ def packed(publish: EventPublish, draft: Message, wire: bytes, *, echoes: bool) 
         "administrative": qos.is_administrative,
         "key": None if key is None else key.digest,
     }
+    if qos.destinations:
+        head["to"] = rows_of(qos.destinations)
+        head["subscribable"] = qos.is_subscribable
     return to_json(head) + b"\n" + wire
 
 
@@ -104,9 +115,9 @@ class Read(NamedTuple):
     spared: str
 
 
-def publish_in(letter: bytes, channels: Channels, now: float) -> Read:
+def publish_in(letter: ShardLetter, channels: Channels, now: float) -> Read:
     """Undo `packed`. Raises `ValueError`, `KeyError` or `TypeError` for another form."""
-    line, _, wire = letter.partition(b"\n")
+    line, _, wire = letter.data.partition(b"\n")
     head: Mapping[str, Any] = loads(line)
     qos = Qos(
         priority=head["priority"],
@@ -118,8 +129,13 @@ def publish_in(letter: bytes, channels: Channels, now: float) -> Read:
         force_update=head.get("update", True),
         topic=None if head.get("topic") is None else TopicOptions.of(head["topic"]),
         is_administrative=head.get("administrative", False),
+        destinations=destinations_in(head.get("to", ())),
+        is_subscribable=head.get("subscribable", True),
     )
     key, sender = head["key"], head["sender"]
+    if qos.destinations and key is None:
+        # If this process is killed midway, the next one sends them all letters again.
+        key = f"letter {letter.name}"
     qos.promised = Promised(sender, None if key is None else PublishKey(key))
     publish = EventPublish(channels.named(head["channel"]), loads(wire), now, qos=qos)
     publish.lazy_s = head["lazy"]

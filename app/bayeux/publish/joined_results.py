@@ -1,7 +1,7 @@
 """Joins what became of one publish at several shards."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any
 
 from holdfast.bayeux.limits.quotas import Quotas
 from holdfast.bayeux.publish.addressed_letter import Result, State, result_of, unreadable
@@ -11,9 +11,6 @@ from holdfast.bayeux.wire.destinations import FAILED, Destination
 from holdfast.bayeux.wire.errors import ErrorReply, Refused
 from holdfast.delivery.messages.publish_key import publish_key_of
 from holdfast.delivery.messages.storing import PersistOutcome
-
-if TYPE_CHECKING:
-    from holdfast.bayeux.session import Session
 
 
 class JoinedResults:
@@ -87,9 +84,7 @@ class JoinedResults:
     def _refuse(self, first: Result, outcomes: Sequence[Mapping[str, Any]]) -> PersistOutcome:
         """Refuse the publish for the same reason as its first destination."""
         if first.state is State.OVER_QUOTA:
-            # Only sessions have quotas.
-            sender = cast("Session", self._publish.sender)
-            refused = self._quotas.too_much_waits(sender, first.error, outcomes)
+            refused = self._quotas.too_much_waits(self._publish.sender, first.error, outcomes)
             self._publish.far = Far(refused=refused)
         elif first.state is State.REFUSED:
             ext = {"delivery": {"destinations": outcomes}}

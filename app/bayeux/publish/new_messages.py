@@ -2,14 +2,13 @@
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from holdfast.bayeux.publish.event import EventPublish
 from holdfast.bayeux.publish.point_to_point import (
     PointToPoint,
     SenderOverQuota,
     account_of,
-    accounts_of,
 )
 from holdfast.bayeux.publish.qos import Qos
 from holdfast.bayeux.publish.topic_effects import TopicPublishing
@@ -105,7 +104,7 @@ class Publishing:
         state, channel, qos = self._state, publish.channel, publish.qos
         rule, topic = state.rules.of(channel), None
         if state.topics.are_used or (qos is not None and qos.concerns_topic):
-            sender, accounts = publish.sender, _payers(publish)
+            sender, accounts = publish.sender, publish.accounts
             topic = self._topics.topic_of(channel, rule, qos=qos, sender=sender, accounts=accounts)
             if topic is not None and qos is not None and qos.is_administrative:
                 self._topics.configure(rule, topic)
@@ -154,7 +153,7 @@ class Publishing:
             count_for(topic, message)
         depth = rule.history if topic is None else self._topics.depth_for(rule, topic, message)
         if depth is not None:
-            message.keeping = Keeping(depth, account_of(_payers(publish)))
+            message.keeping = Keeping(depth, account_of(publish.accounts))
         publish.persistent = rule.durable
         if qos is not None:
             qos.qualify(message, sender)
@@ -162,8 +161,8 @@ class Publishing:
                 publish.persistent = qos.persistent
         if sender is not None and not self._echoes(rule, sender):
             publish.leave_out = sender
-        if publish.far is not None and publish.far.prepare is not None:
-            publish.far.prepare(message)
+        if qos is None or not qos.destinations:
+            publish.prepare()
 
     def _choose(self, publish: EventPublish) -> Sequence[Session]:
         """Return the receiver of a request for one reply; none if no receiver is live."""
@@ -181,18 +180,22 @@ class Publishing:
         state = self._state
         try:
             addressing = self._ptp.address(
-                publish.message, qos.destinations, sender=publish.sender, now=publish.now
+                publish.message,
+                qos.destinations,
+                sender=publish.sender,
+                now=publish.now,
+                accounts=publish.accounts,
             )
         except SenderOverQuota as over:
-            # Only sessions have quotas.
-            sender = cast("Session", publish.sender)
-            raise state.quotas.too_much_waits(sender, over.kind, over.outcomes) from None
+            quotas = state.quotas
+            raise quotas.too_much_waits(publish.sender, over.kind, over.outcomes) from None
         qos.outcomes = addressing.outcomes
         if publish.persistent is not False and not addressing.make_durable(state.store):
             addressing.release(PersistOutcome.REFUSED)
             return PersistOutcome.REFUSED
         publish.addressed, publish.is_subscribable = addressing.receivers, qos.is_subscribable
         publish.then(addressing.release)
+        publish.prepare()
         outcome = state.hub.publish(publish)
         if outcome is not None:
             addressing.release(outcome)
@@ -200,22 +203,17 @@ class Publishing:
 
     def _queue(self, publish: EventPublish) -> PersistOutcome | None:
         """Add the message to a work queue. Raises `Refused` if it is full."""
-        state, message, qos, sender = self._state, publish.message, publish.qos, publish.sender
+        state, message, qos = self._state, publish.message, publish.qos
         if qos is not None and qos.destinations:
             raise Refused(ErrorReply.DELIVERY_INVALID, "user.publish", "destinations")
         if qos is not None and qos.request is not None:
             qos.request.is_work = True
             # Only sessions of this shard get it.
             qos.request.unheard = ()
-        far = publish.far
         try:
-            accounts = accounts_of(sender) if far is None else far.accounts
-            shared = state.work.accept(message.channel, message, accounts)
+            shared = state.work.accept(message.channel, message, publish.accounts)
         except OverQuota as over:
-            if far is not None:
-                raise Refused(ErrorReply.BUDGET_EXCEEDED, over.quota) from over
-            # Only sessions have quotas.
-            raise state.quotas.too_much_waits(cast("Session", sender), over.quota, ()) from over
+            raise state.quotas.too_much_waits(publish.sender, over.quota, ()) from over
         except Undeliverable as full:
             error = ErrorReply.DESTINATION_FULL
             raise Refused(error, full.code.text, message.channel) from full
@@ -289,11 +287,6 @@ class Publishing:
             wire = to_strict_json(event)
             message = Message(wire, id=self._state.node.stamp(), channel=channel, linger_s=lazy_s)
             self._state.hub.deliver(session, message)
-
-
-def _payers(publish: EventPublish) -> Sequence[str]:
-    """Return the accounts of the publisher, wherever it is."""
-    return accounts_of(publish.sender) if publish.far is None else publish.far.accounts
 
 
 def _refuse_overflow(publish: EventPublish, rule: ChannelRule, others: "OthersPort") -> None:

@@ -78,7 +78,7 @@ class TopicPublishing:
         """Return whether the home of the channel publishes the message, if it has one."""
         if qos is None or self._topics.elsewhere is None:
             return True
-        return qos.request is None and (not qos.destinations or qos.is_subscribable)
+        return qos.request is None and (qos.is_subscribable or qos.concerns_topic)
 
     def _check_room(
         self, channel: Channel, sender: Session | None, accounts: Sequence[str]

@@ -88,6 +88,23 @@ async def test_what_has_not_changed_is_not_published_again_by_another_worker(bot
     assert came + await heard(writers[1], 2 - len(came)) == [1, 2]
 
 
+async def test_destinations_at_all_workers_get_what_any_worker_accepts(both: Workers) -> None:
+    names = [both.subject_of(shard) for shard in (0, 1)]
+    readers = [both.person(0), both.person(1)]
+    for reader, name in zip(readers, names, strict=True):
+        await reader.handshake(f"{name}/1")
+    for door in (0, 1):
+        writer = both.person(door)
+        await writer.handshake()
+        for channel in ("/kept/a", "/stored/a"):
+            await publish(writer, channel, door, destinations=names)
+            more = {"destinations": names, "subscribable": False, "forceUpdate": False}
+            await publish(writer, channel, door, **more)
+            await publish(writer, channel, "new", **more)
+    for reader in readers:
+        assert await heard(reader, 8) == [0, "new"] * 2 + [1, "new"] * 2
+
+
 async def test_operators_see_histories_at_any_worker(both: Workers, tmp_path: Path) -> None:
     writer = both.person(0)
     await writer.handshake()

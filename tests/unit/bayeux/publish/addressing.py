@@ -55,9 +55,9 @@ def to_all(client: Client, data: object, *destinations: Any, **delivery: Any) ->
     return asked
 
 
-def subscribed(world: World, name: str) -> Client:
+def subscribed(world: World, name: str, channel: str = "/news") -> Client:
     client = named(world, name)
-    client.subscribe("/news")
+    client.subscribe(channel)
     client.server.turn()
     return client
 

@@ -11,6 +11,7 @@ from tests.effort import TIMES
 from tests.unit.bayeux.harness import Asked, Client, Json
 from tests.unit.bayeux.publish.addressing import forced, heard, named, reported, subscribed
 from tests.unit.bayeux.publish.stage import ANYBODY, EVENTS, PEOPLE, Stage
+from tests.unit.bayeux.publish.test_at_home import DURABLE, NEWS
 
 # There is no client dora, and no session of eve, but messages may wait.
 ABSENT = ("dora", "eve/1")
@@ -48,12 +49,13 @@ class Sent(NamedTuple):
 class Play(Stage):
     """They address each other, and repeat what has no outcome."""
 
-    def __init__(self) -> None:
-        super().__init__(ptp_create_session=True)
+    def __init__(self, channel: str) -> None:
+        self._channel = channel
+        super().__init__(ptp_create_session=True, channels=DURABLE)
         self.sent: list[Sent] = []
 
     def arrive(self, name: str) -> Client:
-        return subscribed(self.world, name)
+        return subscribed(self.world, name, self._channel)
 
     def publish(self, sender: str, names: list[str], is_shown: bool, is_keyed: bool) -> None:
         to = [forced(name) if name in ABSENT else name for name in dict.fromkeys(names)]
@@ -71,7 +73,7 @@ class Play(Stage):
         if to:
             qos |= {"destinations": to, "subscribable": is_shown}
         client = self.clients[sender]
-        asked = client.publish("/news", number, ext={"delivery": qos})
+        asked = client.publish(self._channel, number, ext={"delivery": qos})
         client.server.turn()
         self.wait_for(sender, asked)
         self.hear_replies()
@@ -132,7 +134,8 @@ class Play(Stage):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("channel", ["/news", NEWS])
 @given(st.lists(STEPS, max_size=40))
 @settings(max_examples=50 * TIMES)
-def test_every_destination_gets_what_the_reply_says_once(steps: list[Any]) -> None:
-    Play().play(steps)
+def test_every_destination_gets_what_the_reply_says_once(channel: str, steps: list[Any]) -> None:
+    Play(channel).play(steps)

@@ -7,12 +7,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.bayeux.wire.caller import Caller
-from holdfast.bayeux.wire.options import ChannelRule
+from holdfast.bayeux.wire.options import ChannelRule, QuotaLimits
 from holdfast.delivery.messages.keeping import HistoryDepth
 from holdfast.delivery.messages.storing import PersistOutcome
 from tests.effort import TIMES
 from tests.unit.bayeux.harness import Asked, Client, Json
-from tests.unit.bayeux.publish.addressing import heard, named
+from tests.unit.bayeux.publish.addressing import forced, heard, named, reported
 from tests.unit.bayeux.publish.shards import World
 from tests.unit.bayeux.publish.stage import ANYBODY, EVENTS, Stage
 
@@ -172,12 +172,110 @@ def test_a_delayed_message_goes_home_when_it_is_due(world: World) -> None:
     assert not client.server.bayeux.state.waiting_places.queues()
 
 
-def test_the_home_does_not_ask_further_shards_for_a_publish(world: World) -> None:
-    named(world, "bob/1")
-    asked = say(world.client(0), "hello", destinations=["bob"])
-    assert "ext.delivery.destinations" in told(asked)["error"]
-    asked = say(world.client(0), "hello", destinations=["bob"], subscribable=False)
-    assert told(asked)["successful"]
+@pytest.mark.parametrize("shard", [0, 1, 2])
+@pytest.mark.parametrize("persistent", [True, False])
+def test_the_home_sends_to_destinations_at_all_shards(shard: int, persistent: bool) -> None:
+    world = World(3, channels=RULES)
+    people = [named(world, name) for name in ("ann/1", "bob/1", "carl/1")]
+    # Who is a destination and a subscriber gets it once.
+    readers = [people[1], *[reader(world, name) for name in ("dan/1", "eve/1", "fay/1")]]
+    readers[0].subscribe(NEWS)
+    client = world.client(shard)
+    asked = say(client, "hello", destinations=["ann", "bob", "carl"], persistent=persistent)
+    world.read_all()
+    client.server.turn()
+    assert reported(told(asked)) == [(f"client/{name}", "OK") for name in ("ann", "bob", "carl")]
+    [id] = kept(world, 1)
+    assert told(asked)["ext"]["delivery"]["rcvTimestamp"] == str(id)
+    assert [heard(each) for each in [*people, *readers[1:]]] == [["hello"]] * 6
+    assert all(shard.keeper.inbox == {} for shard in world.shards)
+    assert all(shard.server.balances() for shard in world.shards)
+
+
+@pytest.mark.parametrize("is_subscribable", [True, False])
+def test_publishers_hear_what_became_of_all_destinations(is_subscribable: bool) -> None:
+    world = World(3, channels=RULES)
+    ann, carl = named(world, "ann/1"), world.client(0)
+    qos = {"subscribable": is_subscribable, "forceUpdate": False}
+    for names, reports in (
+        (["bob"], [("client/bob", "user.ptp.unknownDestination")]),
+        (["ann", "bob"], [("client/ann", "OK"), ("client/bob", "user.ptp.unknownDestination")]),
+        ([forced("joe")], [("client/joe", "QUEUED")]),
+    ):
+        asked = say(carl, len(names), destinations=names, **qos)
+        world.read_all()
+        carl.server.turn()
+        assert reported(told(asked)) == reports
+        assert told(asked)["successful"] is (len(reports) > 1 or reports[0][1] == "QUEUED")
+    assert heard(ann) == [2]
+    assert all(shard.keeper.inbox == {} for shard in world.shards)
+
+
+def test_without_an_answer_of_a_destinations_shard_the_outcome_is_unknown() -> None:
+    world = World(3, channels=RULES)
+    bob, ann, client = named(world, "bob/1"), reader(world, "ann/1"), world.client(0)
+    asked = say(client, "hello", destinations=["bob"])
+    home = world.shards[1]
+    home.read(0, 10)
+    home.sent.give_up()
+    home.server.turn()
+    world.read_all()
+    client.server.turn()
+    assert "unknown" in told(asked)["error"]
+    assert (heard(bob), heard(ann)) == (["hello"], [])
+    assert home.keeper.inbox == {}
+
+
+def test_a_store_that_refuses_what_others_have_taken_leaves_it_unknown() -> None:
+    world = World(3, channels=DURABLE)
+    bob, client = named(world, "bob/1"), world.client(0)
+    asked = say(client, "hello", destinations=["bob"])
+    world.shards[1].keeper.outcome = PersistOutcome.REFUSED
+    world.read_all()
+    client.server.turn()
+    assert "unknown" in told(asked)["error"]
+    assert heard(bob) == ["hello"]
+    assert kept(world, 1) == []
+
+
+def test_a_kill_of_the_home_midway_doubles_nothing() -> None:
+    world = World(3, channels=DURABLE)
+    bob, ann, client = named(world, "bob/1"), reader(world, "ann/1"), world.client(0)
+    say(client, "hello", destinations=["bob"])
+    world.shards[1].read(0, 10)
+    # The destination has it, but the home does not hear so.
+    world.shards[2].read(1, 10)
+    world.shards[1].kill()
+    ann = named(world, "ann/1")
+    world.read_all()
+    assert (heard(bob), heard(ann)) == (["hello"], ["hello"])
+    assert len(kept(world, 1)) == 1
+    assert world.shards[1].keeper.inbox == {}
+
+
+def test_publishers_elsewhere_have_a_quota_of_addressed_messages() -> None:
+    world = World(3, channels=RULES, quotas=QuotaLimits(addressed=1))
+    client = named(world, "carl/1", Caller(network="192.0.2.0/24"))
+    replies = []
+    for name in ("bob", "eve"):
+        asked = say(client, "hello", destinations=[forced(name)])
+        world.read_all()
+        client.server.turn()
+        replies.append(told(asked))
+    assert replies[0]["successful"]
+    assert replies[1]["error"] == "429:addressed:budget_exceeded"
+    assert replies[1]["advice"]["interval"] > 0
+    assert reported(replies[1]) == [("client/eve", "resource.exhaust")]
+
+
+def test_work_has_no_destinations() -> None:
+    world = World(2, channels={"/home/**": ChannelRule(is_work_queue=True)})
+    client = world.client(0)
+    for fields in ({}, {"subscribable": False}):
+        asked = say(client, "hello", destinations=["bob"], **fields)
+        world.read_all()
+        client.server.turn()
+        assert told(asked)["error"] == "400:user.publish,destinations:delivery_invalid"
 
 
 STEPS = st.one_of(

@@ -69,11 +69,18 @@ def test_a_repeat_has_the_outcome_of_the_message_that_is_not_stored_yet(
         assert told(first).get("error", "") == error
 
 
-def test_a_message_for_destinations_only_is_compared_at_the_home_alone() -> None:
-    world = World(2, channels=RULES)
-    named(world, "bob/1")
-    asked = update(world.client(0), 1, destinations=["bob"], subscribable=False)
-    assert "ext.delivery.forceUpdate" in told(asked)["error"]
+@pytest.mark.parametrize("shard", [0, 1, 2])
+def test_a_message_for_destinations_only_is_compared_at_the_home(shard: int) -> None:
+    world = World(3, channels=RULES)
+    bob, client = named(world, "bob/1"), world.client(shard)
+    say(world.client(1), 1)
+    for data, confirmed in ((1, 1), (2, 4), (2, 4)):
+        asked = update(client, data, destinations=["bob"], subscribable=False)
+        world.read_all()
+        client.server.turn()
+        # What is only for destinations enters no history.
+        assert len(told(asked)["ext"]["delivery"]) == confirmed
+    assert heard(bob) == [2, 2]
 
 
 def test_a_channel_without_a_home_has_no_message_to_compare_with() -> None:

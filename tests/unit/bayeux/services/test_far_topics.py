@@ -426,16 +426,37 @@ def test_publishers_configure_topics_from_any_shard(world: World) -> None:
     assert say(world, 2)["error"] == f"403:user.publish.readonly,{TOPIC}:topic_readonly"
 
 
-@pytest.mark.parametrize("channel", ["/news", TOPIC])
-def test_options_that_the_home_does_not_get_are_refused(world: World, channel: str) -> None:
-    fields = {} if channel == "/news" else {"destinations": ["bob"], "subscribable": False}
+def test_channels_whose_rule_makes_no_topic_cannot_be_configured(world: World) -> None:
     for option in ({"topic": {"readonly": True}}, {"administrative": True}):
-        if fields and "administrative" in option:
-            continue
-        error = say(world, 1, channel, **option, **fields)["error"]
-        assert (
-            error == f"400:internal.notImplemented,ext.delivery.{next(iter(option))}:not_supported"
-        )
+        error = say(world, 1, "/news", **option)["error"]
+        name = next(iter(option))
+        assert error == f"400:internal.notImplemented,ext.delivery.{name}:not_supported"
+
+
+@pytest.mark.parametrize("name", ["ann/1", "bob/1", "carl/1"])
+@pytest.mark.parametrize("is_subscribable", [True, False])
+def test_messages_for_destinations_configure_topics_and_keep_them(
+    world: World, name: str, is_subscribable: bool
+) -> None:
+    receiver = named(world, name)
+    qos: Json = {"destinations": [name], "subscribable": is_subscribable}
+    assert say(world, 1, topic={"destroyDelay": 500}, **qos)["successful"]
+    pass_time(world, 2)
+    found = topic(world)
+    assert found is not None
+    assert found.config.destroy_delay_ms == 500
+    assert state(world) is TopicState.ALIVE
+    assert heard(receiver) == [1]
+    pass_time(world, 2)
+    assert topic(world) is None
+
+
+def test_a_readonly_topic_refuses_messages_for_destinations(world: World) -> None:
+    named(world, "bob/1").subscribe(TOPIC)
+    options = {"readonly": True, "history": {"maxEntries": 1}}
+    assert say(world, 1, topic=options)["successful"]
+    error = say(world, 2, destinations=["bob"])["error"]
+    assert error == f"403:user.publish.readonly,{TOPIC}:topic_readonly"
 
 
 def test_messages_for_destinations_alone_do_not_make_topics(world: World) -> None:
