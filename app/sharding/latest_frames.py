@@ -8,7 +8,7 @@ from holdfast.cluster.log import Addressed, parts_of
 from holdfast.cluster.places import NOWHERE, Place
 from holdfast.store.log_scripts import FOR_ALL, LoggedFrame, Parts
 
-# For how long they are remembered: what a store loses when it goes back is a matter of seconds.
+# For how long they are remembered while the store answers. When it goes back, it loses seconds.
 _KEEP_S: Final = 10.0
 _MOST_BYTES: Final = 16 * 1024 * 1024
 
@@ -30,13 +30,16 @@ class LatestFrames:
         size = sum(map(len, frame.parts.values()))
         self._frames.append((now, size, LoggedFrame(_text(before), str(place), frame.parts)))
         self._bytes += size
-        self.forget(now)
+        while self._bytes > self._most_bytes:
+            self._forget_first()
 
-    def forget(self, now: float) -> None:
-        """Forget frames that are too old, or too many."""
-        frames = self._frames
-        while frames and (frames[0][0] < now - _KEEP_S or self._bytes > self._most_bytes):
-            self._bytes -= frames.popleft()[1]
+    def forget(self, answered_at: float) -> None:
+        """Forget frames that were too old already when the store last answered."""
+        while self._frames and self._frames[0][0] < answered_at - _KEEP_S:
+            self._forget_first()
+
+    def _forget_first(self) -> None:
+        self._bytes -= self._frames.popleft()[1]
 
     def all(self) -> list[LoggedFrame]:
         """Return them, oldest first."""

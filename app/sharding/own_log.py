@@ -125,7 +125,7 @@ class OwnLog:
         """Append what waits, and remove what no shard needs."""
         self.passing.flush(now)
         self.log.tick(now)
-        self.latest.forget(now)
+        self.latest.forget(now - self._store.unanswered_s)
         if self._store.is_available:
             trim = self.trimming.tick(now)
             if trim is not None:

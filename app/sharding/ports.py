@@ -16,6 +16,11 @@ class ShardStore(Protocol):
         """Whether the store takes frames now."""
         ...
 
+    @property
+    def unanswered_s(self) -> float:
+        """How long ago the store last answered."""
+        ...
+
     def append(
         self, count: int, parts: Mapping[str, bytes], done: Callable[[bool], None], /
     ) -> None:

@@ -11,7 +11,7 @@ from holdfast.delivery.messages.storing import PersistOutcome
 if TYPE_CHECKING:
     from holdfast.delivery.messages.publish_key import PublishKey
 
-# For how long keys are remembered, and how many, in case that the store loses them.
+# For how long keys are remembered while the store answers, and how many: it may lose them.
 _LATEST_S = 10.0
 _MOST_LATEST = 50_000
 
@@ -51,11 +51,11 @@ class PublishKeys:
     """The answers about publish keys.
 
     Args:
-        time: Returns seconds of a monotonic clock.
+        answered_at: Returns when the store last answered, in seconds of a monotonic clock.
     """
 
-    def __init__(self, time: Callable[[], float]) -> None:
-        self._time = time
+    def __init__(self, answered_at: Callable[[], float]) -> None:
+        self._answered_at = answered_at
         self.dropped = 0
         # The keys of the last seconds with their messages, for a store that loses them.
         self._latest: deque[tuple[float, str, int]] = deque(maxlen=_MOST_LATEST)
@@ -70,11 +70,11 @@ class PublishKeys:
             if key.first:
                 key.meaning = PersistOutcome.REPEATED
             else:
-                self._latest.append((self._time(), key.digest, message.id))
+                self._latest.append((self._answered_at(), key.digest, message.id))
 
     def latest(self) -> list[tuple[str, int]]:
         """Return the keys of the last seconds, with the ids of their messages."""
-        oldest = self._time() - _LATEST_S
+        oldest = self._answered_at() - _LATEST_S
         return [(key, id) for at, key, id in self._latest if at >= oldest]
 
 

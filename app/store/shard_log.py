@@ -116,6 +116,7 @@ class ShardLog:
         writer: TurnWriter,
         buffer: TurnBuffer,
         journaling: Journaling,
+        answered_at: Callable[[], float],
     ) -> None:
         # Nothing crosses before it is set.
         self.owner: LogOwner | None = None
@@ -125,6 +126,7 @@ class ShardLog:
         self._calls = calls
         self._journaling = journaling
         self._loop = asyncio.get_running_loop()
+        self._answered_at = answered_at
         # Frames of facts that were told while the store could not be written to.
         self._waiting: list[Callable[[], None]] = []
         # Whether a turn is about to be sent, which also sends the calls before it.
@@ -136,6 +138,11 @@ class ShardLog:
     def is_available(self) -> bool:
         """Whether the store takes frames now."""
         return self._right.state is StoreState.OPEN and self._link.has_room
+
+    @property
+    def unanswered_s(self) -> float:
+        """How long ago the store last answered."""
+        return self._loop.time() - self._answered_at()
 
     async def read(self) -> LogState:
         """Read what the store says about logs, after it was opened and before it is written to."""

@@ -104,6 +104,8 @@ class Probing:
         stamp: Callable[[], int],
     ) -> None:
         self._stamp = stamp
+        self._loop = asyncio.get_running_loop()
+        self._answered_at = self._loop.time()
         self._calls = calls
         self._keys = keys
         self._clock = clock
@@ -118,6 +120,10 @@ class Probing:
             given = self._stamp() + _AHEAD_NS
             self._advance(clock - clock % _STEP_S, given, self._probed)
 
+    def answered_at(self) -> float:
+        """Return when the store last answered; what it may lose ages by this time."""
+        return self._answered_at
+
     def write_clock(self) -> None:
         """Write the exact time and id, from which the next process continues."""
         self._advance(self._clock(), self._stamp(), ignore_answer)
@@ -128,4 +134,5 @@ class Probing:
 
     def _probed(self, reply: object) -> None:
         self._is_probing = False
+        self._answered_at = self._loop.time()
         self._refusing.hear(reply, 0)

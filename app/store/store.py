@@ -112,6 +112,8 @@ class Store:
         self._calls = UnansweredCalls(
             link, on_refused=self._right.lose, on_answered=self._open_if_lost
         )
+        self._refusing = WriteRefusals(self._loop.time)
+        self._probing = Probing(self._calls, keys, self._clock, self._refusing, stamp)
         self._turns = TurnBuffer()
         self._writer = TurnWriter(
             link,
@@ -123,11 +125,9 @@ class Store:
             on_sent=self._open_if_lost,
         )
         self.journal = JournalOutlet(self._journaling, link, self._right, self._calls, self._writer)
-        self._keyed = PublishKeys(self._loop.time)
+        self._keyed = PublishKeys(self._probing.answered_at)
         self.shard_log = self._open_log() if has_log else None
         self._pending = PendingPublishes(self._loop, confirm)
-        self._refusing = WriteRefusals(self._loop.time)
-        self._probing = Probing(self._calls, keys, self._clock, self._refusing, stamp)
         self._telling = Telling(
             link,
             keys,
@@ -136,6 +136,7 @@ class Store:
             self._writer,
             self._turns,
             self.journal,
+            answered_at=self._probing.answered_at,
             latest_keys=self._keyed.latest,
             know=know,
             unconfirmed=self._pending.unconfirmed,
@@ -152,7 +153,7 @@ class Store:
         from holdfast.store.shard_log import ShardLog
 
         parts = self._right, self._calls, self._writer, self._turns, self._journaling
-        return ShardLog(self.link, self.keys, *parts)
+        return ShardLog(self.link, self.keys, *parts, self._probing.answered_at)
 
     async def look(self) -> None:
         """Learn the deployment of a store that another process has. Nothing is written."""
@@ -376,13 +377,12 @@ class Store:
                 # All frames that report these events come after this call.
                 self._calls.journal.skip_note(number)
                 number = 0
-        is_publish = bool(kept)
         self._calls.make(
             call,
             done,
             note=number,
-            may_be_refused=is_publish,
-            is_publish=is_publish,
+            may_be_refused=bool(kept),
+            is_publish=bool(kept),
             may_be_skipped=appended is not None,  # see `shard_log`
         )
 

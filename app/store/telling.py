@@ -42,6 +42,7 @@ class Telling:
     it lacks, then how far other logs are taken, and at last the publishes without an answer.
 
     Args:
+        answered_at: Returns when the store last answered a probe.
         latest_keys: Returns the latest publish keys, with the ids of their messages.
         know: Returns what this process knows; None if it has not loaded everything yet.
         unconfirmed: Returns the publishes that were stored and wait for replicas.
@@ -58,6 +59,7 @@ class Telling:
         buffer: TurnBuffer,
         journal: JournalOutlet,
         *,
+        answered_at: Callable[[], float],
         latest_keys: Callable[[], Sequence[tuple[str, int]]],
         know: Callable[[], Knowledge | None],
         unconfirmed: Callable[[], Sequence[PendingPublish]],
@@ -72,7 +74,7 @@ class Telling:
         self._buffer = buffer
         self._journal = journal
         self._loop = asyncio.get_running_loop()
-        self._letters = LatestLetters(self._loop.time)
+        self._letters = LatestLetters(answered_at)
         self._latest_keys = latest_keys
         self._know = know
         self._unconfirmed = unconfirmed

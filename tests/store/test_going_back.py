@@ -4,6 +4,7 @@ import asyncio
 import random
 import secrets
 from collections import deque
+from math import inf
 from typing import TYPE_CHECKING
 
 import pytest
@@ -16,7 +17,7 @@ from holdfast.delivery.messages.outcomes import ACKED
 from holdfast.delivery.messages.session_record import SessionRecord
 from holdfast.delivery.messages.storing import PersistOutcome
 from holdfast.delivery.topics.configured import TopicRecord
-from holdfast.store import records, scripts
+from holdfast.store import latest_letters, publish_keys, records, scripts, turn_writer
 from holdfast.store.connection import StoreUnavailable
 from holdfast.store.keys import RedisKeys
 from holdfast.store.reconciliation import Knowledge, KnownQueue
@@ -125,8 +126,10 @@ async def test_a_store_that_went_back_gets_what_it_lost_and_loses_what_had_left_
 
 
 async def test_calls_that_a_store_did_not_carry_out_are_made_again_with_their_answers(
-    at: StoreProcess,
+    at: StoreProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # However slow the machine is, a turn is sent as one.
+    monkeypatch.setattr(turn_writer, "_TURN_S", inf)
     at.store.save(session("joe/1"))
     await at.answered()
     past = Past(at.server)
@@ -138,7 +141,7 @@ async def test_calls_that_a_store_did_not_carry_out_are_made_again_with_their_an
     at.keep(message(3, key="k"), "joe/1")
     at.store.dead_letter([letter(9, of=1)], "joe/1")
     removed = asyncio.create_task(at.store.run(scripts.letters_remove(KEYS, [letter(9)])))
-    # It sends everything before it, too.
+    # Everything before it is sent with it.
     await asyncio.sleep(0)
     await back(at)
     assert await removed == [1]
@@ -234,6 +237,31 @@ async def test_the_latest_publish_keys_are_in_a_store_that_went_back_again(
     await back(at)
     assert at.kept[2] == [PersistOutcome.REPEATED]
     assert at.names() == {KEYS.meta, KEYS.handed, KEYS.keyed, KEYS.keyed_order}
+
+
+@pytest.mark.parametrize("answers_later", [False, True], ids=["away since", "answers later"])
+async def test_what_a_store_had_shortly_before_it_was_away_is_there_again_however_late(
+    at: StoreProcess, monkeypatch: pytest.MonkeyPatch, *, answers_later: bool
+) -> None:
+    # Every moment in which the store answers is long.
+    monkeypatch.setattr(latest_letters, "_AGE_S", 0.0)
+    monkeypatch.setattr(publish_keys, "_LATEST_S", 0.0)
+    past = Past(at.server)
+    at.store.dead_letter([letter(9, of=8)], "joe/1")
+    at.keep(message(1, key="k"), "joe/1")
+    await at.answered()
+    at.store.settle("joe/1", ids(1), ACKED)
+    await at.answered()
+    if answers_later:
+        at.store.probe()
+        await at.answered_line()
+    past.come_back()
+    at.keep(message(2, key="k"), "joe/1")
+    await back(at)
+    if answers_later:
+        assert (at.dead(), at.kept[2]) == ([], [PersistOutcome.KEPT])
+    else:
+        assert (at.dead(), at.kept[2]) == ([9], [PersistOutcome.REPEATED])
 
 
 async def test_the_latest_frames_are_in_a_store_that_went_back_as_they_were(

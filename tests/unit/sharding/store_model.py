@@ -41,6 +41,7 @@ class StoreModel(FakeKeeper):
         """Another process opens it. What the one before it was not answered is lost."""
         self.forget_answers()
         self.is_available = True
+        self.unanswered_s = 0.0
         self.fence, self.calls = self.fence + 1, 0
         frames = [
             StoredFrame(fields[b"before"].decode(), str(place), sum(map(len, fields.values())))
