@@ -67,12 +67,19 @@ def _addressed(channel: str, data: Message) -> tuple[str, Message]:
 
 
 class Publisher:
-    """Publishes one message after the other, each with a key, until it is accepted."""
+    """Publishes one message after the other, each with a key, until it is accepted.
 
-    def __init__(self, name: str, plan: Plan, oracle: Oracle) -> None:
+    Args:
+        channels: Where it publishes, if the plan does not say it.
+    """
+
+    def __init__(
+        self, name: str, plan: Plan, oracle: Oracle, *, channels: Sequence[str] = ()
+    ) -> None:
         self.name = name
         self._plan = plan
         self._oracle = oracle
+        self._channels = channels
         self._session = Session(plan.manners, f"{name}/1")
         self._serial = 0
         # Whether everything it published is accepted.
@@ -80,14 +87,17 @@ class Publisher:
 
     async def run(self) -> None:
         """Publish until the plan is over."""
-        channel = self._plan.choose_channel()
+        channel = self._choose_channel()
         while not self._plan.is_over:
             self._serial += 1
             await self._publish_next(channel)
             if random.random() >= _HASTE:
                 await asyncio.sleep(self._plan.pause_s * 2 * random.random())
-                channel = self._plan.choose_channel()
+                channel = self._choose_channel()
         self.is_done = True
+
+    def _choose_channel(self) -> str:
+        return random.choice(self._channels) if self._channels else self._plan.choose_channel()
 
     async def _publish_next(self, channel: str) -> None:
         """Publish a message, perhaps until it is accepted."""

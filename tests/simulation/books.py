@@ -1,13 +1,16 @@
-"""Compares, in the stores, what shards have told each other with what the others have taken."""
+"""Reads the stores: what shards have told each other and taken of it, and what is left there."""
 
+import re
 from collections.abc import Callable, Iterator
 
 from holdfast.store.keys import RedisKeys
 from tests.simulation.store.keyspace import Hash, Keyspace
 
+_KEY = re.compile(rb'"key":"([^"]*)"')
+
 
 class Books:
-    """The logs of the shards of a deployment, and how far the others have taken them.
+    """The logs of the shards of a deployment, how far the others have taken them, and what is kept.
 
     Args:
         keyspace: Returns what the server of the store has that has this key.
@@ -21,6 +24,23 @@ class Books:
         """Return what is not taken or not done."""
         return [*self._untaken(), *self._undone()]
 
+    def dead(self) -> frozenset[str]:
+        """Return the keys of the messages that dead letters are about."""
+        return frozenset(
+            _key_in(record)
+            for keys in self._keys
+            for record in self._hash(keys, keys.dead).values()
+        )
+
+    def work(self) -> frozenset[str]:
+        """Return the keys of the messages of work queues that are stored anywhere."""
+        return frozenset(
+            _key_in(record)
+            for keys in self._keys
+            for record in self._hash(keys, keys.bodies).values()
+            if b'"q":true' in record.partition(b"\n")[0]
+        )
+
     def _untaken(self) -> Iterator[str]:
         for sender, _ in enumerate(self._keys):
             appended = self._total(sender, b"log")
@@ -32,13 +52,19 @@ class Books:
 
     def _total(self, shard: int, field: bytes) -> int:
         """Return how many entries there are before a place."""
-        place = self._hash(shard, self._keys[shard].meta).get(field, b"0")
+        place = self._hash(self._keys[shard], self._keys[shard].meta).get(field, b"0")
         return int(place.rpartition(b" ")[2])
 
     def _undone(self) -> Iterator[str]:
         for shard, keys in enumerate(self._keys):
-            if letters := self._hash(shard, keys.inbox):
+            if letters := self._hash(keys, keys.inbox):
                 yield f"liveness: shard {shard} has not done {len(letters)} letters"
 
-    def _hash(self, shard: int, key: str) -> Hash:
-        return self._keyspace(self._keys[shard].meta).find(Hash, key.encode()) or Hash()
+    def _hash(self, keys: RedisKeys, key: str) -> Hash:
+        return self._keyspace(keys.meta).find(Hash, key.encode()) or Hash()
+
+
+def _key_in(record: bytes) -> str:
+    """Return the key in the data of the event with which a record of a message ends."""
+    found = _KEY.search(record.rpartition(b"\n")[2])
+    return "" if found is None else found[1].decode()

@@ -154,6 +154,14 @@ SHOWN_TO: dict[str, str] = {
     "requests_end_without_others": "asks",
     "each_reply_counts": "asks",
     "who_was_asked_is_forgotten_at_a_restart": "asks",
+    "lost_work_does_not_return": "works",
+    "lost_work_returns_as_new": "works",
+    "work_that_others_have_done_stays": "works",
+    "refusals_stay_at_their_shard": "works",
+    "who_starts_does_not_ask_who_has_work": "works",
+    "erasures_stay_at_their_home": "erases",
+    "topics_end_without_others": "erases",
+    "subscriptions_to_topics_are_not_told": "erases",
 }
 
 # What has to go wrong for others to show soon; where nothing is said, anything shows it.
@@ -163,6 +171,9 @@ SHOWN_BY: dict[str, str] = {
     "histories_are_read_without_what_comes_meanwhile": "slow_network",
     "who_starts_does_not_ask_who_is_there": "kill_server,kill_server_in_call",
     "who_was_asked_is_forgotten_at_a_restart": "kill_server,kill_server_in_call",
+    "lost_work_does_not_return": "kill_server,freeze_server",
+    "lost_work_returns_as_new": "kill_server,freeze_server",
+    "who_starts_does_not_ask_who_has_work": "restart",
     "frames_are_numbered_by_the_store": "cut_connection,crash_store_soon,freeze_server_in_call",
     "readers_begin_with_the_newest_opening": "kill_server,freeze_server,part_from_store",
     "subscribers_do_not_wait_for_others": "hold_reading,kill_server,terminate_server",

@@ -6,9 +6,12 @@ from typing import Any
 
 from orjson import loads
 
+from holdfast.bayeux.far_work import borrowing
+from holdfast.bayeux.far_work.everywhere import WorkEverywhere
 from holdfast.bayeux.publish.answering_others import AnsweringOthers
 from holdfast.bayeux.publish.requests_everywhere import RequestsEverywhere
 from holdfast.bayeux.services.far_presence import FarPresence
+from holdfast.bayeux.services.far_topics import FarTopics
 from holdfast.bayeux.services.tellers import Tellers
 from holdfast.bayeux.subscribe.far_histories import FarReading
 from holdfast.cluster import reading
@@ -16,6 +19,7 @@ from holdfast.cluster.places import Opening, Place
 from holdfast.cluster.trimming import Trimming
 from holdfast.delivery.basics.json_text import to_json
 from holdfast.delivery.requests.outstanding import Requests
+from holdfast.delivery.shared_queues.lent_work import LentWork
 from holdfast.sharding import arrivals
 from holdfast.sharding.direct import DirectArrivals
 from holdfast.sharding.homes import ShardHomes
@@ -167,6 +171,48 @@ def who_was_asked_is_forgotten_at_a_restart(stack: ExitStack) -> None:
     replace(stack, AnsweringOthers, "reopen", nothing)
 
 
+def lost_work_does_not_return(stack: ExitStack) -> None:
+    replace(stack, LentWork, "return_lost", nothing)
+
+
+def lost_work_returns_as_new(stack: ExitStack) -> None:
+    def as_new(self: LentWork[Any], channel: str, entry: Any) -> None:
+        self._requeue(channel, entry, entry.message)
+
+    replace(stack, LentWork, "return_lost", as_new)
+
+
+def work_that_others_have_done_stays(stack: ExitStack) -> None:
+    replace(stack, LentWork, "finish", nothing)
+
+
+def refusals_stay_at_their_shard(stack: ExitStack) -> None:
+    replace(stack, borrowing, "rows_of_refusals", lambda _: [])
+
+
+def who_starts_does_not_ask_who_has_work(stack: ExitStack) -> None:
+    replace(stack, WorkEverywhere, "is_unsure", property(lambda _: False))
+
+
+def erasures_stay_at_their_home(stack: ExitStack) -> None:
+    """Other shards say that they have erased the topic."""
+
+    def only_say_so(self: FarTopics, letter: Any, _: float) -> None:
+        self._tell_erased(letter)
+
+    replace(stack, FarTopics, "carry_out_erasure", only_say_so)
+
+
+def topics_end_without_others(stack: ExitStack) -> None:
+    replace(stack, FarTopics, "end_unless_used", lambda _, topic: topic.end())
+
+
+def subscriptions_to_topics_are_not_told(stack: ExitStack) -> None:
+    replace(
+        stack, FarTopics, "subscriptions_changed", lambda self, name: self.topic(name) is not None
+    )
+
+
 BUILDS_OF_SHARDS: dict[str, Damage] = {
     build.__name__: build
     for build in (
@@ -192,5 +238,13 @@ BUILDS_OF_SHARDS: dict[str, Damage] = {
         requests_end_without_others,
         each_reply_counts,
         who_was_asked_is_forgotten_at_a_restart,
+        lost_work_does_not_return,
+        lost_work_returns_as_new,
+        work_that_others_have_done_stays,
+        refusals_stay_at_their_shard,
+        who_starts_does_not_ask_who_has_work,
+        erasures_stay_at_their_home,
+        topics_end_without_others,
+        subscriptions_to_topics_are_not_told,
     )
 }

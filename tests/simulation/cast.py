@@ -3,17 +3,25 @@
 from random import Random
 from typing import Protocol
 
-from tests.simulation import histories, members
-from tests.simulation.actors import Plan, Poster
+from tests.simulation import erasing, histories, jobs, members
+from tests.simulation.actors import Plan, Poster, Publisher
 from tests.simulation.asking import Outcomes, Requester, Responder
+from tests.simulation.books import Books
+from tests.simulation.erasing import Eraser, Erasures, Follower
 from tests.simulation.histories import Historian, Histories
+from tests.simulation.jobs import Jobs, Worker
 from tests.simulation.members import Attendance, Member, Watcher
 from tests.simulation.oracle import Oracle
 
 # What servers are told about the channels of all these.
-RULES = {histories.PATTERN: histories.RULE, members.ROOM: members.RULE}
+RULES = {
+    histories.PATTERN: histories.RULE,
+    members.ROOM: members.RULE,
+    jobs.CHANNEL: jobs.RULE,
+    erasing.CHANNEL: erasing.RULE,
+}
 # The groups that may take part with several shards.
-READS, ASKS, MEETS = "reads", "asks", "meets"
+GROUPS = READS, ASKS, MEETS, WORKS, ERASES = "reads", "asks", "meets", "works", "erases"
 # How often each takes part.
 _OFTEN = 0.3
 # How often there is somebody who publishes without a session.
@@ -29,7 +37,7 @@ class Actor(Protocol):
 
 
 class Cast:
-    """The groups that take part: readers of histories, those who ask and answer, and a room.
+    """The groups that take part.
 
     Args:
         is_full: Whether any take part; `groups` are those that do, if the seed does not decide.
@@ -39,50 +47,78 @@ class Cast:
         self, random: Random, *, is_full: bool, groups: frozenset[str] = frozenset()
     ) -> None:
         self._random = random
-        chosen = {each for each in (READS, ASKS, MEETS) if random.random() < _OFTEN}
+        chosen = {each for each in GROUPS if random.random() < _OFTEN}
         self._groups = (groups or chosen) if is_full else frozenset()
         self._posts = random.random() < _POSTS
         # Whether all shards have the same clocks, as those of one machine; and right ones.
         self.is_on_one_machine = random.random() < _ON_ONE_MACHINE
         self.trusts_clocks = True
         self.actors: list[Actor] = []
+        # Those of them that publish.
+        self.publishers: list[Publisher] = []
         self._histories: Histories | None = None
         self._outcomes: Outcomes | None = None
         self._attendance: Attendance | None = None
+        self._jobs: Jobs | None = None
+        self._erasures: Erasures | None = None
 
     @property
     def channels(self) -> tuple[str, ...]:
         """The channels on which publishers publish for this cast."""
         return histories.CHANNELS if READS in self._groups else ()
 
-    def make(self, plan: Plan, oracle: Oracle) -> None:
+    def make(self, plan: Plan, oracle: Oracle, books: Books) -> None:
         """Make the clients."""
-        random = self._random
         if self._posts:
             self.actors.append(Poster("post0", plan, oracle))
         if READS in self._groups:
-            self._histories = truth = Histories(oracle.published, oracle.is_in_doubt)
-            self.actors += [
-                Historian(f"reader{n}", plan, truth, oracle.now)
-                for n in range(random.randint(1, 2))
-            ]
+            self._let_read(plan, oracle)
         if ASKS in self._groups:
-            self._outcomes = outcomes = Outcomes(oracle.now, oracle.may_have_lost)
-            self.actors += [
-                Requester(f"asker{n}", plan, outcomes) for n in range(random.randint(1, 2))
-            ]
-            self.actors += [
-                Responder(f"answerer{n}", plan, outcomes) for n in range(random.randint(1, 2))
-            ]
+            self._let_ask(plan, oracle)
         if MEETS in self._groups:
-            self._attendance = attendance = Attendance()
-            self.actors += [
-                Member(f"member{n}", plan, attendance, is_named=random.random() < 0.5)
-                for n in range(random.randint(1, 3))
-            ]
-            self.actors += [
-                Watcher(f"watcher{n}", plan, attendance) for n in range(random.randint(1, 2))
-            ]
+            self._let_meet(plan)
+        if WORKS in self._groups:
+            self._let_work(plan, oracle, books)
+        if ERASES in self._groups:
+            self._let_erase(plan, oracle)
+        self.actors += self.publishers
+
+    def _let_read(self, plan: Plan, oracle: Oracle) -> None:
+        self._histories = truth = Histories(oracle.published, oracle.is_in_doubt)
+        self.actors += [Historian(f"reader{n}", plan, truth, oracle.now) for n in self._some(1, 2)]
+
+    def _let_ask(self, plan: Plan, oracle: Oracle) -> None:
+        self._outcomes = truth = Outcomes(oracle.now, oracle.may_have_lost)
+        self.actors += [Requester(f"asker{n}", plan, truth) for n in self._some(1, 2)]
+        self.actors += [Responder(f"answerer{n}", plan, truth) for n in self._some(1, 2)]
+
+    def _let_meet(self, plan: Plan) -> None:
+        self._attendance = truth = Attendance()
+        self.actors += [
+            Member(f"member{n}", plan, truth, is_named=self._random.random() < 0.5)
+            for n in self._some(1, 3)
+        ]
+        self.actors += [Watcher(f"watcher{n}", plan, truth) for n in self._some(1, 2)]
+
+    def _let_work(self, plan: Plan, oracle: Oracle, books: Books) -> None:
+        self._jobs = truth = Jobs(oracle, books)
+        self.publishers += [
+            Publisher(f"boss{n}", plan, oracle, channels=(jobs.CHANNEL,)) for n in self._some(1, 2)
+        ]
+        self.actors += [
+            Worker(f"worker{n}", plan, truth, oracle, is_named=self._random.random() < 0.5)
+            for n in self._some(2, 4)
+        ]
+
+    def _let_erase(self, plan: Plan, oracle: Oracle) -> None:
+        self._erasures = truth = Erasures(oracle)
+        self.publishers.append(Publisher("herald0", plan, oracle, channels=(erasing.CHANNEL,)))
+        self.actors += [Follower(f"follower{n}", plan, truth) for n in self._some(1, 3)]
+        self.actors.append(Eraser(plan, truth, oracle))
+
+    def _some(self, least: int, most: int) -> range:
+        """Return the numbers of some clients."""
+        return range(self._random.randint(least, most))
 
     def violations(self, since: float) -> list[str]:
         """Return all broken promises; the last fault ended at this time."""
@@ -92,4 +128,6 @@ class Cast:
             *(self._histories.violations(since) if self._histories is not None else ()),
             *(outcomes.violations(trusts_clocks=trusts_clocks) if outcomes is not None else ()),
             *(self._attendance.violations() if self._attendance is not None else ()),
+            *(self._jobs.violations() if self._jobs is not None else ()),
+            *(self._erasures.violations() if self._erasures is not None else ()),
         ]

@@ -320,6 +320,8 @@ LOSE_LINKS = frozenset(
         *(cut_connection, lose_connection, hold_connection, part_from_server),
     )
 )
+# Those through which all sessions stay live, and shards in contact.
+KEEP_CONTACTS = frozenset((restart, set_clock))
 # Those of several shards, besides all others.
 FAULTS_OF_SHARDS: tuple[Fault, ...] = (
     part_from_server,

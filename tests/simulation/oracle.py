@@ -76,8 +76,10 @@ class Oracle:
         # When the store wrote what a failover lost. Publish keys may be lost with that, but only of
         # messages that were not accepted yet.
         self.lost_tails: Callable[[], Sequence[tuple[float, float]]] = tuple
-        # When links between servers may have been lost.
+        # When links between servers may have been lost; and when servers may have lost contact with
+        # each other or with clients.
         self.lost_links: Sequence[tuple[float, float]] = ()
+        self.lost_contacts: Sequence[tuple[float, float]] = ()
         # The processes that spoke, in the order in which they began, and faults of theirs.
         self._speakers: list[Process] = []
         self._interruptions: list[str] = []
@@ -243,6 +245,10 @@ class Oracle:
     def may_have_lost(self, since: float, until: float) -> bool:
         """Return whether a failover lost something that was written between these times."""
         return any(since <= end and begin <= until for begin, end in self.lost_tails())
+
+    def was_calm(self, since: float, until: float) -> bool:
+        """Return whether nothing went wrong between these times that ends a contact."""
+        return not any(since <= end and begin <= until for begin, end in self.lost_contacts)
 
     def _disordered(self) -> list[str]:
         found = []

@@ -3,7 +3,7 @@
 import asyncio
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
@@ -13,7 +13,7 @@ from holdfast.compose.placement import placed
 from tests.simulation.actors import Plan, Publisher, Receiver
 from tests.simulation.books import Books
 from tests.simulation.cast import RULES, Actor, Cast
-from tests.simulation.faults import LOSE_LINKS, Stage, set_clock
+from tests.simulation.faults import KEEP_CONTACTS, LOSE_LINKS, Fault, Stage, set_clock
 from tests.simulation.oracle import CLIENTS, Oracle
 from tests.simulation.process import Main, Process
 from tests.simulation.schedule import Schedule, schedule
@@ -30,6 +30,8 @@ _SHARED = "data"
 _MACHINE = "workers"
 # How long after a fault a link may still be given up.
 _HEALS_S = 5.0
+# How long after a fault somebody may still have lost contact.
+_MEET_AGAIN_S = 15.0
 # How long everything may take to drain after the last fault has ended.
 _DRAIN_S = 30.0
 _LOOK_S = 0.25
@@ -115,7 +117,7 @@ class Play:
         channels = _CHANNELS + cast.channels
         self.plan = Plan(manners, channels, random.choice(_PAUSE_S), named if has_shards else ())
         self._cast = cast
-        self._cast.make(self.plan, self.oracle)
+        self._cast.make(self.plan, self.oracle, self._books)
         self._publishers = [
             Publisher(f"pub{n}", self.plan, self.oracle) for n in range(random.randint(1, 3))
         ]
@@ -158,19 +160,26 @@ class Play:
         self._cast.trusts_clocks = set_clock not in happened
         self.oracle.judges_repeats = self.schedule.is_sudden
         if setting.has_shards:
-            self.oracle.lost_links = [
-                (each.at_s, each.at_s + each.duration_s + _HEALS_S)
-                for each in self.schedule.occurrences
-                if each.fault in LOSE_LINKS
-            ]
+            self.oracle.lost_links = self._times(LOSE_LINKS, _HEALS_S)
+            faults = {each.fault for each in self.schedule.occurrences}
+            self.oracle.lost_contacts = self._times(faults - KEEP_CONTACTS, _MEET_AGAIN_S)
         self._over_at = self.schedule.over_at_s
         world.run_for(self._over_at - world.now)
         self.plan.is_over = True
         while not self._is_drained() and world.now < self._over_at + _DRAIN_S:
             world.run_for(_LOOK_S)
 
+    def _times(self, faults: Collection[Fault], longer_s: float) -> list[tuple[float, float]]:
+        """Return from when until when such faults have effects."""
+        return [
+            (each.at_s, each.at_s + each.duration_s + longer_s)
+            for each in self.schedule.occurrences
+            if each.fault in faults
+        ]
+
     def _is_drained(self) -> bool:
-        are_done = all(each.is_done for each in self._publishers)
+        publishers = [*self._publishers, *self._cast.publishers]
+        are_done = all(each.is_done for each in publishers)
         if not are_done or not self.oracle.is_drained(self._over_at):
             return False
         return not self._cast.violations(self._over_at) and not self._books.unsettled()

@@ -36,4 +36,12 @@ _OF_SHARDS = (
     "all servers were succeeded",
     "a restart failed",
     "a server was taken back",
+    "another shard has done work",
+    "another shard had work before its home started",
+    "another shard gave work back",
+    "another shard has lost work",
+    "another shard had work for too long",
+    "a home has erased a topic",
+    "another shard has erased a topic",
+    "a home has asked whether a topic may end",
 )

@@ -55,7 +55,7 @@ class Session:
         if self._acks:
             ext["ack"] = True
         if self._name:
-            ext["delivery"] = {"session": self._name}
+            ext["delivery"] = {**ext.get("delivery", {}), "session": self._name}
         message = {
             "channel": HANDSHAKE,
             "version": "1.0",
@@ -73,7 +73,7 @@ class Session:
         limit_s = self._manners.answer_s
         return await self._tell(self._asking, message, limit_s)
 
-    async def connect(self) -> Message:
+    async def connect(self, **ext: Any) -> Message:
         """Connect once; returns the reply, whose events the next connect acknowledges."""
         client_id = self.client_id
         message: Message = {
@@ -82,7 +82,9 @@ class Session:
             "connectionType": "long-polling",
         }
         if self._acks:
-            message["ext"] = {"ack": self._ack}
+            ext["ack"] = self._ack
+        if ext:
+            message["ext"] = ext
         limit_s = self._manners.timeout_s * 1.25 + _PATIENCE_S
         reply = await self._tell(self._connecting, message, limit_s)
         if client_id == self.client_id:

@@ -5,6 +5,9 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 from unittest.mock import patch
 
+from holdfast.bayeux.far_work.borrowing import Borrows
+from holdfast.bayeux.services.far_topics import FarTopics
+from holdfast.delivery.shared_queues.lent_work import LentWork
 from holdfast.sharding.member import Member
 from holdfast.store.lease import Lease
 from holdfast.web.forwarding import far_shard
@@ -17,6 +20,14 @@ _WATCHED: tuple[tuple[object, str, str], ...] = (
     (Lease, "_speak_again", "a server spoke again"),
     (Member, "miss", "a gap in a log was noted"),
     (far_shard, "refuse", "a request was given up with its link"),
+    (LentWork, "finish", "another shard has done work"),
+    (LentWork, "begin_again", "another shard had work before its home started"),
+    (LentWork, "return_refused", "another shard gave work back"),
+    (LentWork, "return_lost", "another shard has lost work"),
+    (FarTopics, "erase", "a home has erased a topic"),
+    (FarTopics, "_tell_erased", "another shard has erased a topic"),
+    (FarTopics, "answered", "a home has asked whether a topic may end"),
+    (Borrows, "_withdraw", "another shard had work for too long"),
 )
 
 
