@@ -28,7 +28,8 @@ class LinkServer:
         self._hello, self._home = hello, home
         self._listening: socket.socket | None = None
         self._server: asyncio.AbstractServer | None = None
-        self._homes: set[Home] = set()
+        # In the order in which they came, so that the same happens in each run.
+        self._homes: dict[Home, None] = {}
 
     async def open(self, listening: socket.socket) -> None:
         """Accept links on a Unix socket that only this user can connect to."""
@@ -86,8 +87,8 @@ class LinkServer:
 
     def _make_link(self) -> asyncio.Protocol:
         home = self._home()
-        self._homes.add(home)
-        home.link.ended.add_done_callback(lambda _: self._homes.discard(home))
+        self._homes[home] = None
+        home.link.ended.add_done_callback(lambda _: self._homes.pop(home, None))
         shards: list[int] = []
 
         def check(peer: Hello) -> str | None:
