@@ -240,7 +240,10 @@ class WorkEverywhere:
         for session in self._state.sessions:
             for message in session.queue.messages():
                 record = borrowed_of(message)
-                if record is not None and record.home in self._borrows:
+                if record is None or record.borrower is not None:
+                    # A process that takes everything back has attached its copies before.
+                    continue
+                if record.home in self._borrows:
                     record.borrower = self
                     record.queues += 1
                     session.queue.has_counted = True

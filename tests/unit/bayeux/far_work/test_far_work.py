@@ -217,6 +217,18 @@ def test_a_planned_restart_leaves_work_where_it_is(
     assert balances(world)
 
 
+@pytest.mark.parametrize("shard", [0, 1])
+def test_work_is_done_once_although_a_planned_restart_fails(world: World, shard: int) -> None:
+    bob = taker(world, "bob/1")
+    put(world, 1, 1)
+    assert fetch(world, bob).data == [1]
+    world.shards[shard].restart_in_vain()
+    fetch(world, bob)
+    settled(world)
+    assert is_done(world)
+    assert balances(world)
+
+
 def test_work_returns_when_its_shard_is_out_of_reach_and_late_verdicts_count_nothing(
     world: World,
 ) -> None:
