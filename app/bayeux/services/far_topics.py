@@ -57,8 +57,8 @@ class FarTopics:
         self.hurry = self._tellers.hurry
         # By name of a topic here, what other shards have of it.
         self._known: dict[str, dict[int, Row]] = {}
-        # By topic and shard, the erasure that this shard is not known to have carried out: what it
-        # told of subscriptions before holds no more.
+        # By topic and shard, the erasure that this shard is asked to carry out: what it told of
+        # subscriptions before holds no more.
         self._erasing: dict[tuple[str, int], int] = {}
         # By topic, the ones who wait until its next erasure is carried out everywhere.
         self._waiters: dict[str, list[_Waiter]] = {}
@@ -232,12 +232,12 @@ class FarTopics:
         erased_at: int,
         waiters: Sequence["_Waiter"],
     ) -> None:
-        is_done = answer == _DONE
-        if is_done and self._erasing.get((name, shard)) == erased_at:
+        if self._erasing.get((name, shard)) == erased_at:
+            # Without an answer, the letter may be lost. If it is not, that shard tells it later.
             del self._erasing[name, shard]
             self._look_at(name)
         for waiter in waiters:
-            waiter.ended(is_done)
+            waiter.ended(answer == _DONE)
 
     def carry_out_erasure(self, letter: ShardLetter, now: float) -> None:
         """Erase a topic here, because its home has done so."""

@@ -1,5 +1,6 @@
 """The home of a channel decides about its topic, for the sessions of all shards."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -301,6 +302,32 @@ def test_an_erasure_says_when_a_shard_does_not_answer(
     monkeypatch.setattr(world.shards[HOME], "may_send", lambda _: False)
     assert ask(world, client, erase=TOPIC)["code"] == AWAY
     assert state(world) is not TopicState.DEAD
+
+
+def test_subscriptions_that_an_erasure_does_not_reach_go_on_counting(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    carl = named(world, "carl/1")
+    carl.subscribe(TOPIC)
+    say(world, 1)
+    heard(carl)
+    settled(world)
+    home, lost = world.shards[HOME], list[Callable[[None], None]]()
+    # The store has no room for letters.
+    monkeypatch.setattr(home, "send", lambda *words: lost.append(words[-1]))
+    client = world.client(HOME)
+    asked = client.publish("/service/topics", {"erase": TOPIC})
+    client.server.turn()
+    monkeypatch.undo()
+    assert state(world) is TopicState.DEAD
+    for done in lost:
+        done(None)
+    assert answered(world, client, asked)["code"] == AWAY
+    assert state(world) is TopicState.UNCONFIGURED
+    assert ask(world, client, state=TOPIC)["subscribers"] == 1
+    ask(world, client, erase=TOPIC)
+    assert state(world) is TopicState.DEAD
+    assert carl.session.subscriptions == set()
 
 
 def test_a_shard_that_is_killed_tells_the_home_again_what_it_has(world: World) -> None:
