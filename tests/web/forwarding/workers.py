@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.compose import running
-from holdfast.compose.placement import placed
+from holdfast.compose.placement import Placement, placed
 from holdfast.compose.running_server import RunningServer
 from holdfast.compose.succession import NoSuccession
 from holdfast.settings import Settings
@@ -131,25 +131,54 @@ async def end(stores: list[ValkeyProcess]) -> None:
         await valkey_process.stop(store)
 
 
+class Worker:
+    """A worker that starts and stops while others do."""
+
+    def __init__(self, settings: Settings, place: Placement) -> None:
+        self._is_over = asyncio.Event()
+        self._ready: asyncio.Future[RunningServer] = asyncio.get_running_loop().create_future()
+        self._task = asyncio.create_task(self._serve(settings, place))
+
+    async def _serve(self, settings: Settings, place: Placement) -> None:
+        async with running(settings, NoSuccession(), place) as server:
+            self._ready.set_result(server)
+            await self._is_over.wait()
+
+    async def started(self) -> RunningServer:
+        either: list[asyncio.Future[Any]] = [self._ready, self._task]
+        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+        if not self._ready.done():
+            # It raises what kept the worker from starting.
+            await self._task
+        return await self._ready
+
+    def stop(self) -> None:
+        self._is_over.set()
+
+    async def ended(self) -> None:
+        await self._task
+
+
 @asynccontextmanager
 async def workers(
     home: Path, count: int = 2, *, give: bool = False, **given: Any
 ) -> AsyncIterator[Workers]:
-    """Start workers, and wait until each has links to all others.
+    """Start workers at the same time, and wait until each has links to all others.
 
-    Unless they `give` connections to each other, they forward everything.
+    Each waits for the stores of the others. Unless they `give` connections to each other, they
+    forward everything.
     """
     settings = Settings(**{"port": 0, "data": home / "data", "journal": False, **given})
     stores: list[ValkeyProcess] = []
     async with AsyncExitStack() as stack:
         # A server that has left its place leaves its store to the next.
         stack.push_async_callback(end, stores)
-        servers = [
-            await stack.enter_async_context(
-                running(settings, NoSuccession(), placed(settings, number, count))
-            )
-            for number in range(count)
-        ]
+        begun = [Worker(settings, placed(settings, number, count)) for number in range(count)]
+        for each in begun:
+            stack.push_async_callback(each.ended)
+        for each in begun:
+            stack.callback(each.stop)
+        servers = [await each.started() for each in begun]
         stores += map(store_of, servers)
         for server in servers:
             await linked(server)
