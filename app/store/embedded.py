@@ -7,7 +7,7 @@ import os
 import re
 import shlex
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from enum import Enum
 from itertools import chain
 from pathlib import Path
@@ -17,7 +17,7 @@ from typing import cast
 from holdfast.store.address import Address
 from holdfast.store.connection import StoreUnavailable
 from holdfast.store.home import Home
-from holdfast.store.resp import RespConnection, Unusable
+from holdfast.store.resp import RespConnection, Unusable, pack
 from holdfast.store.valkey_process import ChildProcess, OrphanProcess, ValkeyProcess, stop
 
 log = logging.getLogger(__name__)
@@ -27,6 +27,8 @@ _TIMEOUT_S = 5.0
 # From a start to the first answer, which may be that Valkey is loading its data.
 _START_LIMIT_S = 15.0
 _LOOK_S = 0.02
+# How long it may take to hear that it is to end, before it gets a signal.
+_ASKING_S = 0.5
 _SHORTEST_PAUSE_S = 0.05
 _LONGEST_PAUSE_S = 10.0
 # A Valkey that ran for this long is restarted without delay when it dies.
@@ -113,11 +115,23 @@ class EmbeddedValkey:
         """Stop Valkey. The durability setting determines whether its data is kept."""
         await self._end_supervision()
         if self._process is not None:
+            await self._ask_to_end()
             await stop(self._process)
             self._home.remove_socket()
             log.debug("the embedded store has stopped")
             self._process = None
         self._home.release()
+
+    async def _ask_to_end(self) -> None:
+        """Have Valkey end at once. A signal waits for its next round of background work."""
+        with suppress(Unusable, TimeoutError, OSError):
+            async with asyncio.timeout(_ASKING_S):
+                wire = await self._dial()
+                try:
+                    # It closes the connection, or says why it cannot end yet.
+                    await wire.replies(pack(["SHUTDOWN"]), 1)
+                finally:
+                    wire.abort("not needed any more")
 
     async def _end_supervision(self) -> None:
         if self._supervisor is not None:

@@ -15,6 +15,7 @@ from holdfast.store.connection import StoreUnavailable
 from holdfast.store.embedded import Durability, EmbeddedValkey
 from holdfast.store.home import Home
 from holdfast.store.resp import Unreachable
+from holdfast.store.valkey_process import ChildProcess
 from tests.store.caller import until
 from tests.store.places import (
     environment_of,
@@ -138,6 +139,17 @@ async def test_an_embedded_store_that_died_without_descriptors_is_restarted_when
         caller.note(10)
         await caller.answered()
         assert await caller.kept() == list(range(10))
+
+
+async def test_an_embedded_store_ends_at_once_without_waiting_for_a_signal(
+    data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = EmbeddedValkey(data, Durability.EVERYSEC)
+    await store.open()
+    pid = pid_in(data)
+    monkeypatch.setattr(ChildProcess, "signal", lambda *_: None)
+    await store.close()
+    assert not is_alive(pid)
 
 
 async def test_an_embedded_store_that_does_not_stop_is_killed(
