@@ -281,13 +281,12 @@ def bound(path: Path, kind: socket.SocketKind = socket.SOCK_STREAM) -> socket.so
     with suppress(FileNotFoundError):
         path.unlink()
     listening = socket.socket(socket.AF_UNIX, kind)
-    before = os.umask(0o177)
     try:
         listening.bind(str(path))
+        # Nothing can connect before it listens. All threads would share a umask.
+        path.chmod(0o600)
         listening.listen()
     except OSError:
         listening.close()
         raise
-    finally:
-        os.umask(before)
     return listening

@@ -1,6 +1,7 @@
 """Links are made between the shards of one deployment, and made again when they are lost."""
 
 import asyncio
+import socket
 import stat
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -96,6 +97,21 @@ async def test_only_this_user_can_make_links(path: Path) -> None:
     async with ends(path) as both:
         await both.listen()
         assert modes(path) == [0o600, 0o700]
+
+
+async def test_directories_made_while_links_are_opened_have_their_own_modes(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other, bind = path.with_name("other"), socket.socket.bind
+
+    def bind_slowly(self: socket.socket, place: str) -> None:
+        bind(self, place)
+        other.mkdir(mode=0o700)
+
+    monkeypatch.setattr(socket.socket, "bind", bind_slowly)
+    async with ends(path) as both:
+        await both.listen()
+    assert stat.S_IMODE(other.stat().st_mode) == 0o700
 
 
 async def test_a_door_may_start_before_the_shard(path: Path) -> None:
