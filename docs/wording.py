@@ -76,10 +76,22 @@ def texts_of(source: str) -> Iterator[tuple[int, str]]:
 
 def phrases_in(source: str) -> Iterator[tuple[int, str]]:
     """Yield the phrases in a module's docstrings and comments, with the line of each text."""
+    # Most modules have none at all, and need not be parsed.
+    whole = _in_one_line(source.replace("#", " "))
+    if not (_ANY.search(whole) or _ANY.search(_less_code(whole))):
+        return
     for line, text in texts_of(source):
-        # Code in backticks is no phrase.
-        for found in _ANY.finditer(re.sub("`[^`]*`", "", " ".join(text.split()))):
+        for found in _ANY.finditer(_less_code(_in_one_line(text))):
             yield line, found.group().lower()
+
+
+def _in_one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _less_code(text: str) -> str:
+    """Leave out what stands in backticks, which is no phrase."""
+    return re.sub("`[^`]*`", "", text)
 
 
 @cache
