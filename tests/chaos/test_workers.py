@@ -346,26 +346,28 @@ async def test_a_restart_that_fails_leaves_all_old_workers(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    "step",
+    "killed_at",
     [
-        *("told to leave", "given complete", "left", "half handed over"),
-        *("prepared", "told to open", "loaded", "given removed", "listening", "ready"),
+        ("told to leave", "given complete", "left", "half handed over"),
+        ("prepared", "told to open", "loaded", "given removed", "listening", "ready"),
     ],
+    ids=["former", "successor"],
 )
-async def test_a_worker_that_is_killed_in_a_restart_loses_nothing(
-    tmp_path: Path, step: str
+async def test_workers_that_are_killed_in_restarts_lose_nothing(
+    tmp_path: Path, killed_at: tuple[str, ...]
 ) -> None:
     async with deployed(tmp_path, 2) as deployment, traffic(deployment) as flowing:
-        before = deployment.workers()
-        steps.arm(deployment.steps, step, signal.SIGKILL)
-        end = await deployment.restart()
-        await until(lambda: not steps.is_armed(deployment.steps, step))
-        await until(lambda: len(deployment.workers()) == 2)
-        await flowing.flows()
-        after = {*deployment.workers()}
-        # All are of the old code, or of the new.
-        stayed = 1 if step in steps.OF_FORMER else 2
-        assert len(after & {*before}) == (0 if "done" in end else stayed)
+        for step in killed_at:
+            before = deployment.workers()
+            steps.arm(deployment.steps, step, signal.SIGKILL)
+            end = await deployment.restart()
+            await until(lambda: not steps.is_armed(deployment.steps, step))  # noqa: B023
+            await until(lambda: len(deployment.workers()) == 2)
+            await flowing.flows()
+            after = {*deployment.workers()}
+            # All are of the old code, or of the new.
+            stayed = 1 if step in steps.OF_FORMER else 2
+            assert len(after & {*before}) == (0 if "done" in end else stayed), step
 
 
 async def ready(url: str) -> str:
