@@ -17,13 +17,11 @@ from holdfast.bayeux.publish.joined_results import JoinedResults
 from holdfast.bayeux.publish.point_to_point import Addressing
 from holdfast.bayeux.publish.qos import Qos
 from holdfast.bayeux.publish.shards_of import shard_of
-from holdfast.bayeux.session import Session
 from holdfast.bayeux.state.server_state import ServerState
 from holdfast.bayeux.wire.destinations import Destination
 from holdfast.delivery.messages.crossing import Spared, spared_by
 from holdfast.delivery.messages.storing import PersistOutcome
 from holdfast.delivery.ports.homes import HomesPort
-from holdfast.delivery.requests.request import Request
 from holdfast.delivery.topics.counting import topic_of
 
 # By the shard that has them, or None for this one, destinations in the order of the publish.
@@ -73,8 +71,6 @@ class _Sending:
         self._joined = JoinedResults(publish, qos, count, parts.state.quotas)
         # Whether the journal of this shard has the message.
         self._is_published_here = False
-        if qos.request is not None:
-            self._joined.complete = partial(self._tell_request, qos.request)
 
     def begin(self, turn: Turn) -> bool:
         """Send the letters, once the store has what was published before. Returns if it is over."""
@@ -114,6 +110,12 @@ class _Sending:
             self._state.journal.published(self._publish.message, 0)
             for record in self._publish.message.records or ():
                 record.published(self._publish.message)
+        request = self._qos.request
+        if request is not None and outcome is PersistOutcome.KEPT:
+            request.unheard = ()
+            self._state.requests.grant(request, self._joined.receivers)
+        elif request is not None and outcome is PersistOutcome.UNKNOWN:
+            self._state.requests.crossed(request)
         self._publish.over(outcome)
 
     def _addressed(self, destinations: Sequence[Destination]) -> Addressed:
@@ -129,16 +131,6 @@ class _Sending:
     def refuse(self) -> None:
         """Tell the publish that it was not carried out."""
         self._publish.over(PersistOutcome.REFUSED)
-
-    def _tell_request(self, request: Request[Session]) -> None:
-        """Let those that got the request answer it, and tell the publish the outcome."""
-        outcome = self._joined.outcome()
-        if outcome is PersistOutcome.KEPT:
-            request.unheard = ()
-            self._state.requests.grant(request, self._joined.receivers)
-        elif outcome is PersistOutcome.UNKNOWN:
-            self._state.requests.crossed(request)
-        self._publish.over(outcome)
 
     def _finish(self, turn: Turn) -> None:
         try:

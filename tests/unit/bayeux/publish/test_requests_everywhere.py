@@ -196,6 +196,21 @@ def test_a_session_of_another_shard_is_asked_by_its_name(
     assert heard(world, requester) == ["!"]
 
 
+@pytest.mark.parametrize("is_subscribable", [True, False])
+def test_a_session_that_was_asked_by_its_name_and_ends_is_waited_for_no_more(
+    world: World, is_subscribable: bool
+) -> None:
+    requester, responder = guest(world, 0), comes(world, "ann/1")
+    qos = {"destinations": ["ann/1"], "subscribable": is_subscribable}
+    requester.publish(POWER, "?", ext={"replyTo": requester.address(), "delivery": qos})
+    world.read_all()
+    requester.heard()
+    responder.last()
+    responder.send({"channel": "/meta/disconnect", "ext": {"delivery": {"end": True}}})
+    responder.server.turn()
+    assert heard(world, requester) == [NO_RESPONDERS]
+
+
 def test_a_destination_that_does_not_exist_is_not_asked(world: World) -> None:
     requester = guest(world, 0)
     qos = {"destinations": ["ann"], "subscribable": False}
