@@ -29,6 +29,7 @@ from holdfast.bayeux.state.server_state import ServerState
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.outcomes import Move
 from holdfast.delivery.ports.homes import HomesPort
+from holdfast.delivery.requests.responders import silent_on
 from holdfast.delivery.shared_queues.work import Borrowed, borrowed_of
 
 # How much work of one shard a session gets at once.
@@ -83,7 +84,8 @@ class Borrows:
         """Note that a session takes work of channels that match these patterns."""
         entries, _ = session.queue.room_left()
         most = min(MOST_AT_ONCE, max(1, entries + session.queue.count))
-        row = [TAKES, session.key, session.number, most, sorted(patterns)]
+        silent = silent_on(session) & {*patterns}
+        row = [TAKES, session.key, session.number, most, sorted(patterns), sorted(silent)]
         if self.takers.get(session.key) != row:
             self.takers[session.key] = row
             self._rows.append(row)

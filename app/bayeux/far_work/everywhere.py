@@ -21,6 +21,7 @@ from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.shard_letter import ShardLetter
 from holdfast.delivery.ports.homes import HomesPort
 from holdfast.delivery.ports.other_shards import OthersPort
+from holdfast.delivery.requests.responders import silent_on
 from holdfast.delivery.shared_queues.lent_work import LentWork
 from holdfast.delivery.shared_queues.work import Borrowed, borrowed_of
 
@@ -37,14 +38,21 @@ _MOST_PATTERNS: Final = 20_000
 class _Known:
     """A session that was looked at."""
 
-    __slots__ = ("full_at", "session", "subscriptions")
+    __slots__ = ("full_at", "session", "silent", "subscriptions")
 
     def __init__(self, session: Session) -> None:
         self.session = session
-        # How many subscriptions it had.
+        # How many subscriptions it had, and on how many it answers no requests.
         self.subscriptions = len(session.subscriptions)
+        self.silent = len(silent_on(session))
         # The shards that think that its queue is full.
         self.full_at: set[int] = set()
+
+    def has_changed(self, session: Session) -> bool:
+        """Return whether it may take other work now."""
+        if self.subscriptions != len(session.subscriptions):
+            return True
+        return self.silent != len(silent_on(session))
 
 
 class WorkEverywhere:
@@ -115,7 +123,7 @@ class WorkEverywhere:
 
     def look_at(self, receiver: Session) -> None:
         known = self._known.get(receiver.key)
-        if known is None or known.subscriptions != len(receiver.subscriptions):
+        if known is None or known.has_changed(receiver):
             self.look_again(receiver)
         elif known.full_at and receiver.queue.lacks_room(1) is None:
             for shard in known.full_at:
@@ -218,6 +226,10 @@ class WorkEverywhere:
             return
         record.borrower = self
         borrows.enter(message, record, session)
+        if state.requests.elsewhere is not None:
+            state.requests.elsewhere.arrived(message, is_kept=session.is_durable)
+        for each in message.records or ():
+            each.shown_to(message, (session,))
         session.queue.insert(message)
         state.counters.accepted += 1
         state.ledger.published(message, 1)

@@ -48,15 +48,14 @@ class StandIn(Session):
     __slots__ = ("is_full", "lender", "window")
 
     def __init__(self, lender: "Lender", queue: CallbackQueue, row: Row) -> None:
-        key, number, self.window, patterns = row[1:]
+        key, number, self.window, patterns, silent = row[1:]
         super().__init__("", number, queue)
         self.go_by(key)
         self.lender = lender
         # Whether its queue had no room, and it has not told since that it has.
         self.is_full = False
         self.subscriptions = set(patterns)
-        for pattern in patterns:
-            # Only sessions of this shard answer requests that are work.
+        for pattern in silent:
             be_silent_on(self, pattern)
 
     def fill(self) -> None:

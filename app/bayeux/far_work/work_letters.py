@@ -10,6 +10,7 @@ from holdfast.delivery.basics.json_text import to_json
 from holdfast.delivery.messages.former_attempts import FormerAttempts, former_of, tried
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.trails import Attempt
+from holdfast.delivery.requests.of_others import Asked, AskedElsewhere, asked_by
 from holdfast.delivery.shared_queues.work import Borrowed, WorkRefusal, make_work, refusals_of
 
 # What the letters are called in the log. From the shard of the work: it lends some, or asks the
@@ -141,6 +142,7 @@ def _head(job: Job) -> dict[str, Any]:
         "generation": message.generation,
         "attempts": row_of_attempts(message),
         "refusals": rows_of_refusals(message),
+        "asked": asked_by(message),
     }
 
 
@@ -176,6 +178,8 @@ def _message(head: Mapping[str, Any], wire: bytes, home: int) -> Message:
     message.generation = head["generation"]
     make_work(message, refusals_in(head["refusals"]))
     Borrowed(home, head["lease"]).mark(message)
+    if head["asked"] is not None:
+        AskedElsewhere(Asked(*head["asked"])).mark(message)
     former = attempts_in(head["attempts"])
     return message if former is None else tried(message, former)
 

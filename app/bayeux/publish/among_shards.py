@@ -91,11 +91,9 @@ class AmongShards:
             return home
         is_work = self._state.rules.of(publish.channel).is_work_queue
         if qos.request is not None:
-            if is_work:
-                # Only sessions of its home would get it, and the requester is not there.
-                raise not_supported("ext.replyTo")
-            # Only one shard hears who may answer: the shard of the requester.
-            return None
+            # Only one shard hears who may answer: the shard of the requester. Work is with its home
+            # until a session has it.
+            return home if is_work else None
         concerns_home = qos.is_subscribable or qos.concerns_topic or is_work
         return home if concerns_home else None
 

@@ -1,13 +1,12 @@
 """Requests of other shards: which sessions of this one may answer them, and what those say."""
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Final, cast
 
 from orjson import loads
 
-from holdfast.bayeux.publish.addressed_letter import addressed_in
 from holdfast.bayeux.publish.event import EventPublish, Far
 from holdfast.bayeux.publish.repeated_letters import RepeatedLetters
 from holdfast.bayeux.publish.request_letters import (
@@ -27,14 +26,13 @@ from holdfast.bayeux.wire.errors import ErrorReply, Refused
 from holdfast.delivery.basics.channels import REPLIES
 from holdfast.delivery.basics.timers import Timers
 from holdfast.delivery.messages.message import Message
-from holdfast.delivery.messages.shard_letter import Effect, ShardLetter
-from holdfast.delivery.messages.storing import NO_FIELDS, PersistOutcome, RequestFields, RequestStep
+from holdfast.delivery.messages.shard_letter import ShardLetter
+from holdfast.delivery.messages.storing import NO_FIELDS, PersistOutcome, RequestFields
 from holdfast.delivery.ports.homes import HomesPort
 from holdfast.delivery.queues.queue import CallbackQueue
 from holdfast.delivery.requests.of_others import (
     Asked,
     FarRequest,
-    asked_elsewhere,
     field_of,
     kept_in,
     removal_of,
@@ -51,8 +49,8 @@ from holdfast.delivery.requests.request import (
 from holdfast.delivery.requests.responders import may_answer
 from holdfast.delivery.requests.stored_fields import REPLIED as HAS_REPLIED
 from holdfast.delivery.requests.stored_fields import SILENT, refusal_of
-from holdfast.delivery.routing.publishes import Publish
-from holdfast.delivery.routing.selections import Candidate
+from holdfast.delivery.shared_queues.work import is_work
+from holdfast.delivery.shared_queues.work_queues import key_of_queue
 
 if TYPE_CHECKING:
     from holdfast.delivery.queues.receivers import Receiver
@@ -95,16 +93,43 @@ class AnsweringOthers:
 
     def enter(self, message: Message, asked: Asked, *, is_kept: bool) -> None:
         """Attach the request to its message, before that gets to sessions here."""
-        request = self._by_address.get(asked.address)
+        request = self._known_as(asked, message.channel)
         if request is None:
-            shard = self._shard_of(asked.address)
-            if shard is None:
-                # It is no request of another shard.
-                return
-            request = self._enter(asked, message.channel, shard)
+            # Another shard has work that a client here has asked for.
+            own = self._state.requests.at(asked.address)
+            if own is not None:
+                own.enter_again(message)
+            return
         request.id = message.id
         request.is_kept |= is_kept
+        request.is_work |= is_work(message)
         request.enter_again(message)
+
+    def _known_as(self, asked: Asked, channel: str) -> FarRequest[Session] | None:
+        """Return such a request, which may be new; None if it is of this shard."""
+        request, shard = self._by_address.get(asked.address), self._shard_of(asked.address)
+        if request is None and shard is not None:
+            request = self._enter(asked, channel, shard)
+        return request
+
+    def queue(self, message: Message, asked: Asked, *, is_kept: bool) -> None:
+        """Attach the request to its message, which becomes work of this shard."""
+        request = self._known_as(asked, message.channel)
+        if request is None:
+            return
+        request.is_work, request.is_kept = True, is_kept
+        request.enter(message)
+        if message.expires_ms > request.deadline_ms:
+            message.expires_ms = request.deadline_ms
+        # The store may have it soon.
+        self.grant(request, (key_of_queue(message.channel),))
+
+    def forget(self, address: str) -> None:
+        """Forget a request whose message is not published."""
+        request = self._by_address.get(address)
+        if request is not None:
+            self._end(request)
+            del self._by_address[address]
 
     def _enter(self, asked: Asked, channel: str, shard: int) -> FarRequest[Session]:
         request = FarRequest(
@@ -126,7 +151,7 @@ class AnsweringOthers:
         found = NOBODY_ANSWERS
         if request is not None:
             request.is_told = True
-            found = _responders(request)
+            found = self._responders(request)
         self._homes.answer(letter, found.to_json())
 
     def has_told(self, address: str) -> None:
@@ -135,7 +160,7 @@ class AnsweringOthers:
         if request is not None:
             request.is_told = True
             # Some may have been turned away since.
-            self._say(request, _responders(request))
+            self._say(request, self._responders(request))
 
     # As its messages see it
 
@@ -155,25 +180,27 @@ class AnsweringOthers:
             self._of_key.setdefault(key, set()).add(request)
         if new and request.is_kept:
             self._state.store.save_requests(field_of(request))
-        if new and request.is_told:
+        if new and request.is_told and not request.is_work:
             self._say(request, Responders(new, {}))
 
     def lose(
         self, request: Request[Session], key: str, refusal: tuple[str, str] | None = None
     ) -> None:
-        """Record that this session will not answer."""
+        """Record that this session will not answer; if the request is work, that no one will."""
         request = _far(request)
         if key not in request.responders:
             return
-        said = SILENT if refusal is None else refusal_of(*refusal)
-        request.responders.remove(key)
-        request.spoken[key] = said
-        self._forget_key(key, request)
+        lost = [*request.responders] if request.is_work else [key]
+        said = dict.fromkeys(lost, SILENT if refusal is None else refusal_of(*refusal))
+        request.responders.difference_update(lost)
+        request.spoken.update(said)
+        for each in lost:
+            self._forget_key(each, request)
         if request.end is not None:
             return
         if request.is_kept:
-            self._state.store.save_requests(spoken_fields(request, {key: said}))
-        if request.is_told:
+            self._state.store.save_requests(spoken_fields(request, said))
+        if request.is_told or request.is_work:
             self._say(request, Responders((), {key: refusal}))
 
     def crossed(self, request: Request[Session]) -> None:
@@ -186,7 +213,29 @@ class AnsweringOthers:
     def session_ended(self, key: str) -> None:
         """Record that this session answers no request."""
         for request in [*self._of_key.get(key, ())]:
+            self._leave(request, key)
+
+    def _leave(self, request: FarRequest[Session], key: str) -> None:
+        if request.is_work:
+            # Its work goes to another session.
+            request.responders.discard(key)
+            self._forget_key(key, request)
+        else:
             self.lose(request, key)
+
+    def _responders(self, request: FarRequest[Session]) -> Responders:
+        """Return who may answer; a reply on its way is none yet."""
+        coming = [key for key, said in request.spoken.items() if said == HAS_REPLIED]
+        lost = {
+            key: None if said == SILENT else loads(said)
+            for key, said in request.spoken.items()
+            if said != HAS_REPLIED
+        }
+        keys = [*sorted(request.responders), *sorted(coming)]
+        if request.is_work:
+            is_here = self._homes.home_of(request.channel) is None
+            keys = [key_of_queue(request.channel)] if keys and is_here else []
+        return Responders(keys, lost)
 
     # Replies
 
@@ -234,7 +283,7 @@ class AnsweringOthers:
             request.responders.add(sender.key)
             self._of_key.setdefault(sender.key, set()).add(request)
             if sender.is_gone:
-                self.lose(request, sender.key)
+                self._leave(request, sender.key)
         else:
             self._forget_key(sender.key, request)
         if publish.done is not None:
@@ -252,48 +301,6 @@ class AnsweringOthers:
         is_kept = fault is None and not verdict.is_refused
         return PersistOutcome.KEPT if is_kept else PersistOutcome.REFUSED
 
-    # Requests for one reply, to which no session of the requester's shard can reply
-
-    def carry_out(self, letter: ShardLetter, now: float) -> None:
-        """Give the message of a letter to one receiver, if there is any."""
-        addressed = addressed_in(letter.data)
-        state, message = self._state, addressed.message
-        asked, channel = asked_elsewhere(message), state.channels.named(message.channel)
-        chosen = self._choose(message) if asked is not None and not _is_over(message, state) else ()
-        if asked is None or not chosen:
-            self._homes.answer(letter, NOBODY_ANSWERS.to_json())
-            return
-        is_kept = addressed.persistent is not False and any(each.is_durable for each in chosen)
-        self.enter(message, asked, is_kept=is_kept)
-        Effect(letter, Responders([each.key for each in chosen], {}).to_json()).mark(message)
-        if message.linger_s is None:
-            message.linger_s = state.rules.of(channel).lazy_timeout_s
-        publish: Publish[Session] = Publish(channel)
-        publish.message, publish.persistent = message, addressed.persistent
-        publish.addressed, publish.is_subscribable = chosen, False
-        known = partial(self._known, letter, message, asked.address)
-        publish.step = RequestStep(NO_FIELDS, known)
-        outcome = state.hub.publish(publish)
-        if outcome is not None:
-            known(outcome)
-
-    def _choose(self, message: Message) -> Sequence[Session]:
-        state = self._state
-        channel = state.channels.named(message.channel)
-        receivers: Sequence[Session] = state.routes.receivers(channel)
-        if receivers and state.routes.selecting:
-            receivers = state.routes.selecting_receivers(channel, Candidate.of(message))
-        return state.work.choose(receivers, message)
-
-    def _known(
-        self, letter: ShardLetter, message: Message, address: str, outcome: PersistOutcome
-    ) -> None:
-        if outcome is PersistOutcome.KEPT and message.is_durable:
-            self._homes.has_answered(letter)
-            self.has_told(address)
-        else:
-            self.tell(letter, address)
-
     # Time, and other processes
 
     def tick(self, now: float) -> None:
@@ -307,13 +314,17 @@ class AnsweringOthers:
             if now_ms < request.deadline_ms:
                 self._timers.ring_by(request, now + (request.deadline_ms - now_ms) / 1000)
                 continue
-            request.end = RequestEnd.TIMEOUT
-            if request.is_kept:
-                self._state.store.save_requests(removal_of(request))
-            for key in request.responders:
-                self._forget_key(key, request)
+            self._end(request)
             for each in self._remembered.add(request, now):
                 self._forget(each)
+
+    def _end(self, request: FarRequest[Session]) -> None:
+        request.end = RequestEnd.TIMEOUT
+        self._timers.drop(request)
+        if request.is_kept:
+            self._state.store.save_requests(removal_of(request))
+        for key in request.responders:
+            self._forget_key(key, request)
 
     def _forget(self, request: Request[Session]) -> None:
         self._by_address.pop(request.address, None)
@@ -353,7 +364,7 @@ class AnsweringOthers:
                 left |= {name: b"" for name in fields if address in name}
                 continue
             request = self._enter(kept.asked, kept.channel, shard)
-            request.id, request.is_kept = kept.id, are_kept
+            request.id, request.is_kept, request.is_work = kept.id, are_kept, kept.is_work
             request.spoken.update(kept.said)
             request.responders.update([each for each in kept.responders if each not in kept.said])
             for key in request.responders:
@@ -390,6 +401,7 @@ class AnsweringOthers:
             asked = Asked(address, ReplyMode.FIRST.value, timeout_ms, message.expires_ms)
             request = self._enter(asked, message.channel, shard)
             request.id, request.is_kept = message.id, message.is_durable
+            request.is_work = is_work(message)
         return request
 
 
@@ -397,25 +409,10 @@ def _far(request: Request[Session]) -> FarRequest[Session]:
     return cast("FarRequest[Session]", request)
 
 
-def _responders(request: FarRequest[Session]) -> Responders:
-    """Return who may answer; a reply on its way is none yet."""
-    coming = [key for key, said in request.spoken.items() if said == HAS_REPLIED]
-    lost = {
-        key: None if said == SILENT else loads(said)
-        for key, said in request.spoken.items()
-        if said != HAS_REPLIED
-    }
-    return Responders([*sorted(request.responders), *sorted(coming)], lost)
-
-
 def _fields_of(request: FarRequest[Session]) -> dict[str, bytes]:
     # A reply on its way has no field: the requester's shard knows whether it counts.
     said = {key: what for key, what in request.spoken.items() if what != HAS_REPLIED}
     return {**field_of(request), **spoken_fields(request, said)}
-
-
-def _is_over(message: Message, state: ServerState) -> bool:
-    return 0 < message.expires_ms <= state.node.now_ms()
 
 
 def _ignore(_: bytes) -> None:

@@ -27,6 +27,7 @@ from holdfast.delivery.messages.shard_letter import Effect, ShardLetter
 from holdfast.delivery.messages.storing import PersistOutcome, RequestStep
 from holdfast.delivery.ports.homes import HomesPort
 from holdfast.delivery.requests.request import ReplyFault, Request
+from holdfast.delivery.shared_queues.work_queues import key_of_queue
 
 _DONE = b"{}"
 
@@ -137,18 +138,18 @@ class AskingOthers:
             for key in request.responders
             if key not in found.keys and shard_of_session(key, self._homes) == shard
         }
+        if request.is_work:
+            # Other sessions do what these had, as long as the queue has it.
+            gone &= {key_of_queue(request.channel)}
         self._lose(request, dict.fromkeys(sorted(gone)))
 
     def _lose(self, request: Request[Session], lost: Mapping[str, Sequence[str] | None]) -> None:
+        if lost and request.is_work:
+            # Its home need not say any more that it has it.
+            request.unheard = ()
         for key, refusal in lost.items():
             code_and_text = None if refusal is None else (refusal[0], refusal[1])
             self._requests.lose(request, key, code_and_text)
-
-    def addressed(self, request: Request[Session], shard: int, keys: Sequence[str]) -> None:
-        """Take note of the sessions of a shard to which the request was addressed."""
-        if request.end is None:
-            _hears(request, shard)
-            self._requests.grant(request, keys)
 
     def say(self, letter: ShardLetter) -> None:
         """Do a letter that says what has changed at the shard of its receivers."""

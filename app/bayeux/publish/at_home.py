@@ -13,6 +13,7 @@ from holdfast.bayeux.publish.home_letter import (
     publish_in,
 )
 from holdfast.bayeux.publish.qos import Qos
+from holdfast.bayeux.session import Session
 from holdfast.bayeux.state.server_state import ServerState
 from holdfast.bayeux.wire.errors import ErrorReply, Refused
 from holdfast.delivery.messages.crossing import Spared
@@ -21,7 +22,10 @@ from holdfast.delivery.messages.publish_key import publish_key_of
 from holdfast.delivery.messages.shard_letter import Effect, ShardLetter, effect_of
 from holdfast.delivery.messages.storing import NO_FIELDS, PersistOutcome, RequestStep
 from holdfast.delivery.ports.homes import HomesPort
+from holdfast.delivery.requests.of_others import Asked
+from holdfast.delivery.requests.request import Request
 from holdfast.delivery.routing.selections import Candidate
+from holdfast.delivery.shared_queues.work_queues import key_of_queue
 
 # Publishes an encoded event in this shard. Raises `Refused`. Returns the outcome, or None if the
 # publish is told later.
@@ -45,10 +49,13 @@ class AtHome:
         if not self._homes.may_send(home):
             return PersistOutcome.REFUSED
         sender, qos = publish.sender, publish.qos or Qos()
+        name = "" if sender is None else sender.name
         # It gets the id that the home gives.
-        draft = Message(
-            b"", channel=publish.channel.name, sender="" if sender is None else sender.name
-        )
+        draft = Message(b"", channel=publish.channel.name, sender=name)
+        if qos.request is not None:
+            # Until then, nothing else has this one.
+            draft.id = self._state.node.stamp()
+            qos.request.is_work, qos.request.unheard = True, (home,)
         qos.qualify(draft, sender)
         letter = packed(publish, draft, wire, echoes=echoes)
         self._homes.send(home, PUBLISHED, letter, partial(self._answered, publish, draft))
@@ -58,8 +65,25 @@ class AtHome:
         outcome = PersistOutcome.UNKNOWN
         if answer is not None:
             outcome = self._outcome(publish, draft, answer)
-        if publish.done is not None:
-            publish.done(outcome)
+        request = None if publish.qos is None else publish.qos.request
+        if request is not None:
+            self._asked(request, draft, outcome)
+            if outcome is PersistOutcome.KEPT and request.requester.is_durable:
+                # It must be stored, too, before it is accepted.
+                self._state.store.after(partial(publish.over, outcome))
+                return
+        publish.over(outcome)
+
+    def _asked(self, request: Request[Session], draft: Message, outcome: PersistOutcome) -> None:
+        """Let the queue of the channel stand for all that may answer, as long as it has the work.
+
+        Which sessions have it, only their shards know.
+        """
+        if outcome is PersistOutcome.KEPT:
+            request.id, request.unheard = draft.id, ()
+            self._state.requests.grant(request, (key_of_queue(draft.channel),))
+        elif outcome is PersistOutcome.UNKNOWN:
+            self._state.requests.crossed(request)
 
     def _outcome(self, publish: EventPublish, draft: Message, answer: bytes) -> PersistOutcome:
         try:
@@ -99,7 +123,10 @@ class AtHome:
 
     def carry_out(self, letter: ShardLetter, now: float) -> None:
         """Publish what a letter asks for, and answer it."""
-        publish, wire, spared = publish_in(letter, self._state.channels, now)
+        publish, wire, spared, work = publish_in(letter, self._state.channels, now)
+        if work is not None and work.deadline_ms <= self._state.node.now_ms():
+            self._answer(letter, Answer(State.NOT_STORED))
+            return
         qos = publish.qos or Qos()
         if self._state.routes.selecting and qos.promised is not None:
             publish.candidate = Candidate(
@@ -109,19 +136,30 @@ class AtHome:
                 priority=qos.priority,
                 properties=qos.properties,
             )
+        asked = _Asked(self, letter, publish, spared=spared, work=work)
         if publish.far is not None:
-            publish.far.prepare = partial(_prepare, letter, spared, qos)
-        asked = _Asked(self, letter, publish)
+            publish.far.prepare = asked.prepare
         # Unlike `done`, it is not called before the outcome is certain.
         publish.step = RequestStep(NO_FIELDS, asked.known)
         publish.done = asked.done
         try:
             outcome = self._publish_here(publish, wire)
         except Refused as refused:
-            self.refuse(letter, refused)
-            return
+            publish.far = Far(refused=refused)
+            outcome = PersistOutcome.REFUSED
         if outcome is not None:
             asked.known(outcome)
+
+    def queue(self, message: Message, work: Asked, persistent: bool | None) -> None:
+        """Let a request of another shard become work."""
+        if self._state.requests.elsewhere is not None:
+            is_kept = persistent is not False
+            self._state.requests.elsewhere.queue(message, work, is_kept=is_kept)
+
+    def forget(self, work: Asked) -> None:
+        """Forget a request that has not become work."""
+        if self._state.requests.elsewhere is not None:
+            self._state.requests.elsewhere.forget(work)
 
     def refuse(self, letter: ShardLetter, refused: Refused) -> None:
         """Answer that the publish is refused."""
@@ -163,12 +201,35 @@ class AtHome:
 class _Asked:
     """A publish for another shard, whose letter is answered once."""
 
-    def __init__(self, at_home: AtHome, letter: ShardLetter, publish: EventPublish) -> None:
+    def __init__(
+        self,
+        at_home: AtHome,
+        letter: ShardLetter,
+        publish: EventPublish,
+        *,
+        spared: str,
+        work: Asked | None,
+    ) -> None:
         self._at_home = at_home
         self._letter = letter
+        self._spared = spared
+        self._work = work
         # None once it is answered: the publish refers to this object, and a cycle would wait for
         # the garbage collector.
         self._publish: EventPublish | None = publish
+
+    def prepare(self, message: Message) -> None:
+        """Let the call that stores the message answer the letter."""
+        publish = self._publish
+        if publish is None:
+            return
+        outcomes = (publish.qos or Qos()).outcomes
+        answer = Answer(State.KEPT, message.id, outcomes=outcomes)
+        Effect(self._letter, answer.to_json()).mark(message)
+        if self._spared:
+            Spared((self._spared,)).mark(message)
+        if self._work is not None:
+            self._at_home.queue(message, self._work, publish.persistent)
 
     def done(self, outcome: PersistOutcome) -> None:
         """Answer, unless a message has no certain outcome yet."""
@@ -185,17 +246,11 @@ class _Asked:
         publish, self._publish = self._publish, None
         if publish is None:
             return
+        if self._work is not None and outcome is not PersistOutcome.KEPT:
+            self._at_home.forget(self._work)
         if publish.refused is not None:
             self._at_home.refuse(self._letter, publish.refused)
         elif is_unchanged:
             self._at_home.unchanged(self._letter, outcome)
         else:
             self._at_home.known(self._letter, publish, outcome)
-
-
-def _prepare(letter: ShardLetter, spared: str, qos: Qos, message: Message) -> None:
-    """Let the call that stores the message answer the letter."""
-    answer = Answer(State.KEPT, message.id, outcomes=qos.outcomes)
-    Effect(letter, answer.to_json()).mark(message)
-    if spared:
-        Spared((spared,)).mark(message)

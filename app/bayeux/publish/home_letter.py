@@ -20,6 +20,7 @@ from holdfast.delivery.basics.json_text import to_json
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.publish_key import PublishKey, publish_key_of
 from holdfast.delivery.messages.shard_letter import ShardLetter
+from holdfast.delivery.requests.of_others import Asked, asked_by
 
 # What the letter is called in the log.
 PUBLISHED: Final = "published"
@@ -103,6 +104,8 @@ def packed(publish: EventPublish, draft: Message, wire: bytes, *, echoes: bool) 
     if qos.destinations:
         head["to"] = rows_of(qos.destinations)
         head["subscribable"] = qos.is_subscribable
+    if asked := asked_by(draft):
+        head["asked"] = [*asked]
     return to_json(head) + b"\n" + wire
 
 
@@ -113,6 +116,8 @@ class Read(NamedTuple):
     wire: bytes
     # The key of the session that must not get its own message; empty if there is none.
     spared: str
+    # The request that is to become work, if it is one.
+    asked: Asked | None
 
 
 def publish_in(letter: ShardLetter, channels: Channels, now: float) -> Read:
@@ -140,4 +145,6 @@ def publish_in(letter: ShardLetter, channels: Channels, now: float) -> Read:
     publish = EventPublish(channels.named(head["channel"]), loads(wire), now, qos=qos)
     publish.lazy_s = head["lazy"]
     publish.far = Far(accounts=head["accounts"])
-    return Read(publish, wire, "" if head["echoes"] else sender.removeprefix("client/"))
+    spared = "" if head["echoes"] else sender.removeprefix("client/")
+    asked = Asked(*head["asked"]) if "asked" in head else None
+    return Read(publish, wire, spared, asked)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from orjson import loads
 
 from holdfast.bayeux.publish.answering_others import AnsweringOthers
+from holdfast.bayeux.publish.asked_for_one import AskedForOne
 from holdfast.bayeux.publish.asking_others import AskingOthers
 from holdfast.bayeux.publish.event import EventPublish
 from holdfast.bayeux.publish.request_letters import (
@@ -26,7 +27,7 @@ from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.shard_letter import ShardLetter
 from holdfast.delivery.messages.storing import PersistOutcome, RequestFields
 from holdfast.delivery.ports.homes import HomesPort
-from holdfast.delivery.requests.of_others import asked_elsewhere, is_of_others
+from holdfast.delivery.requests.of_others import Asked, asked_elsewhere, is_of_others
 from holdfast.delivery.requests.request import Request
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ class RequestsEverywhere:
         # What does letters, by what these are called.
         self.ways: Mapping[str, Callable[[ShardLetter, float], None]] = {
             ASKED: self._tell,
-            ASKED_ONE: self.answering.carry_out,
+            ASKED_ONE: AskedForOne(state, homes, self.answering).carry_out,
             SAID: self._say,
             REPLIED: self._reply,
             CALLED: self._look,
@@ -79,6 +80,14 @@ class RequestsEverywhere:
         if asked is not None:
             self.answering.enter(message, asked, is_kept=is_kept)
 
+    def queue(self, message: Message, asked: Asked, *, is_kept: bool) -> None:
+        """Attach the request of another shard to a message that becomes work of this one."""
+        self.answering.queue(message, asked, is_kept=is_kept)
+
+    def forget(self, asked: Asked) -> None:
+        """Forget such a request: its message is not published."""
+        self.answering.forget(asked.address)
+
     def has_told(self, message: Message) -> None:
         """Take note that the answer to a letter says who may answer the request in it."""
         asked = asked_elsewhere(message)
@@ -103,6 +112,10 @@ class RequestsEverywhere:
     def expect(self, request: Request[Session]) -> None:
         """Let the request wait until all other shards have said who may answer it."""
         request.unheard = self._homes.others
+        if request.is_work:
+            # An earlier process has sent it to the home of its channel.
+            home = self._homes.home_of(request.channel)
+            request.unheard = () if home is None else (home,)
 
     def ask(self, request: Request[Session]) -> None:
         """Ask the shards that have not said so, behind the request's message."""

@@ -5,6 +5,7 @@ from holdfast.bayeux.wire.client_ids import ClientIds
 from holdfast.delivery.basics.channels import REPLIES
 from holdfast.delivery.ports.homes import HomesPort
 from holdfast.delivery.queues.receivers import NOBODY
+from holdfast.delivery.shared_queues.work_queues import PREFIX as WORK
 
 
 def shard_of(subject: str, number: int, homes: HomesPort) -> int | None:
@@ -16,8 +17,10 @@ def shard_of(subject: str, number: int, homes: HomesPort) -> int | None:
 
 
 def shard_of_session(key: str, homes: HomesPort) -> int | None:
-    """Return the shard of a session by its key; None if it is this one."""
+    """Return the shard of a session, or of a work queue, by its key; None if it is this one."""
     subject, _, number = key.rpartition("/")
+    if subject.startswith(WORK):
+        return homes.home_of(subject.removeprefix(WORK))
     return shard_of(subject, int(number), homes)
 
 

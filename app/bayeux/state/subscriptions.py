@@ -63,7 +63,8 @@ class Subscriptions:
                 self._presence.join(channel.name, session)
         if more:
             self._quotas.count_subscriptions(session, more)
-            self._work.assign_to(session)
+        # It may also answer from now on what it did not before.
+        self._work.assign_to(session)
 
     def check_join(
         self,

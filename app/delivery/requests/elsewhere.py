@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from holdfast.delivery.messages.message import Message
     from holdfast.delivery.messages.storing import RequestFields
     from holdfast.delivery.queues.receivers import Receiver
+    from holdfast.delivery.requests.of_others import Asked
     from holdfast.delivery.requests.request import Request
 
 
@@ -16,6 +17,14 @@ class ElsewherePort(Protocol):
 
     def arrived(self, message: "Message", /, *, is_kept: bool) -> None:
         """Attach the request to a message of another shard that asks, and has receivers here."""
+        ...
+
+    def queue(self, message: "Message", asked: "Asked", /, *, is_kept: bool) -> None:
+        """Attach the request of another shard to a message that becomes work of this one."""
+        ...
+
+    def forget(self, asked: "Asked", /) -> None:
+        """Forget such a request: its message is not published."""
         ...
 
     def has_told(self, message: "Message", /) -> None:

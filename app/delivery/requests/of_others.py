@@ -99,6 +99,7 @@ def field_of(request: FarRequest[Any]) -> RequestFields:
         "channel": request.channel,
         "deadline_ms": request.deadline_ms,
         "id": request.id,
+        "is_work": request.is_work,
         "mode": request.mode.value,
         "responders": sorted([*request.responders, *replied]),
         "timeout_ms": request.timeout_ms,
@@ -125,6 +126,7 @@ class Kept(NamedTuple):
     id: int
     responders: list[str]
     said: dict[str, bytes]
+    is_work: bool
 
 
 def is_of_others(field: str) -> bool:
@@ -154,6 +156,7 @@ def _kept(address: str, value: bytes) -> Kept | None:
         record = loads(value)
         asked = Asked(address, record["mode"], record["timeout_ms"], record["deadline_ms"])
         ReplyMode(asked.mode)
-        return Kept(asked, record["channel"], record["id"], record["responders"], {})
+        is_work = record.get("is_work", False)
+        return Kept(asked, record["channel"], record["id"], record["responders"], {}, is_work)
     except (LookupError, TypeError, ValueError):
         return None

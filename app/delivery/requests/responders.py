@@ -1,5 +1,7 @@
 """Which receivers of a request may answer it. A subscription may exclude that."""
 
+from collections.abc import Set
+
 from holdfast.delivery.basics.channels import lookups
 from holdfast.delivery.basics.feature_records import record_of, with_record
 from holdfast.delivery.messages.message import Message, ReceiverView
@@ -22,6 +24,12 @@ def may_answer(receiver: ReceiverView, message: Message) -> bool:
         return True
     answering = receiver.subscriptions - silence.patterns
     return not answering.isdisjoint(lookups(message.channel))
+
+
+def silent_on(receiver: ReceiverView) -> Set[str]:
+    """Return the subscriptions because of which the receiver never answers."""
+    silence = record_of(receiver.records, _Silence)
+    return frozenset() if silence is None else silence.patterns
 
 
 def be_silent_on(receiver: Receiver, pattern: str) -> None:

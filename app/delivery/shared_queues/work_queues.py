@@ -387,6 +387,11 @@ class WorkQueues(SharedQueues[R]):
         return self._tried(entries)
 
 
+def key_of_queue(channel: str) -> str:
+    """Return the key of the receiver that owns the queue of a channel."""
+    return f"{PREFIX}{channel}/0"
+
+
 def _channel(name: str) -> str:
     """Return the channel of a queue."""
     return name.removeprefix(PREFIX)

@@ -85,6 +85,21 @@ async def test_one_client_of_another_worker_is_asked(tmp_path: Path) -> None:
         assert len(found) == 1
 
 
+@pytest.mark.parametrize("door", [0, 1])
+async def test_work_is_answered_at_any_worker(tmp_path: Path, door: int) -> None:
+    rules = {POWER: {"work_queue": True}}
+    async with workers(tmp_path, chat=False, channels=rules) as at:
+        askers = [await requester(at, each) for each in (0, 1)]
+        for asker in askers:
+            assert (await ask(asker))["successful"]
+        person = await responder(at, door)
+        for event in await events(person, 2):
+            reply = await person.reply(event["ext"]["replyTo"], data="!")
+            assert reply["successful"], reply
+        for asker in askers:
+            assert [each["data"] for each in await events(asker)] == ["!"]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("killed", [0, 1])
 async def test_each_request_has_one_outcome_though_a_worker_is_killed(

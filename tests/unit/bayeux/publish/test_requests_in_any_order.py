@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 
 from holdfast.delivery.messages.storing import PersistOutcome
 from tests.effort import TIMES
+from tests.unit.bayeux.far_work.working import JOBS, RULES, settled
 from tests.unit.bayeux.harness import Asked, Client, Json
-from tests.unit.bayeux.publish.asking import NO_RESPONDERS, POWER, TIMEOUT, asking
+from tests.unit.bayeux.publish.asking import POWER, asking
 from tests.unit.extensions.delivering import connect
 
 PEOPLE = ["ann/1", "bob/1", "carl/1"]
@@ -48,10 +49,16 @@ class Told(NamedTuple):
 
 
 class Play:
-    """Three people at three shards ask and answer each other. Each of them hears each request."""
+    """Three people at three shards ask and answer each other.
 
-    def __init__(self) -> None:
-        self.world = asking(3)
+    Each of them hears each request, or, if it is work, one of them does.
+    """
+
+    def __init__(self, channel: str) -> None:
+        self.channel = channel
+        self.timeout = f"408:{channel}:timeout"
+        self.no_responders = f"404:{channel}:no_responders"
+        self.world = asking(3, **RULES)
         self.people: dict[str, Client] = {}
         self.channels: dict[str, str] = {}
         # By the data of a request: who asked, how, and what the publish was told.
@@ -68,8 +75,9 @@ class Play:
         self.forgotten: set[int] = set()
         for name in PEOPLE:
             self.come(name, True)
-            self.people[name].subscribe(POWER)
+            self.people[name].subscribe(channel)
             self.people[name].server.turn()
+        settled(self.world)
 
     def come(self, name: str, request: Any) -> None:
         server = self.world.shards[self.world.home_of(name)].server
@@ -83,7 +91,7 @@ class Play:
         number = len(self.asked)
         reply_to = f"{self.channels[name]}/{4_000_000 + number}"
         ext = {"replyTo": reply_to, "timeout": TIMEOUT_S * 1000, "request": mode}
-        told = self._publish(name, POWER, number, ext=ext)
+        told = self._publish(name, self.channel, number, ext=ext)
         self.asked.append((name, mode, told))
         self.times.append(self.people[name].server.now)
 
@@ -110,7 +118,7 @@ class Play:
 
     def _take(self, name: str, events: list[Json]) -> None:
         for event in events:
-            if event["channel"] == POWER:
+            if event["channel"] == self.channel:
                 self.got[name].append(event)
             else:
                 self.outcomes[name].append(event)
@@ -164,6 +172,8 @@ class Play:
         self.world.read_all()
         for name in PEOPLE:
             self.listen(name)
+        # Of work, the home hears that it is done.
+        self.world.read_all()
         for number, (name, mode, told) in enumerate(self.asked):
             self._check(number, name, mode, told)
         for shard in self.world.shards:
@@ -192,7 +202,7 @@ class Play:
     def _check_outcome(
         self, mode: str, data: list[Any], counted: set[str], perhaps: set[str]
     ) -> None:
-        if mode == "all" and data != [TIMEOUT]:
+        if mode == "all" and data != [self.timeout]:
             *data, end = data
             assert data
             assert end["replies"] == len(data)
@@ -200,11 +210,11 @@ class Play:
             assert 0 <= end["missing"] <= len(PEOPLE) - len(data)
         elif mode != "all":
             assert len(data) == 1
-        if data == [NO_RESPONDERS]:
+        if data == [self.no_responders]:
             # Nobody was there at the moment.
             assert mode == "one"
             assert not counted
-        elif data != [TIMEOUT]:
+        elif data != [self.timeout]:
             assert len({*data}) == len(data)
             assert counted <= {*data} <= perhaps
         else:
@@ -212,10 +222,11 @@ class Play:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("channel", [POWER, JOBS])
 @given(st.lists(STEPS, max_size=40))
 @settings(max_examples=50 * TIMES)
-def test_each_request_has_one_outcome(steps: list[Any]) -> None:
-    play = Play()
+def test_each_request_has_one_outcome(channel: str, steps: list[Any]) -> None:
+    play = Play(channel)
     for kind, *args in steps:
         getattr(play, kind)(*args)
         play.hear()
