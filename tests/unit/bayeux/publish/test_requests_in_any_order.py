@@ -17,7 +17,7 @@ PEOPLE = ["ann/1", "bob/1", "carl/1"]
 ANYBODY = st.sampled_from(PEOPLE)
 SHARD = st.integers(0, 2)
 STEPS = st.one_of(
-    st.tuples(st.just("ask"), ANYBODY, st.sampled_from(["first", "all", "one"])),
+    st.tuples(st.just("ask"), ANYBODY, st.sampled_from(["first", "all", "one"]), st.booleans()),
     st.tuples(st.just("read"), SHARD, SHARD, st.integers(1, 3)),
     st.tuples(st.just("read"), SHARD, SHARD, st.integers(1, 3)),
     st.tuples(st.just("listen"), ANYBODY),
@@ -87,10 +87,12 @@ class Play:
         self.channels[name] = handshake.elements[0]["ext"]["ret"]
         server.turn()
 
-    def ask(self, name: str, mode: str) -> None:
+    def ask(self, name: str, mode: str, is_kept: bool) -> None:
         number = len(self.asked)
         reply_to = f"{self.channels[name]}/{4_000_000 + number}"
         ext = {"replyTo": reply_to, "timeout": TIMEOUT_S * 1000, "request": mode}
+        if not is_kept:
+            ext["delivery"] = {"persistent": False}
         told = self._publish(name, self.channel, number, ext=ext)
         self.asked.append((name, mode, told))
         self.times.append(self.people[name].server.now)
