@@ -65,6 +65,8 @@ class Person:
 
     def ask(self, *, is_patient: bool = False, is_lost: bool = False, refuses: int = 0) -> None:
         """Connect: say what was heard, and hear what comes."""
+        # The last request may have been answered in a turn that another client has caused.
+        self.listen()
         if self.held is not None and self.held.is_held and self.client.socket is None:
             self.client.server.abort(self.held)
         ext: Json = {}
