@@ -36,6 +36,8 @@ from holdfast.delivery.shared_queues.work import Borrowed, borrowed_of
 MOST_AT_ONCE: Final = 100
 # The least time between two beginnings.
 _PAUSE_S: Final = 0.5
+# After this time out of contact, the other shard may have given work to others that it lent before.
+_DOUBT_S: Final = 2.0
 
 
 class Copy:
@@ -72,6 +74,8 @@ class Borrows:
         self._unheard: dict[int, list[Row]] = {}
         # Whether it is to begin, and from when on that may be.
         self._is_due, self._next_at = True, 0.0
+        # When letters could be sent last.
+        self._contact_at = 0.0
 
     @property
     def is_settled(self) -> bool:
@@ -118,9 +122,16 @@ class Borrows:
 
     # Telling
 
-    def is_current(self, epoch: int) -> bool:
-        """Return whether work was lent after this shard has begun."""
-        return epoch == self._epoch
+    def may_take(self, epoch: int, now: float) -> bool:
+        """Return whether what is lent now still counts; otherwise this shard will begin again.
+
+        Args:
+            epoch: The beginning after which it was lent.
+        """
+        is_in_doubt = now - self._contact_at > _DOUBT_S
+        if is_in_doubt:
+            self.begin_soon()
+        return epoch == self._epoch and not is_in_doubt
 
     def begin_soon(self) -> None:
         """Tell everything at the next tick."""
@@ -128,7 +139,11 @@ class Borrows:
 
     def tick(self, now: float) -> None:
         """Begin if that is due."""
-        if self._is_due and now >= self._next_at and self._may_send:
+        if not self._may_send:
+            return
+        self._is_due |= now - self._contact_at > _DOUBT_S
+        self._contact_at = now
+        if self._is_due and now >= self._next_at:
             self._next_at = now + _PAUSE_S
             self._begin()
 

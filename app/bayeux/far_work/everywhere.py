@@ -202,10 +202,10 @@ class WorkEverywhere:
 
     # Letters
 
-    def _borrow(self, letter: ShardLetter, _: float) -> None:
+    def _borrow(self, letter: ShardLetter, now: float) -> None:
         lent = lent_in(letter.data, letter.sender)
         borrows = self._borrows[letter.sender]
-        if borrows.is_current(lent.epoch):
+        if borrows.may_take(lent.epoch, now):
             for job in lent.jobs:
                 self._take(borrows, job)
         self._homes.answer(letter, Taken(True).to_json())

@@ -252,6 +252,26 @@ def test_work_returns_when_its_shard_is_out_of_reach_and_late_verdicts_count_not
     assert balances(world)
 
 
+def test_a_shard_out_of_contact_does_not_take_what_was_lent_to_it_before(world: World) -> None:
+    far, home = world.shards
+    bob = taker(world, "bob/1")
+    home.server.client().publish(JOBS, 1)
+    home.server.turn()
+    # It is on its way when the store of the other shard fails.
+    far.keeper.is_available = False
+    for _ in range(50):
+        far.server.advance(0.1)
+    home.sent.give_up()
+    ann = taker(world, "ann/1")
+    assert fetch(world, ann).data == [1]
+    far.keeper.is_available = True
+    assert fetch(world, bob).data == []
+    settled(world)
+    fetch(world, ann)
+    assert is_done(world)
+    assert balances(world)
+
+
 def test_a_full_queue_refuses_publishers_of_all_shards() -> None:
     world = working(work_limits=SharedQueueLimits(entries=1))
     first, second = put(world, 0, 1, 2)
