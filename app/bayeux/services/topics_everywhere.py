@@ -24,7 +24,7 @@ from holdfast.bayeux.state.service_channels import CallInvalid, ServiceCall, lim
 from holdfast.bayeux.wire.operation import Operation
 from holdfast.delivery.basics.channels import Channel
 from holdfast.delivery.basics.error_codes import SHARD_UNREACHABLE
-from holdfast.delivery.basics.json_text import to_json
+from holdfast.delivery.basics.json_text import part, to_json
 from holdfast.delivery.messages.shard_letter import ShardLetter
 from holdfast.delivery.ports.homes import NO_ANSWER, HomesPort
 from holdfast.delivery.routing.selections import Filter
@@ -247,7 +247,7 @@ class TopicsEverywhere(TopicService):
             if found and size > _MOST_BYTES:
                 is_complete = False
                 break
-            event = event_of(self._node, message)
+            event = part(event_of(self._node, message))
             found.append({"channel": message.channel, "id": message.id, "event": event})
         done({"messages": found, "complete": is_complete})
 
@@ -286,7 +286,7 @@ def _joined(limit: int, answers: Sequence[Json]) -> Json:
     found = [each for answer in answers for each in answer["messages"]]
     found.sort(key=lambda each: (each["channel"], -each["id"]))
     is_complete = len(found) <= limit and all(answer["complete"] for answer in answers)
-    return {"messages": [each["event"] for each in found[:limit]], "complete": is_complete}
+    return {"messages": [part(each["event"]) for each in found[:limit]], "complete": is_complete}
 
 
 def _emptied(answers: Sequence[Json]) -> Json:

@@ -10,6 +10,7 @@ from holdfast.bayeux.wire.caller import Caller
 from holdfast.bayeux.wire.login import Login, LoginMethod
 from holdfast.bayeux.wire.operation import Operation
 from holdfast.bayeux.wire.options import BudgetRates, ChannelRule
+from holdfast.delivery.basics import json_text
 from holdfast.delivery.messages.keeping import HistoryDepth
 from holdfast.delivery.topics.configured import TopicConfig
 from holdfast.delivery.topics.states import TopicState
@@ -257,6 +258,19 @@ def test_a_client_that_loses_the_right_during_a_search_gets_no_messages() -> Non
     here.turn()
     assert begun.reply["error"] == "403:denied_by_rights:history_denied"
     assert answers_of(begun) == []
+
+
+@pytest.mark.interpreted
+def test_messages_are_encoded_one_by_one_and_not_with_the_reply(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    here = keeping(9)
+
+    def write_slowly(value: object) -> bytes:
+        raise AssertionError(f"too deep for the fast encoder: {value}")
+
+    monkeypatch.setattr(json_text, "_written_slowly", write_slowly)
+    assert len(ask(here.client(), {"get": "/t/a", "history": ALL})["messages"]) == 9
 
 
 def test_messages_that_a_filter_looks_at_count_against_the_budget() -> None:
