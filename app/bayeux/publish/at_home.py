@@ -67,6 +67,9 @@ class AtHome:
             outcome = self._outcome(publish, draft, answer)
         request = None if publish.qos is None else publish.qos.request
         if request is not None:
+            if outcome is PersistOutcome.REFUSED and request.end is not None:
+                # The requester was told how it has ended, and must not hear of a second outcome.
+                outcome = PersistOutcome.UNKNOWN
             self._asked(request, draft, outcome)
             if outcome is PersistOutcome.KEPT and request.requester.is_durable:
                 # It must be stored, too, before it is accepted.

@@ -192,11 +192,18 @@ def test_a_deadline_ends_a_request_wherever_its_work_is(
 
 def test_a_letter_that_comes_behind_the_deadline_makes_no_work(world: World) -> None:
     requester = guest(world, 0)
-    requester.publish(JOBS, "?", ext={"replyTo": requester.address(), "timeout": 5_000})
+    ext = {"replyTo": requester.address(), "timeout": 1_000}
+    requester.publish(JOBS, "?", ext=ext)
     requester.server.turn()
     for each in world.shards:
-        each.server.advance(6)
+        each.server.advance(2)
     world.read_all()
+    requester.server.turn()
+    came = requester.hear()
+    [reply] = [each for each in came if "successful" in each]
+    # It has one outcome, so the publish must not be refused.
+    assert "unknown" in reply["error"]
+    assert [said(each) for each in came if "data" in each] == [f"408:{JOBS}:timeout"]
     assert waiting(world) == []
     assert all(each.keeper.inbox == {} for each in world.shards)
 
