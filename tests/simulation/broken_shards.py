@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from contextlib import ExitStack
+from math import inf
 from typing import Any
 
 from orjson import loads
@@ -20,6 +21,7 @@ from holdfast.cluster.trimming import Trimming
 from holdfast.delivery.basics.json_text import to_json
 from holdfast.delivery.requests.outstanding import Requests
 from holdfast.delivery.shared_queues.lent_work import LentWork
+from holdfast.delivery.shared_queues.work import borrowed_of
 from holdfast.sharding import arrivals
 from holdfast.sharding.direct import DirectArrivals
 from holdfast.sharding.homes import ShardHomes
@@ -194,6 +196,23 @@ def who_starts_does_not_ask_who_has_work(stack: ExitStack) -> None:
     replace(stack, WorkEverywhere, "is_unsure", property(lambda _: False))
 
 
+def work_is_taken_behind_a_loss_of_contact(stack: ExitStack) -> None:
+    """Although others may have got it meanwhile."""
+    replace(stack, borrowing, "_DOUBT_S", inf)
+
+
+def copies_are_counted_twice_if_a_restart_fails(stack: ExitStack) -> None:
+    go_on = WorkEverywhere.go_on
+
+    def again(self: WorkEverywhere) -> None:
+        for session in self._state.sessions:
+            for record in filter(None, map(borrowed_of, session.queue.messages())):
+                record.borrower = None
+        go_on(self)
+
+    replace(stack, WorkEverywhere, "go_on", again)
+
+
 def erasures_stay_at_their_home(stack: ExitStack) -> None:
     """Other shards say that they have erased the topic."""
 
@@ -201,6 +220,19 @@ def erasures_stay_at_their_home(stack: ExitStack) -> None:
         self._tell_erased(letter)
 
     replace(stack, FarTopics, "carry_out_erasure", only_say_so)
+
+
+def lost_erasures_hide_subscriptions(stack: ExitStack) -> None:
+    """The home leaves out what another shard has until that one says that it has erased it."""
+    answered = FarTopics._erased_at
+
+    def only_if_done(self: FarTopics, answer: bytes | None, **what: Any) -> None:
+        key = what["name"], what["shard"]
+        answered(self, answer, **what)
+        if answer is None:
+            self._erasing[key] = what["erased_at"]
+
+    replace(stack, FarTopics, "_erased_at", only_if_done)
 
 
 def topics_end_without_others(stack: ExitStack) -> None:
@@ -243,7 +275,10 @@ BUILDS_OF_SHARDS: dict[str, Damage] = {
         work_that_others_have_done_stays,
         refusals_stay_at_their_shard,
         who_starts_does_not_ask_who_has_work,
+        work_is_taken_behind_a_loss_of_contact,
+        copies_are_counted_twice_if_a_restart_fails,
         erasures_stay_at_their_home,
+        lost_erasures_hide_subscriptions,
         topics_end_without_others,
         subscriptions_to_topics_are_not_told,
     )
