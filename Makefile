@@ -24,6 +24,8 @@ CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/holdfast
 # Clones share what was compiled, in a folder for each set of tools, which compile differently.
 TOOLS = $(shell { cat requirements-build.lock hatch_build.py; $(PYTHON) -VV; cc --version; } 2>&1 | cksum | cut -d ' ' -f 1)
 COMPILE_HOME ?= $(CACHE)/compiled-$(TOOLS)
+# So do they share what mypy knows of modules that have not changed.
+CHECK_HOME ?= $(CACHE)/checked
 BUILD = mkdir -p $(COMPILE_HOME) && \
     COMPILE_HOME=$(COMPILE_HOME) $(call IN_TURN,$(COMPILE_HOME)) $(BIN)/hatchling build
 # What the bench builds and installs stays outside the tree.
@@ -74,7 +76,8 @@ test: ## linters, types, import contracts, all tests, coverage
 check: $(STAMPS)/pipeline ## linters, types and import contracts only
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
-	$(POLITE) $(BIN)/mypy
+	@mkdir -p $(CHECK_HOME)
+	$(POLITE) $(call IN_TURN,$(CHECK_HOME)) $(BIN)/mypy --cache-dir $(CHECK_HOME)
 	$(BIN)/lint-imports
 
 # Groups of tests, each a process of its own.
