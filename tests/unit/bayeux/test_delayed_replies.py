@@ -148,6 +148,7 @@ def test_the_ack_of_a_connect_that_overtook_a_subscribe_settles_no_message() -> 
     assert server.bayeux.state.counters.acks_out_of_range == 0
 
 
+@pytest.mark.slow
 def test_a_session_with_very_many_delayed_replies_must_wait_for_the_store() -> None:
     server = server_of()
     client = named(server)

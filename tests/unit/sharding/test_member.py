@@ -20,11 +20,13 @@ from tests.effort import TIMES
 from tests.unit.sharding.member_world import Shard, World
 
 
+@pytest.mark.slow
 def test_everybody_hears_everything_in_order_if_nothing_fails() -> None:
     for seed in range(5):
         World(seed, has_faults=False).run()
 
 
+@pytest.mark.slow
 def test_named_sessions_lose_nothing_when_processes_are_killed_and_stores_are_away() -> None:
     killed = accepted = agreed = 0
     for seed in range(5):

@@ -293,6 +293,7 @@ class AckedLeaves(Leaves):
     durable = Durable.ACKED
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("machine", [Leaves, UnstoredLeaves, AckedLeaves])
 def test_no_client_notices_a_leave(machine: Any) -> None:
     run_state_machine_as_test(

@@ -269,6 +269,7 @@ def _message(wire: bytes, priority: int, life: int | None, properties: Any, to: 
     return message
 
 
+@pytest.mark.slow
 @given(MESSAGES)
 def test_a_message_is_the_same_behind_the_log(message: Message) -> None:
     arrived = message_of(entry_of(message))

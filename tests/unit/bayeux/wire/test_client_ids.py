@@ -62,6 +62,7 @@ def test_the_bucket_of_a_subject_depends_on_the_key_alone() -> None:
     assert [*map(ours.bucket_of, subjects)] != [*map(others.bucket_of, subjects)]
 
 
+@pytest.mark.slow
 def test_subjects_and_new_ids_are_spread_over_all_buckets() -> None:
     ids = ClientIds(KEY, partial(numbered_bytes, count()))
     for found in (
