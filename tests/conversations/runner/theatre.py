@@ -16,6 +16,8 @@ from threading import Thread
 from time import monotonic
 from typing import Any
 
+import uvloop
+
 from tests.conversations.runner.pulse import MEMORY_S, Pulse, pulse_of
 from tests.conversations.runner.replay import TOLD, replay
 from tests.conversations.runner.stories import Story
@@ -126,7 +128,7 @@ class Theatre:
 
     def _run(self) -> None:
         try:
-            asyncio.run(self._open())
+            uvloop.run(self._open())
         except Exception as error:
             for result in self._results.values():
                 if not result.done():
