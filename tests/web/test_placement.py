@@ -11,12 +11,19 @@ from holdfast.compose.placement import placed
 from holdfast.compose.shard_origin import count_in_store
 from holdfast.compose.workers import stored_here
 from holdfast.settings import Settings
+from holdfast.sharding import following
 from holdfast.store.home import Home
 from holdfast.store.keys import RedisKeys
 from holdfast.store.primary import Primary
 from holdfast.store.reader import Reader
 from holdfast.store.url import StoreUrl
 from tests.store.servers import ValkeyServer
+
+
+@pytest.fixture(autouse=True)
+def others_are_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Most shards here are alone: each would wait for the facts of others that never come."""
+    monkeypatch.setattr(following, "_PATIENCE_S", 0.05)
 
 
 def settings_in(data: Path, **given: Any) -> Settings:
