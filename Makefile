@@ -96,7 +96,7 @@ REST = tests $(patsubst %,--ignore %,tests/unit $(PIPELINE) $(ATTACKS) $(CHAOS) 
 # cores busy. Most of the groups wait most of the time. The others compute, at a lower priority, because
 # some tests measure waits. CONTRIBUTING.md says how long they may take.
 GROUPS := cover-units test-slow cover-rest cover-tables test-chaos cover-spark test-clients test-pages \
-    test-attacks cover-store test-cluster
+    test-slow-store test-attacks cover-store test-cluster
 POLITE := nice -n 3
 # Without slow tests, such as state machines, and with shorter searches.
 QUICK := -m 'not slow or interpreted' --hypothesis-profile quick
@@ -140,9 +140,13 @@ cover-units:
 	$(POLITE) $(COVER) tests/unit --ignore tests/unit/pipeline $(QUICK) $(ARGS)
 cover-rest:
 	$(SERVE_INSTALLED) $(COVER) $(REST) $(patsubst %,--ignore %,$(STORE)) -m 'not slow' $(ARGS)
-# Not traced, which would make searches take several times as long; `compiled` runs those of units.
+# Not traced, which would make searches take several times as long; `compiled` runs those of units. They
+# wait so often that one process would be the last by minutes.
+SLOW = $(SERVE_INSTALLED) $(POLITE) $(COMPILED) -m 'slow and not interpreted'
 test-slow:
-	$(SERVE_INSTALLED) $(POLITE) $(COMPILED) $(REST) -m 'slow and not interpreted' $(ARGS)
+	$(SLOW) $(REST) $(patsubst %,--ignore %,$(STORE)) $(ARGS)
+test-slow-store:
+	$(SLOW) $(STORE) $(ARGS)
 
 .PHONY: unit
 unit: $(STAMPS)/pipeline ## the unit tests but for the slow ones, in seconds
