@@ -133,10 +133,17 @@ class Publisher:
 
 
 class Poster:
-    """Publishes without a session, each message once: most are passing, and wait for no store."""
+    """Publishes without a session, each message once: most are passing, and wait for no store.
 
-    def __init__(self, name: str, plan: Plan, oracle: Oracle) -> None:
+    Args:
+        channels: Where it publishes, if the plan does not say it.
+    """
+
+    def __init__(
+        self, name: str, plan: Plan, oracle: Oracle, *, channels: Sequence[str] = ()
+    ) -> None:
         self._name = name
+        self._channels = channels or plan.channels
         self._plan = plan
         self._oracle = oracle
         self._talker = Talker(plan.manners.doors, "/publish")
@@ -150,7 +157,7 @@ class Poster:
             await asyncio.sleep(self._plan.pause_s * 2 * random.random())
 
     async def _post(self, serial: int) -> None:
-        key, channel = f"{self._name}-{serial}", random.choice(self._plan.channels)
+        key, channel = f"{self._name}-{serial}", random.choice(self._channels)
         is_durable = random.random() < _DURABLE
         self._oracle.publishes(
             *(key, self._name, serial, channel), is_durable=is_durable, is_repeated=False

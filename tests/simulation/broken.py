@@ -163,6 +163,7 @@ SHOWN_TO: dict[str, str] = {
     "copies_are_counted_twice_if_a_restart_fails": "works",
     "erasures_stay_at_their_home": "erases",
     "lost_erasures_hide_subscriptions": "erases",
+    "readonly_topics_take_every_message": "erases",
     "topics_end_without_others": "erases",
     "subscriptions_to_topics_are_not_told": "erases",
 }

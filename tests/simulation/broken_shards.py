@@ -11,6 +11,7 @@ from holdfast.bayeux.far_work import borrowing
 from holdfast.bayeux.far_work.everywhere import WorkEverywhere
 from holdfast.bayeux.publish.answering_others import AnsweringOthers
 from holdfast.bayeux.publish.requests_everywhere import RequestsEverywhere
+from holdfast.bayeux.publish.topic_effects import TopicPublishing
 from holdfast.bayeux.services.far_presence import FarPresence
 from holdfast.bayeux.services.far_topics import FarTopics
 from holdfast.bayeux.services.tellers import Tellers
@@ -235,6 +236,10 @@ def lost_erasures_hide_subscriptions(stack: ExitStack) -> None:
     replace(stack, FarTopics, "_erased_at", only_if_done)
 
 
+def readonly_topics_take_every_message(stack: ExitStack) -> None:
+    replace(stack, TopicPublishing, "_check_readonly", nothing)
+
+
 def topics_end_without_others(stack: ExitStack) -> None:
     replace(stack, FarTopics, "end_unless_used", lambda _, topic: topic.end())
 
@@ -279,6 +284,7 @@ BUILDS_OF_SHARDS: dict[str, Damage] = {
         copies_are_counted_twice_if_a_restart_fails,
         erasures_stay_at_their_home,
         lost_erasures_hide_subscriptions,
+        readonly_topics_take_every_message,
         topics_end_without_others,
         subscriptions_to_topics_are_not_told,
     )

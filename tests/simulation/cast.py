@@ -19,6 +19,7 @@ RULES = {
     members.ROOM: members.RULE,
     jobs.CHANNEL: jobs.RULE,
     erasing.CHANNEL: erasing.RULE,
+    erasing.ONCE: erasing.RULE_OF_ONCE,
 }
 # The groups that may take part with several shards.
 GROUPS = READS, ASKS, MEETS, WORKS, ERASES = "reads", "asks", "meets", "works", "erases"
@@ -114,6 +115,7 @@ class Cast:
         self._erasures = truth = Erasures(oracle)
         self.publishers.append(Publisher("herald0", plan, oracle, channels=(erasing.CHANNEL,)))
         self.actors += [Follower(f"follower{n}", plan, truth) for n in self._some(1, 3)]
+        self.actors.append(Poster("setter0", plan, oracle, channels=(erasing.ONCE,)))
         self.actors.append(Eraser(plan, truth, oracle))
 
     def _some(self, least: int, most: int) -> range:

@@ -1,9 +1,13 @@
-"""Clients that follow a topic while another one erases it, and what they must hear of that."""
+"""Clients that follow a topic while another one erases it, and what they must hear of that.
+
+There is also a topic that takes one message, until it is erased.
+"""
 
 import asyncio
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 from math import inf
 
 from tests.simulation.actors import Plan
@@ -11,12 +15,14 @@ from tests.simulation.oracle import Oracle, Publish
 from tests.simulation.session import SUBSCRIBE, UNSUBSCRIBE, Session, id_of
 from tests.simulation.talker import Denied, Lost, Message
 
-CHANNEL = "/topic/a"
+CHANNEL, ONCE = "/topic/a", "/topic/b"
 RULE = {"topic": True, "destroy_delay": 500}
+# It takes one message.
+RULE_OF_ONCE = {"topic": True, "destroy_delay": -1, "readonly": True, "history": 1}
 _CALLS = "/service/topics"
 _PAUSE_S = 0.2
-# The longest time until somebody erases the topic again, or a follower subscribes again.
-_KEEPS_S, _MISSES_S = 6.0, 2.0
+# The longest time until somebody erases a topic again, or a follower subscribes again.
+_KEEPS_S, _MISSES_S = 4.0, 2.0
 # How often an erasure also discards what waits, and how often the state is asked for instead.
 _FORCES, _ASKS = 0.2, 0.3
 # After how long shards have told each other who has subscribed.
@@ -37,10 +43,16 @@ class _Period:
 class _Erasure:
     """A call that erases the topic; it has an answer unless its client has lost contact."""
 
+    channel: str
     sent_at: float
     is_forced: bool
     answered_at: float = inf
     is_done: bool = False
+
+    @property
+    def over_at(self) -> float:
+        """When it is carried out everywhere for sure."""
+        return self.answered_at if self.is_done else inf
 
 
 class Erasures:
@@ -90,9 +102,9 @@ class Erasures:
 
     # What happens to the topic
 
-    def erases(self, *, is_forced: bool) -> _Erasure:
-        """Note that somebody is about to erase the topic."""
-        erasure = _Erasure(self._oracle.now(), is_forced)
+    def erases(self, channel: str, *, is_forced: bool) -> _Erasure:
+        """Note that somebody is about to erase a topic."""
+        erasure = _Erasure(channel, self._oracle.now(), is_forced)
         self._erasures.append(erasure)
         return erasure
 
@@ -108,7 +120,9 @@ class Erasures:
             one.since < asked_at - _TOLD_S and one.ended_at == inf for its in periods for one in its
         )
         is_known = are_open and all(periods) and self._oracle.was_calm(asked_at - _TOLD_S, now)
-        is_erased = any(each.answered_at > asked_at - _TOLD_S for each in self._erasures)
+        is_erased = any(
+            each.answered_at > asked_at - _TOLD_S for each in self._erasures_of(CHANNEL)
+        )
         if is_known and not is_erased and subscribers != len(periods):
             self._wrong.append(f"topics: there are {subscribers} of {len(periods)} subscriptions")
 
@@ -123,33 +137,51 @@ class Erasures:
         subscribed = sum(its[-1].ended_at == inf for its in self._periods.values() if its)
         if self._told != subscribed or subscribed != len(self._periods):
             found.append(f"topics: the home knows {self._told} of {subscribed} subscriptions")
-        return found
+        return [*found, *self._too_many()]
+
+    def _too_many(self) -> Iterator[str]:
+        """Say which messages were accepted behind another one that was not erased."""
+        found = [(key, each) for key, each in self._published(ONCE) if each.id]
+        found.sort(key=lambda each: each[1].accepted_at)
+        for (first, before), (second, after) in pairwise(found):
+            is_erased = any(
+                each.sent_at < after.accepted_at and before.begun_at < each.over_at
+                for each in self._erasures_of(ONCE)
+            )
+            if before.is_durable and not is_erased:
+                yield f"topics: {second} was accepted although {ONCE} had {first}"
+
+    def _erasures_of(self, channel: str) -> Iterator[_Erasure]:
+        return (each for each in self._erasures if each.channel == channel)
 
     def _of(self, period: _Period) -> Iterator[str]:
-        ends = [each for each in self._erasures if each.is_done and each.sent_at > period.since]
+        ends = [
+            each
+            for each in self._erasures_of(CHANNEL)
+            if each.is_done and each.sent_at > period.since
+        ]
         if ends and period.ended_at == inf:
             yield f"does not hear of the erasure at {ends[0].sent_at:.3f}"
         over_at = min((each.answered_at for each in ends), default=inf)
         ends_at = self._may_end_at(period)
-        for key, publish in self._published():
+        for key, publish in self._published(CHANNEL):
             if key in period.heard and publish.begun_at > over_at:
                 yield f"got {key}, which came behind the erasure at {over_at:.3f}"
             is_due = period.since < publish.begun_at and publish.accepted_at < ends_at
             if is_due and publish.is_durable and key not in period.heard:
                 yield f"lacks {key}, accepted as {publish.id} before any erasure"
 
-    def _published(self) -> Iterator[tuple[str, Publish]]:
+    def _published(self, channel: str) -> Iterator[tuple[str, Publish]]:
         for key, publish in self._oracle.published.items():
-            if publish.channel == CHANNEL:
+            if publish.channel == channel:
                 yield key, publish
 
     def _may_end_at(self, period: _Period) -> float:
         """Return from when on an erasure may have ended this, or discarded what came before."""
         may_end = [
             each
-            for each in self._erasures
-            if each.sent_at < period.ended_at
-            and not (each.is_done and each.answered_at < period.asked_at)
+            for each in self._erasures_of(CHANNEL)
+            if each.sent_at < period.ended_at and each.over_at >= period.asked_at
         ]
         if any(each.is_forced for each in may_end):
             return -inf
@@ -234,7 +266,7 @@ class Follower:
 
 
 class Eraser:
-    """Erases the topic now and then, and asks for its state."""
+    """Erases topics now and then, and asks for the state of one."""
 
     def __init__(self, plan: Plan, truth: Erasures, oracle: Oracle) -> None:
         self._plan = plan
@@ -253,17 +285,18 @@ class Eraser:
                 if self._plan.is_over or random.random() < _ASKS:
                     await self._ask()
                 else:
-                    await self._erase(is_forced=random.random() < _FORCES)
+                    channel = random.choice((CHANNEL, ONCE))
+                    await self._erase(channel, is_forced=random.random() < _FORCES)
                 await asyncio.sleep(_KEEPS_S * random.random())
             except (Lost, Denied):
                 # The answer comes no more.
                 self._session.forget()
                 await asyncio.sleep(_PAUSE_S * random.random())
 
-    async def _erase(self, *, is_forced: bool) -> None:
-        erasure = self._truth.erases(is_forced=is_forced)
-        answer = await self._call({"erase": CHANNEL, "forceDestroy": is_forced})
-        is_done = answer["successful"] and CHANNEL in answer["data"]["erased"]
+    async def _erase(self, channel: str, *, is_forced: bool) -> None:
+        erasure = self._truth.erases(channel, is_forced=is_forced)
+        answer = await self._call({"erase": channel, "forceDestroy": is_forced})
+        is_done = answer["successful"] and channel in answer["data"]["erased"]
         self._truth.answered(erasure, is_done=is_done)
 
     async def _ask(self) -> None:
