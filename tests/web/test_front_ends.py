@@ -42,7 +42,8 @@ async def test_both_front_ends_answer_alike(name: str) -> None:
 async def test_both_front_ends_answer_alike_when_a_request_comes_in_two_pieces(name: str) -> None:
     request, expected = CASES[name]
     ends = [at for at in range(1, len(request)) if request[at : at + 1] in b"\r\n:{ "]
-    for end in {1, len(request) // 2, len(request) - 1, *ends[:40:6], *ends[-2:]}:
+    some = ends[: 40 : 20 if TIMES == 1 else 6]
+    for end in {1, len(request) // 2, len(request) - 1, *some, *ends[-2:]}:
         heard = await compare(HELLO, request[:end], request[end:])
         if expected == [200]:
             assert statuses(heard) == [200, 200], end
