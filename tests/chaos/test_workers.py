@@ -345,6 +345,7 @@ async def test_a_restart_that_fails_leaves_all_old_workers(tmp_path: Path) -> No
         assert flowing.failed == []
 
 
+@pytest.mark.timeout(400)  # several restarts
 @pytest.mark.parametrize(
     "killed_at",
     [
