@@ -48,7 +48,8 @@ class ChildProcess:
 
     def signal(self, number: int) -> None:
         if not self.is_gone:
-            self._process.send_signal(number)
+            # asyncio's method first looks whether it has ended, and keeps from `gone` how.
+            os.kill(self.pid, number)
 
 
 class OrphanProcess:

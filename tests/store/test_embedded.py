@@ -5,6 +5,7 @@ import errno
 import os
 import signal
 import subprocess
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -215,6 +216,30 @@ async def noted_in(data: Path) -> Path:
         await caller.answered()
     (file,) = (data / "store" / "appendonlydir").glob("*.incr.aof")
     return file
+
+
+def test_a_signal_to_a_store_that_has_just_ended_does_not_hide_how(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    has_been_signalled = threading.Event()
+    waitpid = os.waitpid
+
+    def wait_late(pid: int, options: int) -> tuple[int, int]:
+        has_been_signalled.wait(10)
+        return waitpid(pid, options)
+
+    async def ending() -> str:
+        child = ChildProcess(await asyncio.create_subprocess_exec("sleep", "60"))
+        os.kill(child.pid, signal.SIGKILL)
+        # It ends at once, and asyncio does not know yet.
+        os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)  # noqa: ASYNC222
+        child.signal(signal.SIGTERM)
+        has_been_signalled.set()
+        return await child.gone()
+
+    monkeypatch.setattr(os, "waitpid", wait_late)
+    # uvloop would wait for it otherwise.
+    assert asyncio.run(ending()) == "signal 9"
 
 
 async def test_a_file_that_ends_in_the_middle_of_a_write_loses_only_that_write(data: Path) -> None:
