@@ -212,7 +212,7 @@ class Worker:
             if hand.verdict == _LATER:
                 # What is behind it, it has done.
                 break
-        if random.random() < _WORKS:
+        if not self._plan.is_over and random.random() < _WORKS:
             await asyncio.sleep(_WORKS_S * random.random())
 
     async def _be_unreliable(self) -> None:
