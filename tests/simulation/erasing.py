@@ -23,6 +23,8 @@ _CALLS = "/service/topics"
 _PAUSE_S = 0.2
 # The longest time until somebody erases a topic again, or a follower subscribes again.
 _KEEPS_S, _MISSES_S = 4.0, 2.0
+# How long to wait for the answer to a call.
+_PATIENCE_S = 8.0
 # How often an erasure also discards what waits, and how often the state is asked for instead.
 _FORCES, _ASKS = 0.2, 0.3
 # After how long shards have told each other who has subscribed.
@@ -311,7 +313,12 @@ class Eraser:
         self._serial += 1
         self._answer = None
         await self._session.send(_CALLS, id=str(self._serial), data=data)
+        loop = asyncio.get_running_loop()
+        ends_at = loop.time() + _PATIENCE_S
         while self._answer is None:
+            if loop.time() > ends_at:
+                # A server that stops does not answer what others are asked for.
+                raise Lost("no answer")
             await self._session.connect()
         return self._answer
 
