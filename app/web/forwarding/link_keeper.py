@@ -14,7 +14,7 @@ log = logging.getLogger(__name__)
 # How long to wait before the next attempt: at first, and at most.
 _FIRST_S: Final = 0.05
 _LONGEST_S: Final = 1.0
-# How long the peer may take to say who it is.
+# How long the peer may take to accept the link and to say who it is.
 _GREETING_S: Final = 5.0
 
 
@@ -46,10 +46,10 @@ class LinkKeeper:
                 self._far.open(link)
 
         greet(link, self._hello, self._fault_of, settle)
-        await loop.create_unix_connection(link.as_protocol, str(self._path))
         try:
-            either = (greeted, link.ended)
-            await asyncio.wait(either, timeout=_GREETING_S, return_when=asyncio.FIRST_COMPLETED)
+            async with asyncio.timeout(_GREETING_S):
+                await loop.create_unix_connection(link.as_protocol, str(self._path))
+                await asyncio.wait((greeted, link.ended), return_when=asyncio.FIRST_COMPLETED)
             if not greeted.done():
                 return False
             await asyncio.shield(link.ended)

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,6 +15,7 @@ from holdfast.compose.forwarding import listen_for_links
 from holdfast.compose.placement import Placement
 from holdfast.compose.succession import NoSuccession
 from holdfast.web.forwarding import hello as hellos
+from holdfast.web.forwarding import link_keeper
 from holdfast.web.forwarding.far_shard import FarShard
 from holdfast.web.forwarding.frames import FrameUnreadable, Kind, pack
 from holdfast.web.forwarding.hello import Hello
@@ -120,6 +122,27 @@ async def test_a_door_may_start_before_the_shard(path: Path) -> None:
         assert not both.far._may_send()
         await both.listen()
         await both.linked()
+
+
+async def test_a_link_that_is_not_accepted_in_time_is_asked_for_again(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(link_keeper, "_GREETING_S", 0.2)
+    loop = asyncio.get_running_loop()
+    connect, attempts = loop.create_unix_connection, 0
+
+    async def connect_later(*given: Any) -> Any:
+        nonlocal attempts
+        attempts += 1
+        if attempts == 1:
+            await asyncio.sleep(3600)
+        return await connect(*given)
+
+    monkeypatch.setattr(loop, "create_unix_connection", connect_later)
+    async with ends(path) as both:
+        await both.listen()
+        await both.linked()
+    assert attempts == 2
 
 
 async def test_a_lost_link_is_made_again(path: Path) -> None:
