@@ -110,18 +110,23 @@ class ValkeyServer:
 
     def follow(self, primary: "ValkeyServer") -> None:
         """Become its replica, and wait for all of its data."""
-        self.ask("REPLICAOF", "127.0.0.1", primary.ask("CONFIG", "GET", "port")[b"port"])
+        port = primary.ask("CONFIG", "GET", "port")[b"port"]
+        self.ask("REPLICAOF", "127.0.0.1", port)
         deadline = time.monotonic() + _START_LIMIT_S
-        while not self._has_followed():
+        while not self._follows(port):
             if time.monotonic() > deadline:
                 raise RuntimeError((self.directory / "log").read_text())
             time.sleep(0.01)
 
-    def _has_followed(self) -> bool:
+    def _follows(self, port: str) -> bool:
         """A replica confirms nothing until its first copy is in a file of its own."""
         info = self.ask("INFO", "everything")
+        if info["role"] == "master":
+            # Sentinels may have undone it, as long as they do not agree.
+            self.ask("REPLICAOF", "127.0.0.1", port)
+            return False
         is_writing = info["aof_rewrite_in_progress"] or info["aof_rewrite_scheduled"]
-        return info["master_link_status"] == "up" and not is_writing
+        return bool(info["master_link_status"] == "up" and not is_writing)
 
     def freeze(self) -> None:
         """It accepts connections and bytes from now on, but does nothing."""
