@@ -5,7 +5,7 @@ import random
 import secrets
 from collections import deque
 from math import inf
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from redis import Redis
@@ -46,14 +46,26 @@ class Past:
 
     def __init__(self, server: ValkeyServer | str) -> None:
         self._redis = Redis.from_url(server if isinstance(server, str) else server.url)
-        self._dumped = {name: self._redis.dump(name) for name in self._redis.keys("*")}
+        self._dumped = self._dump()
+
+    def _dump(self) -> dict[Any, Any]:
+        """Return everything as it is at one moment."""
+        while True:
+            names = self._redis.keys("*")
+            with self._redis.pipeline(transaction=True) as step:
+                step.keys("*")
+                for name in names:
+                    step.dump(name)
+                found, *dumped = step.execute()
+            if {*found} == {*names}:
+                return dict(zip(names, dumped, strict=True))
 
     def come_back(self) -> None:
         """The store goes back to this state in one step."""
         with self._redis.pipeline(transaction=True) as step:
             step.flushall()
             for name, dumped in self._dumped.items():
-                step.restore(name, 0, dumped)  # type: ignore[arg-type]
+                step.restore(name, 0, dumped)
             step.execute()
 
 
