@@ -82,6 +82,11 @@ class Process:
         return f"{self.title}{self.shard}"
 
     @property
+    def is_forked(self) -> bool:
+        """Whether a server exists. It may speak before its importer says which process it is."""
+        return bool(self.pid or self.told) or self.silent_s is not None
+
+    @property
     def said(self) -> str:
         return str(self.told.get("say", ""))
 

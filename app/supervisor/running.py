@@ -237,9 +237,9 @@ class Supervisor:
         told: set[Process] = set()
         while living := [each for each in self.processes if each.importer]:
             for each in living:
-                if not each.pid and each.importer:
+                if not each.is_forked and each.importer:
                     each.importer.signal(signal.SIGKILL)
-                elif each not in told:
+                elif each.pid and each not in told:
                     each.signal(signal.SIGTERM)
                     told.add(each)
                 # It stops in order once it serves.

@@ -64,6 +64,26 @@ def test_the_exit_code_of_a_stop_is_the_servers(stage: Stage) -> None:
     assert stage.stop() == 7
 
 
+SLOW = """\
+import time
+from holdfast.supervisor.control import Channel
+send = Channel.send
+def send_late(channel, *given, **fields):
+    if fields.get("say") == "forked":
+        time.sleep(0.5)
+    send(channel, *given, **fields)
+Channel.send = send_late
+"""
+
+
+def test_a_server_that_is_ready_before_its_process_is_known_stops_in_order(stage: Stage) -> None:
+    stage.main.write_text(SLOW + stage.main.read_text())
+    stage.plan(code_of_stop=7)
+    stage.start_and_wait()
+    assert stage.stop() == 7
+    assert stage.notes() == ["started []", "stopped"]
+
+
 @pytest.mark.parametrize("code", [0, 2, 3])
 def test_a_first_server_that_cannot_start_ends_the_program_with_its_code_and_text(
     stage: Stage, code: int
