@@ -8,11 +8,14 @@ from collections import Counter
 from collections.abc import Generator
 from contextlib import suppress
 from pathlib import Path
+from time import monotonic
 
 import pytest
 
 _PROC = Path("/proc")
 _MOST_FILES = 10
+# To ask for the figures takes longer than most tests.
+_INTERVAL_S = 0.5
 
 
 class Processor:
@@ -21,14 +24,20 @@ class Processor:
     def __init__(self) -> None:
         self._ticks: Counter[str] = Counter()
         self._seen = 0
+        self._asked_s = 0.0
 
     def pytest_collection_finish(self) -> None:
         self._count("(imports and collection)")
 
     @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
+    def pytest_runtest_protocol(
+        self, item: pytest.Item, nextitem: pytest.Item | None
+    ) -> Generator[None, object, object]:
         done = yield
-        self._count(item.location[0])
+        file = item.location[0]
+        is_last = nextitem is None or nextitem.location[0] != file
+        if is_last or monotonic() - self._asked_s > _INTERVAL_S:
+            self._count(file)
         return done
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
@@ -42,6 +51,7 @@ class Processor:
         now = max(self._seen, _ticks_of(os.getpid()))
         self._ticks[name] += now - self._seen
         self._seen = now
+        self._asked_s = monotonic()
 
 
 def _ticks_of(process: int | str) -> int:
