@@ -24,6 +24,7 @@ from typing import IO, Any, NoReturn
 ROOT = Path(__file__).parents[1]
 _REQUEST_SIZE = 65536
 _MOST_FILES = 4
+_HASH_SEED = "PYTHONHASHSEED"
 
 
 class Forked:
@@ -89,9 +90,10 @@ class _Forks:
 
 
 @cache
-def _forks_from(path: str) -> _Forks:
-    """The forks of the server whose package is at this path."""
-    return _Forks({**os.environ, "PYTHONPATH": path})
+def _forks_from(path: str, hash_seed: str | None) -> _Forks:
+    """The forks of the server whose package is at this path; the seed decides the order of sets."""
+    seeded = {} if hash_seed is None else {_HASH_SEED: hash_seed}
+    return _Forks({**os.environ, **seeded, "PYTHONPATH": path})
 
 
 def start(
@@ -102,10 +104,13 @@ def start(
     errors: IO[bytes],
     has_session: bool = False,
     given: Mapping[str, int] | None = None,
+    imports: Sequence[str] = (),
 ) -> Forked:
     """Run a module of that environment's `PYTHONPATH` as `python -m` does; reads its output.
 
-    It gets the open files of `given`, whose names are variables with their numbers.
+    It gets the open files of `given`, whose names are variables with their numbers. The process
+    that forks keeps the modules of `imports` for all later programs with this environment's path
+    and hash seed.
     """
     given = given or {}
     output, stdout = os.pipe()
@@ -116,9 +121,11 @@ def start(
         "cwd": str(cwd),
         "has_session": has_session,
         "given": [*given],
+        "imports": [*imports],
     }
     files = (stdout, errors.fileno(), told, *given.values())
-    _forks_from(environment["PYTHONPATH"]).ask(request, files)
+    forks = _forks_from(environment["PYTHONPATH"], environment.get(_HASH_SEED))
+    forks.ask(request, files)
     os.close(stdout)
     os.close(told)
     return Forked(output, reports)
@@ -142,9 +149,12 @@ def _serve_forks() -> None:
             data, files, _, _ = socket.recv_fds(requests, _REQUEST_SIZE, _MOST_FILES)
             if not data:
                 return
+            request = json.loads(data)
+            for module in request.pop("imports"):
+                import_module(module)
             if os.fork() == 0:
                 requests.close()
-                _fork(json.loads(data), *files)
+                _fork(request, *files)
             for file in files:
                 os.close(file)
             _bury()
