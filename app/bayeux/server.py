@@ -23,6 +23,7 @@ from holdfast.bayeux.state.server_state import ServerState
 from holdfast.bayeux.subscribe.handler import SubscribeHandler
 
 if TYPE_CHECKING:
+    from holdfast.bayeux.publish.among_shards import AmongShards
     from holdfast.bayeux.publish.from_letters import FromLetters
     from holdfast.bayeux.publish.tap import Tap
     from holdfast.bayeux.services.far_subjects import FarSubjects
@@ -110,7 +111,8 @@ class Bayeux:
         self.state.guard.on_change = others.tell_hold
         everywhere = RequestsEverywhere(self.state, homes, self.requests)
         self.state.requests.elsewhere = self.requests.everywhere = everywhere
-        letters = self.publishing.go_among(homes, everywhere).letters
+        among = self.publishing.go_among(homes, others, everywhere)
+        letters = among.letters
         self.subscribe_handler.far = FarHistories(self.state, homes, tap)
         letters.add(HISTORIES, HistoriesAtHome(self.state, homes).carry_out)
         self.far_subjects = FarSubjects(self.state, homes)
@@ -118,7 +120,7 @@ class Bayeux:
         far_presence = FarPresence(self.state, homes, others)
         letters.add(PRESENCE, far_presence.carry_out)
         self._ticking = (*self._ticking, far_presence.tick)
-        self._topics_everywhere(others, homes, letters)
+        self._topics_everywhere(others, homes, among)
         if self.state.work.is_used:
             self._work_everywhere(others, homes, letters)
         return letters
@@ -136,14 +138,15 @@ class Bayeux:
         self._ticking = (*self._ticking, everywhere.tick)
 
     def _topics_everywhere(
-        self, others: "OthersPort", homes: "HomesPort", letters: "FromLetters"
+        self, others: "OthersPort", homes: "HomesPort", among: "AmongShards"
     ) -> None:
         from holdfast.bayeux.services.far_topics import ERASE, TOLD, USED, FarTopics
         from holdfast.bayeux.services.topic_calls import TOPICS
         from holdfast.bayeux.services.topics_everywhere import TOPIC_CALL, TopicsEverywhere
 
         far = FarTopics(self.state, self.life.topics, homes, others)
-        self._ticking = (*self._ticking, far.tick)
+        among.made.counts, letters = far, among.letters
+        self._ticking = (*self._ticking, far.tick, among.made.tick)
         letters.add(TOLD, far.hear)
         letters.add(ERASE, far.carry_out_erasure)
         letters.add(USED, far.say_used)

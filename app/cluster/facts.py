@@ -14,6 +14,8 @@ from holdfast.delivery.basics.channels import lookups
 # The names of these facts; behind it, the pattern.
 _DURABLE: Final = "durable "
 _HOLDS: Final = "1"
+# What a pattern begins with that stands for a channel that is a topic, although no rule says so.
+TOPIC: Final = "topic"
 # How many channels are remembered with their shards.
 _MOST_CACHED: Final = 20_000
 
@@ -68,6 +70,9 @@ class OthersInterest:
         self._shards: dict[str, set[int]] = {}
         # Shards whose facts could not be read.
         self.unknown = {*others}
+        # The channels that any of them has said to be topics, and which of these are new.
+        self.topics: set[str] = set()
+        self._new_topics: list[str] = []
         self._cache: dict[str, tuple[int, ...]] = {}
 
     def begin(self, shard: int, stored: Iterable[str]) -> None:
@@ -89,10 +94,22 @@ class OthersInterest:
                 continue
             pattern = name[len(_DURABLE) :]
             if value:
-                self._shards.setdefault(pattern, set()).add(shard)
+                self._add(shard, pattern)
             else:
                 self._remove(shard, pattern)
         self._cache.clear()
+
+    def _add(self, shard: int, pattern: str) -> None:
+        self._shards.setdefault(pattern, set()).add(shard)
+        channel = pattern.removeprefix(TOPIC)
+        if channel != pattern and channel not in self.topics:
+            self.topics.add(channel)
+            self._new_topics.append(channel)
+
+    def take_new_topics(self) -> Sequence[str]:
+        """Take the topics that were told since the last call."""
+        found, self._new_topics = self._new_topics, []
+        return found
 
     def _remove(self, shard: int, pattern: str) -> None:
         shards = self._shards.get(pattern)
@@ -100,6 +117,7 @@ class OthersInterest:
             shards.discard(shard)
             if not shards:
                 del self._shards[pattern]
+                self.topics.discard(pattern.removeprefix(TOPIC))
         self._cache.clear()
 
     def shards(self, channel: str) -> tuple[int, ...]:

@@ -235,7 +235,9 @@ class Log:
         self.flush(now)
         seen, news = self._take_untold(), _NO_FACTS if self._waiting else self._take_news()
         told = {**facts, **news} if news else facts
-        self._port.append_facts(facts, {_FOR_ALL: write((), told, seen)}, done)
+        # Who knows a fact has everything that was published before.
+        behind = self.behind() if facts else _NOTHING_BEFORE
+        self._port.append_facts(facts, {_FOR_ALL: write((), told, seen, behind)}, done)
 
     def begin_again(self) -> None:
         """Tell all places again: this opening's log has none of them yet."""

@@ -169,6 +169,18 @@ class Shards:
         # A subject may have the name of a channel, and then another home.
         return None if key is None else self._of_key(key)
 
+    def of_topic(self, channel: str) -> int:
+        """Return the home of a channel that is a topic, also if no rule says so."""
+        home = self.of_channel(channel)
+        return self._of_key(_first_segments(channel, 1)) if home is None else home
+
+    def of_topics(self, pattern: str) -> Sequence[int]:
+        """Return the homes of channels that match a pattern, if all of them were topics."""
+        [_, first, *_] = pattern.split("/")
+        if first.endswith("*"):
+            return range(self.map.count)
+        return sorted({*self.of_pattern(pattern), self._of_key(f"/{first}")})
+
     def of_pattern(self, pattern: str) -> Sequence[int]:
         """Return the shards that may be homes of channels that match a pattern."""
         if not any(overlaps(each, pattern) for each in self.homes.segments):

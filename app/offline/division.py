@@ -83,9 +83,8 @@ class Places:
         return self.of_source(source) if shard is None else shard
 
     def of_channel(self, channel: str) -> int:
-        """Return the home of a channel; the first shard if it has none."""
-        home = self._shards.of_channel(channel)
-        return _FIRST if home is None else home
+        """Return the home of a channel. Without a rule, it is or has been a topic."""
+        return self._shards.of_topic(channel)
 
     def of_source(self, source: int) -> int:
         """Return where something goes that stays if its shard does."""

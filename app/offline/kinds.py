@@ -44,7 +44,7 @@ KINDS: Final = {
     "prints": Kind(_MOVES, "counted again"),
     "all_dead": Kind(_MOVES, "with the letter"),
     "letters_by": Kind(_MOVES, "with the letter"),
-    "topics": Kind(_MOVES, "to the home of the channel; without one, to shard 0"),
+    "topics": Kind(_MOVES, "to the home of the channel"),
     "replays": Kind(_MOVES, "stay if their shard does; else to shard 0, added to its part"),
     "replay": Kind(_MOVES, "with the list of replays"),
     "audit": Kind(_MOVES, "stays; that of a shard that ends goes to shard 0"),

@@ -61,7 +61,10 @@ class ShardHomes:
         self._wake = wake
         self._sent = SentLetters(own.log.pass_on)
         self._inbox = Inbox(self._do, self._finish)
-        # By channel, the home; None if it is this shard, or if there is none.
+        # Topics that this shard tells, and those that others do: no rule calls them so.
+        self.own_topics: set[str] = set()
+        self._others_topics = own.interest.topics
+        # By channel with a rule, the home; None if it is this shard, or if there is none.
         self._home_of: dict[str, int | None] = {}
         # What does letters, and the letters that came before it was set.
         self._from_letters: FromLetters | None = None
@@ -76,7 +79,18 @@ class ShardHomes:
         home = self._shards.of_subject(subject)
         return None if home == self._number else home
 
+    def is_topic(self, channel: str) -> bool:
+        return channel in self._others_topics or channel in self.own_topics
+
+    @property
+    def has_topics(self) -> bool:
+        """Whether there are topics that no rule calls so."""
+        return bool(self._others_topics or self.own_topics)
+
     def home_of(self, channel: str) -> int | None:
+        if self.has_topics and self.is_topic(channel):
+            of_topic = self._shards.of_topic(channel)
+            return None if of_topic == self._number else of_topic
         if not self._shards.homes.segments:
             return None
         # This shard's number, which is never remembered, says that the channel is new.
@@ -91,14 +105,15 @@ class ShardHomes:
     def homes_of(self, pattern: str) -> Sequence[int | None]:
         if not pattern.endswith("*"):
             return (self.home_of(pattern),)
-        shards = self._shards.of_pattern(pattern)
+        of_pattern = self._shards.of_topics if self.has_topics else self._shards.of_pattern
+        shards = of_pattern(pattern)
         # There may be channels without a home.
         others: Sequence[int | None] = [each for each in shards if each != self._number]
         return others if len(shards) == 1 and others else [None, *others]
 
     def has_home(self, channel: str) -> bool:
         """Return whether one shard decides about the channel."""
-        return self._shards.of_channel(channel) is not None
+        return self.is_topic(channel) or self._shards.of_channel(channel) is not None
 
     def home_of_guest(self, shard: int) -> int | None:
         return shard if shard != self._number and shard < self._shards.map.count else None

@@ -1,12 +1,13 @@
 """A shard among others: what it has for them, and what it takes from them. No I/O, no clock."""
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from holdfast.bayeux.publish.from_others import FromOthers
 from holdfast.bayeux.server import Bayeux
 from holdfast.cluster.agreement import Agreements, Stated
+from holdfast.cluster.facts import TOPIC
 from holdfast.cluster.frames import COMPLETE, Behind, Entry, Facts, Seen
 from holdfast.cluster.log import parts_of
 from holdfast.cluster.places import NOWHERE, Place, place_of
@@ -71,14 +72,13 @@ class Member:
         self.number = number
         self.others = [each for each in range(shards.map.count) if each != number]
         self._bayeux = bayeux
-        self._store = store
+        self._store, self.find_key = store, store.find_key
         self._clock = clock
         self._may_speak = may_speak
         self._wake = wake
         self.known = KnownFacts(self.others)
+        self.topics: Collection[str] = self.known.interest.topics
         self.own = OwnLog(store, self.others, self.known.interest, may_speak)
-        if shards.homes.segments:
-            self.own.log.news = self._news
         self.agreements = Agreements(self.others, self._state)
         self.interest = DurableInterest(self.agreements, self._tell, wake)
         self.homes = ShardHomes(
@@ -100,7 +100,7 @@ class Member:
         self._stored_facts: Mapping[str, str] = {}
         self._stored_letters: Mapping[str, bytes] = {}
         # Whether channels have homes. By shard, up to which cursor all its messages have come.
-        self._has_homes = bool(shards.homes.segments)
+        self._has_homes = False
         self._complete: dict[int, int] = {}
         # The newest message of a history here when that was last told to others.
         self._told_newest = 0
@@ -113,6 +113,8 @@ class Member:
         # How often frames of others were missing.
         self.gaps = 0
         self._reaches = reaches
+        if shards.homes.segments:
+            self._let_have_homes()
 
     # The core's port to the other shards
 
@@ -156,6 +158,24 @@ class Member:
 
     def hold(self, channel: str) -> bool | None:
         return self.known.interest.says(_HELD + channel)
+
+    def tell_topic(self, channel: str, is_topic: bool) -> None:
+        if is_topic:
+            self.homes.own_topics.add(channel)
+            self.interest.add(TOPIC + channel)
+            self._let_have_homes()
+        else:
+            self.homes.own_topics.discard(channel)
+            self.interest.remove(TOPIC + channel)
+
+    def when_topic_known(self, channel: str, done: Callable[[bool], None]) -> None:
+        self.interest.when_known([TOPIC + channel], done)
+
+    def _let_have_homes(self) -> None:
+        if not self._has_homes:
+            self._has_homes = True
+            self.own.log.news = self._news
+            self.own.log.tell_news()
 
     def when_known(self, patterns: Sequence[str], done: Callable[[bool], None]) -> None:
         self.interest.when_known(patterns, done)
@@ -248,6 +268,10 @@ class Member:
 
     def serve(self) -> None:
         """Write from now on: no other process will go on with this shard."""
+        among = self._bayeux.publishing.among
+        if among is not None and not self._has_served:
+            self.known.interest.take_new_topics()
+            among.made.begin()
         self._writes = self._has_served = True
         now = self._clock()
         self.interest.begin(self._stored_facts, now)
@@ -280,8 +304,9 @@ class Member:
         """Tell the others what has changed in this turn."""
         if self._writes:
             now = self._clock()
-            self.interest.flush(now)
+            # Who knows a fact has everything that was published before.
             self.own.flush(now)
+            self.interest.flush(now)
 
     def tick(self) -> None:
         """Advance time."""
@@ -321,6 +346,7 @@ class Member:
     def learn_all(self, shard: int, found: OtherShard) -> None:
         """Take over the facts of a shard. The first time, its log is followed from then on."""
         self.known.begin(shard, found.nonce, found.facts, place_of(found.facts_at))
+        self._learn_topics()
         if shard not in self.readers:
             taken = self._taken.get(shard, _NOTHING_TAKEN)
             self._direct[shard].reader = self.readers[shard] = LogReader(
@@ -378,6 +404,7 @@ class Member:
             self._complete[shard] = int(stored.pop(COMPLETE))
             facts = stored
         self.known.learn(shard, place, facts)
+        self._learn_topics()
         own = seen.get(self.number)
         if own is not None:
             self.own.trimming.saw(shard, own)
@@ -396,6 +423,14 @@ class Member:
             gap.end,
         )
         self.known.lose(shard)
+
+    def _learn_topics(self) -> None:
+        """Let the core know which channels have become topics."""
+        if self.topics:
+            self._let_have_homes()
+            among = self._bayeux.publishing.among
+            if among is not None and self._has_served:
+                among.made.learned(self.known.interest.take_new_topics())
 
     # What the parts of this shard tell others
 

@@ -33,7 +33,7 @@ class OwnLog:
     ) -> None:
         self._store = store
         self._others = others
-        self._interest = interest
+        self.interest = interest
         self.log = Log(self)
         self.trimming = Trimming(others)
         self.latest = LatestFrames()
@@ -90,7 +90,7 @@ class OwnLog:
             return None
         shards: set[int] = set()
         for channel in {each.channel for each in entries if each.flags & DURABLE}:
-            shards.update(self._interest.shards(channel))
+            shards.update(self.interest.shards(channel))
         addressed = [Addressed(each) for each in entries]
         addressed += [Addressed(each.answer, each.shard) for each in answers]
         names = [each.name for each in answers]

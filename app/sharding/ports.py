@@ -41,6 +41,13 @@ class ShardStore(Protocol):
         """
         ...
 
+    def find_key(self, digest: str, done: Callable[[int | None], None], /) -> None:
+        """Find the message of this shard with a publish key, behind all that the store has.
+
+        `done` hears its id, 0 if there is none, and None if the store is unavailable.
+        """
+        ...
+
     def take(
         self,
         step: Step,

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from holdfast.delivery.messages.message import Message
-from holdfast.delivery.messages.publish_key import publish_key_of
+from holdfast.delivery.messages.publish_key import KEY_LIFE_S, publish_key_of
 from holdfast.delivery.messages.storing import PersistOutcome
 
 if TYPE_CHECKING:
@@ -76,6 +76,16 @@ class PublishKeys:
         """Return the keys of the last seconds, with the ids of their messages."""
         oldest = self._answered_at() - _LATEST_S
         return [(key, id) for at, key, id in self._latest if at >= oldest]
+
+
+def first_of(reply: object, clock: int) -> int | None:
+    """Return the id of the message that has a key, 0 if none has it; None without an answer."""
+    if reply is None:
+        return 0
+    if not isinstance(reply, bytes):
+        return None
+    id, _, since = reply.decode().partition(":")
+    return int(id) if not since or int(since) + KEY_LIFE_S >= clock else 0
 
 
 def meaning(message: Message, kept: PersistOutcome) -> PersistOutcome:

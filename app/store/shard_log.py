@@ -17,6 +17,7 @@ from holdfast.store.keys import RedisKeys
 from holdfast.store.link import Answer, StoreLink, ignore_answer
 from holdfast.store.log_scripts import NO_LETTERS, LoggedFrame, Parts, Step
 from holdfast.store.log_state import LogState, TakenLog, read_log_state
+from holdfast.store.publish_keys import first_of
 from holdfast.store.reply_errors import StoreRefused
 from holdfast.store.resp import Word
 from holdfast.store.scripts import ScriptCall
@@ -117,6 +118,7 @@ class ShardLog:
         buffer: TurnBuffer,
         journaling: Journaling,
         answered_at: Callable[[], float],
+        store_clock: Callable[[], int],
     ) -> None:
         # Nothing crosses before it is set.
         self.owner: LogOwner | None = None
@@ -127,6 +129,7 @@ class ShardLog:
         self._journaling = journaling
         self._loop = asyncio.get_running_loop()
         self._answered_at = answered_at
+        self._store_clock = store_clock
         # Frames of facts that were told while the store could not be written to.
         self._waiting: list[Callable[[], None]] = []
         # Whether a turn is about to be sent, which also sends the calls before it.
@@ -199,6 +202,20 @@ class ShardLog:
             done(reply[0].decode())
         else:
             done(None)
+
+    def find_key(self, digest: str, done: Callable[[int | None], None]) -> None:
+        """Find the message of this shard with a publish key, behind all that the store has.
+
+        `done` hears its id, 0 if there is none, and None if the store is unavailable.
+        """
+        if self.is_available:
+            found = partial(self._found_key, done)
+            self._link.call(["HGET", self._keys.keyed, digest], found)
+        else:
+            self._loop.call_soon(done, None)
+
+    def _found_key(self, done: Callable[[int | None], None], reply: object) -> None:
+        done(first_of(reply, self._store_clock()))
 
     def trim(self, first: str, removed: Sequence[str], links: Mapping[str, str]) -> None:
         """Remove frames before the first one that stays, and further ones; set or remove links."""

@@ -153,7 +153,7 @@ class Store:
         from holdfast.store.shard_log import ShardLog
 
         parts = self._right, self._calls, self._writer, self._turns, self._journaling
-        return ShardLog(self.link, self.keys, *parts, self._probing.answered_at)
+        return ShardLog(self.link, self.keys, *parts, self._probing.answered_at, self._clock)
 
     async def look(self) -> None:
         """Learn the deployment of a store that another process has. Nothing is written."""

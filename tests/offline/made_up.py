@@ -48,7 +48,8 @@ class Division:
             if channel.startswith(pattern.rstrip("*")):
                 first = "/".join(channel.split("/")[: segments + 1])
                 return self.of_bucket[IDS.bucket_of(f"channel {first}")]
-        return 0
+        first = "/".join(channel.split("/")[:2])
+        return self.of_bucket[IDS.bucket_of(f"channel {first}")]
 
     def of(self, receiver: str, clients: Mapping[str, str]) -> int | None:
         """The shard of a receiver; None if it may be anywhere."""

@@ -25,6 +25,8 @@ _NAP, _NAP_S = 0.1, 4.0
 _CURIOSITY, _MOST_OWN, _NEW_CHANNELS, _TO_NEW = 0.1, 20, 3, 0.4
 # How often a message without a session is durable.
 _DURABLE = 0.2
+# How often a publisher that makes topics does so.
+_MAKES = 0.3
 # How often a message goes to one receiver without a channel.
 _TO_RECEIVER = 0.2
 
@@ -71,12 +73,20 @@ class Publisher:
 
     Args:
         channels: Where it publishes, if the plan does not say it.
+        topic: What it makes of some channels.
     """
 
     def __init__(
-        self, name: str, plan: Plan, oracle: Oracle, *, channels: Sequence[str] = ()
+        self,
+        name: str,
+        plan: Plan,
+        oracle: Oracle,
+        *,
+        channels: Sequence[str] = (),
+        topic: Message | None = None,
     ) -> None:
         self.name = name
+        self._topic = topic
         self._plan = plan
         self._oracle = oracle
         self._channels = channels
@@ -111,6 +121,8 @@ class Publisher:
         delivery: Message = {"key": key, "persistent": True} if insists else {}
         if not insists and not is_ordinary:
             delivery = {"persistent": False}
+        if self._topic is not None and not channel.startswith("@") and random.random() < _MAKES:
+            delivery["topic"] = self._topic
         while True:
             told = await self._publish(channel, {"key": key}, delivery)
             if told is not None:
@@ -137,13 +149,21 @@ class Poster:
 
     Args:
         channels: Where it publishes, if the plan does not say it.
+        topic: What it makes of the channels.
     """
 
     def __init__(
-        self, name: str, plan: Plan, oracle: Oracle, *, channels: Sequence[str] = ()
+        self,
+        name: str,
+        plan: Plan,
+        oracle: Oracle,
+        *,
+        channels: Sequence[str] = (),
+        topic: Message | None = None,
     ) -> None:
         self._name = name
         self._channels = channels or plan.channels
+        self._options: Message = {} if topic is None else {"topic": topic}
         self._plan = plan
         self._oracle = oracle
         self._talker = Talker(plan.manners.doors, "/publish")
@@ -162,7 +182,7 @@ class Poster:
         self._oracle.publishes(
             *(key, self._name, serial, channel), is_durable=is_durable, is_repeated=False
         )
-        delivery = {"persistent": is_durable}
+        delivery = {"persistent": is_durable, **self._options}
         message = {"channel": channel, "data": {"key": key}, "ext": {"delivery": delivery}}
         try:
             found = await self._talker.ask([message], limit_s=self._plan.manners.answer_s)

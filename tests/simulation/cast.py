@@ -116,6 +116,9 @@ class Cast:
         self.publishers.append(Publisher("herald0", plan, oracle, channels=(erasing.CHANNEL,)))
         self.actors += [Follower(f"follower{n}", plan, truth) for n in self._some(1, 3)]
         self.actors.append(Poster("setter0", plan, oracle, channels=(erasing.ONCE,)))
+        made = (erasing.MADE_ONCE,)
+        self.actors.append(Poster("setter1", plan, oracle, channels=made, topic=erasing.MADE))
+        self.publishers.append(Publisher("maker0", plan, oracle, topic={"destroyDelay": 500}))
         self.actors.append(Eraser(plan, truth, oracle))
 
     def _some(self, least: int, most: int) -> range:

@@ -44,4 +44,5 @@ _OF_SHARDS = (
     "a home has erased a topic",
     "another shard has erased a topic",
     "a home has asked whether a topic may end",
+    "a publish has waited until all knew a topic",
 )

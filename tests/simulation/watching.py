@@ -6,6 +6,7 @@ from typing import Any
 from unittest.mock import patch
 
 from holdfast.bayeux.far_work.borrowing import Borrows
+from holdfast.bayeux.publish.made_topics import MadeTopics
 from holdfast.bayeux.services.far_topics import FarTopics
 from holdfast.delivery.shared_queues.lent_work import LentWork
 from holdfast.sharding.member import Member
@@ -27,6 +28,7 @@ _WATCHED: tuple[tuple[object, str, str], ...] = (
     (FarTopics, "erase", "a home has erased a topic"),
     (FarTopics, "_tell_erased", "another shard has erased a topic"),
     (FarTopics, "answered", "a home has asked whether a topic may end"),
+    (MadeTopics, "_go_on", "a publish has waited until all knew a topic"),
     (Borrows, "_withdraw", "another shard had work for too long"),
 )
 

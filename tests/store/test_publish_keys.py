@@ -15,6 +15,7 @@ from holdfast.delivery.messages.storing import PersistOutcome
 from holdfast.store import scripts
 from holdfast.store.connection import StoreUnavailable
 from holdfast.store.publish_keys import KeyLimits
+from holdfast.store.publish_keys import first_of as found_first
 from holdfast.store.reconciliation import Knowledge, KnownQueue
 from tests.effort import TIMES
 from tests.store.model import Room
@@ -31,6 +32,29 @@ def first_of(again: Message) -> int:
     key = publish_key_of(again)
     assert key is not None
     return key.first - BASE
+
+
+async def test_the_message_with_a_key_is_found(shared_valkey: ValkeyServer) -> None:
+    found: list[int | None] = []
+    async with store_process(shared_valkey, has_log=True) as at:
+        log = at.store.shard_log
+        assert log is not None
+        at.keep(message(1, key="k"), "joe/1")
+        await at.answered()
+        for key in ("k", "l"):
+            log.find_key(key, found.append)
+        await until(lambda: len(found) == 2)
+    log.find_key("k", found.append)
+    await until(lambda: len(found) == 3)
+    assert found == [BASE + 1, 0, None]
+
+
+def test_a_key_is_found_for_a_day() -> None:
+    for clock, first in ((KEY_LIFE_S, 5), (KEY_LIFE_S + 1, 0)):
+        assert found_first(b"5:0", clock) == first
+    # An earlier release has its time elsewhere.
+    assert found_first(b"5", KEY_LIFE_S + 1) == 5
+    assert found_first(StoreUnavailable(), 0) is None
 
 
 async def test_only_the_first_message_with_a_key_is_kept_and_repeats_get_its_id(

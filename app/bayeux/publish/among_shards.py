@@ -9,16 +9,16 @@ from holdfast.bayeux.publish.at_home import AtHome, PublishHere
 from holdfast.bayeux.publish.channel_order import ChannelOrder, Turn
 from holdfast.bayeux.publish.event import EventPublish, Far
 from holdfast.bayeux.publish.from_letters import FromLetters
+from holdfast.bayeux.publish.made_topics import MadeTopics
 from holdfast.bayeux.publish.point_to_point import PointToPoint
 from holdfast.bayeux.publish.qos import Qos
 from holdfast.bayeux.publish.requests_everywhere import RequestsEverywhere
 from holdfast.bayeux.state.server_state import ServerState
 from holdfast.bayeux.wire.errors import ErrorReply, Refused
-from holdfast.bayeux.wire.reserved import not_supported
-from holdfast.delivery.basics.channels import Channel
 from holdfast.delivery.basics.error_codes import CHANNEL_HELD, SHARD_UNREACHABLE
 from holdfast.delivery.messages.storing import PersistOutcome
 from holdfast.delivery.ports.homes import HomesPort
+from holdfast.delivery.ports.other_shards import OthersPort
 
 # Publishes in this shard. Returns the outcome, or None if the publish is told later.
 Distribute = Callable[[EventPublish, Qos | None], PersistOutcome | None]
@@ -37,8 +37,9 @@ class AmongShards:
         state: ServerState,
         ptp: PointToPoint,
         homes: HomesPort,
-        requests: RequestsEverywhere,
+        others: OthersPort,
         *,
+        requests: RequestsEverywhere,
         distribute: Distribute,
         publish_here: PublishHere,
     ) -> None:
@@ -51,22 +52,15 @@ class AmongShards:
         here = AddressedHere(state, ptp)
         self._order = ChannelOrder(state.log)
         self._everywhere = AddressedEverywhere(state, here, self._order)
+        self.made = MadeTopics(state, others, self.home_of)
         # Does what other shards ask for.
-        self.at_home = AtHome(state, homes, publish_here)
+        self.at_home = AtHome(state, homes, partial(self.made.publish, go=publish_here))
         self.letters = FromLetters(state, homes, here=here, at_home=self.at_home, requests=requests)
 
     def check(self, publish: EventPublish, qos: Qos) -> None:
-        """Refuse a publish that cannot be carried out, now or later. Raises `Refused`."""
-        if qos.configures and not self._may_configure(publish.channel, qos):
-            name = "topic" if qos.topic is not None else "administrative"
-            raise not_supported(f"ext.delivery.{name}")
+        """Refuse a publish whose channel another shard holds, if it asks for that."""
         if qos.refuse_held:
             self._refuse_held(publish.channel.name)
-
-    def _may_configure(self, channel: Channel, qos: Qos) -> bool:
-        """Return whether the home of the channel gets the message, and all count for its topic."""
-        is_topic = self._state.rules.of(channel).topic is not None
-        return is_topic and qos.request is None
 
     def _refuse_held(self, channel: str) -> None:
         """Raise `Refused` if another shard holds the channel, or has not said."""

@@ -99,6 +99,7 @@ def packed(publish: EventPublish, draft: Message, wire: bytes, *, echoes: bool) 
         "update": qos.force_update,
         "topic": None if qos.topic is None else qos.topic.to_json(),
         "administrative": qos.is_administrative,
+        "makes": qos.only_makes,
         "key": None if key is None else key.digest,
     }
     if qos.destinations:
@@ -134,6 +135,7 @@ def publish_in(letter: ShardLetter, channels: Channels, now: float) -> Read:
         force_update=head.get("update", True),
         topic=None if head.get("topic") is None else TopicOptions.of(head["topic"]),
         is_administrative=head.get("administrative", False),
+        only_makes=head.get("makes", False),
         destinations=destinations_in(head.get("to", ())),
         is_subscribable=head.get("subscribable", True),
     )

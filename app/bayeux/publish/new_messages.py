@@ -61,7 +61,9 @@ class Publishing:
         """Pass messages with this option on instead of publishing them."""
         self._diversions[option] = accept
 
-    def go_among(self, homes: "HomesPort", requests: "RequestsEverywhere") -> "AmongShards":
+    def go_among(
+        self, homes: "HomesPort", others: "OthersPort", requests: "RequestsEverywhere"
+    ) -> "AmongShards":
         """Publish in one of several shards from now on."""
         from holdfast.bayeux.publish.among_shards import AmongShards
 
@@ -69,7 +71,8 @@ class Publishing:
             self._state,
             self._ptp,
             homes,
-            requests,
+            others,
+            requests=requests,
             distribute=self._distribute_here,
             publish_here=self._publish,
         )
@@ -81,7 +84,7 @@ class Publishing:
         Extensions complete the event first. Returns the outcome, or None if the store must have the
         message first: then the publish gets the outcome later. Raises `Refused`.
         """
-        state, channel, qos = self._state, publish.channel, publish.qos
+        state, qos = self._state, publish.qos
         if qos is not None and self.among is not None:
             self.among.check(publish, qos)
         if qos is not None and qos.diversion is not None:
@@ -92,12 +95,17 @@ class Publishing:
             installed.complete(publish.event)
         wire = self.encoded(publish.event, publish.sender)
         if self.among is not None:
-            home = self.among.home_of(publish)
-            if home is not None:
-                sender, rule = publish.sender, state.rules.of(channel)
-                echoes = sender is None or self._echoes(rule, sender)
-                return self.among.at_home.send(publish, wire, home, echoes=echoes)
+            return self.among.made.publish(publish, wire, self._publish_at_home)
         return self._publish(publish, wire)
+
+    def _publish_at_home(self, publish: EventPublish, wire: bytes) -> PersistOutcome | None:
+        """Publish an encoded event where its channel has its home. Raises `Refused`."""
+        home = None if self.among is None else self.among.home_of(publish)
+        if home is None or self.among is None:
+            return self._publish(publish, wire)
+        sender, rule = publish.sender, self._state.rules.of(publish.channel)
+        echoes = sender is None or self._echoes(rule, sender)
+        return self.among.at_home.send(publish, wire, home, echoes=echoes)
 
     def _publish(self, publish: EventPublish, wire: bytes) -> PersistOutcome | None:
         """Publish an encoded event in this shard. Raises `Refused`."""
@@ -107,7 +115,7 @@ class Publishing:
             sender, accounts = publish.sender, publish.accounts
             topic = self._topics.topic_of(channel, rule, qos=qos, sender=sender, accounts=accounts)
             if topic is not None and qos is not None and qos.is_administrative:
-                self._topics.configure(rule, topic)
+                self._topics.configure(rule, topic, anew=not qos.only_makes)
                 if publish.far is not None:
                     publish.far.is_unchanged = True
                 return PersistOutcome.KEPT

@@ -72,6 +72,8 @@ class Qos:
     topic: TopicOptions | None = None
     # Whether the publish only configures the topic.
     is_administrative: bool = False
+    # Whether such a publish leaves a topic as it is that is configured.
+    only_makes: bool = field(default=False, compare=False, repr=False)
     # Whether to deliver the message even if the channel's newest message has the same data.
     force_update: bool = True
     # Whether an addressed message gets a channel for itself, and the name of that channel.

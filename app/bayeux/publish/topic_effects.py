@@ -92,9 +92,9 @@ class TopicPublishing:
                 raise Refused(ErrorReply.BUDGET_EXCEEDED, TOPICS)
             raise self._quotas.too_many_topics(sender)
 
-    def configure(self, rule: ChannelRule, draft: Topic) -> None:
-        """Reconfigure the topic. A history with a smaller limit loses its oldest messages."""
-        topic = self._topics.configure(draft, anew=True)
+    def configure(self, rule: ChannelRule, draft: Topic, *, anew: bool) -> None:
+        """Configure the topic. A history with a smaller limit loses its oldest messages."""
+        topic = self._topics.configure(draft, anew=anew)
         self._hub.histories.shorten(topic.name, depth_of(rule, topic.config))
 
     def depth_for(self, rule: ChannelRule, topic: Topic, message: Message) -> HistoryDepth | None:

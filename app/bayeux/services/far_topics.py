@@ -4,7 +4,7 @@ Each shard tells the homes of channels what it has of their topics: exact subscr
 in queues. The home lets all others erase a topic, and asks them before it ends one.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -96,12 +96,25 @@ class FarTopics:
         found = self._far.get(name)
         if found is not None:
             return found
-        if name.endswith("*") or self._state.rules.topic(name) is None:
-            return None
-        if self._homes.home_of(name) is None:
+        if name.endswith("*") or not self._is_topic(name) or self._homes.home_of(name) is None:
             return None
         found = self._far[name] = FarTopic(name, self._state.topics, self)
         return found
+
+    def _is_topic(self, name: str) -> bool:
+        return self._state.rules.topic(name) is not None or self._homes.is_topic(name)
+
+    def begin(self, names: Iterable[str]) -> None:
+        self._life.count_far({*names})
+
+    def learned(self, names: Iterable[str]) -> None:
+        for name in names:
+            if name in self._far or self._count_subscribers(name):
+                self.subscriptions_changed(name)
+
+    def forget(self, name: str) -> None:
+        # Shards that use it no more do not tell so.
+        self._known.pop(name, None)
 
     def subscriptions_changed(self, name: str) -> bool:
         topic = self.topic(name)

@@ -1,6 +1,6 @@
 """Restores topics when the server starts, and erases them."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Final, Protocol
 
@@ -12,6 +12,8 @@ from holdfast.bayeux.state.backlog import SerialWork, Work
 from holdfast.bayeux.state.server_state import ServerState
 from holdfast.bayeux.wire.options import ChannelRule
 from holdfast.delivery.messages.keeping import HistoryDepth
+from holdfast.delivery.messages.message import Message
+from holdfast.delivery.queues.queue import CallbackQueue
 from holdfast.delivery.settling.undelivered import Undelivered
 from holdfast.delivery.topics.configured import ORDINARY_CONFIG, Topic, TopicRecord
 from holdfast.delivery.topics.counting import count_for
@@ -81,16 +83,31 @@ class TopicLife:
             if topic is not None:
                 count_for(topic, message)
                 topic.keep()
-        for receiver in (*self._state.sessions, *self._state.waiting_places.queues()):
-            for message in receiver.queue.messages():
-                # Neither a replay nor the event that announces its end is a message of the topic.
-                if message.is_routed:
-                    topic = self._restored(known, message.channel, records)
-                    if topic is not None:
-                        count_for(topic, message)
-                        receiver.queue.tell_entered(message)
+        for queue, message in self._routed():
+            topic = self._restored(known, message.channel, records)
+            if topic is not None:
+                count_for(topic, message)
+                queue.tell_entered(message)
         for name in records:
             self._restored(known, name, records)
+
+    def _routed(self) -> Iterator[tuple[CallbackQueue, Message]]:
+        """Yield the messages in queues that topics count.
+
+        Neither a replay nor the event that announces its end is a message of the topic.
+        """
+        for receiver in (*self._state.sessions, *self._state.waiting_places.queues()):
+            for message in receiver.queue.messages():
+                if message.is_routed:
+                    yield receiver.queue, message
+
+    def count_far(self, names: Collection[str]) -> None:
+        """Count restored messages for topics that other shards have, and no rule calls so."""
+        for queue, message in self._routed():
+            topic = self._state.topics.far(message.channel) if message.channel in names else None
+            if topic is not None:
+                count_for(topic, message)
+                queue.tell_entered(message)
 
     def _restored(
         self,

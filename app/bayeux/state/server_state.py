@@ -247,8 +247,11 @@ class ServerState:
             form.has_history = self._has_history
 
     def _has_history(self, name: str) -> bool:
-        channel = self.channels.get(name)
-        return channel is not None and self.rules.of(channel).history is not None
+        channel, others = self.channels.get(name), self.hub.others
+        if channel is None:
+            return False
+        is_topic = others is not None and name in others.topics
+        return is_topic or self.rules.of(channel).history is not None
 
     def keep_history(self) -> None:
         """Let a channel keep messages although its rule does not say so.

@@ -24,6 +24,10 @@ class HomesPort(Protocol):
         """Return the shard that orders the channel; None if it is this one, or if none does."""
         ...
 
+    def is_topic(self, channel: str, /) -> bool:
+        """Return whether any shard has said that the channel is a topic, although no rule does."""
+        ...
+
     def homes_of(self, pattern: str, /) -> Sequence[int | None]:
         """Return the shards that may order channels of the pattern; None stands for this one.
 

@@ -1,6 +1,6 @@
 """The port to the other shards of a deployment, which have receivers of the same channels."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from holdfast.delivery.messages.message import Message
@@ -76,6 +76,29 @@ class OthersPort(Protocol):
 
     def hold(self, channel: str, /) -> bool | None:
         """Return whether any of them holds the channel; None if one of them has not said."""
+        ...
+
+    def tell_topic(self, channel: str, is_topic: bool, /) -> None:
+        """Tell them that the channel is a topic, although no rule says so, or is none any more."""
+        ...
+
+    def when_topic_known(self, channel: str, done: Callable[[bool], None], /) -> None:
+        """Call `done` once: when all others know that, behind all earlier publishes, or cannot.
+
+        It is called at once if they know already, and after 5 s at most.
+        """
+        ...
+
+    def find_key(self, digest: str, done: Callable[[int | None], None], /) -> None:
+        """Find the message of this shard with a publish key, behind all that the store has.
+
+        `done` hears its id in a later turn, 0 if there is none, and None without the store.
+        """
+        ...
+
+    @property
+    def topics(self) -> Collection[str]:
+        """The topics that any of them has told so."""
         ...
 
     def figures(self) -> LogFigures:

@@ -162,6 +162,18 @@ def test_every_channel_has_the_shards_whose_facts_are_unknown() -> None:
     assert (others.shards("/b"), others.shards("/c")) == ((), (3,))
 
 
+def test_topics_are_new_once() -> None:
+    others = OthersInterest([3, 4])
+    others.begin(3, ["durable topic/a", "durable /b"])
+    assert (others.topics, others.take_new_topics()) == ({"/a"}, ["/a"])
+    others.learn(4, {"durable topic/a": "1", "durable topic/c": "1"})
+    assert (others.topics, others.take_new_topics()) == ({"/a", "/c"}, ["/c"])
+    others.learn(3, {"durable topic/a": ""})
+    assert others.topics == {"/a", "/c"}
+    others.begin(4, ["durable topic/c"])
+    assert others.topics == {"/c"}
+
+
 def test_a_fact_is_certain_once_all_have_told_theirs() -> None:
     others = OthersInterest([3, 4])
     assert others.says("held/a") is None

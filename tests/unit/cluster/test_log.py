@@ -294,3 +294,12 @@ def test_a_large_turn_tells_news_with_its_last_frame() -> None:
         log.pass_on(entry(id, bytes(100_000)))
     log.flush(1.0)
     assert told(store) == [{}, {"news": "1"}]
+
+
+def test_facts_come_behind_what_went_over_links() -> None:
+    store = Store()
+    log = Log(store)
+    log.behind = lambda: {"1": "5 7"}
+    log.state({"durable /a": "1"}, 0.0, lambda _: None)
+    log.state({}, 0.0, lambda _: None)
+    assert [dict(read(frame["all"]).behind) for frame in store.frames] == [{"1": "5 7"}, {}]

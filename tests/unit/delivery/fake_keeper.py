@@ -87,6 +87,11 @@ class FakeKeeper:
         self.keyed[key.digest] = message.id, now
         return PersistOutcome.KEPT
 
+    def find_key(self, digest: str, done: Callable[[int | None], None]) -> None:
+        first, since = self.keyed.get(digest, (0, 0.0))
+        found = first if since + KEY_LIFE_S >= self.clock() else 0
+        self._answers.append(lambda: done(found if self.is_available else None))
+
     def move(self, moves: Sequence[Move]) -> None:
         for each in moves:
             if self.queues.get(each.source, {}).pop(each.message.id, None) is not None:

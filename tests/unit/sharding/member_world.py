@@ -244,9 +244,15 @@ class World:
     """The shards of a deployment."""
 
     def __init__(
-        self, seed: int, *, has_faults: bool = True, rules: Mapping[str, int] | None = None
+        self,
+        seed: int,
+        *,
+        has_faults: bool = True,
+        makes_topics: bool = False,
+        rules: Mapping[str, int] | None = None,
     ) -> None:
         self.random = random.Random(seed)
+        self.makes_topics = makes_topics
         self.now = 0.0
         self.has_faults = has_faults
         self.names = count(1)
@@ -316,7 +322,9 @@ class World:
         self.published += 1
         channel, number = self.random.choice(CHANNELS), self.published
         persistent = self.random.choice([None, True, False])
-        options = {} if persistent is None else {"persistent": persistent}
+        options: dict[str, Any] = {} if persistent is None else {"persistent": persistent}
+        if self.makes_topics and self.random.random() < 0.05:
+            options["topic"] = {"destroyDelay": -1}
         receivers = [
             person
             for person in self.people

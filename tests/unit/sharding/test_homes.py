@@ -16,8 +16,9 @@ pytestmark = pytest.mark.interpreted
 SEGMENTS = {"/news/**": 1}
 
 
-def homes(number: int, segments: dict[str, int]) -> ShardHomes:
-    own = SimpleNamespace(log=SimpleNamespace(pass_on=None))
+def homes(number: int, segments: dict[str, int], *topics: str) -> ShardHomes:
+    interest = SimpleNamespace(topics={*topics})
+    own = SimpleNamespace(log=SimpleNamespace(pass_on=None), interest=interest)
     shards = Shards(first_map(2), Homes(segments), lambda name: 1000 * len(name) // 100 % 1000)
     return ShardHomes(
         number,
@@ -44,6 +45,29 @@ def test_a_channel_has_one_home_or_none(channel: str) -> None:
 
 def test_without_rules_no_channel_has_a_home() -> None:
     assert homes(0, {}).home_of("/news/a") is None
+
+
+def test_topics_without_a_rule_have_homes_by_their_first_segments() -> None:
+    topics = ["/a/b/c", "/a/d", f"/{50 * 'a'}/b"]
+    first, second = homes(0, SEGMENTS, *topics), homes(1, SEGMENTS, *topics)
+    said = [(first.home_of(each), second.home_of(each)) for each in topics]
+    assert said[0] == said[1] != said[2]
+    assert {*said} == {(None, 0), (1, None)}
+    assert first.has_home("/a/d")
+    assert not first.has_home("/a/e")
+    assert first.home_of("/a/e") is second.home_of("/a/e") is None
+    # Patterns may cover some of them.
+    assert first.homes_of("/a/*") == ([None] if said[0][0] is None else [said[0][0]])
+    assert first.homes_of("/**") == first.homes_of("/*") == [None, 1]
+    assert first.homes_of("/news/**")[0] == homes(0, SEGMENTS).homes_of("/news/**")[0]
+
+
+def test_a_topic_that_a_rule_gives_a_home_stays_there() -> None:
+    here = homes(0, {"/news/**": 2}, "/news/a/b")
+    assert here.home_of("/news/a/b") == here.home_of("/news/a/c")
+    here.own_topics.add("/news/a/c")
+    assert here.is_topic("/news/a/c")
+    assert here.home_of("/news/a/b") == here.home_of("/news/a/c")
 
 
 def test_a_subject_has_one_home() -> None:
@@ -75,7 +99,8 @@ def test_an_answer_that_must_come_behind_what_waits_says_nothing_instead(
 ) -> None:
     done: list[Any] = []
     log = SimpleNamespace(pass_on=None, flush=lambda _: done.append("flush"))
-    own = SimpleNamespace(log=log, is_available=is_available)
+    interest = SimpleNamespace(topics=())
+    own = SimpleNamespace(log=log, is_available=is_available, interest=interest)
     store = SimpleNamespace(
         append_facts=lambda _, parts, __, names: done.append((parts["1"], names))
     )

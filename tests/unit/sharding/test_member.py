@@ -39,6 +39,16 @@ def test_named_sessions_lose_nothing_when_processes_are_killed_and_stores_are_aw
     assert agreed > 10
 
 
+@pytest.mark.slow
+def test_messages_keep_their_order_while_channels_become_topics() -> None:
+    made = 0
+    for seed in range(15 * TIMES):
+        world = World(seed, has_faults=False, makes_topics=True)
+        world.run()
+        made += sum(len(shard.member.topics) for shard in world.shards.values())
+    assert made > 15
+
+
 def test_facts_stay_if_a_store_goes_back_before_the_sessions_are_restored() -> None:
     world = World(0)
     store = world.stores[0]
@@ -81,6 +91,24 @@ def test_others_know_what_a_shard_holds() -> None:
     world.shards[1].turn()
     passed(world)
     assert world.shards[0].member.hold("/a") is False
+
+
+def test_others_know_a_topic_and_that_it_is_none_any_more() -> None:
+    world = World(0, has_faults=False)
+    [first, second] = [each.member for each in world.shards.values()][:2]
+    known: list[bool] = []
+    first.tell_topic("/a/b", True)
+    first.when_topic_known("/a/b", known.append)
+    assert (known, [*second.topics]) == ([], [])
+    passed(world)
+    assert (known, [*second.topics]) == ([True], ["/a/b"])
+    assert first.homes.is_topic("/a/b")
+    assert second.homes.is_topic("/a/b")
+    assert first.homes.home_of("/a/b") == second.homes.home_of("/a/b") == 2
+    first.tell_topic("/a/b", False)
+    passed(world)
+    assert not second.topics
+    assert not first.homes.is_topic("/a/b")
 
 
 def test_shards_tell_each_other_how_far_their_messages_are() -> None:

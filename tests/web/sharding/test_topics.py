@@ -159,3 +159,78 @@ async def test_a_topic_stays_while_the_worker_of_its_subscriber_is_killed(
             person = await each.person()
             for name in topics:
                 assert (await asked(person, state=name))["destroyDelay"] == 400, fleet_.log()
+
+
+MADE = {"destroyDelay": -1, "history": {"maxEntries": 5}}
+
+
+async def kept(person: Person, channel: str) -> list[object]:
+    """What the channel keeps, the oldest first."""
+    answer = await asked(person, get=channel, history={"numEntries": -1})
+    return [each["data"] for each in reversed(answer["messages"])]
+
+
+@pytest.mark.parametrize("channel", ["/made/a", "/b/made", "/c"])
+@pytest.mark.parametrize("door", [0, 1])
+async def test_a_publish_at_any_worker_makes_a_topic_for_all(
+    both: Workers, channel: str, door: int
+) -> None:
+    clients = await people(both)
+    maker, other = clients[door], clients[1 - door]
+    await other.reply("/meta/subscribe", subscription=channel)
+    await publish(maker, channel, 0)
+    await publish(maker, channel, 1, topic=MADE)
+    await publish(maker, channel, 2)
+    await publish(other, channel, 3)
+    found: list[object] = []
+    while len(found) < 4:
+        found += await heard(other, channel)
+    assert found == [0, 1, 2, 3]
+    for person in clients:
+        assert await kept(person, channel) == [1, 2, 3]
+        await comes_to(person, channel, "ALIVE")
+    # A client of the other worker configures it.
+    await publish(other, channel, None, administrative=True, topic={"readonly": True})
+    for person in clients:
+        reply = await person.reply(channel, data=4)
+        assert reply["error"] == f"403:user.publish.readonly,{channel}:topic_readonly"
+    assert await asked(maker, erase=channel) == {"erased": [channel], "next": None}
+    assert await heard(other, channel) == [None]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("killed", [0, 1])
+async def test_a_topic_without_a_rule_stays_when_a_worker_is_killed(
+    tmp_path: Path, killed: int
+) -> None:
+    async with (
+        fleet(tmp_path) as fleet_,
+        Visitor(fleet_, 0, "joe/1") as one,
+        Visitor(fleet_, 1, "ann/1") as other,
+    ):
+        # Some have their home at either worker.
+        names = [f"/made{number}" for number in range(6)]
+        for name in names:
+            assert await one.publish(name, 1, topic=MADE, persistent=True)
+        await fleet_.end(killed, signal.SIGKILL)
+        await fleet_.start(killed)
+        for name in names:
+            for number, each in enumerate((one, other), 2):
+                await until(lambda: each.publish(name, number, persistent=True))  # noqa: B023
+        for each in (one, other):
+            person = await each.person()
+            for name in names:
+                assert await kept(person, name) == [1, 2, 3], fleet_.log()
+
+
+@pytest.mark.slow
+async def test_no_topic_is_made_while_a_worker_is_frozen(tmp_path: Path) -> None:
+    async with fleet(tmp_path, 3) as fleet_, Visitor(fleet_, 0, "joe/1") as one:
+        names = [f"/made{number}" for number in range(6)]
+        assert await one.publish(names[0], 1, topic=MADE)
+        fleet_.send(2, signal.SIGSTOP)
+        for name in names:
+            assert not await one.publish(name, 2, topic=MADE) or name == names[0]
+        fleet_.send(2, signal.SIGCONT)
+        for name in names:
+            await until(lambda: one.publish(name, 3, topic=MADE))  # noqa: B023

@@ -1,13 +1,14 @@
 """Several servers that pass messages and letters on to each other by logs in memory."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
 from itertools import count
 from typing import Any
 
 from holdfast.bayeux.leaving.giving import given
 from holdfast.bayeux.leaving.settling import settle, take_back, unsettled
+from holdfast.bayeux.publish.among_shards import AmongShards
 from holdfast.bayeux.publish.from_others import FromOthers
 from holdfast.bayeux.publish.tap import Arrived
 from holdfast.bayeux.sessions.restoring import restore, restore_without_session
@@ -139,6 +140,7 @@ class Shard:
         self._go_on()
 
     def _go_on(self) -> None:
+        self.among.made.begin()
         for received in [*self.keeper.inbox.values()]:
             self.inbox.take(received.sender, received.entry, 0)
         self.from_letters.go_on()
@@ -204,9 +206,7 @@ class Shard:
         return min(self.complete_here(), *cursors)
 
     def complete_here(self) -> int:
-        among = self.server.bayeux.publishing.among
-        assert among is not None
-        return among.complete_cursor()
+        return self.among.complete_cursor()
 
     def add_listener(self, pattern: str) -> None:
         self.interest[f"listens{pattern}"] += 1
@@ -220,6 +220,35 @@ class Shard:
 
     def tell_hold(self, channel: str, is_held: bool) -> None:
         self.interest[f"held{channel}"] += 1 if is_held else -1
+
+    def tell_topic(self, channel: str, is_topic: bool) -> None:
+        is_new = is_topic and not self.is_topic(channel)
+        self.interest[f"topic{channel}"] += 1 if is_topic else -1
+        for other in self._world.shards if is_new else ():
+            if other is not self:
+                other.among.made.learned([channel])
+
+    def when_topic_known(self, channel: str, done: Callable[[bool], None]) -> None:
+        self.when_known([channel], done)
+
+    def find_key(self, digest: str, done: Callable[[int | None], None]) -> None:
+        self.keeper.find_key(digest, done)
+
+    @property
+    def topics(self) -> Collection[str]:
+        others = [each for each in self._world.shards if each is not self]
+        return {
+            name.removeprefix("topic")
+            for other in others
+            for name, count in other.interest.items()
+            if count and name.startswith("topic")
+        }
+
+    @property
+    def among(self) -> AmongShards:
+        found = self.server.bayeux.publishing.among
+        assert found is not None
+        return found
 
     def hold(self, channel: str) -> bool | None:
         others = [each for each in self._world.shards if each is not self]
@@ -247,8 +276,13 @@ class Shard:
         home = self._world.home_of(subject)
         return None if home == self.number else home
 
+    def is_topic(self, channel: str) -> bool:
+        return any(each.interest[f"topic{channel}"] for each in self._world.shards)
+
     def home_of(self, channel: str) -> int | None:
         home = self._world.home_of_channel(channel)
+        if home is None and self.is_topic(channel):
+            home = self._world.home_of(channel[1:])
         return None if home == self.number else home
 
     def homes_of(self, pattern: str) -> Sequence[int | None]:

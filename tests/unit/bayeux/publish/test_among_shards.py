@@ -1,45 +1,8 @@
-"""What one of several shards cannot carry out alone is refused, and names what was asked."""
-
-from typing import Any
-
-import pytest
+"""A shard refuses what another one holds, and accepts what it did alone."""
 
 from holdfast.delivery.guard.holds import ChannelHold
-from holdfast.extensions.request import Request
-from tests.unit.bayeux.harness import Client, server_of
+from tests.unit.bayeux.harness import Client
 from tests.unit.bayeux.publish.shards import World
-
-
-@pytest.fixture
-def client() -> Client:
-    return World(2, Request).client(0, ext={"delivery": {}})
-
-
-def test_a_server_alone_accepts_what_one_of_several_refuses() -> None:
-    client = server_of().client(ext={"delivery": {}})
-    asked = client.publish("/news", 1, ext={"delivery": {"topic": {"readonly": True}}})
-    client.server.turn()
-    assert asked.reply["successful"]
-
-
-@pytest.mark.parametrize(
-    ("option", "value"),
-    [
-        ("topic", {"readonly": True}),
-        ("administrative", True),
-    ],
-)
-@pytest.mark.parametrize("delay", [0, 1000])
-def test_options_that_need_one_shard_are_refused(
-    client: Client, option: str, value: Any, delay: int
-) -> None:
-    if delay and option == "administrative":
-        # It has no delay.
-        delay = 0
-    asked = client.publish("/news", 1, ext={"delivery": {option: value, "delay": delay}})
-    client.server.turn()
-    error = f"400:internal.notImplemented,ext.delivery.{option}:not_supported"
-    assert asked.reply["error"] == error
 
 
 def held_error(client: Client) -> str:

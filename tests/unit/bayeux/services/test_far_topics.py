@@ -453,13 +453,6 @@ def test_publishers_configure_topics_from_any_shard(world: World) -> None:
     assert say(world, 2)["error"] == f"403:user.publish.readonly,{TOPIC}:topic_readonly"
 
 
-def test_channels_whose_rule_makes_no_topic_cannot_be_configured(world: World) -> None:
-    for option in ({"topic": {"readonly": True}}, {"administrative": True}):
-        error = say(world, 1, "/news", **option)["error"]
-        name = next(iter(option))
-        assert error == f"400:internal.notImplemented,ext.delivery.{name}:not_supported"
-
-
 @pytest.mark.parametrize("name", ["ann/1", "bob/1", "carl/1"])
 @pytest.mark.parametrize("is_subscribable", [True, False])
 def test_messages_for_destinations_configure_topics_and_keep_them(
