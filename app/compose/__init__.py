@@ -369,13 +369,15 @@ def _make_endpoint(
     right: SpeakingRight,
     door: "Callable[[RequestScheduler], RequestSink]",
 ) -> Endpoint:
-    intake = Intake(settings.max_unfinished_bytes)
-    scheduler = RequestScheduler(bayeux, ticker.clock, intake, ticker.turn_budget, unread, right)
+    intake, options = Intake(settings.max_unfinished_bytes), web_options(settings)
+    scheduler = RequestScheduler(
+        *(bayeux, ticker.clock, intake, ticker.turn_budget, unread, right, options.cookie.name)
+    )
     return Endpoint(
         bayeux,
         bayeux.state.notices,
         bayeux.state.budgets,
-        web_options(settings),
+        options,
         ticker.clock,
         ticker.coalescer,
         ticker.turn_budget,

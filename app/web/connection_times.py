@@ -95,11 +95,15 @@ class TimedConnection(RequestHandler):
         if self._keepalive_handle is not None:
             # aiohttp has restarted the time.
             return
-        if self._exchange is None and self.began_at is None:
+        if self._is_silent():
             super()._process_keepalive()
             return
         later = self._loop.time() + self._keepalive_timeout
         self._keepalive_handle = self._loop.call_at(later, self._process_keepalive)
+
+    def _is_silent(self) -> bool:
+        """Return whether no request has arrived that is not answered."""
+        return self._exchange is None and self.began_at is None
 
     # A client that does not read
 

@@ -37,7 +37,7 @@ from holdfast.web.endpoint import (
     retry_headers,
 )
 from holdfast.web.heads import response
-from holdfast.web.known_head import KnownHead, learn
+from holdfast.web.known_head import KnownHead, learn, learn_beginning
 from holdfast.web.odd_heads import checked
 from holdfast.web.origins import OriginTrust, speaker_kind_of
 from holdfast.web.plain_requests import is_plain
@@ -54,6 +54,7 @@ class FastLane(ReadingAside):
     """A connection with a shortcut past aiohttp's machinery; also the carrier of its exchanges."""
 
     __slots__ = (
+        "_beginning",
         "_cors",
         "_gives_first",
         "_heads",
@@ -94,6 +95,8 @@ class FastLane(ReadingAside):
         self._cors = _NO_CORS
         self._known: KnownHead | None = None
         self._known_before: KnownHead | None = None
+        # The last head whose body came later.
+        self._beginning: KnownHead | None = None
         # Whether the parser is between two requests; heads are recognised only then.
         self._is_between = True
 
@@ -115,7 +118,7 @@ class FastLane(ReadingAside):
         elif (body := self._body_behind_known_head(data)) is not None:
             # The usual case: aiohttp's machinery is not in use.
             self._receive(body)
-        elif not self._puts_off_much(data):
+        elif not self._puts_off_unparsed(data):
             self._handle_next(data)
 
     def _body_behind_known_head(self, data: bytes) -> bytes | None:
@@ -145,9 +148,12 @@ class FastLane(ReadingAside):
         else:
             self._parse(data)
 
-    def _wait_for_turn(self) -> None:
+    def _begins_as_before(self, data: bytes) -> bool:
+        heads = (self._known, self._known_before, self._beginning)
+        return any(head is not None and head.begins(data) for head in heads)
+
+    def _let_others_rest(self) -> None:
         self._newcomers.let_wait()
-        super()._wait_for_turn()
 
     def _parse(self, data: bytes) -> None:
         if self._parser is None:
@@ -192,7 +198,10 @@ class FastLane(ReadingAside):
         for _, payload in messages:
             join_small_pieces(payload)
         join_small_pieces(self._body)
-        self._begun = follow(self._begun, data, messages, is_complete=self._body.is_eof())
+        begun = self._begun
+        self._begun = follow(begun, data, messages, is_complete=self._body.is_eof())
+        if messages and self._begun is not None and self._begun.owed > 0:
+            self._beginning = learn_beginning(data if begun is None else begun.head + data)
         if self._body.is_eof() and (messages or self._ordinary):
             self._finish_reading()
         elif data:

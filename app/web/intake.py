@@ -66,8 +66,10 @@ class UnreadRequests:
         self.requests: OrderedDict[Exchange, float] = OrderedDict()
         # Connections whose bytes arrived too late in a turn to be read, each with the time.
         self.deferred: deque[tuple[float, Callable[[], None]]] = deque()
+        # When connections got in line whose bytes have to be parsed, oldest first.
+        self.in_line: OrderedDict[Callable[[], None], float] = OrderedDict()
 
     def since(self) -> float:
         """Return when the oldest one arrived; infinity if there is none."""
-        oldest = next(iter(self.requests.values()), inf)
+        oldest = min(next(iter(each.values()), inf) for each in (self.requests, self.in_line))
         return min(oldest, self.deferred[0][0]) if self.deferred else oldest

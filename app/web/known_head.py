@@ -8,7 +8,7 @@ that the parser has accepted are ever recognised.
 import re
 from collections.abc import Mapping
 
-from holdfast.bayeux.wire.caller import Speaker
+from holdfast.bayeux.wire.caller import NO_SPEAKER, Speaker
 
 _LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*([0-9]{1,9})(?=\r\n)", re.IGNORECASE)
 _END = b"\r\n\r\n"
@@ -40,6 +40,13 @@ class KnownHead:
         self._length = 0
         self._whole = b""
 
+    def begins(self, data: bytes) -> bool:
+        """Return whether the data begin with this head, and a body of any length."""
+        before = self._before
+        return data.startswith(before) and data.startswith(
+            self._after, data.find(b"\r", len(before))
+        )
+
     def body_of(self, data: bytes) -> bytes | None:
         """Return the body, if the data are exactly this head and a complete body; else None."""
         if len(data) == self._size_of_last:
@@ -59,6 +66,15 @@ class KnownHead:
     def request(self, body: bytes) -> bytes:
         """Return a request with this head and this body."""
         return b"%b%d%b%b" % (self._before, len(body), self._after, body)
+
+
+def learn_beginning(data: bytes) -> KnownHead | None:
+    """Learn a head whose body is still to come: only `begins` can be asked of it."""
+    head = data[: data.find(_END) + len(_END)]
+    found = _LENGTH.search(head) if len(_END) <= len(head) <= _LONGEST else None
+    if found is None:
+        return None
+    return KnownHead(head[: found.start(1)], head[found.end(1) :], NO_SPEAKER, {})
 
 
 def learn(data: bytes, body: bytes, speaker: Speaker, cors: Mapping[str, str]) -> KnownHead | None:

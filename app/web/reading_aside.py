@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from aiohttp import web
 from aiohttp.streams import EMPTY_PAYLOAD, StreamReader
 
+from holdfast.web.client_lines import is_question, place_of
 from holdfast.web.connection_limit import ConnectionLimit
 from holdfast.web.endpoint import Endpoint
 from holdfast.web.intake import SMALL
@@ -21,8 +22,7 @@ if TYPE_CHECKING:
 _MAX_SET_ASIDE: Final = 64 * 1024
 # Memory that each piece takes besides its bytes.
 _OF_EACH: Final = 64
-# More bytes than this wait if the turn is over: many connections may be readable. Small requests
-# do not: a client that sends some over several connections expects that they keep their order.
+# More bytes than this are much: connections without a request are not read while they wait.
 _FEW: Final = SMALL
 # How many bytes are parsed before the time is looked at; with chunks, of which each may have only
 # one byte, it is fewer.
@@ -48,13 +48,14 @@ class ReadingAside(SocketReading):
     """
 
     __slots__ = (
-        *("_begun", "_body", "_is_full", "_ordinary"),
+        *("_address", "_begun", "_body", "_in_line", "_is_full", "_lines", "_ordinary"),
         *("_scheduler", "_set_aside", "_size_aside"),
     )
 
     def __init__(self, endpoint: Endpoint, manager: web.Server) -> None:
         super().__init__(endpoint, manager)
         self._scheduler = endpoint.scheduler
+        self._lines = endpoint.scheduler.lines
         # Requests that aiohttp has not answered yet, and the body of the last of them.
         self._ordinary = 0
         self._body: StreamReader = EMPTY_PAYLOAD
@@ -65,6 +66,10 @@ class ReadingAside(SocketReading):
         self._size_aside = 0
         # Whether nothing is read until bytes set aside have been parsed.
         self._is_full = False
+        # Whether these bytes are parsed when it is their client's turn.
+        self._in_line = False
+        # The address of the peer, once it was asked for.
+        self._address: bytes | None = None
 
     def _handle_next(self, data: bytes) -> None:
         """Handle bytes that are next, or set them aside if a request is held."""
@@ -79,39 +84,88 @@ class ReadingAside(SocketReading):
         return self._ordinary > 0 and self._body.is_eof()
 
     def _puts_off(self, data: bytes) -> bool:
-        """Put a small request aside for a later turn if it can wait."""
-        is_free = not (self._set_aside or self._ordinary or self._is_taken() or self._upgraded)
-        if not is_free or not self._scheduler.can_wait(data):
+        """Put a request aside for a later turn if it can wait, or if its client has to wait."""
+        if self._set_aside or self._ordinary or self._is_taken() or self._upgraded:
             return False
-        self._put_aside(data)
-        self._scheduler.read_later(self._take_up)
+        if self._scheduler.can_wait(data):
+            self._put_aside(data)
+            self._scheduler.read_later(self._read_deferred)
+            return True
+        client = self._client_of(data)
+        if not self._lines.holds(client):
+            return False
+        self._line_up(client, data)
         return True
 
-    def _puts_off_much(self, data: bytes) -> bool:
-        """Put bytes aside if they may take long: they are parsed in pieces, as long as is time."""
+    def _puts_off_unparsed(self, data: bytes) -> bool:
+        """Put bytes aside if the turn is over, or if they are too many to be parsed together."""
         begun = self._begun
-        if len(data) <= _FEW and (not data or begun is None or begun.owed >= 0):
+        is_much = len(data) > _FEW or (begun is not None and begun.owed < 0)
+        if not data or (not is_much and begun is not None and begun.owed > 0):
+            # To parse the rest of a small body takes little.
             return False
         if self._upgraded or self._is_taken():
             return False
-        is_over = self._endpoint.turn.is_spent()
-        if not is_over and len(data) <= self._size_of_piece(data):
+        if self._endpoint.turn.is_spent():
+            self._line_up(self._client_of(data), data)
+            return True
+        if not is_much or len(data) <= self._size_of_piece(data):
             return False
         self._is_full = True
+        self._put_all_aside(data)
+        self._take_up()
+        return True
+
+    def _client_of(self, data: bytes) -> bytes:
+        begun = self._begun
+        if begun is not None and begun.head:
+            data = begun.head + data
+        place = place_of(self._find_address(), is_question(data))
+        return self._lines.client_of(data, place)
+
+    def _find_address(self) -> bytes:
+        if self._address is None:
+            peer = self.transport and self.transport.get_extra_info("peername")
+            self._address = peer[0].encode() if isinstance(peer, tuple) else b""
+        return self._address
+
+    def _line_up(self, client: bytes, data: bytes = b"") -> None:
+        """Let these bytes, behind those aside, wait for the turn of their client."""
+        self._in_line = True
+        if len(data) > _FEW:
+            self._let_others_rest()
+        if data:
+            self._put_all_aside(data)
+        first = self._set_aside[0] if self._set_aside else b""
+        is_quick = is_question(first) or self._begins_as_before(first)
+        self._lines.add(self._read_in_turn, client, place_of(self._find_address(), is_quick))
+        self._scheduler.answer_if_overdue()
+
+    def _begins_as_before(self, data: bytes) -> bool:
+        """Return whether the connection has had a request with the same head."""
+        raise NotImplementedError
+
+    def _let_others_rest(self) -> None:
+        """Take measures if much waits: to read more of others takes long, too."""
+
+    def _put_all_aside(self, data: bytes) -> None:
         for start in range(0, len(data), _MAX_SET_ASIDE):
             # Cutting small pieces off a longer one would copy the rest too often.
             self._put_aside(data[start : start + _MAX_SET_ASIDE])
-        if is_over:
-            self._wait_for_turn()
-        else:
-            self._take_up()
-        return True
 
     def _put_aside(self, data: bytes) -> None:
         if self._set_aside is None:
             self._set_aside = []
-        self._set_aside.append(data)
-        self._size_aside += len(data) + _OF_EACH
+        pieces = self._set_aside
+        if pieces and self._in_line and len(pieces[-1]) + len(data) <= _FEW:
+            # The parts of a small request are handled together.
+            pieces[-1] += data
+            self._size_aside += len(data)
+        else:
+            pieces.append(data)
+            self._size_aside += len(data) + _OF_EACH
+        if self._in_line and self._size_aside > _FEW and not self._is_full:
+            self._stop_reading()
         if self._size_aside > _MAX_SET_ASIDE and not self._is_full:
             self._note_cut("too many bytes arrived while a request was held")
             self.force_close()
@@ -128,20 +182,40 @@ class ReadingAside(SocketReading):
             self._take_up()
         if self._set_aside:
             self._put_aside(data)
-        elif not (self._force_close or self._close or self._puts_off_much(data)):
-            self._handle_next(data)
+        else:
+            self.data_received(data)
+
+    def _read_deferred(self) -> None:
+        if not self._in_line:
+            self._read_in_turn()
+
+    def _read_in_turn(self) -> None:
+        """Handle the first of the bytes set aside, and more as long as is time."""
+        self._in_line = False
+        if self._set_aside and self._may_go_on():
+            self._handle_next(self._next_piece())
+        self._take_up()
 
     def _take_up(self) -> None:
         """Handle the bytes set aside, as long as is time, unless the connection has become busy."""
+        if self._in_line:
+            return
         while self._set_aside and self._may_go_on():
-            self._handle_next(self._next_piece())
-            if self._set_aside and not self._upgraded and self._endpoint.turn.is_spent():
-                self._wait_for_turn()
+            client = self._client_of(self._set_aside[0])
+            if not self._upgraded and self._has_to_wait(client):
+                self._line_up(client)
                 return
+            self._handle_next(self._next_piece())
         if self._size_aside > _MAX_SET_ASIDE:
             self._stop_reading()
         elif self._is_full:
             self._read_on()
+
+    def _is_silent(self) -> bool:
+        return super()._is_silent() and not self._in_line
+
+    def _has_to_wait(self, client: bytes) -> bool:
+        return self._endpoint.turn.is_spent() or self._lines.holds(client)
 
     def _may_go_on(self) -> bool:
         if self._force_close or self._close:
@@ -174,10 +248,6 @@ class ReadingAside(SocketReading):
         if not pieces:
             self._set_aside = None
         return first
-
-    def _wait_for_turn(self) -> None:
-        self._stop_reading()
-        self._scheduler.read_later(self._take_up)
 
     def _stop_reading(self) -> None:
         self._is_full = True

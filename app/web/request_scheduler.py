@@ -21,6 +21,8 @@ from holdfast.bayeux.server import Bayeux
 from holdfast.bayeux.session import Exchange, Pipe
 from holdfast.bayeux.wire.errors import ErrorReply, RequestRefused
 from holdfast.web.beginnings import Beginnings
+from holdfast.web.client_lines import ClientLines, session_in
+from holdfast.web.cookies import DEFAULT_NAME
 from holdfast.web.intake import SMALL, Intake, UnreadRequests
 from holdfast.web.lone_requests import is_lone_connect, is_lone_disconnect, is_lone_handshake
 from holdfast.web.speaking import SpeakingRight
@@ -65,11 +67,17 @@ class UnfinishedRequest:
         return self.rest is not None and self.rest.is_read
 
 
+def _clients_of(exchange: Exchange, body: bytes) -> tuple[str | bytes, ...]:
+    """Return by what the client of a small request is known: a browser, session or address."""
+    speaker = exchange.speaker
+    return speaker.browsers or (session_in(body) or speaker.caller.address,)
+
+
 class RequestScheduler:
     """Handles requests at once if there is time, otherwise in later turns in order of arrival.
 
-    Small requests of one browser keep this order even if there is time again: a client may publish
-    over several connections.
+    Small requests of one client keep this order even if there is time again: it may publish over
+    several connections.
 
     A connection passes one request at a time, and the next when that is done, so the limit of
     connections also limits how many wait.
@@ -83,6 +91,7 @@ class RequestScheduler:
         turn: Turn,
         unread: UnreadRequests,
         right: SpeakingRight,
+        cookie: str = DEFAULT_NAME,
     ) -> None:
         self._bayeux = bayeux
         self._clock = clock
@@ -91,6 +100,7 @@ class RequestScheduler:
         # While this process must not speak, all requests wait.
         self._right = right
         self._unread, self._unheard = unread.requests, unread.deferred
+        self.lines = ClientLines(clock, turn, unread.in_line, cookie)
         # The core's handling of a body. Tests replace it.
         self.handle = receive
         # Requests that are not decoded: small ones, and large ones.
@@ -98,8 +108,8 @@ class RequestScheduler:
         # Small requests with only a connect. They may bring much with their replies, and can wait.
         self._connects: deque[UnfinishedRequest] = deque()
         self._waiting: deque[UnfinishedRequest] = deque()
-        # How many small requests of each browser wait.
-        self._browsers: Counter[str] = Counter()
+        # How many small requests of each client wait.
+        self._clients: Counter[str | bytes] = Counter()
         # Requests of the aiohttp front end. A question need not wait for a thousand uploads.
         self._questions, self._uploads = Beginnings(), Beginnings()
         # At how many waiting requests to look again, during a silence, for clients that have left.
@@ -135,7 +145,7 @@ class RequestScheduler:
             self._answer_early()
         if is_late or self._small or self._connects:
             is_connect = is_lone_connect(body)
-            if is_late or self._follows_others(exchange, is_connect=is_connect):
+            if is_late or self._follows_others(exchange, body, is_connect=is_connect):
                 return self._let_wait(body, exchange, is_connect=is_connect)
         rest = self.handle(self._bayeux, body, exchange, self._clock())
         return None if rest is None else self._go_on_with(UnfinishedRequest(exchange, 0, rest=rest))
@@ -181,8 +191,8 @@ class RequestScheduler:
 
     def _put(self, small: deque[UnfinishedRequest], request: UnfinishedRequest) -> None:
         small.append(request)
-        for browser in request.exchange.speaker.browsers:
-            self._browsers[browser] += 1
+        for client in _clients_of(request.exchange, request.body):
+            self._clients[client] += 1
 
     def _receive_large(self, body: bytes, exchange: Exchange) -> UnfinishedRequest | None:
         request = UnfinishedRequest(exchange, len(body), body)
@@ -205,8 +215,8 @@ class RequestScheduler:
 
     @property
     def is_behind(self) -> bool:
-        """Whether connects are not even read any more: small requests have had to wait."""
-        return self._turn.is_behind or bool(self._unheard)
+        """Whether some bytes wait that are else read at once, because others have had to wait."""
+        return self._turn.is_behind or bool(self._unheard) or len(self.lines) > 0
 
     def can_wait(self, data: bytes) -> bool:
         """Return whether bytes of a connection may be read in a later turn, if this one is behind.
@@ -215,7 +225,7 @@ class RequestScheduler:
         wait, and cause most of the work; so can handshakes, before which a client does nothing,
         and disconnects, after which it does nothing.
         """
-        if len(data) > SMALL:
+        if len(data) > SMALL or not (self._turn.is_behind or self._unheard):
             return False
         return is_lone_connect(data) or is_lone_handshake(data) or is_lone_disconnect(data)
 
@@ -226,7 +236,12 @@ class RequestScheduler:
         if not self._turn.is_behind:
             # Others still wait from an earlier turn.
             self._turn.begin_late()
-        elif self._turn.is_overdue():
+        else:
+            self.answer_if_overdue()
+
+    def answer_if_overdue(self) -> None:
+        """Answer others before everything is read if this takes long."""
+        if self._turn.is_overdue():
             self._answer_early()
 
     def _go_on_with(self, request: UnfinishedRequest) -> UnfinishedRequest:
@@ -239,7 +254,7 @@ class RequestScheduler:
     @property
     def is_busy(self) -> bool:
         """Whether requests wait for a later turn."""
-        return bool(self._has_small() or self._going or self._waiting)
+        return bool(self._has_small() or self._going or self._waiting or len(self.lines))
 
     def _has_small(self) -> bool:
         return bool(self._small or self._connects or self._unheard)
@@ -339,18 +354,18 @@ class RequestScheduler:
                 break
         return True
 
-    def _follows_others(self, exchange: Exchange, *, is_connect: bool) -> bool:
-        """Return whether an earlier request of the same browser waits, or an earlier connect."""
+    def _follows_others(self, exchange: Exchange, body: bytes, *, is_connect: bool) -> bool:
+        """Return whether an earlier request of the same client waits, or an earlier connect."""
         if is_connect and self._connects:
             return True
-        return any(browser in self._browsers for browser in exchange.speaker.browsers)
+        return any(client in self._clients for client in _clients_of(exchange, body))
 
     def _next_of(self, small: deque[UnfinishedRequest]) -> UnfinishedRequest:
         request = small.popleft()
-        for browser in request.exchange.speaker.browsers:
-            self._browsers[browser] -= 1
-            if not self._browsers[browser]:
-                del self._browsers[browser]
+        for client in _clients_of(request.exchange, request.body):
+            self._clients[client] -= 1
+            if not self._clients[client]:
+                del self._clients[client]
         return request
 
     def _next(self) -> UnfinishedRequest | None:

@@ -5,7 +5,7 @@ import os
 import statistics
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,7 +14,7 @@ from bench.plan import BENCH, read_servers
 from bench.processes import Server, running
 from bench.run import CACHE
 from bench.stalls.admin import ADMIN, Administration
-from bench.stalls.cases import CASES, Attack
+from bench.stalls.cases import CASES, Attack, Sender
 from bench.stalls.clients import Bystander
 from bench.stalls.memory import Memory
 from bench.stalls.volleys import prepare, volleys
@@ -28,6 +28,9 @@ _ENOUGH = 20
 _MOST_TIMES = 60
 # The work that an attack leaves behind, such as writing letters to the store, counts too.
 _AFTERMATH_S = 0.5
+# The machine makes a wait long now and then. So a case misses a bar only if it does so in most of
+# these runs; there is one if it meets the bars at once.
+_RUNS = 3
 # The case of many small messages, and all its volleys.
 _VOLLEYS = "volleys"
 
@@ -129,20 +132,37 @@ def run_case(name: str, server: Server, times: int) -> Stall:
             client.close()
 
 
-def run_volleys(server: Server, times: int) -> Iterator[tuple[str, Stall]]:
-    """Send each volley of each message to one server."""
-    crowd = prepare(server.url)
+def run_volleys(server: Server, times: int) -> bool:
+    """Send each volley of each message to one server. Returns whether all met the bars."""
+    crowd, are_fine = prepare(server.url), True
     for name, is_repeatable, make in volleys(server.url):
-        volley = make()
-        bystander = Bystander(server.url, server.pids[0])
-        bystander.start()
-        time.sleep(_AFTERMATH_S)
-        met = measure(Attack(volley, b"", is_repeatable=is_repeatable), bystander, times)
-        bystander.stop()
-        volley.close()
-        yield name, met
+
+        def run(make: Callable[[], Sender] = make, is_repeatable: bool = is_repeatable) -> Stall:
+            volley = make()
+            bystander = Bystander(server.url, server.pids[0])
+            bystander.start()
+            time.sleep(_AFTERMATH_S)
+            met = measure(Attack(volley, b"", is_repeatable=is_repeatable), bystander, times)
+            bystander.stop()
+            volley.close()
+            return met
+
+        are_fine &= judge(name, run)
     for each in crowd:
         each.close()
+    return are_fine
+
+
+def judge(name: str, run: Callable[[], Stall]) -> bool:
+    """Run a case, print its rows, and return whether it met the bars."""
+    missed = 0
+    for number in range(_RUNS):
+        met = run()
+        print_row(name, met)
+        missed += not met.is_fine
+        if number + 1 - missed > missed or missed > _RUNS // 2:
+            break
+    return missed <= _RUNS // 2
 
 
 def run_admin(names: list[str], server: Server, letters: int) -> dict[str, Stall]:
@@ -187,15 +207,15 @@ def main() -> None:
         if time.monotonic() - begun > options.budget:
             print(f"# no time left for {name} and what follows", file=sys.stderr)
             break
-        with running(spec, cpus=options.cpus, log=options.log) as server:
-            met = run_case(name, server, options.times)
-        print_row(name, met)
-        is_fine = is_fine and met.is_fine
+
+        def run(name: str = name) -> Stall:
+            with running(spec, cpus=options.cpus, log=options.log) as server:
+                return run_case(name, server, options.times)
+
+        is_fine &= judge(name, run)
     if _VOLLEYS in chosen:
         with running(spec, cpus=options.cpus, log=options.log) as server:
-            for name, met in run_volleys(server, options.times):
-                print_row(name, met)
-                is_fine = is_fine and met.is_fine
+            is_fine &= run_volleys(server, options.times)
     admin = [each for each in chosen if each in ADMIN]
     if admin:
         with running(spec, cpus=options.cpus, log=options.log) as server:

@@ -249,6 +249,11 @@ def returns(url: str) -> Attack:
     return Attack(Elsewhere("bench.stalls.returning", url, _RETURNING, _MISSED), b"")
 
 
+def new_heads(url: str) -> Attack:
+    """Many sessions subscribe at once, each with a head that is new on its connection."""
+    return Attack(Elsewhere("bench.stalls.new_heads", url, _RETURNING), b"")
+
+
 def half_bodies(url: str) -> Attack:
     return Attack(Elsewhere("bench.stalls.halves", url, _HALVES, _HALF), b"")
 
@@ -559,6 +564,7 @@ CASES: dict[str, Case] = {
             moves,
             moves_back,
             returns,
+            new_heads,
             half_bodies,
             filters,
             fanout,

@@ -97,7 +97,7 @@ async def test_what_is_much_waits_if_the_turn_is_over_and_others_do_not(sizes: l
         await other.send(GET)
         sizes.clear()
         for client in clients:
-            client.send_now(upload(5000))
+            client.send_now(upload(9000))
         assert sizes == []
         assert not any(client.transport.is_reading() for client in clients)
         await other.send(GET)
@@ -117,6 +117,8 @@ async def test_requests_on_several_connections_are_parsed_in_order_of_arrival(
         for number, client in enumerate(clients):
             is_over = number % 2 == 1
             client.send_now(upload(2000 + number))
+        is_over = False
+        await client.settle()
         assert len(sizes) == len(clients)
         assert sizes == sorted(sizes)
 
@@ -132,7 +134,7 @@ async def test_connections_without_a_request_wait_while_there_is_too_much_to_rea
     async with Rig(is_turn_over=lambda: True) as rig:
         known, *new = [newcomer(rig) for _ in range(4)]
         await known.send(GET)
-        rig.connect().send_now(upload(5000))
+        rig.connect().send_now(upload(9000))
         assert known.transport.is_reading()
         assert not any(each.transport.is_reading() for each in new)
         await asyncio.sleep(0)
@@ -146,7 +148,7 @@ async def test_connections_without_a_request_wait_while_there_is_too_much_to_rea
 async def test_connections_made_meanwhile_wait_behind_those_that_wait() -> None:
     async with Rig(is_turn_over=lambda: True) as rig:
         earlier = newcomer(rig)
-        rig.connect().send_now(upload(5000))
+        rig.connect().send_now(upload(9000))
         later = [newcomer(rig) for _ in range(_LOOKED_AT)]
         assert reading([earlier, *later]) == []
         await asyncio.sleep(0)
@@ -175,13 +177,13 @@ async def test_in_each_turn_some_are_read_for_which_much_has_arrived() -> None:
                 other.send(b"x" * (_LITTLE + (client is not with_little)))
             closed.transport.socket.close()
             first = rig.connect()
-            first.send_now(upload(5000))
+            first.send_now(upload(9000))
             assert reading(clients) == []
             lost.transport.lose()
             await asyncio.sleep(0)
             last = len(clients) - 1
             assert reading(clients) == [*range(_WITH_MORE), last - 2, last - 1]
-            rig.connect().send_now(upload(5000))
+            rig.connect().send_now(upload(9000))
             await asyncio.sleep(0)
             assert reading(clients) == [*range(last)], "nobody waits again before all were read"
 
@@ -207,6 +209,20 @@ async def test_a_client_that_leaves_with_bytes_aside_leaves_nothing_behind() -> 
         client.transport.lose()
         await client.settle(TURNS)
         assert lane(client).aside() == b""
+
+
+async def test_a_connection_is_not_silent_while_its_request_waits() -> None:
+    async with Rig(is_turn_over=lambda: True) as rig:
+        client = rig.connect()
+        await client.send(HELLO)
+        client.send_now(post_messages(PUBLISH))
+        connection = lane(client)
+        # The time that a connection may be silent ends.
+        connection._keepalive_handle = None
+        connection._next_keepalive_close_time = 0.0
+        connection._end_silence()
+        await until_answered(client, 2)
+        assert [each.status for each in client.heard().responses] == [200, 200]
 
 
 async def test_what_arrived_behind_a_held_connect_in_one_piece_waits_without_a_limit() -> None:
@@ -267,6 +283,10 @@ LAST: dict[str, Callable[[int], bytes]] = {
     "large frame": lambda size: UPGRADE + frame(encode({**PUBLISH, "data": "x" * 9 * size})),
     "half an upload": lambda size: upload(9 * size)[:-100],
     "half of the chunks": lambda size: IN_CHUNKS[: 20 * size],
+    "no HTTP": lambda size: b"nonsense\r\n\r\n",
+    "too long a head": lambda size: b"GET /" + b"x" * 9000 + b" HTTP/1.1\r\nHost: h\r\n\r\n",
+    "half a head": lambda size: post_messages(PUBLISH)[: size % 100],
+    "the last request": lambda size: post(encode(PUBLISH), [*JSON, "Connection: close"]),
     "HTTP/1.0": lambda size: b"GET /healthz HTTP/1.0\r\nHost: h\r\n\r\n",
 }
 ALL = {**STEADY, **LARGE, **LAST}

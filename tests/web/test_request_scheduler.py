@@ -38,6 +38,15 @@ HELLO, SAY = post_messages(HANDSHAKE, cookie=""), post_messages(PUBLISH)
 GOODBYE = frame(b"\x03\xe8", opcode=8)
 
 
+async def known(rig: Rig, *requests: bytes) -> list[Client]:
+    """Return a connection for each request, which knows its head and has heard nothing."""
+    clients = [rig.connect() for _ in requests]
+    for client, request in zip(clients, requests, strict=True):
+        await client.send(request)
+        client.transport.written.clear()
+    return clients
+
+
 async def test_the_answers_of_a_turn_are_sent_together_at_its_end() -> None:
     async with Rig() as rig:
         one, other = rig.connect(), rig.connect()
@@ -160,10 +169,148 @@ async def test_a_turn_that_is_over_handles_one_small_request(front_end: FrontEnd
             assert all(len(each.heard().responses) == 1 for each in clients)
 
 
+async def test_heads_that_are_new_on_their_connections_are_parsed_over_several_turns() -> None:
+    with without_faults():
+        async with Rig(is_turn_over=lambda: True) as rig:
+            clients = await known(rig, *[HELLO] * 20)
+            handled = Handled(rig)
+            for client in clients:
+                client.send_now(SAY)
+            assert rig.unread.since() < inf
+            assert await handled.most_in_a_turn(client, 20) == 1
+            await client.settle()
+            assert all(len(each.heard().responses) == 1 for each in clients)
+            assert rig.unread.since() == inf
+
+
+async def test_a_request_with_a_known_head_overtakes_those_that_have_to_be_parsed() -> None:
+    async with Rig(is_turn_over=lambda: True) as rig:
+        [other] = await known(rig, SAY)
+        clients = await known(rig, *[HELLO] * 20)
+        for client in clients:
+            client.send_now(post_messages(CONNECT, cookie="BAYEUX_BROWSER=a"))
+        other.send_now(SAY)
+        await other.settle(8)
+        assert len(other.heard().responses) == 1
+        assert not clients[-1].heard().responses
+
+
+@pytest.mark.parametrize("is_parsed", [False, True], ids=["before", "after its head"])
+async def test_a_known_head_whose_body_comes_later_goes_ahead_of_new_heads(
+    *, is_parsed: bool
+) -> None:
+    is_over = False
+    async with Rig(is_turn_over=lambda: is_over) as rig:
+        [other] = await known(rig, SAY)
+        clients = await known(rig, *[HELLO] * 50)
+        head, body = SAY[: -len(encode(PUBLISH))], encode(PUBLISH)
+        if is_parsed:
+            await other.send(head)
+        is_over = True
+        for client in clients:
+            client.send_now(post_messages(CONNECT, cookie="BAYEUX_BROWSER=a"))
+        if not is_parsed:
+            other.send_now(head)
+        other.send_now(body)
+        await other.settle(16)
+        assert len(other.heard().responses) == 1
+        assert not clients[-1].heard().responses
+
+
+async def test_a_head_is_known_although_its_body_always_comes_later() -> None:
+    is_over = False
+    head, body = SAY[: -len(encode(PUBLISH))], encode(PUBLISH)
+    async with Rig(is_turn_over=lambda: is_over) as rig:
+        clients, other = await known(rig, *[HELLO] * 50), rig.connect()
+        await other.send(head, body)
+        is_over = True
+        for client in clients:
+            client.send_now(post_messages(CONNECT, cookie="BAYEUX_BROWSER=a"))
+        other.send_now(SAY)
+        await other.settle(16)
+        assert len(other.heard().responses) == 2
+        assert not clients[-1].heard().responses
+
+
+async def test_a_new_head_does_not_wait_for_others_while_there_is_time() -> None:
+    is_over = True
+    async with Rig(is_turn_over=lambda: is_over) as rig:
+        handled = Handled(rig)
+        first, second = rig.connect(), rig.connect()
+        first.send_now(post_messages(PUBLISH, cookie="BAYEUX_BROWSER=a"))
+        is_over = False
+        second.send_now(HELLO)
+        assert handled.bodies == [encode(HANDSHAKE)]
+        await second.settle()
+        assert len(first.heard().responses) == 1
+
+
+async def test_those_that_have_to_be_parsed_have_their_turns_however_many_overtake() -> None:
+    async with Rig(is_turn_over=lambda: True) as rig:
+        overtaking = await known(rig, *[SAY] * 20)
+        clients = await known(rig, *[HELLO] * 20)
+        for client in clients:
+            client.send_now(post_messages(CONNECT, cookie="BAYEUX_BROWSER=a"))
+        for _ in range(TURNS * 20):
+            for other in overtaking:
+                other.send_now(SAY)
+            await other.settle(1)
+        assert all(client.heard().responses for client in clients)
+
+
+async def test_what_a_client_sends_keeps_its_order_although_one_head_is_new() -> None:
+    is_over = False
+    async with Rig(is_turn_over=lambda: is_over) as rig:
+        first = rig.connect()
+        [second] = await known(rig, SAY)
+        handled = Handled(rig)
+        is_over = True
+        first.send_now(post_messages({**PUBLISH, "data": "first"}))
+        is_over = False
+        second.send_now(post_messages({**PUBLISH, "data": "second"}))
+        await second.settle()
+        assert [b"first" in each for each in handled.bodies] == [True, False]
+        assert len(second.heard().responses) == 1
+
+
+async def test_pipelined_requests_of_many_connections_are_parsed_over_several_turns() -> None:
+    with without_faults():
+        is_over = False
+        async with Rig(is_turn_over=lambda: is_over) as rig:
+            clients = [rig.connect() for _ in range(10)]
+            for client in clients:
+                # It does not read its first response yet.
+                client.transport.stop_reading()
+                client.send_now(HELLO)
+            await client.settle()
+            handled = Handled(rig)
+            for client in clients:
+                client.send_now(SAY)
+            is_over = True
+            for client in clients:
+                client.transport.read_on()
+            assert await handled.most_in_a_turn(client, 10) == 1
+
+
+async def test_questions_are_answered_in_a_silence_however_much_waits_for_its_end() -> None:
+    async with Rig(is_turn_over=lambda: True) as rig:
+        clients, other = [rig.connect() for _ in range(20)], rig.connect()
+        rig.right.is_silent = True
+        for client in clients:
+            client.send_now(SAY)
+        other.send_now(b"GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n")
+        await other.settle(TURNS * 20)
+        assert len(other.heard().responses) == 1
+        assert not any(client.heard().responses for client in clients)
+        rig.right.speak_again()
+        await other.settle(TURNS * 20)
+        assert all(len(client.heard().responses) == 1 for client in clients)
+
+
 async def test_others_are_answered_before_everything_is_read_that_thousands_send() -> None:
     with without_faults():
         async with Rig(is_turn_over=lambda: True) as rig:
-            one, *many = [rig.connect() for _ in range(20)]
+            one, *many = await known(rig, SAY, *[HELLO] * 19)
             one.send_now(SAY)
             for client in many[:10]:
                 client.send_now(HELLO)
@@ -181,11 +328,15 @@ async def test_others_are_answered_before_everything_is_read_that_thousands_send
 async def test_a_connect_does_not_overtake_those_that_wait() -> None:
     is_over = True
     async with Rig(is_turn_over=lambda: is_over) as rig:
-        handled = Handled(rig)
-        first, second, other = [rig.connect() for _ in range(3)]
-        first.send_now(post_messages({**CONNECT, "id": "first"}, cookie="BAYEUX_BROWSER=a"))
+        connects = [
+            post_messages({**CONNECT, "id": name}, cookie=f"BAYEUX_BROWSER={name}")
+            for name in ("first", "second")
+        ]
+        first, second = await known(rig, *connects)
+        handled, other = Handled(rig), rig.connect()
+        first.send_now(connects[0])
         is_over = False
-        second.send_now(post_messages({**CONNECT, "id": "second"}, cookie="BAYEUX_BROWSER=b"))
+        second.send_now(connects[1])
         assert handled.bodies == []
         other.send_now(HELLO)
         await other.settle()
@@ -300,7 +451,8 @@ async def test_a_connect_is_read_after_those_that_wait_to_be_read() -> None:
 async def test_others_are_answered_while_connects_are_put_off() -> None:
     with without_faults():
         async with Rig(is_turn_over=lambda: True) as rig:
-            one, *many = [rig.connect() for _ in range(3)]
+            [one] = await known(rig, SAY)
+            many = [rig.connect() for _ in range(2)]
             one.send_now(SAY)
             rig.turn.is_behind = True
             many[0].send_now(post_messages(CONNECT))
@@ -441,12 +593,12 @@ async def test_a_small_request_goes_ahead_of_requests_that_go_on() -> None:
 
 async def test_other_small_requests_go_ahead_of_connects() -> None:
     async with Rig(is_turn_over=lambda: True) as rig:
+        clients = await known(rig, *[post_messages(CONNECT)] * 20)
+        [other] = await known(rig, SAY)
         handled = Handled(rig)
-        clients = [rig.connect() for _ in range(20)]
         for client in clients:
             client.send_now(post_messages(CONNECT))
-        other = rig.connect()
-        other.send_now(HELLO)
+        other.send_now(SAY)
         while not other.heard().responses:
             await other.settle(1)
         assert handled.count < 5
@@ -457,10 +609,10 @@ async def test_other_small_requests_go_ahead_of_connects() -> None:
 async def test_small_requests_that_wait_have_one_step_each_before_any_has_two() -> None:
     is_over = True
     async with Rig(is_turn_over=lambda: is_over) as rig:
-        clients = [rig.connect() for _ in range(5)]
+        request = post_messages(*({**PUBLISH, "clientId": "x"} for _ in range(3)))
+        *clients, last = await known(rig, *[request] * 5, HELLO)
         for client in clients:
-            client.send_now(post_messages(*({**PUBLISH, "clientId": "x"} for _ in range(3))))
-        last = rig.connect()
+            client.send_now(request)
         last.send_now(HELLO)
         is_over = False
         await last.settle(3)
@@ -587,17 +739,19 @@ async def test_a_socket_is_closed_when_a_later_turn_finds_no_json() -> None:
 async def test_large_requests_have_a_place_while_they_wait_or_are_refused(
     front_end: FrontEnd,
 ) -> None:
-    # Otherwise aiohttp's parser would get them one after the other.
-    is_over = front_end is FrontEnd.FAST_LANE
+    is_over = False
     async with Rig(front_end=front_end, is_turn_over=lambda: is_over) as rig:
         one, other = rig.connect(), rig.connect()
         await one.send(HELLO)
         request = post_messages(LARGE)
         most = Intake().limit
         rig.endpoint.intake.take(most - len(encode(LARGE)))
+        # Otherwise the fast lane would handle them one after the other.
+        rig.right.is_silent = front_end is FrontEnd.FAST_LANE
         one.send_now(request)
         other.send_now(request)
         is_over = True
+        rig.right.speak_again()
         await one.settle()
         assert [each.heard().responses[-1].status for each in (one, other)] == [200, 503]
         await other.send(request)

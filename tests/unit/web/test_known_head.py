@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.bayeux.wire.caller import NO_SPEAKER
-from holdfast.web.known_head import KnownHead, learn
+from holdfast.web.known_head import KnownHead, learn, learn_beginning
 
 BEFORE = b"POST /cometd HTTP/1.1\r\nHost: h\r\nContent-Length: "
 AFTER = b"\r\nCookie: a=b\r\n\r\n"
@@ -99,3 +99,37 @@ def test_the_length_may_be_the_last_header() -> None:
     head = learn(data, b"hello", NO_SPEAKER, {})
     assert head is not None
     assert head.body_of(data.replace(b"5\r", b"7\r") + b"o!") == b"helloo!"
+
+
+@given(st.binary(max_size=300), st.integers(0, 10**9 - 1))
+def test_a_request_of_which_only_the_beginning_has_arrived_is_recognised(
+    body: bytes, length: int
+) -> None:
+    assert known().begins(request(body, b"%d" % length))
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        request(b"")[:-1],
+        request(b"").replace(b"/cometd", b"/comet"),
+        request(b"").replace(b"a=b", b"a=c"),
+        request(b"").replace(AFTER, b"\r\nAccept: */*" + AFTER),
+        BEFORE,
+        b"",
+    ],
+)
+def test_a_beginning_with_another_head_is_not_recognised(head: bytes) -> None:
+    assert not known().begins(head)
+
+
+def test_a_head_whose_body_is_still_to_come_is_learned() -> None:
+    head = learn_beginning(request(b"", b"5") + b"hel")
+    assert head is not None
+    assert head.begins(request(b"other", b"17"))
+    assert not head.begins(request(b"").replace(b"a=b", b"a=c"))
+
+
+@pytest.mark.parametrize("data", [b"", BEFORE, b"GET / HTTP/1.1\r\nHost: h\r\n\r\n"])
+def test_a_head_without_an_end_or_a_length_is_not_learned(data: bytes) -> None:
+    assert learn_beginning(data) is None
