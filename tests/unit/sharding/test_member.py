@@ -5,6 +5,7 @@ from unittest.mock import patch
 
 import pytest
 
+from holdfast.bayeux.publish.made_topics import MadeTopics
 from holdfast.cluster.frames import read, write
 from holdfast.cluster.messages import entry_of
 from holdfast.cluster.reading import Sorted
@@ -153,11 +154,11 @@ def test_they_lose_nothing_in_many_worlds() -> None:
         World(seed, has_faults=False).run()
 
 
-def found_by(*, has_faults: bool = True) -> str:
+def found_by(*, has_faults: bool = True, makes_topics: bool = False) -> str:
     """What is wrong in some world."""
     for seed in range(60):
         try:
-            World(seed, has_faults=has_faults).run()
+            World(seed, has_faults=has_faults, makes_topics=makes_topics).run()
         except AssertionError as error:
             return str(error)
     return ""
@@ -171,6 +172,22 @@ def test_subscribes_that_are_answered_at_once_are_found() -> None:
 
     with patch.object(DurableInterest, "when_known", when_known):
         assert "lacks" in found_by()
+
+
+@pytest.mark.interpreted
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("what", "name", "broken"),
+    [
+        (Member, "when_topic_known", lambda _, __, done: done(True)),
+        (MadeTopics, "_may_go", lambda _, publish: not publish.qos.configures),
+    ],
+)
+def test_messages_that_overtake_others_by_the_home_of_a_topic_are_found(
+    what: type, name: str, broken: Callable[..., object]
+) -> None:
+    with patch.object(what, name, broken):
+        assert "out of order" in found_by(has_faults=False, makes_topics=True)
 
 
 @pytest.mark.interpreted
