@@ -149,8 +149,12 @@ class FastLane(ReadingAside):
             self._parse(data)
 
     def _begins_as_before(self, data: bytes) -> bool:
-        heads = (self._known, self._known_before, self._beginning)
-        return any(head is not None and head.begins(data) for head in heads)
+        known, before, beginning = self._known, self._known_before, self._beginning
+        return (
+            (known is not None and known.begins(data))
+            or (before is not None and before.begins(data))
+            or (beginning is not None and beginning.begins(data))
+        )
 
     def _let_others_rest(self) -> None:
         self._newcomers.let_wait()

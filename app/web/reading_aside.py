@@ -92,10 +92,15 @@ class ReadingAside(SocketReading):
             self._scheduler.read_later(self._read_deferred)
             return True
         client = self._client_of(data)
-        if not self._lines.holds(client):
+        if not self._lines.holds(client) and not self._is_new_and_late(data):
             return False
         self._line_up(client, data)
         return True
+
+    def _is_new_and_late(self, data: bytes) -> bool:
+        """Return whether `_puts_off_unparsed` would put these bytes aside, in the usual case."""
+        is_new = self._begun is None and not self._begins_as_before(data)
+        return is_new and len(data) <= _FEW and self._endpoint.turn.is_spent()
 
     def _puts_off_unparsed(self, data: bytes) -> bool:
         """Put bytes aside if the turn is over, or if they are too many to be parsed together."""

@@ -95,6 +95,8 @@ class TurnBudget:
 
     def is_spent(self) -> bool:
         """Return whether the time of this turn is over."""
+        if self.is_behind:
+            return True
         began_at = self._began_at
         if began_at is None:
             self._began_at = monotonic()
@@ -140,6 +142,9 @@ class TurnBudget:
 
     def is_overdue(self) -> bool:
         """Return whether replies should no longer wait for the end of the turn."""
+        # Processor time does not pass faster: mostly there is no need to read it.
+        if self._began_at is None or monotonic() - self._began_at < self._overdue_s:
+            return False
         return self._has_gone_on_for(self._overdue_s)
 
     def _has_gone_on_for(self, seconds: float) -> bool:
