@@ -9,7 +9,7 @@ import tempfile
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bench.plan import BENCH, ROOT, ServerSpec
@@ -112,7 +112,8 @@ def running(spec: ServerSpec, *, cpus: str, log: Path) -> Iterator[Server]:
         started(spec, data, cpus=cpus, log=log) as server,
     ):
         time.sleep(SETTLE_S)
-        yield server
+        # It may listen before it has made all its processes.
+        yield replace(server, pids=family(server.pids[0]))
 
 
 @contextmanager
