@@ -181,7 +181,8 @@ class LogReader(Generic[A]):
         # reader's openings, too.
         self._stored = place
         self._has_passed = True
-        # What is known to be in the store.
+        # What is known to be in the store: the place, also as text, and the openings passed before.
+        self.confirmed = self.place
         self._confirmed, self._confirmed_passed = place, passed
         self._since = since
         self._waiting: deque[_Waiting[A]] = deque()
@@ -207,11 +208,6 @@ class LogReader(Generic[A]):
         self.taken = 0
         self.skipped = 0
         self.missing = 0
-
-    @property
-    def confirmed(self) -> Place:
-        """The place that the store of this shard certainly has."""
-        return place_of(self._confirmed)
 
     @property
     def is_awaited(self) -> bool:
@@ -362,16 +358,22 @@ class LogReader(Generic[A]):
         self._stored, self._has_passed = behind, True
         self._follow_at = 0.0
         self._unanswered += 1
-        self._port.take(move, kept, partial(self._answered, behind, passed, waiting))
+        answered = partial(self._answered, self.place, behind, passed, waiting)
+        self._port.take(move, kept, answered)
 
     def _answered(
-        self, behind: str, passed: str, waiting: _Waiting[A] | None, answer: NotTaken | None
+        self,
+        place: Place,
+        behind: str,
+        passed: str,
+        waiting: _Waiting[A] | None,
+        answer: NotTaken | None,
     ) -> None:
         self._unanswered -= 1
         if answer is not None:
             self._go_back(waiting, self._confirmed if answer.found is None else answer.found)
             return
-        self._confirmed, self._confirmed_passed = behind, passed
+        self.confirmed, self._confirmed, self._confirmed_passed = place, behind, passed
         if waiting is not None:
             waiting.is_stored = True
             self._show()
@@ -403,6 +405,7 @@ class LogReader(Generic[A]):
     def _go_back(self, waiting: _Waiting[A] | None, found: str) -> None:
         """Read again from the first frame that the store did not take, after a pause."""
         self._stored = self._confirmed = found
+        self.confirmed = place_of(found)
         self._has_passed = False
         self._is_refused = True
         if waiting is None:

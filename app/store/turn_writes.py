@@ -332,7 +332,9 @@ def _portions(
         return portions
     size_of = framing.size_of
     return chain.from_iterable(
-        parts(portion, [size_of(each.message) for each in portion], most=FRAME)
+        [portion]
+        if len(portion) == 1
+        else parts(portion, [size_of(each.message) for each in portion], most=FRAME)
         for portion in portions
     )
 

@@ -9,12 +9,19 @@ from holdfast.bayeux.wire.client_ids import ClientIds
 from holdfast.bayeux.wire.codec import Json
 from holdfast.bayeux.wire.errors import RequestRefused
 from holdfast.web.forwarding.far_shard import FarShard
-from holdfast.web.forwarding.request_owner import client_id_of, handshake_in, plain_id_in
+from holdfast.web.forwarding.request_owner import (
+    client_id_of,
+    handshake_in,
+    plain_id_in,
+    written_id_in,
+)
 from holdfast.web.open_socket import Socket
 from holdfast.web.request_scheduler import UnfinishedRequest
 from holdfast.web.request_sink import RequestSink
 
 _MOST_HOMES: Final = 100_000
+# No shard has this number.
+_UNKNOWN: Final = -1
 # Returns the subject that a handshake claims, if any: its home checks whether that is true.
 SubjectOf = Callable[[Json, Caller], str | None]
 
@@ -52,8 +59,9 @@ class Door:
         self._shards = shards
         self._subject_of = subject_of
         self._gives = gives
-        # The shards of clients that were here lately, whose ids need not be checked again.
-        self._homes: dict[str, int | None] = {}
+        # The shards of clients that were here lately, by their ids as most requests have them: they
+        # need not be checked again.
+        self._homes: dict[bytes, int | None] = {}
         for shard in shards.values():
             shard.on_bound = self._leave_to
 
@@ -84,6 +92,9 @@ class Door:
 
     def _home_of(self, body: bytes, exchange: Exchange) -> int | None:
         """Return the shard of a request, or None if this process handles it."""
+        home = self._homes.get(written_id_in(body), _UNKNOWN)
+        if home != _UNKNOWN:
+            return home
         client_id = plain_id_in(body)
         if client_id is None:
             handshake = handshake_in(body)
@@ -92,9 +103,11 @@ class Door:
             client_id = client_id_of(body)
             if client_id is None:
                 return None
-        return self._homes[client_id] if client_id in self._homes else self._find(client_id)
+        written = f':"{client_id}"'.encode()
+        home = self._homes.get(written, _UNKNOWN)
+        return self._find(client_id, written) if home == _UNKNOWN else home
 
-    def _find(self, client_id: str) -> int | None:
+    def _find(self, client_id: str, written: bytes) -> int | None:
         """Return the shard of a client.
 
         An id that this deployment has not made is refused here: invented ids aim no load at others.
@@ -103,7 +116,7 @@ class Door:
             return None
         if len(self._homes) >= _MOST_HOMES:
             self._homes.clear()
-        home = self._homes[client_id] = self._shard_of(self._client_ids.bucket_in(client_id))
+        home = self._homes[written] = self._shard_of(self._client_ids.bucket_in(client_id))
         return home
 
     def _home_of_newcomer(self, handshake: Json, exchange: Exchange) -> int | None:
