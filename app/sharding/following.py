@@ -13,10 +13,6 @@ from holdfast.store.other_shard import OtherStore
 
 log = logging.getLogger(__name__)
 
-# The least time between two reads of a log; with many shards, it is longer.
-_POLL_S: Final = 0.002
-_MANY_POLL_S: Final = 0.005
-_MANY: Final = 16
 # How long a read waits for a frame: so long, nothing else is read in that store. Longer if no
 # shard waits for anything.
 _AWAITED_WAIT_MS: Final = 50
@@ -48,7 +44,6 @@ class Following:
         self._member = member
         self._stores = stores
         self._clock = clock
-        self._poll_s = _POLL_S if len(stores) < _MANY else _MANY_POLL_S
         # The shards whose holder and lease are to be read, and those whose stores are away.
         self._looks: set[int] = set()
         self._away: set[int] = set()
@@ -176,7 +171,7 @@ class Following:
             await asyncio.sleep(_BUSY_S)
         else:
             next_read, heard = partial(self._next_read, shard), partial(self._heard, shard)
-            await store.follow(next_read, heard, self._poll_s)
+            await store.follow(next_read, heard)
 
     def _next_read(self, shard: int) -> tuple[str, int] | None:
         """Return behind which frame to read, and how long to wait; None if something is first."""

@@ -4,15 +4,14 @@ import asyncio
 from collections.abc import Callable
 from typing import Final
 
-# How soon a frame follows another one. Each costs its writer a call and each reader a turn, which
-# is more than a small message costs.
-PAUSE_S: Final = 0.008
+from holdfast.store.spacing import Spacing
+
 # How much a frame has to have to follow at once.
 MANY: Final = 8
 
 
 class Pace:
-    """Calls `end_turn` once after `wake`: at the end of the turn, or some time after the last call.
+    """Calls `end_turn` once after `wake`: at the end of the turn, or later if it calls it often.
 
     Args:
         loop: Tells the time, and calls back.
@@ -24,15 +23,14 @@ class Pace:
         # How often it was woken since the last call, which ends the turn later if it must wait.
         self._woken = 0
         self._waiting: asyncio.TimerHandle | None = None
-        # When the next call may come.
-        self._next_at = 0.0
+        self._spacing = Spacing()
 
     def wake(self) -> None:
         """Let `end_turn` be called."""
         self._woken += 1
         if self._woken == 1:
-            if self._loop.time() < self._next_at:
-                self._waiting = self._loop.call_at(self._next_at, self._end)
+            if self._loop.time() < self._spacing.due:
+                self._waiting = self._loop.call_at(self._spacing.due, self._end)
             else:
                 self._loop.call_soon(self._end)
         elif self._woken == MANY and self._waiting is not None:
@@ -42,5 +40,5 @@ class Pace:
 
     def _end(self) -> None:
         self._woken, self._waiting = 0, None
-        self._next_at = self._loop.time() + PAUSE_S
+        self._spacing.take(self._loop.time())
         self._end_turn()

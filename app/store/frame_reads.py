@@ -8,6 +8,7 @@ from hiredis import ReplyError
 
 from holdfast.store.reader import fields_of
 from holdfast.store.resp import RespConnection, Silent, Unusable, pack, unusable_by
+from holdfast.store.spacing import Spacing
 
 # How many frames one read returns, of at most 256 KiB each.
 _FRAMES: Final = 16
@@ -27,21 +28,20 @@ class FrameReads:
     """Reads without tasks in between: there may be hundreds of reads a second.
 
     Args:
-        least_s: The least time between two reads.
+        spacing: Says when the next read may begin.
     """
 
-    def __init__(self, log: str, next_read: NextRead, heard: Heard, least_s: float) -> None:
+    def __init__(self, log: str, next_read: NextRead, heard: Heard, spacing: Spacing) -> None:
         self._log = log
         self._next_read = next_read
         self._heard = heard
-        self._least_s = least_s
+        self._spacing = spacing
         self._loop = asyncio.get_running_loop()
         self._ended: asyncio.Future[None] = self._loop.create_future()
         self._wire: RespConnection | None = None
-        # Whether a read is not answered; behind which id it reads, and when it began.
+        # Whether a read is not answered, and behind which id it reads.
         self._is_reading = False
         self._after = ""
-        self._began_at = 0.0
 
     async def run(self, wire: RespConnection) -> None:
         """Read until there is no further read. Raises `Unusable`, and what `heard` raises."""
@@ -76,7 +76,8 @@ class FrameReads:
             self._ended.set_result(None)
             return
         self._after, wait_ms = found
-        self._is_reading, self._began_at = True, self._loop.time()
+        self._is_reading = True
+        self._spacing.take(self._loop.time())
         limits = ("COUNT", _FRAMES, "BLOCK", wait_ms)
         wire.write(pack(("XREAD", *limits, "STREAMS", self._log, self._after)))
 
@@ -91,7 +92,7 @@ class FrameReads:
         except Exception as error:
             self._ended.set_exception(error)
             return
-        due = self._began_at + self._least_s
+        due = self._spacing.due
         if self._loop.time() < due:
             self._loop.call_at(due, self._begin)
         else:

@@ -7,6 +7,7 @@ from holdfast.store.frame_reads import FrameReads, Heard, NextRead
 from holdfast.store.keys import RedisKeys
 from holdfast.store.primary import Primary
 from holdfast.store.reader import Reader
+from holdfast.store.spacing import Spacing
 
 
 class OtherShard(NamedTuple):
@@ -32,6 +33,7 @@ class OtherStore:
         self._primary = primary
         self._keys = keys
         self._latest: Reader | None = None
+        self._spacing = Spacing()
 
     @property
     def _reader(self) -> Reader:
@@ -51,9 +53,9 @@ class OtherStore:
         nonce = (epoch or b"").decode().rpartition(".")[2]
         return OtherShard(nonce, (end or b"").decode(), facts.pop("", ""), facts)
 
-    async def follow(self, next_read: NextRead, heard: Heard, least_s: float) -> None:
-        """Read the log until `next_read` returns None, not more often than every `least_s`."""
-        await self._reader.lend(FrameReads(self._keys.log, next_read, heard, least_s).run)
+    async def follow(self, next_read: NextRead, heard: Heard) -> None:
+        """Read the log until `next_read` returns None, some times at once and then with pauses."""
+        await self._reader.lend(FrameReads(self._keys.log, next_read, heard, self._spacing).run)
 
     async def openings(self, id: str) -> tuple[str, str]:
         """Return the openings with frames in the log, and the link of the frame with this id."""

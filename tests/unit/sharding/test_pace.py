@@ -3,7 +3,8 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, cast
 
-from holdfast.sharding.pace import MANY, PAUSE_S, Pace
+from holdfast.sharding.pace import MANY, Pace
+from holdfast.store.spacing import AT_ONCE, PAUSE_S
 
 if TYPE_CHECKING:
     import asyncio
@@ -53,6 +54,17 @@ def paced() -> tuple[Loop, Pace, list[float]]:
     return loop, pace, ends
 
 
+def after_many() -> tuple[Loop, Pace, list[float]]:
+    """Return the same after as many turns as may follow each other at once."""
+    loop, pace, ends = paced()
+    for _ in range(AT_ONCE):
+        pace.wake()
+        loop.pass_time(0.0)
+    assert ends == [1.0] * AT_ONCE
+    ends.clear()
+    return loop, pace, ends
+
+
 def test_the_first_turn_ends_at_once_and_only_once() -> None:
     loop, pace, ends = paced()
     pace.wake()
@@ -61,38 +73,44 @@ def test_the_first_turn_ends_at_once_and_only_once() -> None:
     assert ends == [1.0]
 
 
-def test_turns_that_follow_soon_end_together_after_a_pause() -> None:
-    loop, pace, ends = paced()
-    pace.wake()
-    loop.pass_time(0.0)
+def test_turns_that_follow_many_others_end_together_after_a_pause() -> None:
+    loop, pace, ends = after_many()
     pace.wake()
     loop.pass_time(PAUSE_S / 2)
     pace.wake()
-    assert ends == [1.0]
+    assert not ends
     loop.pass_time(PAUSE_S / 2)
-    assert ends == [1.0, 1.0 + PAUSE_S]
+    assert ends == [1.0 + PAUSE_S]
 
 
-def test_a_turn_after_a_pause_ends_at_once() -> None:
+def test_turns_that_are_as_frequent_as_pauses_end_at_once() -> None:
     loop, pace, ends = paced()
+    for _ in range(5 * AT_ONCE):
+        pace.wake()
+        loop.pass_time(0.0)
+        assert ends.pop() == loop.now
+        loop.pass_time(1.01 * PAUSE_S)
+
+
+def test_some_turns_end_at_once_again_after_a_while_without_any() -> None:
+    loop, pace, ends = after_many()
+    loop.pass_time((AT_ONCE + 0.5) * PAUSE_S)
+    for _ in range(AT_ONCE):
+        pace.wake()
+        loop.pass_time(0.0)
+    assert ends == [loop.now] * AT_ONCE
     pace.wake()
     loop.pass_time(0.0)
-    loop.pass_time(2 * PAUSE_S)
-    pace.wake()
-    loop.pass_time(0.0)
-    assert ends == [1.0, 1.0 + 2 * PAUSE_S]
+    assert len(ends) == AT_ONCE
 
 
 def test_a_turn_with_much_for_others_does_not_wait() -> None:
-    loop, pace, ends = paced()
+    loop, pace, ends = after_many()
+    for _ in range(10):
+        for _ in range(MANY):
+            pace.wake()
+        loop.pass_time(0.0)
+    assert ends == [1.0] * 10
     pace.wake()
-    loop.pass_time(0.0)
-    for _ in range(MANY + 1):
-        pace.wake()
-    loop.pass_time(0.0)
-    assert ends == [1.0, 1.0]
-    loop.pass_time(2 * PAUSE_S)
-    assert len(ends) == 2
-    pace.wake()
-    loop.pass_time(0.0)
-    assert len(ends) == 3
+    loop.pass_time(PAUSE_S)
+    assert ends.pop() == 1.0 + PAUSE_S
