@@ -81,6 +81,22 @@ def pytest_runtest_makereport() -> Generator[None, Any, Any]:
     return report
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Do not measure what `untraced` tests reach: to trace them takes as long as to run them."""
+    if "coverage" not in sys.modules or not item.get_closest_marker("untraced"):
+        return (yield)
+    from coverage import Coverage
+
+    if (measured := Coverage.current()) is None:
+        return (yield)
+    measured.stop()
+    try:
+        return (yield)
+    finally:
+        measured.start()
+
+
 def pytest_collection_finish() -> None:
     gc.freeze()
     gc.enable()

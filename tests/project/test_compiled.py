@@ -6,6 +6,10 @@ import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
+pytestmark = pytest.mark.untraced
+
 ROOT = Path(__file__).parent.parent.parent
 
 _Nested = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda

@@ -10,6 +10,8 @@ import pytest
 
 from tests.pages import ROOT
 
+pytestmark = pytest.mark.untraced
+
 APP = ROOT / "app"
 MOST_LINES = 450
 # With as many parameters, all after the second must be named.

@@ -4,6 +4,8 @@ import pytest
 
 from docs.wording import FOLDERS, found_in, lines_of, phrases_in, rate_of
 
+pytestmark = pytest.mark.untraced
+
 # In a thousand lines. Other servers in Python have none to 0.2; there were 4.4.
 MOST = 0.2
 

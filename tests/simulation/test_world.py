@@ -15,6 +15,8 @@ from tests.serving import ROOT, environment
 from tests.simulation.process import Life, Main, Process
 from tests.simulation.world import World
 
+pytestmark = pytest.mark.untraced
+
 SERVER, PORT = "10.0.0.1", 7000
 
 

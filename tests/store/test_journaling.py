@@ -38,6 +38,8 @@ from tests.store.store_process import (
     until,
 )
 
+pytestmark = pytest.mark.untraced
+
 STREAM = KEYS.journal("test")
 
 

@@ -16,7 +16,7 @@ from tests.store.model import Room
 from tests.store.servers import ValkeyServer
 from tests.store.store_process import BASE, KEYS, letter, message, session
 
-pytestmark = pytest.mark.valkey
+pytestmark = [pytest.mark.valkey, pytest.mark.untraced]
 
 # What is promised, in bytes.
 MOST_WAITING = 600

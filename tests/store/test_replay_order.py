@@ -13,6 +13,8 @@ from tests.store.hall import ALL, FAST, ended, prepare, resumed, stage
 from tests.store.servers import ValkeyServer
 from tests.store.store_process import BASE, letter, until
 
+pytestmark = pytest.mark.untraced
+
 MANY = 700
 
 

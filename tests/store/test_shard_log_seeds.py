@@ -10,6 +10,8 @@ from holdfast.store.script import Script
 from holdfast.store.shard_log import ShardLog
 from tests.store.shard_log_world import World
 
+pytestmark = pytest.mark.untraced
+
 SEEDS = 20
 # Each broken variant must be found by one of so many seeds.
 MOST = 100

@@ -30,6 +30,8 @@ from tests.store.store_process import (
     until,
 )
 
+pytestmark = pytest.mark.untraced
+
 # Keeping
 
 

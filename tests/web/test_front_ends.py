@@ -27,7 +27,11 @@ from tests.web.requests import (
 from tests.web.rig import FrontEnd, play
 
 # Long searches, also on a machine that has other things to do.
-pytestmark = [pytest.mark.usefixtures("nothing_blocks"), pytest.mark.timeout(240)]
+pytestmark = [
+    pytest.mark.usefixtures("nothing_blocks"),
+    pytest.mark.timeout(240),
+    pytest.mark.untraced,
+]
 
 
 @pytest.mark.parametrize("name", CASES)

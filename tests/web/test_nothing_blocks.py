@@ -16,6 +16,8 @@ from holdfast.compose import serving
 from holdfast.settings import Settings
 from tests.abuse.attacker import HANDSHAKE
 
+pytestmark = pytest.mark.untraced
+
 HELLO = orjson.dumps([HANDSHAKE])
 
 

@@ -14,6 +14,8 @@ from holdfast.compose import serving
 from tests.unit.login.signing import token
 from tests.web.people import Json, Person, ServerAndClients, keys, server_and_clients, settings
 
+pytestmark = pytest.mark.untraced
+
 LINES = "application/x-ndjson"
 RIGHTS = """
 [[rule]]

@@ -21,7 +21,7 @@ from tests.web.test_faults import UPGRADE
 HELLO = post_messages(HANDSHAKE, cookie="")
 LARGE = {**PUBLISH, "data": "x" * 20_000}
 
-pytestmark = pytest.mark.usefixtures("nothing_blocks")
+pytestmark = [pytest.mark.usefixtures("nothing_blocks"), pytest.mark.untraced]
 
 
 @pytest.mark.parametrize("message", [PUBLISH, CONNECT, LARGE], ids=["publish", "connect", "large"])

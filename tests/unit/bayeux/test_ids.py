@@ -3,6 +3,7 @@
 from itertools import count
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -11,6 +12,8 @@ from holdfast.delivery.basics.node import TimestampSource
 from holdfast.delivery.messages.keeping import HistoryDepth
 from tests.unit.bayeux.harness import Asked, Client, Json
 from tests.unit.bayeux.second_lives import RestartableServer, batch, connect, take
+
+pytestmark = pytest.mark.untraced
 
 HOUR_NS = 3_600_000_000_000
 RULES = {"/a": ChannelRule(history=HistoryDepth(1000), durable=True)}

@@ -12,6 +12,8 @@ from holdfast.extensions.delivery_wire import DeliveryWire
 from holdfast.extensions.request import Request
 from tests.unit.bayeux.harness import Asked, Client, Json, Server
 
+pytestmark = pytest.mark.untraced
+
 TOPICS, PRESENCE = "/service/topics", "/service/presence"
 RULES = {
     "/t/**": ChannelRule(topic=TopicConfig(destroy_delay_ms=-1), history=HistoryDepth(1)),

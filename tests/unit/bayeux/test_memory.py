@@ -11,6 +11,8 @@ from holdfast.delivery.messages.message import Event
 from tests.unit.bayeux.harness import Json, Wire, server_of
 from tests.unit.bayeux.second_lives import RestartableServer, named, publish
 
+pytestmark = pytest.mark.untraced
+
 COUNT = 1000
 # In bytes; 260 were measured.
 MOST = 500

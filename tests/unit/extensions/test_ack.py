@@ -14,6 +14,8 @@ from holdfast.extensions.ack import Ack
 from holdfast.extensions.delivery_wire import DeliveryWire
 from tests.unit.bayeux.harness import ABSENT, Asked, Client, Json, Server, Wire
 
+pytestmark = pytest.mark.untraced
+
 
 def acknowledging(**options: Any) -> tuple[Server, Client]:
     """A client with acks, subscribed to /a, after its first connect (batch 1)."""

@@ -2,9 +2,13 @@
 
 from collections import Counter
 
+import pytest
+
 from holdfast.journal.schema import Event, Kind
 from tests.unit.bayeux.harness import Server, server_of
 from tests.unit.journal.ledger import JournaledStore
+
+pytestmark = pytest.mark.untraced
 
 
 class Scene:

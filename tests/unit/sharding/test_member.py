@@ -20,6 +20,8 @@ from holdfast.sharding.passing import Passing
 from tests.effort import TIMES
 from tests.unit.sharding.member_world import Shard, World
 
+pytestmark = pytest.mark.untraced
+
 
 @pytest.mark.slow
 def test_everybody_hears_everything_in_order_if_nothing_fails() -> None:

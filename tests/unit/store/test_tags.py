@@ -3,10 +3,13 @@
 from bisect import bisect_right
 from collections import Counter
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.store.tags import SLOTS, slot_of, tag_of
+
+pytestmark = pytest.mark.untraced
 
 NAMESPACES = st.text("abcxyz019-", min_size=1, max_size=32)
 

@@ -14,6 +14,8 @@ from tests.web.people import Json, Person
 from tests.web.sharding.fleet import Visitor, fleet
 from tests.web.sharding.test_crossing import heard, publish
 
+pytestmark = pytest.mark.untraced
+
 RULES = {"/kept/**": {"history": 100}, "/stored/**": {"history": 100, "durable": True}}
 
 

@@ -14,6 +14,8 @@ from tests.web.sharding.fleet import Visitor, fleet
 from tests.web.sharding.test_crossing import publish
 from tests.web.sharding.test_presence import events
 
+pytestmark = pytest.mark.untraced
+
 RULES = {
     "/topics/**": {"topic": True, "destroy_delay": 300},
     "/kept/**": {"topic": True, "destroy_delay": -1, "history": 5},

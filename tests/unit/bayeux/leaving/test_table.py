@@ -3,6 +3,8 @@
 import ast
 from collections import Counter
 
+import pytest
+
 from holdfast.bayeux.leaving.table import TABLE, Fate
 from holdfast.bayeux.server import Bayeux
 from holdfast.bayeux.session import Session
@@ -20,6 +22,8 @@ from holdfast.delivery.requests.request import Request
 from holdfast.delivery.routing.histories import KeptMessages
 from holdfast.delivery.shared_queues.shared_queues import SharedQueue
 from tests.pages import ROOT
+
+pytestmark = pytest.mark.untraced
 
 # The classes of the core that have a state: first those of which a server has one object.
 _ALL = (
