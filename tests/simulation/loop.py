@@ -5,6 +5,7 @@ import heapq
 import socket
 from collections import deque
 from collections.abc import Callable
+from itertools import count
 from typing import Any, Self
 
 from tests.simulation.network import End, Listening, Network, Place
@@ -92,6 +93,17 @@ class AcceptedSocket:
         self.end.close()
 
 
+class _Task(asyncio.Task[Any]):
+    """A task that has the same place in a set of tasks in each run: groups cancel them so."""
+
+    def __init__(self, number: int, *args: Any, **options: Any) -> None:
+        self._number = number
+        super().__init__(*args, **options)
+
+    def __hash__(self) -> int:
+        return self._number
+
+
 class SimLoop(asyncio.BaseEventLoop):
     """Runs a callback at a time, when the world says so.
 
@@ -113,6 +125,8 @@ class SimLoop(asyncio.BaseEventLoop):
     ) -> None:
         super().__init__()
         self.set_debug(False)
+        self._numbers = count()
+        self.set_task_factory(self._new_task)
         self._network = network
         self._host = host
         self._time = time
@@ -125,6 +139,9 @@ class SimLoop(asyncio.BaseEventLoop):
         # Called with everything that this process writes to a connection.
         self.on_write: Callable[[End, bytes], None] = _unobserved
         self._thread_id = 1
+
+    def _new_task(self, _: object, *args: Any, **options: Any) -> _Task:
+        return _Task(next(self._numbers), *args, loop=self, **options)
 
     def time(self) -> float:
         return self._time()

@@ -74,6 +74,44 @@ def test_a_seed_decides_the_same_in_another_process() -> None:
     assert found.stdout.decode().strip() == play(3)[0]
 
 
+def cancelled() -> list[int]:
+    """The numbers of tasks in the order in which their groups have cancelled them."""
+    ended: list[int] = []
+
+    async def last(number: int) -> None:
+        try:
+            await asyncio.sleep(100)
+        finally:
+            ended.append(number)
+
+    async def run() -> None:
+        async with asyncio.TaskGroup() as group:
+            for number in range(5):
+                group.create_task(last(number))
+
+    async def cancel(_: Process) -> None:
+        while len(ended) < 100:
+            group = asyncio.create_task(run())
+            await asyncio.sleep(0.1)
+            group.cancel()
+            await asyncio.wait([group])
+
+    with World(1) as world:
+        world.start("client", cancel)
+        world.run_for(3.0)
+        assert not world.failures
+    return ended
+
+
+def test_groups_cancel_their_tasks_in_the_same_order_in_each_run() -> None:
+    found = cancelled()
+    # Addresses of objects have another order from now on.
+    ballast = [object() for _ in range(1000)][::3]
+    assert cancelled() == found
+    assert len(found) == 100
+    assert ballast
+
+
 def test_bytes_arrive_in_order_and_once() -> None:
     for seed in range(20):
         lines: list[bytes] = []
