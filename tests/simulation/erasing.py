@@ -223,6 +223,9 @@ class Follower:
                 if not self._is_subscribed:
                     await self._miss_it()
             except (Lost, Denied):
+                if self._is_unsure:
+                    # What a frozen server passes on later must be of a former client.
+                    self._session.forget()
                 await asyncio.sleep(_PAUSE_S * random.random())
 
     async def _subscribe(self) -> None:
