@@ -37,7 +37,7 @@ MOST_AT_ONCE: Final = 100
 # The least time between two beginnings.
 _PAUSE_S: Final = 0.5
 # After this time out of contact, the other shard may have given work to others that it lent before.
-_DOUBT_S: Final = 2.0
+_DOUBT_MS: Final = 2000
 
 
 class Copy:
@@ -74,8 +74,12 @@ class Borrows:
         self._unheard: dict[int, list[Row]] = {}
         # Whether it is to begin, and from when on that may be.
         self._is_due, self._next_at = True, 0.0
-        # When letters could be sent last.
-        self._contact_at = 0.0
+        # When letters could be sent last, by the wall clock; 0 before the first time. The server's
+        # clock stands still while its process does, and the other shard does not.
+        self._contact_ms = 0
+        # The part that ends the last beginning, and whether the other shard has taken it: then it
+        # has not given to others what is here.
+        self._last_part, self._is_sure = 0, True
 
     @property
     def is_settled(self) -> bool:
@@ -122,16 +126,24 @@ class Borrows:
 
     # Telling
 
-    def may_take(self, epoch: int, now: float) -> bool:
+    def may_take(self, epoch: int) -> bool:
         """Return whether what is lent now still counts; otherwise this shard will begin again.
 
         Args:
             epoch: The beginning after which it was lent.
         """
-        is_in_doubt = now - self._contact_at > _DOUBT_S
-        if is_in_doubt:
+        is_late = self._is_out_of_contact
+        if is_late:
             self.begin_soon()
-        return epoch == self._epoch and not is_in_doubt
+        return epoch == self._epoch and not is_late
+
+    def is_in_doubt(self) -> bool:
+        """Return whether the other shard may have given to others what it lent before."""
+        return not self._is_sure or (self._contact_ms > 0 and self._is_out_of_contact)
+
+    @property
+    def _is_out_of_contact(self) -> bool:
+        return self._state.node.now_ms() - self._contact_ms > _DOUBT_MS
 
     def begin_soon(self) -> None:
         """Tell everything at the next tick."""
@@ -141,8 +153,9 @@ class Borrows:
         """Begin if that is due."""
         if not self._may_send:
             return
-        self._is_due |= now - self._contact_at > _DOUBT_S
-        self._contact_at = now
+        if self._is_out_of_contact:
+            self._is_due, self._is_sure = True, self._contact_ms == 0
+        self._contact_ms = self._state.node.now_ms()
         if self._is_due and now >= self._next_at:
             self._next_at = now + _PAUSE_S
             self._begin()
@@ -159,6 +172,7 @@ class Borrows:
         self._rows = [*unheard, *self.takers.values(), *copies, [END]]
         self._epoch, self._part, self._is_due = self._state.node.stamp(), 0, False
         self.flush()
+        self._last_part = self._part - 1
 
     def flush(self) -> None:
         """Send what is to be told."""
@@ -185,6 +199,7 @@ class Borrows:
         self._unheard.pop(part, None)
         for lease in taken.stale:
             self._withdraw(lease)
+        self._is_sure |= part == self._last_part
 
     def _withdraw(self, lease: int) -> None:
         """Remove a copy of work that others do meanwhile: a verdict on it comes too late."""

@@ -178,6 +178,16 @@ class WorkEverywhere:
 
     # As copies see it
 
+    def mark_doubtful(self, receiver: Session) -> None:
+        if not receiver.queue.has_counted:
+            return
+        doubted = [shard for shard, each in self._borrows.items() if each.is_in_doubt()]
+        if doubted:
+            for message in receiver.queue.new:
+                record = borrowed_of(message)
+                if record is not None and record.home in doubted:
+                    receiver.queue.mark_redelivered(message)
+
     def left(self, borrowed: Borrowed) -> None:
         """Look at a copy that has left its queue when the turn ends: it may be in another one."""
         self._left.append(borrowed)
@@ -202,10 +212,10 @@ class WorkEverywhere:
 
     # Letters
 
-    def _borrow(self, letter: ShardLetter, now: float) -> None:
+    def _borrow(self, letter: ShardLetter, _: float) -> None:
         lent = lent_in(letter.data, letter.sender)
         borrows = self._borrows[letter.sender]
-        if borrows.may_take(lent.epoch, now):
+        if borrows.may_take(lent.epoch):
             for job in lent.jobs:
                 self._take(borrows, job)
         self._homes.answer(letter, Taken(True).to_json())

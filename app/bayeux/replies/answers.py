@@ -278,6 +278,8 @@ class Answers:
             # meantime.
             return False
         queue = session.queue
+        if self._state.work.far is not None:
+            self._state.work.far.mark_doubtful(session)
         if queue.expiring:
             self._undelivered.expire_waiting(session)
         if session.drops_outdated:
@@ -287,6 +289,8 @@ class Answers:
 
     def _batch_for(self, session: Session, now: float) -> Batch | None:
         """Hand over a batch, possibly an empty one, or return None if no reply is a batch now."""
+        if self._state.work.far is not None:
+            self._state.work.far.mark_doubtful(session)
         # Only messages with a lifetime, and redeliveries, may carry requests.
         may_carry_requests = bool(session.queue.expiring)
         if may_carry_requests:

@@ -1,6 +1,7 @@
 """The attempts that a message brings from the queues of other sessions."""
 
 from operator import attrgetter
+from typing import Final
 
 from holdfast.delivery.basics.feature_records import record_of, with_record
 from holdfast.delivery.messages.message import Message, MessageRecord
@@ -26,9 +27,20 @@ class FormerAttempts(MessageRecord):
         return False
 
 
+_NOT_TRIED: Final = FormerAttempts(0, 0, ())
+
+
 def former_of(message: Message) -> FormerAttempts | None:
     """Return the former attempts of a message. Only copies that changed the queue have any."""
     return record_of(message.records, FormerAttempts)
+
+
+def mark_redelivered(message: Message) -> None:
+    """Let a message say that it may have been handed over before, once at least."""
+    former = former_of(message) or _NOT_TRIED
+    if not former.redelivered:
+        again = FormerAttempts(former.attempts, 1, former.trail, former.was_alone)
+        message.records = with_record(message.records, again)
 
 
 def tried(message: Message, former: FormerAttempts) -> Message:

@@ -10,7 +10,7 @@ from holdfast.delivery.basics.node import shard_of
 from holdfast.delivery.basics.steps import Reason
 from holdfast.delivery.messages.batch import Batch
 from holdfast.delivery.messages.entries import Entry, SettledBy
-from holdfast.delivery.messages.former_attempts import former_of
+from holdfast.delivery.messages.former_attempts import former_of, mark_redelivered
 from holdfast.delivery.messages.message import ORDINARY_PRIORITY, Message, release
 from holdfast.delivery.queues import lifetimes
 from holdfast.delivery.queues.in_flight import InFlight
@@ -138,6 +138,11 @@ class CallbackQueue(InFlight):
             self.has_counted = True
             for record in message.records or ():
                 record.entered_queues(1)
+
+    def mark_redelivered(self, message: Message) -> None:
+        """Let a new message say that it may have been handed over before."""
+        mark_redelivered(message)
+        self.has_former = True
 
     def recall(self) -> None:
         """Turn new messages that other sessions handed over before into returned entries."""

@@ -56,6 +56,10 @@ class FarWork(Protocol[R_inv]):
         """Do the same if it may be live no more, or has unsubscribed."""
         ...
 
+    def mark_doubtful(self, receiver: R_inv, /) -> None:
+        """Mark what a session has from other shards, which may have given it to others since."""
+        ...
+
     def forget(self, receiver: R_inv, /) -> None:
         """Tell other shards that a session here takes none: it ends."""
         ...

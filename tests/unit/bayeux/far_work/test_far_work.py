@@ -21,7 +21,7 @@ from tests.unit.bayeux.far_work.working import (
 from tests.unit.bayeux.harness import Client
 from tests.unit.bayeux.leaving.successors import at
 from tests.unit.bayeux.publish.shards import World
-from tests.unit.extensions.delivering import codes, no, redelivered
+from tests.unit.extensions.delivering import codes, connect, no, redelivered
 
 REFUSED = "user.update.illegalArgument"
 
@@ -270,6 +270,45 @@ def test_a_shard_out_of_contact_does_not_take_what_was_lent_to_it_before(world: 
     fetch(world, ann)
     assert is_done(world)
     assert balances(world)
+
+
+def test_a_shard_that_was_frozen_marks_work_that_others_may_have_by_now(
+    world: World,
+) -> None:
+    far, home = world.shards
+    bob = taker(world, "bob/1")
+    put(world, 1, 1)
+    # It waits for its session at the other shard, which is frozen.
+    home.away.add(0)
+    for _ in range(60):
+        home.server.advance(0.1)
+    ann = taker(world, "ann/1")
+    asked = fetch(world, ann)
+    assert (asked.data, redelivered(asked)) == ([1], [1])
+    home.away.clear()
+    far.server.sleep(6.0)
+    asked = fetch(world, bob)
+    assert (asked.data, redelivered(asked)) == ([1], [1])
+    settled(world)
+    fetch(world, bob)
+    fetch(world, ann)
+    assert is_done(world)
+    assert balances(world)
+
+
+def test_work_is_marked_until_its_shard_has_heard_of_it_again(world: World) -> None:
+    far, _ = world.shards
+    bob = taker(world, "bob/1")
+    put(world, 1, 1, 2)
+    far.server.sleep(6.0)
+    far.server.bayeux.tick(far.server.now)
+    asked = connect(bob)
+    far.server.turn()
+    assert (asked.data, redelivered(asked)) == ([1, 2], [1, 1])
+    settled(world, 1)
+    put(world, 1, 3)
+    asked = fetch(world, bob)
+    assert (asked.data, redelivered(asked)) == ([3], [0])
 
 
 def test_a_full_queue_refuses_publishers_of_all_shards() -> None:
