@@ -111,7 +111,12 @@ def forgotten_attempts(ledger: Ledger) -> Found:
                 continue
             deliveries = copies.get(_session_of(ledger, copy), [])
             seen = [each for each in deliveries if each.at_ns <= until_ns]
-            certain = [each for each in seen if not ledger.forgot(each, scan.at_ns)]
+            certain = [
+                each
+                for each in seen
+                if not ledger.forgot(each, scan.at_ns)
+                and not ledger.may_be_untold(each, scan.at_ns)
+            ]
             if len(certain) > attempts:
                 yield f"{copy.tag} came to {copy.subscriber} {len(seen)} times, {attempts} counted"
 

@@ -2,7 +2,7 @@
 
 from tests.chaos.checker import Invariant
 from tests.chaos.history import Phase, What
-from tests.chaos.stories import JOE, Story, Tale
+from tests.chaos.stories import JOE, MS, Story, Tale
 
 ERROR, HOLDBACK = "user.update.error", "user.update.holdback"
 # The options of receivers that only give verdicts.
@@ -277,6 +277,16 @@ def an_attempt_is_not_in_the_queue(story: Story) -> None:
     story.publish("p-1")
     story.answer("p-1")
     story.pause(300)
+    story.scan(pending={JOE: [{"tag": "p-1", "attempts": 0}]})
+
+
+def a_replica_that_took_over_never_hears_of_a_hand_over(story: Story) -> None:
+    story.publish("p-1")
+    story.fault("promote replica of frozen primary")
+    ended_ns, story.now_ns = story.now_ns, story.operations[-1].begun_ns + 100 * MS
+    story.answer("p-1")
+    story.now_ns = ended_ns
+    story.pause(2100)
     story.scan(pending={JOE: [{"tag": "p-1", "attempts": 0}]})
 
 
@@ -597,6 +607,7 @@ BAD: list[tuple[Tale, Invariant]] = [
     (an_attempt_is_not_in_the_letter, Invariant.ATTEMPTS),
     (an_attempt_is_not_in_the_queue, Invariant.ATTEMPTS),
     (a_stall_at_another_time_excuses_no_missing_attempt, Invariant.ATTEMPTS),
+    (a_replica_that_took_over_never_hears_of_a_hand_over, Invariant.ATTEMPTS),
     (a_short_stall_excuses_no_missing_attempt, Invariant.ATTEMPTS),
     (a_replay_repeats_what_was_accepted, Invariant.REPLAY),
     (one_was_replayed_more_often_than_asked, Invariant.REPLAY),

@@ -354,6 +354,18 @@ def a_slow_machine_hands_out_for_longer_what_a_silent_store_never_read(story: St
     story.get("p-1", "p-2")
 
 
+def a_replica_that_took_over_is_about_to_hear_of_a_hand_over(story: Story) -> None:
+    story.publish("p-1")
+    story.fault("promote replica of frozen primary")
+    ended_ns, story.now_ns = story.now_ns, story.operations[-1].begun_ns + 100 * MS
+    story.answer("p-1")
+    story.now_ns = ended_ns
+    story.scan(pending={JOE: [{"tag": "p-1", "attempts": 0}]})
+    story.pause(2000)
+    story.scan(pending={JOE: [{"tag": "p-1", "attempts": 1}]})
+    story.settle("p-1")
+
+
 def requests_are_answered_or_end(story: Story) -> None:
     story.ask("amy-1", "amy-2")
     story.ask("amy-3", outcome=Phase.FAIL)
@@ -395,6 +407,7 @@ GOOD: list[Tale] = [
     the_store_is_about_to_read_of_a_hand_over,
     a_slow_machine_is_about_to_read_of_a_hand_over,
     a_slow_machine_hands_out_for_longer_what_a_silent_store_never_read,
+    a_replica_that_took_over_is_about_to_hear_of_a_hand_over,
     held_back_for_ever,
     a_death_undid_an_acceptance,
     a_death_behind_a_pause_of_the_store_undid_an_acceptance,

@@ -34,6 +34,8 @@ STORE_DIED = frozenset(
         "promote replica of frozen primary, kill server",
     }
 )
+# The server lives, and tells the replica again what it lacks.
+PROMOTIONS = frozenset({"promote replica of dead primary", "promote replica of frozen primary"})
 DEATHS = STORE_DIED | {"kill server", "kill server that hands over"}
 STORE_FAULTS = STORE_DIED | {"pause store"}
 
@@ -152,6 +154,15 @@ class Ledger:
             and fault.begun_ns <= until_ns
             and not self._had_answer(delivery, fault)
             and delivery.at_ns >= self.unread_since_ns(self._last_asked_ns(delivery, fault))
+            for fault in self.faults
+        )
+
+    def may_be_untold(self, delivery: Delivery, scan_ns: int) -> bool:
+        """Whether a replica that has just taken over may not know of this hand-over yet."""
+        return any(
+            fault.kind in PROMOTIONS
+            and fault.begun_ns - _HANDING_OUT_NS <= delivery.at_ns
+            and fault.begun_ns <= scan_ns <= fault.ended_ns + SETTLING_NS
             for fault in self.faults
         )
 
