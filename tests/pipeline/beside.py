@@ -5,9 +5,8 @@ test marked `beside` needs only Spark, a store, a folder of its own and fixtures
 and changes nothing that others see. Of a test marked `begun`, only the beginning runs ahead.
 """
 
-# Sockets import it when they are first used. Another test may restore `sys.modules` at that moment,
-# and then the import fails.
-import encodings.idna  # noqa: F401
+import encodings.idna
+import http.cookiejar
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
@@ -18,6 +17,10 @@ from typing import Any
 import pytest
 
 from tests.store.servers import ValkeyServer
+
+# Sockets and `urllib` import these when they are first used. Another test may restore `sys.modules`
+# at that moment, and then the import would fail.
+_IMPORTED_EARLY = (encodings.idna, http.cookiejar)
 
 _TAKEN = pytest.StashKey[Future[None]]()
 _BEGUN = pytest.StashKey[Future[Any]]()
