@@ -11,6 +11,7 @@ from collections import OrderedDict, deque
 from collections.abc import Callable
 from typing import Final
 
+from holdfast.web.known_head import LENGTH
 from holdfast.web.turn_budget import Turn
 
 # How much of each turn is for what waits here.
@@ -140,3 +141,12 @@ def session_in(data: bytes) -> bytes:
     """Return the first session that a body names; empty if there is none."""
     found = _ID.match(data, max(0, data.find(_NAME_OF_ID)))
     return b"" if found is None else found[1]
+
+
+def is_whole(request: bytes) -> bool:
+    """Return whether all of a request has arrived, as far as its head tells."""
+    body = request.find(_END) + len(_END)
+    if body < len(_END):
+        return False
+    length = LENGTH.search(request, 0, body)
+    return length is None or len(request) - body >= int(length[1])

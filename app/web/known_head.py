@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from holdfast.bayeux.wire.caller import NO_SPEAKER, Speaker
 
-_LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*([0-9]{1,9})(?=\r\n)", re.IGNORECASE)
+LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*([0-9]{1,9})(?=\r\n)", re.IGNORECASE)
 _END = b"\r\n\r\n"
 # Longer heads are rare, and each takes memory as long as its connection is open.
 _LONGEST = 2048
@@ -71,7 +71,7 @@ class KnownHead:
 def learn_beginning(data: bytes) -> KnownHead | None:
     """Learn a head whose body is still to come: only `begins` can be asked of it."""
     head = data[: data.find(_END) + len(_END)]
-    found = _LENGTH.search(head) if len(_END) <= len(head) <= _LONGEST else None
+    found = LENGTH.search(head) if len(_END) <= len(head) <= _LONGEST else None
     if found is None:
         return None
     return KnownHead(head[: found.start(1)], head[found.end(1) :], NO_SPEAKER, {})
@@ -87,7 +87,7 @@ def learn(data: bytes, body: bytes, speaker: Speaker, cors: Mapping[str, str]) -
     if size > _LONGEST or data.find(_END) != size - len(_END):
         return None
     head = data[:size]
-    found = _LENGTH.search(head)
-    if found is None or int(found[1]) != len(body) or _LENGTH.search(head, found.end()):
+    found = LENGTH.search(head)
+    if found is None or int(found[1]) != len(body) or LENGTH.search(head, found.end()):
         return None
     return KnownHead(head[: found.start(1)], head[found.end(1) :], speaker, cors)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from aiohttp import web
 from aiohttp.streams import EMPTY_PAYLOAD, StreamReader
 
-from holdfast.web.client_lines import is_question, place_of
+from holdfast.web.client_lines import is_question, is_whole, place_of
 from holdfast.web.connection_limit import ConnectionLimit
 from holdfast.web.endpoint import Endpoint
 from holdfast.web.intake import SMALL
@@ -137,8 +137,9 @@ class ReadingAside(SocketReading):
     def _line_up(self, client: bytes, data: bytes = b"") -> None:
         """Let these bytes, behind those aside, wait for the turn of their client."""
         self._in_line = True
-        if len(data) > _FEW:
+        if self._is_full or self._size_aside + len(data) > _FEW:
             self._let_others_rest()
+            self._stop_reading()
         if data:
             self._put_all_aside(data)
         first = self._set_aside[0] if self._set_aside else b""
@@ -161,19 +162,24 @@ class ReadingAside(SocketReading):
     def _put_aside(self, data: bytes) -> None:
         if self._set_aside is None:
             self._set_aside = []
-        pieces = self._set_aside
-        if pieces and self._in_line and len(pieces[-1]) + len(data) <= _FEW:
-            # The parts of a small request are handled together.
-            pieces[-1] += data
+        if self._completes(data):
+            self._set_aside[-1] += data
             self._size_aside += len(data)
         else:
-            pieces.append(data)
+            self._set_aside.append(data)
             self._size_aside += len(data) + _OF_EACH
         if self._in_line and self._size_aside > _FEW and not self._is_full:
             self._stop_reading()
         if self._size_aside > _MAX_SET_ASIDE and not self._is_full:
             self._note_cut("too many bytes arrived while a request was held")
             self.force_close()
+
+    def _completes(self, data: bytes) -> bool:
+        """Return whether these bytes belong to a small request that waits: it is handled whole."""
+        if not (self._set_aside and self._in_line and self._begun is None):
+            return False
+        last = self._set_aside[-1]
+        return len(last) + len(data) <= _FEW and not is_whole(last)
 
     def _follow(self, data: bytes) -> None:
         """Take what arrives while earlier bytes are set aside."""

@@ -283,8 +283,6 @@ LAST: dict[str, Callable[[int], bytes]] = {
     "large frame": lambda size: UPGRADE + frame(encode({**PUBLISH, "data": "x" * 9 * size})),
     "half an upload": lambda size: upload(9 * size)[:-100],
     "half of the chunks": lambda size: IN_CHUNKS[: 20 * size],
-    "no HTTP": lambda size: b"nonsense\r\n\r\n",
-    "too long a head": lambda size: b"GET /" + b"x" * 9000 + b" HTTP/1.1\r\nHost: h\r\n\r\n",
     "half a head": lambda size: post_messages(PUBLISH)[: size % 100],
     "the last request": lambda size: post(encode(PUBLISH), [*JSON, "Connection: close"]),
     "HTTP/1.0": lambda size: b"GET /healthz HTTP/1.0\r\nHost: h\r\n\r\n",

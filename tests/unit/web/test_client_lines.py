@@ -4,7 +4,7 @@ from collections import OrderedDict
 
 import pytest
 
-from holdfast.web.client_lines import ClientLines, is_question
+from holdfast.web.client_lines import ClientLines, is_question, is_whole
 from tests.web.rig import FakeTurn
 
 
@@ -40,3 +40,16 @@ def test_an_upgrade_is_not_quickly_answered() -> None:
     assert is_question(b"GET /healthz HTTP/1.1\r\n\r\n")
     assert not is_question(b"GET / HTTP/1.1\r\nUpgrade: websocket\r\n\r\n")
     assert not is_question(b"POST / HTTP/1.1\r\n\r\n")
+
+
+@pytest.mark.parametrize(
+    ("data", "is_whole_"),
+    [
+        (b"GET / HTTP/1.1\r\n\r\n", True),
+        (b"GET / HTTP/1.1\r\n", False),
+        (b"POST / HTTP/1.1\r\nContent-Length: 2\r\n\r\n[]", True),
+        (b"POST / HTTP/1.1\r\nContent-Length: 2\r\n\r\n[", False),
+    ],
+)
+def test_a_request_is_whole_with_its_body(data: bytes, *, is_whole_: bool) -> None:
+    assert is_whole(data) is is_whole_
