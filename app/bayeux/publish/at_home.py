@@ -26,6 +26,8 @@ from holdfast.delivery.requests.of_others import Asked
 from holdfast.delivery.requests.request import Request
 from holdfast.delivery.routing.selections import Candidate
 from holdfast.delivery.shared_queues.work_queues import key_of_queue
+from holdfast.delivery.topics.configured import Topic
+from holdfast.delivery.topics.counting import topic_of
 
 # Publishes an encoded event in this shard. Raises `Refused`. Returns the outcome, or None if the
 # publish is told later.
@@ -164,6 +166,26 @@ class AtHome:
         if self._state.requests.elsewhere is not None:
             self._state.requests.elsewhere.forget(work)
 
+    def save_draft(self, message: Message) -> Topic | None:
+        """Save the topic that a message makes before the message, which answers the letter.
+
+        Otherwise, a kill just after the answer would leave a message without its topic.
+        """
+        topics, draft = self._state.topics, topic_of(message)
+        if draft is None or draft.is_configured:
+            return None
+        draft.stored = topics.record_of_draft(draft)
+        if draft.stored is None:
+            return None
+        self._state.store.save_topics({draft.name: draft.stored})
+        return draft
+
+    def remove_draft(self, draft: Topic) -> None:
+        """Remove a topic that was saved, and whose message was not stored."""
+        topic = self._state.topics.get(draft.name)
+        if topic is None or not topic.is_configured:
+            self._state.store.save_topics({draft.name: None})
+
     def refuse(self, letter: ShardLetter, refused: Refused) -> None:
         """Answer that the publish is refused."""
         outcomes = (refused.ext or {}).get("delivery", {}).get("destinations", ())
@@ -217,6 +239,8 @@ class _Asked:
         self._letter = letter
         self._spared = spared
         self._work = work
+        # The topic that the message makes, if it was saved.
+        self._draft: Topic | None = None
         # None once it is answered: the publish refers to this object, and a cycle would wait for
         # the garbage collector.
         self._publish: EventPublish | None = publish
@@ -229,6 +253,7 @@ class _Asked:
         outcomes = (publish.qos or Qos()).outcomes
         answer = Answer(State.KEPT, message.id, outcomes=outcomes)
         Effect(self._letter, answer.to_json()).mark(message)
+        self._draft = self._at_home.save_draft(message)
         if self._spared:
             Spared((self._spared,)).mark(message)
         if self._work is not None:
@@ -251,6 +276,8 @@ class _Asked:
             return
         if self._work is not None and outcome is not PersistOutcome.KEPT:
             self._at_home.forget(self._work)
+        if self._draft is not None and outcome is not PersistOutcome.KEPT:
+            self._at_home.remove_draft(self._draft)
         if publish.refused is not None:
             self._at_home.refuse(self._letter, publish.refused)
         elif is_unchanged:

@@ -250,6 +250,11 @@ class Topics:
         is_own = topic.config != self._config_of(topic.name)
         return TopicRecord(topic.config if is_own else None, not topic.is_configured)
 
+    def record_of_draft(self, draft: Topic) -> TopicRecord | None:
+        """Return the record of a topic that does not exist yet; None if the rule tells enough."""
+        is_own = draft.config != self._config_of(draft.name)
+        return TopicRecord(draft.config, False) if is_own else None
+
     def restore(self, name: str, record: TopicRecord | None, *, in_history: bool) -> Topic | None:
         """Restore a topic from its record or, without one, from the channel's rule.
 
