@@ -99,7 +99,7 @@ class ReadingAside(SocketReading):
 
     def _is_new_and_late(self, data: bytes) -> bool:
         """Return whether `_puts_off_unparsed` would put these bytes aside, in the usual case."""
-        is_new = self._begun is None and not self._begins_as_before(data)
+        is_new = self._begun is None and not self._is_quick(data)
         return is_new and len(data) <= _FEW and self._endpoint.turn.is_spent()
 
     def _puts_off_unparsed(self, data: bytes) -> bool:
@@ -111,7 +111,8 @@ class ReadingAside(SocketReading):
             return False
         if self._upgraded or self._is_taken():
             return False
-        if self._endpoint.turn.is_spent():
+        turn = self._endpoint.turn
+        if turn.is_spent() and (is_much or turn.is_overdue() or not self._is_quick(data)):
             self._line_up(self._client_of(data), data)
             return True
         if not is_much or len(data) <= self._size_of_piece(data):
@@ -143,9 +144,13 @@ class ReadingAside(SocketReading):
         if data:
             self._put_all_aside(data)
         first = self._set_aside[0] if self._set_aside else b""
-        is_quick = is_question(first) or self._begins_as_before(first)
-        self._lines.add(self._read_in_turn, client, place_of(self._find_address(), is_quick))
+        place = place_of(self._find_address(), self._is_quick(first))
+        self._lines.add(self._read_in_turn, client, place)
         self._scheduler.answer_if_overdue()
+
+    def _is_quick(self, data: bytes) -> bool:
+        """Return whether a request takes little, so that it has the patience of small ones."""
+        return is_question(data) or self._begins_as_before(data)
 
     def _begins_as_before(self, data: bytes) -> bool:
         """Return whether the connection has had a request with the same head."""
