@@ -356,10 +356,7 @@ def a_slow_machine_hands_out_for_longer_what_a_silent_store_never_read(story: St
 
 def a_replica_that_took_over_is_about_to_hear_of_a_hand_over(story: Story) -> None:
     story.publish("p-1")
-    story.fault("promote replica of frozen primary")
-    ended_ns, story.now_ns = story.now_ns, story.operations[-1].begun_ns + 100 * MS
-    story.answer("p-1")
-    story.now_ns = ended_ns
+    story.answer_while_a_replica_takes_over("p-1")
     story.scan(pending={JOE: [{"tag": "p-1", "attempts": 0}]})
     story.pause(2000)
     story.scan(pending={JOE: [{"tag": "p-1", "attempts": 1}]})

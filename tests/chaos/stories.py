@@ -110,6 +110,13 @@ class Story:
         self.publish(*tags)
         self.now_ns = ended_ns
 
+    def answer_while_a_replica_takes_over(self, *tags: str) -> None:
+        """The primary is frozen, and the server lives."""
+        self.fault("promote replica of frozen primary")
+        ended_ns, self.now_ns = self.now_ns, self.operations[-1].begun_ns + 100 * MS
+        self.answer(*tags)
+        self.now_ns = ended_ns
+
     def hold(self, subscriber: str = JOE, **fields: Any) -> None:
         self.add(What.HOLD, "operator", subscriber=subscriber, **fields)
 
