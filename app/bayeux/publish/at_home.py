@@ -276,7 +276,8 @@ class _Asked:
             return
         if self._work is not None and outcome is not PersistOutcome.KEPT:
             self._at_home.forget(self._work)
-        if self._draft is not None and outcome is not PersistOutcome.KEPT:
+        may_be_stored = outcome in (PersistOutcome.KEPT, PersistOutcome.UNKNOWN)
+        if self._draft is not None and not may_be_stored:
             self._at_home.remove_draft(self._draft)
         if publish.refused is not None:
             self._at_home.refuse(self._letter, publish.refused)
