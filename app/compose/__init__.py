@@ -192,8 +192,11 @@ def _listen(parts: _Parts, succession: Succession) -> ListeningSockets:
     if parts.forwarding is not None:
         parts.forwarding.listen(succession)
     placement = parts.placement
-    if placement.number == 0 and not placement.is_alone:
-        succession.listening(placement.count, str(placement.links))
+    if placement.number == 0:
+        listen_for_commands(parts.settings.data, succession)
+        if not placement.is_alone:
+            # If this one dies before it serves, the next one inherits what it has given here.
+            succession.listening(placement.count, str(placement.links))
     return sockets
 
 
@@ -229,9 +232,7 @@ async def _begin(
     )
     ticker.collector.exempt()
     if sockets is None:
-        sockets = listen(parts.addresses, succession)
-    if parts.placement.number == 0:
-        listen_for_commands(settings.data, succession)
+        sockets = _listen(parts, succession)
     # A listening socket that stays open without being read would keep clients waiting.
     succession.close_rest()
     if not parts.placement.is_alone:

@@ -9,7 +9,7 @@ from typing import Any
 from holdfast.compose import running
 from holdfast.compose.placement import Placement, placed
 from holdfast.compose.running_server import RunningServer
-from holdfast.compose.succession import NoSuccession
+from holdfast.compose.succession import NoSuccession, Succession
 from holdfast.settings import Settings
 from holdfast.store import valkey_process
 from holdfast.store.valkey_process import ValkeyProcess
@@ -134,13 +134,16 @@ async def end(stores: list[ValkeyProcess]) -> None:
 class Worker:
     """A worker that starts and stops while others do."""
 
-    def __init__(self, settings: Settings, place: Placement) -> None:
+    def __init__(
+        self, settings: Settings, place: Placement, succession: Succession | None = None
+    ) -> None:
+        self._succession = succession or NoSuccession()
         self._is_over = asyncio.Event()
         self._ready: asyncio.Future[RunningServer] = asyncio.get_running_loop().create_future()
         self._task = asyncio.create_task(self._serve(settings, place))
 
     async def _serve(self, settings: Settings, place: Placement) -> None:
-        async with running(settings, NoSuccession(), place) as server:
+        async with running(settings, self._succession, place) as server:
             self._ready.set_result(server)
             await self._is_over.wait()
 
