@@ -106,7 +106,7 @@ class OwnLog:
         size = sum(len(part) for part in frame.parts.values())
         before = self.trimming.end
         self.trimming.appended(n, frame.entries, size, needed_by, now)
-        self.latest.add(before, self.trimming.end, frame, now)
+        self.latest.add_frame(before, self.trimming.end, frame, now)
 
     # The life of the log
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from holdfast.store import scripts
 from holdfast.store.journaling import JournalOutlet
 from holdfast.store.keys import RedisKeys
-from holdfast.store.latest_letters import LatestLetters
+from holdfast.store.latest import Latest
 from holdfast.store.link import StoreLink
 from holdfast.store.publish_keys import KeyLimits
 from holdfast.store.reconciliation import Knowledge, Reconciliation
@@ -30,6 +30,7 @@ log = logging.getLogger(__name__)
 _SLICE_S = 0.005
 # How many publish keys a call may have.
 _KEYS = 500
+_MOST_BYTES_OF_LETTERS = 8 * 1024**2
 
 
 class Telling:
@@ -74,7 +75,9 @@ class Telling:
         self._buffer = buffer
         self._journal = journal
         self._loop = asyncio.get_running_loop()
-        self._letters = LatestLetters(answered_at)
+        self._answered_at = answered_at
+        # The calls that stored or removed dead letters: only the store has these.
+        self._letters = Latest[ScriptCall](_MOST_BYTES_OF_LETTERS)
         self._latest_keys = latest_keys
         self._know = know
         self._unconfirmed = unconfirmed
@@ -85,7 +88,10 @@ class Telling:
     def remember(self, call: ScriptCall) -> None:
         """Remember a call without its number, if only the store has what it changes."""
         if call.script in (scripts.DEAD_LETTER, scripts.LETTERS_REMOVE):
-            self._letters.add(call)
+            now = self._answered_at()
+            size = sum(len(word) for word in call.args if isinstance(word, (bytes, str)))
+            self._letters.add(_copied(call), size, now)
+            self._letters.forget(now)
 
     def begin(self, limits: KeyLimits) -> None:
         """Begin. New publishes are limited so."""
@@ -123,8 +129,10 @@ class Telling:
 
     async def _tell_latest(self, limits: KeyLimits) -> None:
         """Tell the store the latest of what it alone keeps, before anything follows it."""
-        for call in self._letters.calls():
-            self._calls.tell(call, False)
+        self._letters.forget(self._answered_at())
+        for call in self._letters.all():
+            # Letters that are there stay as they are, and those that are gone stay away.
+            self._calls.tell(_copied(call), False)
         keyed = self._latest_keys()
         for at in range(0, len(keyed), _KEYS):
             call = scripts.remember_keys(self._keys, keyed[at : at + _KEYS], limits)
@@ -162,3 +170,8 @@ def _logged() -> Iterator[None]:
 
 def _nothing() -> None:
     """What follows is written later."""
+
+
+def _copied(call: ScriptCall) -> ScriptCall:
+    """Return the same call with other lists, because these change when a call is made."""
+    return ScriptCall(call.script, [*call.keys], [*call.args])

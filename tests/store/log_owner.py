@@ -74,7 +74,7 @@ class Owner:
     def on_appended(self, n: int, frame: Parts, has_facts: bool) -> None:
         self.appended.append((n, frame.entries, has_facts))
         before, self.end = self.end, Place(*self.opening, n, self.end.total + frame.entries)
-        self.latest.add(before, self.end, frame, 0.0)
+        self.latest.add_frame(before, self.end, frame, 0.0)
 
     def latest_frames(self) -> Sequence[LoggedFrame]:
         return self.latest.all()

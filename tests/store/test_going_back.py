@@ -17,7 +17,7 @@ from holdfast.delivery.messages.outcomes import ACKED
 from holdfast.delivery.messages.session_record import SessionRecord
 from holdfast.delivery.messages.storing import PersistOutcome
 from holdfast.delivery.topics.configured import TopicRecord
-from holdfast.store import latest_letters, publish_keys, records, scripts, turn_writer
+from holdfast.store import latest, publish_keys, records, scripts, turn_writer
 from holdfast.store.connection import StoreUnavailable
 from holdfast.store.keys import RedisKeys
 from holdfast.store.reconciliation import Knowledge, KnownQueue
@@ -256,7 +256,7 @@ async def test_what_a_store_had_shortly_before_it_was_away_is_there_again_howeve
     at: StoreProcess, monkeypatch: pytest.MonkeyPatch, *, answers_later: bool
 ) -> None:
     # Every moment in which the store answers is long.
-    monkeypatch.setattr(latest_letters, "_AGE_S", 0.0)
+    monkeypatch.setattr(latest, "_KEEP_S", 0.0)
     monkeypatch.setattr(publish_keys, "_LATEST_S", 0.0)
     past = Past(at.server)
     at.store.dead_letter([letter(9, of=8)], "joe/1")
