@@ -41,6 +41,8 @@ class AtHome:
         self._state = state
         self._homes = homes
         self._publish_here = publish_here
+        # How many messages that are on their way to the store have saved the topic of each name.
+        self._drafts: dict[str, int] = {}
 
     # For clients here
 
@@ -177,13 +179,19 @@ class AtHome:
         draft.stored = topics.record_of_draft(draft)
         if draft.stored is None:
             return None
+        self._drafts[draft.name] = self._drafts.get(draft.name, 0) + 1
         self._state.store.save_topics({draft.name: draft.stored})
         return draft
 
-    def remove_draft(self, draft: Topic) -> None:
-        """Remove a topic that was saved, and whose message was not stored."""
+    def end_draft(self, draft: Topic, outcome: PersistOutcome) -> None:
+        """Remove a topic that was saved if no message that makes it is stored, or may yet be."""
+        self._drafts[draft.name] -= 1
+        if self._drafts[draft.name]:
+            return
+        del self._drafts[draft.name]
+        may_be_stored = outcome in (PersistOutcome.KEPT, PersistOutcome.UNKNOWN)
         topic = self._state.topics.get(draft.name)
-        if topic is None or not topic.is_configured:
+        if not may_be_stored and (topic is None or not topic.is_configured):
             self._state.store.save_topics({draft.name: None})
 
     def refuse(self, letter: ShardLetter, refused: Refused) -> None:
@@ -276,9 +284,8 @@ class _Asked:
             return
         if self._work is not None and outcome is not PersistOutcome.KEPT:
             self._at_home.forget(self._work)
-        may_be_stored = outcome in (PersistOutcome.KEPT, PersistOutcome.UNKNOWN)
-        if self._draft is not None and not may_be_stored:
-            self._at_home.remove_draft(self._draft)
+        if self._draft is not None:
+            self._at_home.end_draft(self._draft, outcome)
         if publish.refused is not None:
             self._at_home.refuse(self._letter, publish.refused)
         elif is_unchanged:

@@ -1,9 +1,12 @@
 """A publish makes a topic of a channel without a rule, for the clients of all shards."""
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
 
+from holdfast.delivery.messages.message import Message
+from holdfast.delivery.messages.storing import PersistOutcome
 from holdfast.delivery.topics.configured import Topic
 from holdfast.delivery.topics.states import TopicState
 from tests.unit.bayeux.harness import Asked, Client, Json
@@ -19,6 +22,8 @@ TOPIC, HOME = "/a/b", 1
 NAMES = ("carl/1", "ann/1", "eve/1")
 AWAY = "503:resource.cluster.notAvailable:shard_unavailable"
 KEEPING = {"destroyDelay": -1, "history": {"maxEntries": 10}}
+
+Done = Callable[[PersistOutcome], None]
 
 
 @pytest.fixture
@@ -254,6 +259,28 @@ def test_a_killed_shard_knows_the_topic_again(world: World, killed: int) -> None
     for number, name in enumerate(NAMES, 2):
         assert say(world, named(world, name), number, persistent=True)["successful"]
     assert kept(world, 2) == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("stored", [(False, True), (True, False), (False, False)])
+def test_a_topic_is_stored_with_one_of_the_messages_that_make_it(
+    world: World, monkeypatch: pytest.MonkeyPatch, stored: tuple[bool, bool]
+) -> None:
+    keeper = world.shards[HOME].keeper
+    keep, waiting = keeper.keep, list[Callable[[], None]]()
+
+    def keep_later(message: Message, receivers: Sequence[str], done: Done, *more: Any) -> None:
+        waiting.append(lambda: keep(message, receivers, done, *more))
+
+    monkeypatch.setattr(keeper, "keep", keep_later)
+    for name in ("carl/1", "eve/1"):
+        begin(named(world, name), 1, topic=KEEPING, persistent=True)
+    settled(world)
+    assert len(waiting) == 2
+    for each, is_stored in zip(waiting, stored, strict=True):
+        keeper.outcome = PersistOutcome.KEPT if is_stored else PersistOutcome.REFUSED
+        each()
+        settled(world)
+    assert set(keeper.topics) == ({TOPIC} if any(stored) else set())
 
 
 @pytest.mark.parametrize("name", NAMES)
