@@ -35,10 +35,11 @@ class Pace:
                 self._loop.call_soon(self._end)
         elif self._woken == MANY and self._waiting is not None:
             self._waiting.cancel()
-            self._waiting = None
             self._loop.call_soon(self._end)
 
     def _end(self) -> None:
-        self._woken, self._waiting = 0, None
         self._spacing.take(self._loop.time())
+        if self._waiting is not None:
+            self._spacing.waited(is_useful=self._woken > 1)
+        self._woken, self._waiting = 0, None
         self._end_turn()

@@ -39,9 +39,10 @@ class FrameReads:
         self._loop = asyncio.get_running_loop()
         self._ended: asyncio.Future[None] = self._loop.create_future()
         self._wire: RespConnection | None = None
-        # Whether a read is not answered, and behind which id it reads.
+        # Whether a read is not answered, behind which id it reads, and whether it waited to begin.
         self._is_reading = False
         self._after = ""
+        self._has_waited = False
 
     async def run(self, wire: RespConnection) -> None:
         """Read until there is no further read. Raises `Unusable`, and what `heard` raises."""
@@ -88,13 +89,18 @@ class FrameReads:
         try:
             if isinstance(reply, ReplyError):
                 raise unusable_by(reply)
-            self._heard(self._after, _frames_in(reply))
+            frames = _frames_in(reply)
+            self._heard(self._after, frames)
         except Exception as error:
             self._ended.set_exception(error)
             return
-        due = self._spacing.due
-        if self._loop.time() < due:
-            self._loop.call_at(due, self._begin)
+        spacing = self._spacing
+        if self._has_waited:
+            spacing.waited(is_useful=len(frames) > 1)
+        # A log with more is read on at once.
+        self._has_waited = self._loop.time() < spacing.due and len(frames) < _FRAMES
+        if self._has_waited:
+            self._loop.call_at(spacing.due, self._begin)
         else:
             self._begin()
 

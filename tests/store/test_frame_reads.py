@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
+from itertools import pairwise
 
 import pytest
 
@@ -44,6 +45,9 @@ class Follower:
     @property
     def _last(self) -> str:
         return self.heard[-1] if self.heard else "0-0"
+
+    async def hears(self, count: int) -> None:
+        await until(lambda: len(self.heard) == count)
 
     async def reads(self, count: int) -> None:
         before = len(self.read_at)
@@ -89,11 +93,20 @@ async def test_frames_are_heard_once_and_in_order(store: ValkeyServer) -> None:
 
 
 async def test_many_reads_keep_a_distance(store: ValkeyServer) -> None:
-    append(store, *range(1, 140))
     async with following(store) as (follower, _):
-        await until(lambda: len(follower.heard) == 139)
+        for number in range(1, 2 * AT_ONCE):
+            append(store, number)
+            await follower.hears(number)
         reads = follower.read_at
         assert reads[AT_ONCE + 2] - reads[0] > 2 * PAUSE_S
+
+
+async def test_a_log_with_much_is_read_without_pauses(store: ValkeyServer) -> None:
+    append(store, *range(1, 16 * 50))
+    async with following(store) as (follower, _):
+        await until(lambda: len(follower.heard) == 16 * 50 - 1)
+        soon = [after - before < PAUSE_S / 2 for before, after in pairwise(follower.read_at)]
+        assert sum(soon) > 2 * AT_ONCE
 
 
 async def test_a_fault_of_the_hearer_ends_the_reads(store: ValkeyServer) -> None:

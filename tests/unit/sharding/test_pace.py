@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, cast
 
 from holdfast.sharding.pace import MANY, Pace
-from holdfast.store.spacing import AT_ONCE, PAUSE_S
+from holdfast.store.spacing import AFTER_USELESS, AT_ONCE, PAUSE_S, USELESS
 
 if TYPE_CHECKING:
     import asyncio
@@ -114,3 +114,38 @@ def test_a_turn_with_much_for_others_does_not_wait() -> None:
     pace.wake()
     loop.pass_time(PAUSE_S)
     assert ends.pop() == 1.0 + PAUSE_S
+
+
+def sequential(loop: Loop, pace: Pace, ends: list[float]) -> bool:
+    """End a turn that the next one waits for; returns whether it had to wait."""
+    pace.wake()
+    loop.pass_time(0.0)
+    has_waited = not ends
+    if has_waited:
+        loop.pass_time(PAUSE_S)
+    ends.clear()
+    return has_waited
+
+
+def test_turns_of_which_each_answers_the_one_before_seldom_wait() -> None:
+    loop, pace, ends = after_many()
+    waits = [sequential(loop, pace, ends) for _ in range(1000)]
+    assert waits[:USELESS] == [True] * USELESS
+    assert waits[USELESS : USELESS + AFTER_USELESS] == [False] * AFTER_USELESS
+    assert sum(waits) < 15
+
+
+def test_turns_wait_again_once_that_brings_some_together() -> None:
+    loop, pace, ends = after_many()
+    for _ in range(1000):
+        sequential(loop, pace, ends)
+    waits = []
+    for _ in range(300):
+        pace.wake()
+        loop.pass_time(0.0)
+        waits.append(not ends)
+        pace.wake()
+        loop.pass_time(PAUSE_S)
+        ends.clear()
+    assert not all(waits)
+    assert all(waits[-100:])
