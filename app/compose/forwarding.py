@@ -194,7 +194,7 @@ class Forwarding:
         if giving is not None and not await _wait(_PAUSING_S, lambda: giving.is_settled):
             giving.close()
         for far in self._far.values():
-            far.say_paused()
+            far.leave()
         server = self._server
         if server is not None:
             server.stop_accepting()
@@ -240,8 +240,9 @@ class Forwarding:
 
     async def take_back(self) -> None:
         """Go on as before."""
-        for passage in self.passages.values():
-            passage.resume()
+        for far in self._far.values():
+            far.stay()
+            far.passage.resume()
         # The process that did not start may have listened at the same path.
         await self._take_connections()
         if self._server is not None:

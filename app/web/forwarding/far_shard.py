@@ -65,6 +65,8 @@ class FarShard:
         self._entering: set[Socket] = set()
         # Whether the home is about to leave its place to another process.
         self._is_paused = False
+        # Whether this door has stopped reading. What it has read may still follow.
+        self._is_leaving = False
         # Whether the home has answered all held connects, as this door asked.
         self.is_settled = True
         self._told = ToldSpeakers()
@@ -123,6 +125,8 @@ class FarShard:
         self._told = ToldSpeakers()
         for browser, age_s in self.newcomers().items():
             self.tell_newcomer(browser, age_s)
+        if self._is_leaving:
+            self._say_paused()
         self._send_parked()
 
     def tell_newcomer(self, browser: str, age_s: float = 0.0) -> None:
@@ -199,6 +203,8 @@ class FarShard:
             forwarded.body = b""
         frame = pack_request(number, place, transport, socket, body)
         link.send(telling + frame if telling else frame)
+        if self._is_leaving:
+            self._say_paused()
 
     def _tell_lost(self, number: int) -> None:
         if self._link is not None:
@@ -237,8 +243,19 @@ class FarShard:
 
     # Leaving this door
 
-    def say_paused(self) -> None:
-        """Tell the home that no exchange follows, which need not wait for more."""
+    def leave(self) -> None:
+        """Tell the home that no exchange follows, which need not wait for more.
+
+        Behind an exchange that follows all the same, it is told again.
+        """
+        self._is_leaving = True
+        self._say_paused()
+
+    def stay(self) -> None:
+        """Forward exchanges as before."""
+        self._is_leaving = False
+
+    def _say_paused(self) -> None:
         if self._link is not None:
             self._link.send(pack(Kind.PAUSED, 0))
 
@@ -267,7 +284,7 @@ class FarShard:
 
     def _pause(self, _: int, __: bytes) -> None:
         self._is_paused = True
-        self.say_paused()
+        self._say_paused()
 
     def _resume(self, _: int, __: bytes) -> None:
         self._is_paused = False

@@ -29,6 +29,23 @@ async def test_a_home_that_pauses_gets_no_exchange_until_it_resumes() -> None:
         assert not both.at_home.is_quiet
 
 
+async def test_a_home_does_not_wait_for_a_door_that_leaves_and_has_read_more() -> None:
+    async with pair() as both:
+        client = await enter(both)
+        both.far.leave()
+        await both.settle(client)
+        assert both.at_home.is_quiet
+        assert await say(client, PUBLISH)
+        assert both.at_home.is_quiet
+        both.wire.lose()
+        both.link()
+        await both.settle(client)
+        assert both.at_home.is_quiet
+        both.far.stay()
+        assert await say(client, PUBLISH)
+        assert not both.at_home.is_quiet
+
+
 async def test_exchanges_wait_for_the_next_home() -> None:
     async with pair() as both:
         client = await enter(both)
