@@ -15,6 +15,7 @@ from tests.effort import TIMES
 from tests.history import has_history
 from tests.processor import Processor
 from tests.serving import Servers
+from tests.tracing import Tracing
 
 # How long servers are under faults; the two runs with clients of all kinds share this time.
 CHAOS_S = 40.0
@@ -44,6 +45,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(Processor())
+    if "coverage" in sys.modules and sys.gettrace() is not None:
+        config.pluginmanager.register(Tracing())
     # On a busy machine, any example may be slow.
     settings.register_profile("patient", deadline=None, max_examples=30 * TIMES)
     settings.register_profile("quick", deadline=None, max_examples=10)
@@ -79,22 +82,6 @@ def pytest_runtest_makereport() -> Generator[None, Any, Any]:
         *_, reason = report.longrepr
         report.outcome, report.longrepr = "failed", f"{reason}; CI=true, so nothing may be skipped"
     return report
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
-    """Do not measure what `untraced` tests reach: to trace them takes as long as to run them."""
-    if "coverage" not in sys.modules or not item.get_closest_marker("untraced"):
-        return (yield)
-    from coverage import Coverage
-
-    if (measured := Coverage.current()) is None:
-        return (yield)
-    measured.stop()
-    try:
-        return (yield)
-    finally:
-        measured.start()
 
 
 def pytest_collection_finish() -> None:
