@@ -15,7 +15,7 @@ import pytest
 from pyarrow.fs import S3FileSystem
 
 from bench.processes import reserved_port
-from tests.store.servers import end_with_us
+from tests.store.servers import ending_with_us
 
 BUCKET = "tables"
 # SeaweedFS knows who has this key, and refuses others.
@@ -77,12 +77,11 @@ def served(kind: str) -> Iterator[str]:
         words = SERVERS[kind](home, port, *others)
         with said.open("wb") as out:
             process = subprocess.Popen(
-                words,
+                ending_with_us(words),
                 cwd=home,
                 env={**os.environ, **KEY},
                 stdout=out,
                 stderr=subprocess.STDOUT,
-                preexec_fn=end_with_us,
             )
         try:
             _make_bucket(f"http://127.0.0.1:{port}", process, said)

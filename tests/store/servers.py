@@ -1,9 +1,8 @@
 """Real Valkey servers for tests; the test that starts one ends it."""
 
-import ctypes
+import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Sequence
@@ -19,7 +18,7 @@ from holdfast.store.primary import Primary
 from holdfast.store.url import StoreUrl
 
 _START_LIMIT_S = 30.0
-_PR_SET_PDEATHSIG = 1
+_ENDER = shutil.which("setpriv")
 
 
 # All keys of tests whose servers may be a cluster have its tag.
@@ -31,10 +30,12 @@ def primary_at(url: str) -> Primary:
     return Primary(StoreUrl.of(url), f"{TAG}meta")
 
 
-def end_with_us() -> None:
-    """End the server when the tests are killed, where the system can do that."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+def ending_with_us(command: Sequence[str | Path]) -> Sequence[str | Path]:
+    """Have the server end when the tests are killed, where the system can do that.
+
+    A function that is called in the child would do it, too, but for that the tests are copied.
+    """
+    return [_ENDER, "--pdeathsig", "KILL", "--", *command] if _ENDER else command
 
 
 class ValkeyServer:
@@ -77,13 +78,12 @@ class ValkeyServer:
     def run(self, command: Sequence[str | Path]) -> None:
         with (self.directory / "log").open("ab") as log:
             self._process = subprocess.Popen(
-                command,
+                ending_with_us(command),
                 cwd=self.directory,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
-                preexec_fn=end_with_us,
             )
 
     def _answers(self) -> bool:
