@@ -87,6 +87,10 @@ class Member:
                 if not self._plan.is_over and not self._is_named and random.random() < _ENDS:
                     self._session.forget()
             except (Lost, Denied):
+                if self._is_there is None:
+                    # Its last request may arrive later, behind the next one: it comes as another
+                    # client, for which that request does not count.
+                    self._session.forget()
                 await asyncio.sleep(_PAUSE_S * random.random())
 
     async def _begin(self) -> None:
