@@ -5,11 +5,11 @@ and the answers to what the reader asked for by its port.
 """
 
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Final, Generic, NamedTuple, Protocol, TypeVar
+from typing import Final, Generic
 
-from holdfast.cluster.frames import Behind, Facts, Frame, FrameUnreadable, Seen, read
+from holdfast.cluster.frames import Frame, FrameUnreadable, read
 from holdfast.cluster.places import (
     NOWHERE,
     Opening,
@@ -21,6 +21,7 @@ from holdfast.cluster.places import (
     place_of,
     text_of,
 )
+from holdfast.cluster.reader_port import A, Gap, Move, NotTaken, ReaderPort
 
 # How long the place in the store may stay behind if there is nothing to store: if the sender of a
 # frame may wait for that, and otherwise.
@@ -33,92 +34,15 @@ _PAUSE_S: Final = 1.0
 # How many frames, and how many bytes of them, may wait for answers of the store.
 _MOST_FRAMES: Final = 64
 _MOST_BYTES: Final = 4 * 1024 * 1024
+# How many bytes are taken by one call, and what the last frame brings.
+_MOST_TAKEN: Final = 256 * 1024
 # The names of the fields of a frame in the stream.
 _BEFORE: Final = b"before"
 _PLACE: Final = b"place"
 _FOR_ALL: Final = b"all"
 
-# What the port makes of an entry.
-A = TypeVar("A")
-
 # By name, the parts of a frame and the places around it.
 Fields = Mapping[bytes, bytes]
-
-
-class Move(NamedTuple):
-    """How a call moves the place in the store: from one text to another."""
-
-    before: str
-    behind: str
-    # The openings passed before, or empty if they are the same as so far.
-    passed: str
-
-
-class Gap(NamedTuple):
-    """Frames that a reader will not take: they are not in the log any more."""
-
-    begin: Place
-    end: Place
-    # Whether this shard needs nothing of them.
-    is_needless: bool = False
-
-    @property
-    def entries(self) -> int:
-        """How many entries they had; 0 if that is unknown, because the log went back."""
-        return max(0, self.end.total - self.begin.total)
-
-
-class Sorted(NamedTuple, Generic[A]):
-    """What becomes of the entries of a frame, in its order."""
-
-    # Those with durable receivers here, which are stored before they are shown.
-    kept: Sequence[A]
-    # Those with any receivers.
-    shown: Sequence[A]
-    # How many bytes the kept ones have.
-    size: int
-
-
-class NotTaken(NamedTuple):
-    """The store of this shard did not carry out a call."""
-
-    # The place that it has, if it was another one than the call said.
-    found: str | None
-
-
-class ReaderPort(Protocol[A]):
-    """What a reader tells its shard, in the order of the log."""
-
-    def sort(self, frame: Frame) -> Sorted[A]:
-        """Return which entries have durable receivers here, and which have any."""
-        ...
-
-    def take(self, move: Move, kept: Sequence[A], done: Callable[[NotTaken | None], None]) -> None:
-        """Store the entries and move the place in one step, or neither.
-
-        Calls are carried out and answered in order. `done` gets None if the store did it.
-        """
-        ...
-
-    def may_show(self, behind: Behind) -> bool:
-        """Return whether everything is shown that comes before a frame on another way."""
-        ...
-
-    def show(self, entries: Sequence[A]) -> None:
-        """Deliver entries: durable ones are stored now."""
-        ...
-
-    def learn(self, place: Place, facts: Facts, seen: Seen) -> None:
-        """Take note of the facts in the frame before this place, and of the sender's places."""
-        ...
-
-    def note_gap(self, gap: Gap) -> None:
-        """Journal and count that frames are missing."""
-        ...
-
-    def complain(self, why: str) -> None:
-        """Report that the log cannot be read on from here."""
-        ...
 
 
 class _Waiting(Generic[A]):
@@ -187,6 +111,10 @@ class LogReader(Generic[A]):
         self._since = since
         self._waiting: deque[_Waiting[A]] = deque()
         self._bytes = 0
+        # What is to be stored of the frames that were read together, and the frames that have it.
+        self._kept: list[A] = []
+        self._kept_bytes = 0
+        self._to_take: list[_Waiting[A]] = []
         self._unanswered = 0
         # Whether the store did not carry out a call, and others may have no answer yet.
         self._is_refused = False
@@ -262,18 +190,27 @@ class LogReader(Generic[A]):
             self._heard_at = now
             self._is_looking, self._looks_at = True, ""
         for _, fields in found:
-            try:
-                before, behind = _place_in(fields, _BEFORE), _place_in(fields, _PLACE)
-                if not (self._follows(before, behind) or self._is_beyond_gap(behind)):
-                    self._is_looking, self._looks_at = True, behind.id
-                    self._listed = None
-                    return
-                frames = [read(fields[name]) for name in (_FOR_ALL, self._own) if name in fields]
-            except (FrameUnreadable, PlaceUnreadable) as error:
-                self._port.complain(str(error))
-                self._read_at = now + _PAUSE_S
-                return
-            self._enter(before, behind, frames, now)
+            if not self._has_entered(fields, now):
+                break
+            if self._kept_bytes > _MOST_TAKEN:
+                self._take()
+        self._take()
+
+    def _has_entered(self, fields: Fields, now: float) -> bool:
+        """Handle a frame. Returns whether it is the next one."""
+        try:
+            before, behind = _place_in(fields, _BEFORE), _place_in(fields, _PLACE)
+            if not (self._follows(before, behind) or self._is_beyond_gap(behind)):
+                self._is_looking, self._looks_at = True, behind.id
+                self._listed = None
+                return False
+            frames = [read(fields[name]) for name in (_FOR_ALL, self._own) if name in fields]
+        except (FrameUnreadable, PlaceUnreadable) as error:
+            self._port.complain(str(error))
+            self._read_at = now + _PAUSE_S
+            return False
+        self._enter(before, behind, frames, now)
+        return True
 
     def looked(self, openings: str, now: float, link: str = "") -> None:
         """Handle which openings the sender's meta lists.
@@ -345,13 +282,22 @@ class LogReader(Generic[A]):
         if kept:
             waiting.is_stored = False
             self._bytes += waiting.size
-            self._move(kept, waiting)
+            self._kept += kept
+            self._kept_bytes += waiting.size
+            self._to_take.append(waiting)
         else:
             due = now + (_FOLLOW_AWAITED_S if is_awaited else _FOLLOW_S)
             self._follow_at = min(self._follow_at or due, due)
             self._show()
 
-    def _move(self, kept: Sequence[A], waiting: _Waiting[A] | None) -> None:
+    def _take(self) -> None:
+        """Store what the frames have that were read together: each call costs much."""
+        if self._to_take:
+            kept, waiting = self._kept, self._to_take
+            self._kept, self._to_take, self._kept_bytes = [], [], 0
+            self._move(kept, waiting)
+
+    def _move(self, kept: Sequence[A], waiting: Sequence[_Waiting[A]]) -> None:
         behind = str(self.place)
         passed = text_of(self._passed)
         move = Move(self._stored, behind, "" if self._has_passed else passed)
@@ -366,7 +312,7 @@ class LogReader(Generic[A]):
         place: Place,
         behind: str,
         passed: str,
-        waiting: _Waiting[A] | None,
+        waiting: Sequence[_Waiting[A]],
         answer: NotTaken | None,
     ) -> None:
         self._unanswered -= 1
@@ -374,8 +320,9 @@ class LogReader(Generic[A]):
             self._go_back(waiting, self._confirmed if answer.found is None else answer.found)
             return
         self.confirmed, self._confirmed, self._confirmed_passed = place, behind, passed
-        if waiting is not None:
-            waiting.is_stored = True
+        for each in waiting:
+            each.is_stored = True
+        if waiting:
             self._show()
 
     def go_on(self) -> None:
@@ -402,21 +349,21 @@ class LogReader(Generic[A]):
             if first.shown:
                 self._port.show(first.shown)
 
-    def _go_back(self, waiting: _Waiting[A] | None, found: str) -> None:
+    def _go_back(self, waiting: Sequence[_Waiting[A]], found: str) -> None:
         """Read again from the first frame that the store did not take, after a pause."""
         self._stored = self._confirmed = found
         self.confirmed = place_of(found)
         self._has_passed = False
         self._is_refused = True
-        if waiting is None:
+        if not waiting:
             # Only the place was to follow, and still is.
             self._follow_at = self._follow_at or 1.0
-        elif waiting in self._waiting:
+        elif waiting[0] in self._waiting:
             dropped = None
-            while dropped is not waiting:
+            while dropped is not waiting[0]:
                 dropped = self._waiting.pop()
                 self._bytes -= dropped.size
-            self.place, self._passed = waiting.before, waiting.passed
+            self.place, self._passed = dropped.before, dropped.passed
             self._after = self.place.id
             self._listed, self._looks_at = None, ""
 
@@ -437,7 +384,7 @@ class LogReader(Generic[A]):
             if self._stored == str(self.place):
                 self._follow_at = 0.0
             else:
-                self._move((), None)
+                self._move((), ())
 
 
 def _place_in(fields: Fields, name: bytes) -> Place:

@@ -11,7 +11,8 @@ from holdfast.cluster.facts import TOPIC
 from holdfast.cluster.frames import COMPLETE, Behind, Entry, Facts, Seen
 from holdfast.cluster.log import parts_of
 from holdfast.cluster.places import NOWHERE, Place, place_of
-from holdfast.cluster.reading import Fields, Gap, LogReader
+from holdfast.cluster.reader_port import Gap
+from holdfast.cluster.reading import Fields, LogReader
 from holdfast.cluster.shards import Shards
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.ports.other_shards import LogFigures

@@ -38,7 +38,8 @@ from holdfast.cluster.letters import (
 )
 from holdfast.cluster.log import Addressed, Log, Parts, parts_of
 from holdfast.cluster.places import Place, place_of
-from holdfast.cluster.reading import Gap, LogReader, Move, NotTaken, Sorted
+from holdfast.cluster.reader_port import Gap, Move, NotTaken, Sorted
+from holdfast.cluster.reading import LogReader
 from holdfast.cluster.trimming import Trim, Trimming
 from holdfast.delivery.messages.message import Message
 from holdfast.store import log_scripts, scripts

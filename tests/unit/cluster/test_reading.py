@@ -17,7 +17,8 @@ from holdfast.cluster.frames import (
     write,
 )
 from holdfast.cluster.places import Place, place_of
-from holdfast.cluster.reading import Fields, Gap, LogReader, Move, NotTaken, Sorted
+from holdfast.cluster.reader_port import Gap, Move, NotTaken, Sorted
+from holdfast.cluster.reading import Fields, LogReader
 
 X, Y = "xxxxxxxx", "yyyyyyyy"
 
@@ -71,8 +72,8 @@ class Shard:
         self.unanswered.pop(0)(answer)
 
 
-def entry(id: int, flags: int = DURABLE, channel: str = "/a") -> Entry:
-    return Entry(MESSAGE, channel, id, "ann", flags, b"{}")
+def entry(id: int, flags: int = DURABLE, channel: str = "/a", size: int = 2) -> Entry:
+    return Entry(MESSAGE, channel, id, "ann", flags, b"{}".ljust(size))
 
 
 def stored(place: str, before: str = "", *entries: Entry, **parts: bytes) -> tuple[bytes, Fields]:
@@ -102,10 +103,64 @@ class Reading:
         assert after is not None
         self.reader.heard(after, found, now)
 
+    def hear_each(self, *found: tuple[bytes, Fields], now: float = 0.0) -> None:
+        """Read each with a read of its own."""
+        for each in found:
+            self.hear(each, now=now)
+
+
+def test_frames_that_were_read_together_are_stored_together() -> None:
+    at = Reading()
+    passing = stored(f"{X} 1-4 4", f"{X} 1-3 3", entry(4, flags=0))
+    at.hear(*frames(3), passing)
+    assert at.shard.moves == [Move("", f"{X} 1-4 4", "")]
+    assert at.shard.kept == [[1, 2, 3]]
+    assert at.shard.shown == []
+    at.shard.answer()
+    assert at.shard.shown == [1, 2, 3, 4]
+    assert at.reader.confirmed == Place(X, 1, 4, 4)
+    assert (at.reader.taken, at.reader.has_followed) == (4, True)
+
+
+def test_what_was_read_together_is_read_again_from_the_first_that_was_to_be_stored() -> None:
+    at = Reading()
+    passing = stored(f"{X} 1-1 1", "", entry(1, flags=0))
+    others = frames(4)[1:]
+    at.hear(passing, *others)
+    assert at.shard.shown == [1]
+    at.shard.answer(NotTaken(None))
+    at.reader.tick(0.0)
+    assert at.reader.next_read(9.0) == "1-1"
+    at.hear(*others, now=9.0)
+    assert at.shard.moves[1:] == [Move("", f"{X} 1-4 4", "")]
+    at.shard.answer()
+    assert at.shard.shown == [1, 2, 3, 4]
+
+
+def test_what_is_much_is_stored_by_several_calls() -> None:
+    at = Reading()
+    large = [
+        stored(f"{X} 1-{n} {n}", f"{X} 1-{n - 1} {n - 1}" if n > 1 else "", entry(n, size=200_000))
+        for n in range(1, 6)
+    ]
+    at.hear(*large)
+    assert at.shard.kept == [[1, 2], [3, 4], [5]]
+    for _ in range(3):
+        at.shard.answer()
+    assert at.shard.shown == [1, 2, 3, 4, 5]
+
+
+def test_frames_before_an_unreadable_one_are_stored() -> None:
+    at = Reading()
+    id, fields = frames(3)[2]
+    at.hear(*frames(2), (id, {**fields, b"all": b"nonsense"}))
+    assert at.shard.kept == [[1, 2]]
+    assert len(at.shard.complaints) == 1
+
 
 def test_durable_entries_are_shown_when_they_are_stored_in_order() -> None:
     at = Reading()
-    at.hear(*frames(2))
+    at.hear_each(*frames(2))
     assert at.shard.moves == [
         Move("", f"{X} 1-1 1", ""),
         Move(f"{X} 1-1 1", f"{X} 1-2 2", ""),
@@ -226,7 +281,7 @@ def test_facts_and_places_are_learned_in_order_with_messages() -> None:
 
 def test_a_store_that_refuses_entries_gets_them_again_after_a_pause() -> None:
     at = Reading()
-    at.hear(*frames(3), now=1.0)
+    at.hear_each(*frames(3), now=1.0)
     at.shard.answer()
     at.shard.answer(NotTaken(None))
     assert at.reader.next_read(5.0) is None
@@ -234,7 +289,7 @@ def test_a_store_that_refuses_entries_gets_them_again_after_a_pause() -> None:
     at.reader.tick(5.0)
     assert at.reader.next_read(5.9) is None
     assert at.reader.next_read(6.1) == "1-1"
-    at.hear(*frames(3)[1:], now=6.1)
+    at.hear_each(*frames(3)[1:], now=6.1)
     assert at.shard.kept == [[1], [2], [3], [2], [3]]
     assert at.shard.moves[3] == Move(f"{X} 1-1 1", f"{X} 1-2 2", "")
     at.shard.answer()
@@ -245,7 +300,7 @@ def test_a_store_that_refuses_entries_gets_them_again_after_a_pause() -> None:
 
 def test_a_store_that_went_back_is_told_the_place_again() -> None:
     at = Reading()
-    at.hear(*frames(2))
+    at.hear_each(*frames(2))
     at.shard.answer()
     at.shard.answer(NotTaken(""))
     at.reader.tick(1.0)
@@ -295,7 +350,7 @@ def test_a_reader_of_a_forgotten_opening_takes_all_frames_of_the_one_in_its_plac
 
 def test_an_answer_to_an_earlier_read_is_ignored() -> None:
     at = Reading()
-    at.hear(*frames(2))
+    at.hear_each(*frames(2))
     at.reader.heard("0-0", frames(2), 0.0)
     assert at.shard.kept == [[1], [2]]
 

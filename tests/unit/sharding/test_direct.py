@@ -7,7 +7,7 @@ import pytest
 
 from holdfast.cluster.frames import MESSAGE, Entry, Frame, write
 from holdfast.cluster.places import NOWHERE, Place
-from holdfast.cluster.reading import Sorted
+from holdfast.cluster.reader_port import Sorted
 from holdfast.sharding.direct import DirectArrivals
 
 # Other classes take the place of some, which compiled code does not let in.

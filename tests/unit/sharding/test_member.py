@@ -8,7 +8,7 @@ import pytest
 from holdfast.bayeux.publish.made_topics import MadeTopics
 from holdfast.cluster.frames import read, write
 from holdfast.cluster.messages import entry_of
-from holdfast.cluster.reading import Sorted
+from holdfast.cluster.reader_port import Sorted
 from holdfast.delivery.messages.crossing import Answered, Crossings
 from holdfast.delivery.messages.message import Message
 from holdfast.sharding.arrivals import Arrivals
