@@ -90,6 +90,9 @@ def handed_over(batches: "Mapping[str, BatchMark]", at: int) -> list[Row]:
     keys: list[str] = []
     for key, batch in batches.items():
         ids = batch.ids
+        if not ids:
+            # The store had a hand-over that did not happen.
+            continue
         if ids == last:
             keys.append(key)
         else:

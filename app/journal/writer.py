@@ -13,7 +13,7 @@ from holdfast.delivery.basics.steps import ARRIVALS, Step
 from holdfast.delivery.messages.entries import Entry
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.outcomes import Outcome
-from holdfast.delivery.ports.journal_port import DeliveryJournal
+from holdfast.delivery.ports.journal_port import NOTHING_EARLY, DeliveryJournal
 from holdfast.delivery.queues.dispatcher import DispatcherState
 from holdfast.delivery.queues.receivers import Receiver
 from holdfast.journal import notes
@@ -251,7 +251,11 @@ class JournalWriter(DeliveryJournal):
 
     # Notes
 
-    def note_kept(self, messages: "Sequence[tuple[Message, Sequence[str]]]") -> bytes:
+    def note_kept(
+        self,
+        messages: "Sequence[tuple[Message, Sequence[str]]]",
+        early: "Mapping[str, BatchMark]" = NOTHING_EARLY,
+    ) -> bytes:
         published: list[PublishRow] = []
         arrived: defaultdict[Step, list[Message]] = defaultdict(list)
         for message, keys in messages:
@@ -265,7 +269,10 @@ class JournalWriter(DeliveryJournal):
             copies, row = notes.arrived(step, waiting, self._clock.read())
             published += copies
             rows += row
-        return self._note(published, rows)
+        note = self._note(published, rows)
+        if note and early:
+            note = notes.packed((published, rows + notes.handed_over(early, self._clock.read())))
+        return note
 
     def note_handed_over(self, batches: "Mapping[str, BatchMark]") -> bytes:
         return self._note([], notes.handed_over(batches, self._clock.read()))

@@ -20,7 +20,7 @@ from holdfast.cluster.frames import (
 )
 from holdfast.cluster.messages import message_of
 from holdfast.cluster.places import Place
-from holdfast.cluster.reading import Gap, Move, NotTaken, Sorted
+from holdfast.cluster.reader_port import Gap, Move, NotTaken, Sorted
 from holdfast.sharding.ports import ShardStore
 from holdfast.sharding.recent import RecentIds
 from holdfast.store.log_scripts import Step
@@ -113,7 +113,9 @@ class Arrivals:
     def take(
         self, move: Move, kept: Sequence[Arrival], done: Callable[[NotTaken | None], None]
     ) -> None:
-        messages = [(each.message, each.keys) for each in kept if isinstance(each, Arrived)]
+        arrived = [each for each in kept if isinstance(each, Arrived)]
+        messages = [(each.message, each.keys) for each in arrived]
+        hand_overs = self._from_others.hand_overs(arrived)
         letters = {
             f"{self._shard} {each.id}": write([each]) for each in kept if isinstance(each, Entry)
         }
@@ -122,7 +124,8 @@ class Arrivals:
             done(_NOT_TAKEN.get(taken.taking, NotTaken(taken.found)))
             self._port.took(self._shard)
 
-        self._store.take(Step(self._shard, *move), messages, letters, done=answered)
+        step = Step(self._shard, *move)
+        self._store.take(step, messages, letters, done=answered, hand_overs=hand_overs)
 
     def may_show(self, behind: Behind) -> bool:
         return self._port.may_show(self._shard, behind)

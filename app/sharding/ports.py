@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
+from holdfast.delivery.messages.marks import BatchMark
 from holdfast.delivery.messages.message import Message
 from holdfast.store.log_scripts import Step
 from holdfast.store.shard_log import Taken
@@ -56,8 +57,12 @@ class ShardStore(Protocol):
         /,
         *,
         done: Callable[[Taken], None],
+        hand_overs: Mapping[str, BatchMark],
     ) -> None:
-        """Store messages for sessions, and letters, and move a place on, in one step."""
+        """Store messages for sessions, and letters, and move a place on, in one step.
+
+        `hand_overs` are what sessions will get at once. The same step may store them, too.
+        """
         ...
 
     def trim(self, first: str, removed: Sequence[str], links: Mapping[str, str], /) -> None:

@@ -3,8 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
+from holdfast.delivery.messages.marks import BatchMark
 from holdfast.delivery.messages.message import Message
-from holdfast.store import scripts
+from holdfast.store import records, scripts
 from holdfast.store.keys import RedisKeys
 from holdfast.store.resp import Word
 from holdfast.store.script import Script
@@ -13,6 +14,7 @@ from holdfast.store.scripts import Positions, ScriptCall, source_of, words_enter
 # The name of the part of a frame that all shards read. A part for one shard has its number.
 FOR_ALL: Final = "all"
 NO_LETTERS: Final[Mapping[str, bytes]] = {}
+NO_HAND_OVERS: Final[Mapping[str, BatchMark]] = {}
 # What a server with other shards loads besides `scripts.SCRIPTS`.
 LOG_SCRIPTS: list[Script] = []
 
@@ -135,11 +137,14 @@ def take(
     messages: Sequence[tuple[Message, Sequence[str]]],
     *,
     letters: Mapping[str, bytes] = NO_LETTERS,
+    hand_overs: Mapping[str, BatchMark] = NO_HAND_OVERS,
+    opening: str = "",
     newest: int = 0,
 ) -> ScriptCall:
     """Store messages of other shards, each for these sessions, and move places in their logs on.
 
-    Letters enter the inbox, by name.
+    Letters enter the inbox, by name. Hand-overs replace the last batches of sessions, unless the
+    call is made again in another opening than the one with this random text.
 
     `newest` is an id of this shard: ids of other shards say nothing about the next one here.
     """
@@ -152,6 +157,11 @@ def take(
         args.append(positions.of(keys.inbox))
         for letter in letters.items():
             args += letter
+    args.append(2 * len(hand_overs))
+    if hand_overs:
+        args += (positions.of(keys.handed), opening)
+        for receiver, batch in hand_overs.items():
+            args += (receiver, records.pack_batch(batch))
     for message, receivers in messages:
         args += words_entering(keys, positions, message, receivers)
     return ScriptCall(TAKE if messages or letters else FOLLOW, positions.keys, args)

@@ -119,6 +119,7 @@ class Reconciliation:
         removed, written = len(self._surplus), len(self._lacking)
         await self._write(self._removals(ended.sessions))
         await self._write_names(known, unconfirmed)
+        await self._forget_batches(known.sessions)
         await self._write(self._additions(known))
         log.warning(
             "the store has what the server knows again: wrote %s, removed %d",
@@ -217,6 +218,16 @@ class Reconciliation:
             requests |= pending.fields
         requests |= known.requests
         await self._write(_requests(requests))
+
+    async def _forget_batches(self, sessions: Sequence[Recorded]) -> None:
+        """Remove the last batches: they may be hand-overs that have not happened.
+
+        The entries in flight get marks of their own.
+        """
+        for step in _steps(sessions):
+            receivers = [session.key for session in step]
+            self._make(scripts.forget_batches(self._keys, receivers), False)
+            await self._give_way()
 
     def _additions(self, known: Knowledge) -> Iterator[TurnWrites]:
         for sessions in _steps(known.sessions):

@@ -265,6 +265,14 @@ def mark_batches(keys: RedisKeys, batches: Mapping[str, BatchMark]) -> ScriptCal
     return ScriptCall(MARK_BATCHES, [keys.meta, keys.handed], args)
 
 
+def forget_batches(keys: RedisKeys, receivers: Iterable[str]) -> ScriptCall:
+    """Remove the last batches of sessions."""
+    args: list[Word] = []
+    for receiver in receivers:
+        args += (receiver, b"")
+    return ScriptCall(PUT, [keys.meta, keys.handed], args)
+
+
 def mark(keys: RedisKeys, marks: Mapping[str, Mapping[int, Mark]]) -> ScriptCall:
     """Replace marks of entries."""
     positions = Positions(keys.meta)

@@ -10,12 +10,13 @@ from enum import Enum
 from functools import partial
 from typing import NamedTuple, Protocol, cast
 
+from holdfast.delivery.messages.marks import BatchMark
 from holdfast.delivery.messages.message import Message
 from holdfast.store import log_scripts, scripts
 from holdfast.store.journaling import Journaling
 from holdfast.store.keys import RedisKeys
 from holdfast.store.link import Answer, StoreLink, ignore_answer
-from holdfast.store.log_scripts import NO_LETTERS, LoggedFrame, Parts, Step
+from holdfast.store.log_scripts import NO_HAND_OVERS, NO_LETTERS, LoggedFrame, Parts, Step
 from holdfast.store.log_state import LogState, TakenLog, read_log_state
 from holdfast.store.publish_keys import first_of
 from holdfast.store.reply_errors import StoreRefused
@@ -126,6 +127,8 @@ class ShardLog:
         self._keys = keys
         self._right = right
         self._calls = calls
+        self._writer = writer
+        self._buffer = buffer
         self._journaling = journaling
         self._loop = asyncio.get_running_loop()
         self._answered_at = answered_at
@@ -263,20 +266,37 @@ class ShardLog:
         letters: Mapping[str, bytes] = NO_LETTERS,
         *,
         done: Callable[[Taken], None],
+        hand_overs: Mapping[str, BatchMark] = NO_HAND_OVERS,
     ) -> None:
         """Store messages of another shard for these sessions, and letters; move the place on.
 
         Without messages and letters, a full store does so, too. Calls are answered in order.
+
+        Args:
+            hand_overs: What sessions will get at once. The call stores it, too, if it may.
         """
         if self._right.state is not StoreState.OPEN:
             self._loop.call_soon(done, Taken(Taking.FAILED))
             return
-        call, number = log_scripts.take(self._keys, [step], messages, letters=letters), 0
-        if messages and (note := self._calls.journal.note_kept(messages)):
+        early = NO_HAND_OVERS
+        if hand_overs and not self._writer.is_sending:
+            early = self._buffer.announce(hand_overs)
+        opening, number = self._right.epoch.rpartition(".")[2], 0
+        call = log_scripts.take(
+            self._keys, [step], messages, letters=letters, hand_overs=early, opening=opening
+        )
+        if messages and (note := self._calls.journal.note_kept(messages, early)):
             call, number = self._journaling.annotate(call, note)
-        self._make(call, partial(self._took, done), note=number)
+        self._make(call, partial(self._took, early, done), note=number)
 
-    def _took(self, done: Callable[[Taken], None], reply: object) -> None:
+    def _took(
+        self, early: Mapping[str, BatchMark], done: Callable[[Taken], None], reply: object
+    ) -> None:
+        if reply is not None:
+            self._buffer.withdraw(early)
+        elif early:
+            # The store soon hears which of them have not followed.
+            self._writer.send_lazily()
         if isinstance(reply, list) and self._right.state is not StoreState.OPEN:
             # The store went back, and soon has the place again that this process knows.
             done(Taken(Taking.FAILED))

@@ -90,8 +90,7 @@ class Store:
         monotonic: Callable[[], float] | None = None,
     ) -> None:
         self.letter_quota = letter_quota or LetterQuota()
-        self.link = link
-        self.keys = keys
+        self.link, self.keys = link, keys
         self._on_told = on_told
         self._most_keys = most_keys
         self._journaling = Journaling(keys, opening.node)
@@ -115,6 +114,7 @@ class Store:
         self._refusing = WriteRefusals(self._loop.time)
         self._probing = Probing(self._calls, keys, self._clock, self._refusing, stamp)
         self._turns = TurnBuffer()
+        self.early = self._turns.early
         self._writer = TurnWriter(
             link,
             self._right,

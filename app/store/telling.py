@@ -95,6 +95,8 @@ class Telling:
 
     def begin(self, limits: KeyLimits) -> None:
         """Begin. New publishes are limited so."""
+        # The store is about to forget all batches.
+        self._buffer.early.clear()
         self._task = self._loop.create_task(self._run(limits))
 
     def stop(self) -> None:

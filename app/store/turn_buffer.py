@@ -1,6 +1,6 @@
 """Collects the writes of the event loop's turns, in the order of events."""
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from holdfast.delivery.letters.unwritten import UnwrittenLetter
@@ -34,6 +34,8 @@ class TurnBuffer:
     def __init__(self) -> None:
         # What messages have for other shards; None for a server alone.
         self.framing: Framing | None = None
+        # The hand-overs that the store has, or will have, and that have not happened, by session.
+        self.early: dict[str, BatchMark] = {}
         self.clear()
 
     def __len__(self) -> int:
@@ -46,6 +48,7 @@ class TurnBuffer:
         self.has_few_sessions = True
         # Entries that have individual marks in the store, or will have.
         self._marked: dict[str, set[int]] = {}
+        self.early.clear()
 
     def take(self) -> list[TurnWrites]:
         """Return all writes and start over."""
@@ -128,7 +131,10 @@ class TurnBuffer:
 
     def mark_batch(self, receiver: str, batch: BatchMark) -> None:
         """Add a batch. A session's last one applies, except for entries that have marks."""
-        if receiver in self._marked or len(batch.ids) > _MOST_OF_BATCH:
+        early = self.early.pop(receiver, None) if self.early else None
+        if batch.ids and (receiver in self._marked or len(batch.ids) > _MOST_OF_BATCH):
+            if early is not None:
+                self._turns[-1].batches[receiver] = early._replace(ids=())
             self.mark(receiver, batch.marks())
             return
         turn = self._turns[-1]
@@ -136,6 +142,38 @@ class TurnBuffer:
             # The journal reports each hand-over.
             turn = self._next()
         turn.batches[receiver] = batch
+
+    # Hand-overs that the store has before they happen
+
+    def announce(self, hand_overs: Mapping[str, BatchMark]) -> Mapping[str, BatchMark]:
+        """Return which of these hand-overs a call may store that precedes all writes so far.
+
+        A batch replaces the one before, whose acks must be in the store. Nor may a later write
+        replace it that was made before.
+        """
+        turn = self._turns[0]
+        if len(self._turns) > 1 or turn.changes_queues:
+            return {}
+        kept_out = self.early.keys() | self._marked.keys() | turn.batches.keys() | turn.acking
+        found = {
+            receiver: batch
+            for receiver, batch in hand_overs.items()
+            if receiver not in kept_out and len(batch.ids) <= _MOST_OF_BATCH
+        }
+        self.early.update(found)
+        return found
+
+    def withdraw(self, hand_overs: Mapping[str, BatchMark]) -> None:
+        """Expect these hand-overs no more. The store does not have them."""
+        for receiver, batch in hand_overs.items():
+            if self.early.get(receiver) is batch:
+                del self.early[receiver]
+
+    def retract_all(self) -> None:
+        """Tell the store which early hand-overs have not happened."""
+        for receiver, early in self.early.items():
+            self._turns[-1].batches[receiver] = early._replace(ids=())
+        self.early.clear()
 
     def mark(self, receiver: str, marked: Collection[Marked]) -> None:
         """Mark entries: one mark each, created when sent. The journal reports each hand-over."""
@@ -197,6 +235,7 @@ class TurnBuffer:
         turn.gone.update(ids)
         self.remove_with_session(receiver, ids)
         self._marked.pop(receiver, None)
+        self.early.pop(receiver, None)
 
     def remove_with_session(self, receiver: str, ids: Iterable[int]) -> None:
         """Remove entries together with their session, which reports them."""

@@ -136,8 +136,12 @@ class TurnWrites:
         A new batch replaces the previous one. So the store must first get the acks of the receiver
         of a new batch; otherwise the acked messages would be delivered again as new.
         """
-        others = self.moves or self.marks or self.dead or self.forgotten or self.left
-        return not others and self.acking.isdisjoint(self.batches)
+        return not self.changes_queues and self.acking.isdisjoint(self.batches)
+
+    @property
+    def changes_queues(self) -> bool:
+        """Return whether entries change otherwise than by new batches and their acks."""
+        return bool(self.moves or self.marks or self.dead or self.forgotten or self.left)
 
     @property
     def hands_over(self) -> bool:

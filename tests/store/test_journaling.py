@@ -16,7 +16,7 @@ from holdfast.delivery.messages.marks import BatchMark
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.outcomes import ACKED, DISCARDED, EXPIRED, Outcome
 from holdfast.delivery.messages.storing import PersistOutcome
-from holdfast.delivery.ports.journal_port import DeliveryJournal
+from holdfast.delivery.ports.journal_port import NOTHING_EARLY, DeliveryJournal
 from holdfast.store import scripts, turn_writer
 from holdfast.store.journaling import Journaling
 from holdfast.store.publish_keys import KeyLimits
@@ -55,7 +55,11 @@ class Notebook(DeliveryJournal):
     def answered(self, number: int, *, is_there: bool, postponed: object = None) -> None:
         self.heard.append((number, is_there))
 
-    def note_kept(self, messages: Sequence[tuple[Message, Sequence[str]]]) -> bytes:
+    def note_kept(
+        self,
+        messages: Sequence[tuple[Message, Sequence[str]]],
+        early: Mapping[str, BatchMark] = NOTHING_EARLY,
+    ) -> bytes:
         return b"kept " + b" ".join(b"%d" % (message.id - BASE) for message, _ in messages)
 
     def note_marked(

@@ -6,6 +6,7 @@ import pytest
 from redis import Redis
 from redis.exceptions import ResponseError
 
+from holdfast.delivery.messages.marks import BatchMark
 from holdfast.delivery.messages.outcomes import Move
 from holdfast.store import log_scripts, scripts
 from holdfast.store.log_scripts import LOG_SCRIPTS, LoggedFrame, Parts, Step
@@ -192,6 +193,25 @@ def test_messages_are_taken_and_places_move_in_one_step(room: Room) -> None:
     room.call(log_scripts.take(KEYS, [Step(3, "first", "second")], [(message(2), ["ann/1"])]))
     assert room.hash(KEYS.meta)["place 3"] == "second"
     assert room.queue("ann/1") == {BASE + 1: "", BASE + 2: ""}
+
+
+def test_a_call_that_is_made_again_in_another_opening_hands_nothing_over(room: Room) -> None:
+    def take(n: int, before: str, behind: str, opening: str) -> None:
+        early = {"joe/1": BatchMark(n, 6 + n, [BASE + n])}
+        room.call(
+            log_scripts.take(
+                KEYS,
+                [Step(3, before, behind)],
+                [(message(n), ["joe/1"])],
+                hand_overs=early,
+                opening=opening,
+            )
+        )
+
+    take(1, "", "a", NONCE)
+    assert room.queue("joe/1") == {BASE + 1: "7 7 1 1 0"}
+    take(2, "a", "b", "other000")
+    assert room.queue("joe/1") == {BASE + 1: "7 7 1 1 0", BASE + 2: ""}
 
 
 def test_ids_of_other_shards_say_nothing_about_the_newest_id_here(room: Room) -> None:

@@ -128,6 +128,10 @@ class DelayedStore:
     def mark_batch(self, key: str, batch: BatchMark) -> None:
         self.store.mark_batch(key, batch)
 
+    @property
+    def early(self) -> dict[str, BatchMark]:
+        return self.store.early
+
     def settle(self, key: str, ids: Sequence[int], outcome: Outcome) -> None:
         self.store.settle(key, ids, outcome)
 

@@ -7,6 +7,7 @@ from holdfast.bayeux.state.server_state import ServerState
 from holdfast.delivery.basics.channels import Kind
 from holdfast.delivery.letters.exempt import leave_no_letter
 from holdfast.delivery.messages.crossing import spared_by
+from holdfast.delivery.messages.marks import BatchMark
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.storing import PersistOutcome
 from holdfast.delivery.requests.of_others import asked_elsewhere
@@ -14,7 +15,7 @@ from holdfast.delivery.routing.selections import Candidate
 from holdfast.delivery.topics.counting import count_for
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from holdfast.bayeux.session import Session
 
@@ -74,6 +75,28 @@ class FromOthers:
         if topic is not None and asked_elsewhere(message) is None:
             count_for(topic, message)
 
+    def hand_overs(self, coming: "Sequence[Arrived]") -> "Mapping[str, BatchMark]":
+        """Return what sessions will get at once when these messages are shown, if nothing changes.
+
+        These are sessions that wait for messages and have none.
+        """
+        found: dict[str, BatchMark] = {}
+        held = self._state.guard.held
+        for each in coming:
+            message = each.message
+            if not each.keys or message.linger_s is not None or message.channel in held:
+                continue
+            for session in each.receivers:
+                if not session.is_durable:
+                    continue
+                batch = found.get(session.key)
+                if batch is None and _gets_next_at_once(session):
+                    queue = session.queue
+                    found[session.key] = BatchMark(queue.batch + 1, queue.seq + 1, [message.id])
+                elif batch is not None:
+                    found[session.key] = batch._replace(ids=[*batch.ids, message.id])
+        return found
+
     def show(self, arrived: Arrived) -> None:
         """Deliver a message, which the store has for its durable receivers."""
         message, kept = arrived.message, len(arrived.keys) + len(arrived.latecomers)
@@ -84,6 +107,18 @@ class FromOthers:
         self._state.hub.show_arrived(message, arrived.receivers, kept)
         if self.tap.wants(message.channel):
             self.tap.shown(arrived)
+
+
+def _gets_next_at_once(session: "Session") -> bool:
+    """Return whether the reply to the held connect of the session will bring its next messages."""
+    dispatcher = session.dispatcher
+    return (
+        session.held_connect is not None
+        and session.deliver_only
+        and not session.queue.count
+        and (dispatcher is None or dispatcher.is_calm)
+        and not (session.pauses or session.unfinished)
+    )
 
 
 def _ignore(_: PersistOutcome) -> None:

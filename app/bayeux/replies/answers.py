@@ -124,11 +124,14 @@ class Answers:
         """Return whether the store must confirm this hand-over before the client may see it.
 
         It must if a lost reply has to be counted, or if the store is silent: after a crash, a
-        hand-over that the store has not recorded would not be counted.
+        hand-over that the store has not recorded would not be counted. It must also if the store
+        has other messages in its place: after a crash, an ack of it would settle them.
         """
-        if batch is None or not batch.messages:
+        if batch is None:
             return False
-        return batch.has_repeats or not self._store.is_prompt
+        if batch.is_unexpected:
+            return True
+        return bool(batch.messages) and (batch.has_repeats or not self._store.is_prompt)
 
     def _send_plain(self, exchange: Exchange, session: Session, now: float) -> None:
         """Send messages directly from the queue of a plain session.

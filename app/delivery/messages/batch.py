@@ -18,6 +18,7 @@ class Batch:
     __slots__ = (
         "entries",
         "handed_at",
+        "is_unexpected",
         "messages",
         "number",
         "redelivered",
@@ -46,6 +47,8 @@ class Batch:
         # redelivered, unless the batch is fresh, and the length of the queue.
         self.redelivered = None if entries is None else [entry.redelivered for entry in entries]
         self.size = 0
+        # Whether the store has another one in its place: the reply must wait until it knows.
+        self.is_unexpected = False
         # Entries of the previous batch that did not fit into this one.
         self.set_aside = set_aside
 

@@ -32,7 +32,7 @@ letters (`note_replayed`). The ledger reports these events live, and `skip_note`
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from holdfast.delivery.basics.error_codes import ErrorCode
@@ -44,6 +44,9 @@ if TYPE_CHECKING:
     from holdfast.delivery.messages.outcomes import Move, Outcome
     from holdfast.delivery.queues.dispatcher import DispatcherState
     from holdfast.delivery.queues.receivers import Receiver
+
+
+NOTHING_EARLY: "Final[Mapping[str, BatchMark]]" = {}
 
 
 class DeliveryJournal:
@@ -153,10 +156,18 @@ class DeliveryJournal:
     # it was emptied, it receives everything again and asks again. b"" means that there is nothing
     # to note.
 
-    def note_kept(self, messages: Sequence[tuple["Message", Sequence[str]]]) -> bytes:
+    def note_kept(
+        self,
+        messages: Sequence[tuple["Message", Sequence[str]]],
+        early: Mapping[str, "BatchMark"] = NOTHING_EARLY,
+    ) -> bytes:
         """Return the note of messages that enter these sessions' queues, or only a history.
 
         A message with a publish key gets a separate call. A repeat leaves no note.
+
+        Args:
+            early: Hand-overs that the store has before they happen. The ledger reports them live,
+                so they are only in the note that remains after a kill.
         """
         return b""
 

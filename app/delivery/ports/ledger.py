@@ -10,7 +10,8 @@ never take both:
 | `copied`         | `keep`                             | `published`                          |
 | `arrived`        | `keep`                             | `arrived`                            |
 | `moved`          | `move`                             | `moved`                              |
-| `handed_over`    | `mark_batch`                       | `handed`, if the receiver can refuse |
+| `handed_over`    | `mark_batch`; `handed`, if the     | `handed`, if the receiver can refuse |
+|                  | store has it already               |                                      |
 | the same, again  | `mark`                             | `handed_again`                       |
 | `acked`          | `settle`                           | `acked`, or `written` if it cannot   |
 | `settled`        | `settle`                           | `settled`                            |
@@ -100,6 +101,15 @@ class Ledger:
 
     def handed_over(self, receiver: Receiver, batch: "Batch", now: float) -> None:
         """Record a hand-over, which may be empty."""
+        early = self._store.early.get(receiver.key) if receiver.is_durable else None
+        if early is not None:
+            if batch.entries is None and early == batch.mark():
+                del self._store.early[receiver.key]
+                self._journal.handed(receiver, batch.messages, now)
+                return
+            batch.is_unexpected = True
+            if batch.entries is not None or not batch.messages:
+                self._store.mark_batch(receiver.key, early._replace(ids=()))
         if batch.entries is not None:
             if receiver.is_durable:
                 self.marked(receiver, batch.entries)

@@ -95,6 +95,15 @@ class StorePort(Protocol):
         """Store a fresh batch, the common case. It replaces the session's previous batch."""
         ...
 
+    @property
+    def early(self) -> "dict[str, BatchMark]":
+        """By session, hand-overs that the store has, or will have, and that have not happened.
+
+        Delete one that happens. Before the session learns the number of another batch, `mark_batch`
+        must replace it, perhaps by a batch without messages.
+        """
+        ...
+
     def settle(self, receiver: str, ids: Sequence[int], outcome: "Outcome") -> None:
         """Remove entries. The note of the call reports the outcome to the journal."""
         ...

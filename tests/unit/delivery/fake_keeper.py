@@ -34,6 +34,7 @@ class FakeKeeper:
         self.is_full = False
         self.keys_dropped = self.losses = 0
         self.letter_quota = LetterQuota()
+        self.early: dict[str, BatchMark] = {}
         self.bodies: dict[int, Message] = {}
         self.queues: dict[str, dict[int, Mark]] = {}
         self.sessions: dict[str, SessionRecord] = {}
@@ -104,6 +105,9 @@ class FakeKeeper:
                         queue.setdefault(mark.id, Mark(mark.id))
 
     def mark_batch(self, receiver: str, batch: BatchMark) -> None:
+        early = self.early.pop(receiver, None)
+        if early is not None:
+            self.mark(receiver, [Mark(id) for id in early.ids])
         self.mark(receiver, batch.marks())
 
     def mark(self, receiver: str, marked: Collection[Marked]) -> None:

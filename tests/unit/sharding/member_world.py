@@ -154,6 +154,8 @@ class Person:
         self.client.handshake(ext={"delivery": delivery, "ack": True})
         self.ack = 0
         self.asked = []
+        # Its connect that the server holds.
+        self.held: Asked | None = None
 
     def subscribe(self, pattern: str) -> None:
         if pattern not in self.patterns:
@@ -169,11 +171,24 @@ class Person:
                 self.world.agreed += self.is_named
             else:
                 self.world.refused += 1
+        if self.held is not None and not self.held.is_held:
+            held, self.held = self.held, None
+            self.hear(held)
+
+    def wait(self) -> None:
+        """Connect, and get what comes later."""
+        if not self.asked and self.held is None:
+            self.held = self.client.connect(ext={"ack": self.ack})
+            self.world.waited += 1
 
     def listen(self) -> None:
         if self.asked:
             # The reply to a subscribe brings messages, too: their order would be unknown.
             return
+        if self.held is not None:
+            # Its connection is lost.
+            self.shard.server.abort(self.held)
+            self.held = None
         asked = self.client.connect(advice={"timeout": 0}, ext={"ack": self.ack})
         self.shard.server.turn()
         self.hear(asked)
@@ -256,7 +271,7 @@ class World:
         self.now = 0.0
         self.has_faults = has_faults
         self.names = count(1)
-        self.published = self.agreed = self.refused = self.killed = self.accepted = 0
+        self.published = self.agreed = self.refused = self.killed = self.accepted = self.waited = 0
         self.stores: dict[int, ReadableStore] = {}
         for number in range(self.random.randint(2, 3)):
             self.stores[number] = ReadableStore(number)
@@ -314,6 +329,7 @@ class World:
                 shard.turn,
                 shard.turn,
                 person.listen,
+                person.wait,
             ]
         )()
         self._look()

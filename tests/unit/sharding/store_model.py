@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 
 from holdfast.cluster.places import NOWHERE, Opening, Place, text_of
+from holdfast.delivery.messages.marks import BatchMark
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.storing import NO_FIELDS, PersistOutcome, RequestFields
 from holdfast.sharding.ports import ShardStore
@@ -40,6 +41,7 @@ class StoreModel(FakeKeeper):
     def open(self) -> LogState:
         """Another process opens it. What the one before it was not answered is lost."""
         self.forget_answers()
+        self.early.clear()
         self.is_available = True
         self.unanswered_s = 0.0
         self.fence, self.calls = self.fence + 1, 0
@@ -118,8 +120,13 @@ class StoreModel(FakeKeeper):
         /,
         *,
         done: Callable[[Taken], None],
+        hand_overs: Mapping[str, BatchMark],
     ) -> None:
         taken = self._take(step, messages, letters)
+        if taken.taking is Taking.DONE:
+            for receiver, batch in hand_overs.items():
+                self.mark_batch(receiver, batch)
+                self.early[receiver] = batch
         self.after(lambda: done(taken))
 
     def _take(
