@@ -11,6 +11,8 @@ import pytest
 from holdfast import Client, ClientState, Message, ReplyError
 from tests.client.peers import COMETD_JAVA, COMETD_NODE, FAYE, Peer, RunningPeer
 
+pytestmark = pytest.mark.untraced
+
 PEERS = [COMETD_JAVA, COMETD_NODE, FAYE]
 ALL = ("websocket", "long-polling")
 LIMIT_S = 30

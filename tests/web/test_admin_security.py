@@ -15,6 +15,8 @@ from holdfast.web.admin.tokens import Role
 from tests.web.admin import API, JSON, LINES, OPERATOR, READER, Admin, admin_of
 from tests.web.fake_operations import FakeOperations, a_letter, a_session
 
+pytestmark = pytest.mark.untraced
+
 DENIED = "user.security.authentication.accessDenied"
 NOT_ALLOWED = "user.security.authorization.notAuthorized"
 ILLEGAL = "user.illegalArgument"

@@ -17,6 +17,8 @@ from tests.web.rig import Client, Rig, without_faults
 from tests.web.test_faults import UPGRADE
 from tests.web.test_reading_aside import lane
 
+pytestmark = pytest.mark.untraced
+
 # Every second client has no cookie.
 CLIENTS, CONNECTIONS = 4, 3
 # In so many turns everything is handled.

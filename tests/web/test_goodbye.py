@@ -13,6 +13,8 @@ from holdfast.settings import Settings
 from holdfast.web import open_socket
 from tests.abuse.attacker import HANDSHAKE
 
+pytestmark = pytest.mark.untraced
+
 CONNECT = {"channel": "/meta/connect", "connectionType": "websocket"}
 
 

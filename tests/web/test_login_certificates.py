@@ -14,6 +14,8 @@ import pytest
 from tests.web.certificates import Authority
 from tests.web.people import Person, ServerAndClients, server_and_clients
 
+pytestmark = pytest.mark.untraced
+
 DENIED = "403::handshake_denied"
 RIGHTS = """
 [[rule]]

@@ -12,6 +12,8 @@ from holdfast.login import passwords as hashing
 from tests.unit.login.signing import token
 from tests.web.people import Json, Person, keys, passwords, server_and_clients, until
 
+pytestmark = pytest.mark.untraced
+
 API = "/admin/api/v1"
 FEED = "/admin/feed"
 RIGHTS = """

@@ -29,6 +29,8 @@ from tests.web.requests import CLIENT_ID, CONNECT, DISCONNECT, HANDSHAKE, PUBLIS
 from tests.web.requests import post_messages as post
 from tests.web.rig import LONG_S, Client, Rig
 
+pytestmark = pytest.mark.untraced
+
 HELLO = post(HANDSHAKE, cookie="")
 IN_NO_QUEUE = "holdfast_entries_settled_total"
 BEFORE = "holdfast_entries_restored_total"

@@ -19,6 +19,8 @@ from tests.abuse.attacker import (
 )
 from tests.web.programs import Program, program
 
+pytestmark = pytest.mark.untraced
+
 # A shutdown timeout, and the time that a stop may then take on a busy machine.
 SHORT_MS, SHORT_S = 1000, 8.0
 # A stop that takes less time has not waited for clients.

@@ -16,6 +16,8 @@ from tests.abuse.attacker import Person, SocketPerson
 from tests.store.servers import ValkeyServer
 from tests.web.played_supervisor import PlayedSupervisor
 
+pytestmark = pytest.mark.untraced
+
 DATA = {"channel": "/news"}
 # A restart may take longer than clients are given by default, where others compute.
 PATIENT = {"max_interval": 60_000}

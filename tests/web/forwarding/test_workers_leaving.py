@@ -10,6 +10,8 @@ from tests.store.store_process import until
 from tests.web.forwarding.workers import Workers, workers
 from tests.web.people import Person
 
+pytestmark = pytest.mark.untraced
+
 
 @pytest.fixture
 async def both(tmp_path: Path) -> AsyncIterator[Workers]:

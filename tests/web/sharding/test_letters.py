@@ -12,6 +12,8 @@ from tests.web.people import Json, Person
 from tests.web.sharding.fleet import Visitor, fleet
 from tests.web.sharding.test_crossing import heard, subscribed
 
+pytestmark = pytest.mark.untraced
+
 # So many that each worker is the home of some.
 NAMES = ["ann", "bob", "carl", "dora", "ed", "fay", "gus", "hal"]
 

@@ -16,6 +16,8 @@ from tests.web.people import Person
 from tests.web.sharding.fleet import Visitor, fleet
 from tests.web.sharding.test_crossing import publish
 
+pytestmark = pytest.mark.untraced
+
 JOBS = "/jobs/a"
 LIMIT_S = 30.0
 
