@@ -9,14 +9,14 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 
 def test_no_seed_breaks_a_promise() -> None:
-    code, said = simulate("--seeds", f"1-{4 * TIMES}")
+    code, said = simulate("--seeds", f"1-{3 * TIMES}")
     assert code == 0, said
 
 
-@pytest.mark.timeout(360)
+@pytest.mark.timeout(360 * TIMES)
 @pytest.mark.parametrize("store", ["pair", "cluster"])
 def test_no_failover_of_the_store_breaks_a_promise(store: str) -> None:
-    code, said = simulate("--seeds", "1-3", "--store", store)
+    code, said = simulate("--seeds", f"1-{2 * TIMES}", "--store", store)
     assert code == 0, said
 
 
