@@ -184,15 +184,18 @@ class Forwarding:
 
     # Leaving to a successor
 
+    async def settle_giving(self) -> None:
+        """Wait until others have answered which connections they take, and serve the rest here."""
+        giving = self._giving
+        if giving is not None and not await _wait(_PAUSING_S, lambda: giving.is_settled):
+            giving.close()
+
     async def pause(self) -> None:
-        """Take no more of what others forward; this door has stopped reading.
+        """Take no more of what others forward; this door has forwarded what it has read.
 
         Others that leave at the same time say by themselves that nothing more comes. All are asked
         to wait with what comes: those, too, may go on before this process does.
         """
-        giving = self._giving
-        if giving is not None and not await _wait(_PAUSING_S, lambda: giving.is_settled):
-            giving.close()
         for far in self._far.values():
             far.leave()
         server = self._server

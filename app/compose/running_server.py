@@ -88,6 +88,8 @@ class RunningServer:
     async def _leave(self) -> None:
         await self.doors.pause(_READING_S)
         if self.forwarding is not None:
+            await self.forwarding.settle_giving()
+            await self.doors.begin_all(_READING_S)
             await self.forwarding.pause()
         await self.replays.close()
         await self._settle()

@@ -51,9 +51,9 @@ class PublishRequests:
             if _LONG_POLLING not in endpoint.options.transports:
                 raise RequestRefused(ErrorReply.TRANSPORT_UNKNOWN)
             caller = endpoint.caller(request)
-            messages = await self._messages(request, caller)
+            body, count = await _body_of(request, endpoint, caller)
             speaker = Speaker(caller, (self._identity_for(caller),), kind=kind)
-            results = await self._publish(request, speaker, messages)
+            results = await self._publish(request, speaker, body, count)
         except RequestRefused as refused:
             return refusal(request, refused, endpoint)
         return self._response(request, results)
@@ -65,18 +65,11 @@ class PublishRequests:
         """
         return self._client_ids.new(self._client_ids.bucket_of(f"address {caller.address}"))
 
-    async def _messages(self, request: web.Request, caller: Caller) -> list[Json]:
-        """Read and decode the body. Raises `RequestRefused`."""
-        endpoint = self._endpoint
-        # Not as a form, because curl labels any data as one.
-        body = await read_body(request, endpoint, caller.network)
-        count = None
-        if request.content_type == LINES:
-            lines = [line for line in map(bytes.strip, body.split(b"\n")) if line]
-            # With its line end, which no string may contain.
-            body, count = b"[" + b"\n,".join(lines) + b"]", len(lines)
+    async def _messages(self, caller: Caller, body: bytes, count: int | None) -> list[Json]:
+        """Decode the body. Raises `RequestRefused`."""
         if len(body) <= SMALL:
             return self._decoded(body, count)
+        endpoint = self._endpoint
         endpoint.intake.take(len(body), caller.network)
         try:
             async with self._decoding:
@@ -93,12 +86,13 @@ class PublishRequests:
         return messages
 
     async def _publish(
-        self, request: web.Request, speaker: Speaker, messages: list[Json]
+        self, request: web.Request, speaker: Speaker, body: bytes, count: int | None
     ) -> list[Json]:
         """Publish in a session for this request only. Returns the results in order."""
         gate = self._endpoint.gate
         gate.under_way += 1
         try:
+            messages = await self._messages(speaker.caller, body, count)
             return await self._publish_in_steps(request, speaker, messages)
         finally:
             gate.under_way -= 1
@@ -159,6 +153,19 @@ class PublishRequests:
             status = _status(results[0])
             headers |= retry_headers(results[0].get("advice", {}).get("interval", 0) / 1000)
         return web.Response(status=status, body=body, headers=headers)
+
+
+async def _body_of(
+    request: web.Request, endpoint: Endpoint, caller: Caller
+) -> tuple[bytes, int | None]:
+    """Return the body as JSON and, if it came in lines, their number. Raises `RequestRefused`."""
+    # Not as a form, because curl labels any data as one.
+    body = await read_body(request, endpoint, caller.network)
+    if request.content_type != LINES:
+        return body, None
+    lines = [line for line in map(bytes.strip, body.split(b"\n")) if line]
+    # With its line end, which no string may contain.
+    return b"[" + b"\n,".join(lines) + b"]", len(lines)
 
 
 def _handshake(request: web.Request) -> Json:

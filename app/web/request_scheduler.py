@@ -254,7 +254,9 @@ class RequestScheduler:
     @property
     def is_busy(self) -> bool:
         """Whether requests wait for a later turn."""
-        return bool(self._has_small() or self._going or self._waiting or len(self.lines))
+        are_beginning = self._questions.waiting + self._uploads.waiting > 0
+        is_going_on = self._has_small() or self._going or self._waiting
+        return bool(is_going_on or are_beginning or len(self.lines))
 
     def _has_small(self) -> bool:
         return bool(self._small or self._connects or self._unheard)

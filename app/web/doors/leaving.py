@@ -28,6 +28,9 @@ _REASON = b"the server restarts"
 _GOODBYE = bytes([0x88, 2 + len(_REASON)]) + (1012).to_bytes(2) + _REASON
 # When clients should repeat a request that was not read to its end.
 _RETRY_S = 1.0
+# After how many turns of the event loop a request that was read has begun, or waits for a turn with
+# more time: aiohttp wakes the connection's task, which starts another one.
+_TURNS_TO_BEGIN = 4
 # How often to look whether everything that was read is handled.
 _LOOK_S = 0.005
 
@@ -83,6 +86,12 @@ class Leaving:
         self._gate.state = Reading.PAUSED
         for late in unfinished:
             late.pause_until_open()
+
+    async def begin_all(self, limit_s: float) -> None:
+        """Wait until everything that was read has begun, here or in another process."""
+        for _ in range(_TURNS_TO_BEGIN):
+            await asyncio.sleep(0)
+        await _wait(limit_s, self._is_complete)
 
     async def settle(self, limit_s: float) -> bool:
         """Wait until everything that was read is handled and answered; returns whether it is."""

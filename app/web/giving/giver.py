@@ -129,8 +129,11 @@ class Giver:
 
     @property
     def is_settled(self) -> bool:
-        """Whether everything given is answered."""
-        return all(link.is_settled for link in self._links.values())
+        """Whether everything given is answered, and what was not taken is served here."""
+        listener = self._listener
+        # A connection with TLS is never given, and its handshake may take long.
+        is_served = listener.has_tls or not listener.is_settling
+        return is_served and all(link.is_settled for link in self._links.values())
 
     def close(self) -> None:
         """Wait for no more answers."""
