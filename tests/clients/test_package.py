@@ -39,6 +39,8 @@ COMPILER_OPTIONS = {
     "target": "es2022",
     "lib": ["es2022", "dom"],
     "types": [],
+    # That of the language is as it is.
+    "skipDefaultLibCheck": True,
 }
 
 
