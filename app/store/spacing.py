@@ -14,7 +14,7 @@ AT_ONCE: Final = 5
 # further one twice as many, so many times.
 USELESS: Final = 4
 AFTER_USELESS: Final = 8
-_MOST_DOUBLINGS: Final = 5
+_MOST_DOUBLINGS: Final = 7
 
 
 class Spacing:

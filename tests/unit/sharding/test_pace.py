@@ -140,7 +140,7 @@ def test_turns_wait_again_once_that_brings_some_together() -> None:
     for _ in range(1000):
         sequential(loop, pace, ends)
     waits = []
-    for _ in range(300):
+    for _ in range(1500):
         pace.wake()
         loop.pass_time(0.0)
         waits.append(not ends)
