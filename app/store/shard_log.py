@@ -296,6 +296,7 @@ class ShardLog:
             self._buffer.withdraw(early)
         elif early:
             # The store soon hears which of them have not followed.
+            self._buffer.follow(early)
             self._writer.send_lazily()
         if isinstance(reply, list) and self._right.state is not StoreState.OPEN:
             # The store went back, and soon has the place again that this process knows.

@@ -36,6 +36,8 @@ class TurnBuffer:
         self.framing: Framing | None = None
         # The hand-overs that the store has, or will have, and that have not happened, by session.
         self.early: dict[str, BatchMark] = {}
+        # The sessions that should have got theirs, because the store has the messages.
+        self._due: set[str] = set()
         self.clear()
 
     def __len__(self) -> int:
@@ -49,6 +51,7 @@ class TurnBuffer:
         # Entries that have individual marks in the store, or will have.
         self._marked: dict[str, set[int]] = {}
         self.early.clear()
+        self._due.clear()
 
     def take(self) -> list[TurnWrites]:
         """Return all writes and start over."""
@@ -161,7 +164,12 @@ class TurnBuffer:
             if receiver not in kept_out and len(batch.ids) <= _MOST_OF_BATCH
         }
         self.early.update(found)
+        self._due.difference_update(found)
         return found
+
+    def follow(self, hand_overs: Mapping[str, BatchMark]) -> None:
+        """Expect these hand-overs at the end of this turn."""
+        self._due.update(hand_overs)
 
     def withdraw(self, hand_overs: Mapping[str, BatchMark]) -> None:
         """Expect these hand-overs no more. The store does not have them."""
@@ -169,11 +177,19 @@ class TurnBuffer:
             if self.early.get(receiver) is batch:
                 del self.early[receiver]
 
-    def retract_all(self) -> None:
-        """Tell the store which early hand-overs have not happened."""
-        for receiver, early in self.early.items():
-            self._turns[-1].batches[receiver] = early._replace(ids=())
-        self.early.clear()
+    def retract(self) -> Mapping[str, BatchMark]:
+        """Tell the store which early hand-overs have not followed.
+
+        They stay, without messages, until the store has answered: then `withdraw` the result.
+        """
+        found = {
+            receiver: self.early[receiver]._replace(ids=())
+            for receiver in self._due.intersection(self.early)
+        }
+        self._turns[-1].batches.update(found)
+        self.early.update(found)
+        self._due.clear()
+        return found
 
     def mark(self, receiver: str, marked: Collection[Marked]) -> None:
         """Mark entries: one mark each, created when sent. The journal reports each hand-over."""

@@ -148,8 +148,8 @@ class TurnWriter:
             self.before_turn()
         if not self._link.is_up:
             self.refuse_messages()
-        if everything and self._buffer.early:
-            self._buffer.retract_all()
+        if everything and self._buffer.early and (retracted := self._buffer.retract()):
+            self._afters.append(partial(self._buffer.withdraw, retracted))
         turns = self._buffer.take() if everything else self._buffer.take_urgent()
         while any(turn.hands_over for turn in turns[1:]):
             # The replies of a later turn are about to leave, so nothing before it can wait.

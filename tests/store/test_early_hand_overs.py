@@ -72,10 +72,20 @@ async def test_a_hand_over_that_does_not_follow_is_taken_back_soon(shard: ShardP
     await shard.at.answered_line()
     # A moment later, with the acks.
     shard.at.store._writer.send_all()
+    # Until the store has heard that, no other batch with this number may be told.
+    assert shard.at.store.early == {"joe/1": BatchMark(4, 7, ())}
+    await shard.at.answered()
     assert shard.at.store.early == {}
-    await shard.at.answered_line()
     assert handed(shard) == {"joe/1": "4 7 "}
     assert shard.at.queue("joe/1") == {1: ""}
+
+
+async def test_it_stays_until_the_message_can_be_handed_over(shard: ShardProcess) -> None:
+    early = take(shard, 1)
+    shard.at.store._writer.send_all()
+    assert shard.at.store.early == {"joe/1": early}
+    await shard.at.answered_line()
+    assert handed(shard) == {"joe/1": f"4 7 {BASE + 1}"}
 
 
 async def test_another_hand_over_replaces_it(shard: ShardProcess) -> None:
@@ -181,6 +191,7 @@ async def test_a_store_that_went_back_forgets_it(shard: ShardProcess) -> None:
 
 async def test_a_process_that_gives_the_store_away_leaves_none(shard: ShardProcess) -> None:
     take(shard, 1)
+    await shard.at.answered_line()
     await shard.at.store.give()
     assert shard.at.store.early == {}
     assert handed(shard) == {"joe/1": "4 7 "}
