@@ -28,6 +28,8 @@ from tests.unit.pipeline.events import SECOND, START_US
 from tests.unit.pipeline.fates import Fates
 from tests.unit.pipeline.framed_events import FramedEvent, table_of
 
+pytestmark = pytest.mark.untraced
+
 HOUR_US = 3600 * SECOND
 TASKS = LocalTasks(1)
 SUMS = ("lost", "latency")

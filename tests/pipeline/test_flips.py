@@ -80,6 +80,7 @@ def files_in(lake: Lake) -> list[Path]:
 
 
 @pytest.mark.slow
+@pytest.mark.untraced
 @pytest.mark.parametrize("seed", range(TIMES))
 def test_every_command_answers_as_before_or_names_the_file(lake: Lake, seed: int) -> None:
     chance = Random(seed)

@@ -11,6 +11,8 @@ from tests.pipeline.stored import store_events
 from tests.unit.pipeline.framed_events import one_run
 from tests.unit.pipeline.stories import the_story
 
+pytestmark = pytest.mark.untraced
+
 MIB = 1024 * 1024
 NUMBERS = "select unnest(generate_series(1, 2000000)) as i"
 # Two million groups of about 100 bytes.

@@ -25,7 +25,7 @@ from tests.pipeline.audited import Findings, findings_of, violations
 from tests.pipeline.others import asked
 from tests.store.cluster import Cluster, cluster
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.untraced]
 
 NAMESPACE = "test"
 IMPATIENT = {"retries": -1, "responseTimeout": 300, "delay": 100}

@@ -27,6 +27,8 @@ from tests.pipeline.bookkeeping.town import town
 from tests.pipeline.bookkeeping.traffic import Traffic
 from tests.store.servers import ValkeyServer
 
+pytestmark = pytest.mark.untraced
+
 KILLS = int(os.environ.get("HOLDFAST_BOOKS", "2"))
 SEED = int(os.environ.get("HOLDFAST_BOOKS_SEED", "5"))
 Letters = Counter[tuple[int, str, str, int]]

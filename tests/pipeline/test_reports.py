@@ -38,6 +38,8 @@ from tests.unit.pipeline.events import START_US, event, published
 from tests.unit.pipeline.framed_events import made_of, one_run
 from tests.unit.pipeline.stories import acked, died, handed, the_story
 
+pytestmark = pytest.mark.untraced
+
 Shelf = Callable[..., Tables]
 LOST_ONE = pa.Table.from_pylist([{"origin": "n1", "channel": "/poison", "n": 1}], LOST)
 

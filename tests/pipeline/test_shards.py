@@ -27,6 +27,8 @@ from tests.store.servers import ValkeyServer
 from tests.unit.pipeline.events import event, published
 from tests.unit.pipeline.stories import acked, books, handed, start
 
+pytestmark = pytest.mark.untraced
+
 NAMESPACE = "holdfast"
 NODES = ("n1", "n1/1", "n1/2")
 

@@ -16,6 +16,8 @@ from tests.store.servers import ValkeyServer
 from tests.web.played_supervisor import PlayedSupervisor
 from tests.web.test_succession import PlainClient
 
+pytestmark = pytest.mark.untraced
+
 # Sessions do not end while the journal is read on a busy machine.
 SETTINGS = {"journal": True, "max_interval": 100_000}
 

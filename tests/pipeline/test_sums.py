@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from holdfast.pipeline.lake import Lake
     from holdfast.pipeline.reports.tables import Tables
 
+pytestmark = pytest.mark.untraced
+
 
 @pytest.fixture
 def lake(tmp_path: Path) -> "Lake":

@@ -16,6 +16,8 @@ from tests.unit.pipeline.events import START_US, event, published
 from tests.unit.pipeline.framed_events import one_run
 from tests.unit.pipeline.stories import acked, died, handed, refused_publishes
 
+pytestmark = pytest.mark.untraced
+
 
 def ask(lake: Lake, name: str, scope: Scope = EVERYTHING) -> list[dict[str, Any]]:
     with of_lake(lake, scope) as tables:

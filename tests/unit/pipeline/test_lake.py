@@ -16,6 +16,8 @@ from holdfast.pipeline.arrow import arrow_of
 from holdfast.pipeline.failures import PipelineFailed
 from holdfast.pipeline.lake import CARRIED, EVENTS, MADE, TABLES, Lake, NewFile
 
+pytestmark = pytest.mark.untraced
+
 DAYS = ("2025-11-19", "2025-11-20", "2025-11-21")
 
 

@@ -16,6 +16,8 @@ from tests.unit.pipeline.fates import Fates, seen, us_of
 from tests.unit.pipeline.framed_events import FramedEvent, made_of, one_run, open_of
 from tests.unit.pipeline.stories import acked, died, handed, start
 
+pytestmark = pytest.mark.untraced
+
 
 def replayed(after_s: float, msg: int, receiver: str, letter: int = 1) -> Event:
     more = {"letter": letter, "generation": 1, "channel": "/a"}
