@@ -101,15 +101,9 @@ class Ledger:
 
     def handed_over(self, receiver: Receiver, batch: "Batch", now: float) -> None:
         """Record a hand-over, which may be empty."""
-        early = self._store.early.get(receiver.key) if receiver.is_durable else None
-        if early is not None:
-            if batch.entries is None and early == batch.mark():
-                del self._store.early[receiver.key]
-                self._journal.handed(receiver, batch.messages, now)
-                return
-            batch.is_unexpected = True
-            if batch.entries is not None or not batch.messages:
-                self._store.mark_batch(receiver.key, early._replace(ids=()))
+        # A server alone never has any.
+        if self._store.early and self._came_early(receiver, batch, now):
+            return
         if batch.entries is not None:
             if receiver.is_durable:
                 self.marked(receiver, batch.entries)
@@ -121,6 +115,20 @@ class Ledger:
                 self._store.mark_batch(receiver.key, batch.mark())
             elif receiver.queue.settling is not _WRITTEN:
                 self._journal.handed(receiver, batch.messages, now)
+
+    def _came_early(self, receiver: Receiver, batch: "Batch", now: float) -> bool:
+        """Return whether the store has this hand-over already. Another one is corrected."""
+        early = self._store.early.get(receiver.key) if receiver.is_durable else None
+        if early is None:
+            return False
+        if batch.entries is None and early == batch.mark():
+            del self._store.early[receiver.key]
+            self._journal.handed(receiver, batch.messages, now)
+            return True
+        batch.is_unexpected = True
+        if batch.entries is not None or not batch.messages:
+            self._store.mark_batch(receiver.key, early._replace(ids=()))
+        return False
 
     def marked(self, receiver: Receiver, entries: Collection[Entry]) -> None:
         """Record the progress of these entries."""
