@@ -89,7 +89,7 @@ class AskingOthers:
 
     def _heard_of_one(self, asked: "_ForOne", shard: int, answer: bytes | None) -> None:
         request = asked.request
-        if request.end is not None:
+        if self._is_over(request):
             return
         if answer is None:
             # Whether anybody was asked is in the answer to the next letter.
@@ -130,6 +130,8 @@ class AskingOthers:
 
     def _take(self, request: Request[Session], shard: int, found: Responders) -> None:
         """Take over who may answer, and who will not."""
+        if self._is_over(request):
+            return
         self._requests.grant(request, [*found.keys, *found.lost])
         self._lose(request, found.lost)
         # Sessions that an earlier process of the shard had.
@@ -143,6 +145,13 @@ class AskingOthers:
             gone &= {key_of_queue(request.channel)}
         self._lose(request, dict.fromkeys(sorted(gone)))
 
+    def _is_over(self, request: Request[Session]) -> bool:
+        """Return whether the request has ended, or its deadline has passed and will soon end it.
+
+        A shard that is there again after the deadline would say that no one answers.
+        """
+        return request.end is not None or self._state.node.now_ms() >= request.deadline_ms
+
     def _lose(self, request: Request[Session], lost: Mapping[str, Sequence[str] | None]) -> None:
         if lost and request.is_work:
             # Its home need not say any more that it has it.
@@ -155,7 +164,7 @@ class AskingOthers:
         """Do a letter that says what has changed at the shard of its receivers."""
         said = said_in(letter.data)
         request = self._requests.at(said.address)
-        if request is not None and request.end is None:
+        if request is not None and not self._is_over(request):
             keys, lost = said.responders
             self._requests.grant(request, [*keys, *lost])
             self._lose(request, lost)

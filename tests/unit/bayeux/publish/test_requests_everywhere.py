@@ -154,6 +154,19 @@ def test_a_responder_that_ends_is_waited_for_no_more(world: World) -> None:
     assert heard(world, requester) == [NO_RESPONDERS]
 
 
+def test_who_ends_after_the_deadline_does_not_change_the_outcome(world: World) -> None:
+    requester, responder = guest(world, 0), listening(world, "ann/1")
+    asked(world, requester)
+    responder.last()
+    responder.send({"channel": "/meta/disconnect", "ext": {"delivery": {"end": True}}})
+    responder.server.turn()
+    # The shard has had no time to see that the deadline has passed.
+    requester.server.now += 6
+    world.read_all()
+    requester.server.advance(0.1)
+    assert heard(world, requester) == [TIMEOUT]
+
+
 @pytest.mark.parametrize("is_here", [True, False])
 def test_one_receiver_is_asked(world: World, is_here: bool) -> None:
     requester = guest(world, 0)
