@@ -119,8 +119,8 @@ class Reconciliation:
         removed, written = len(self._surplus), len(self._lacking)
         await self._write(self._removals(ended.sessions))
         await self._write_names(known, unconfirmed)
-        await self._forget_batches(known.sessions)
         await self._write(self._additions(known))
+        await self._forget_batches(known.sessions)
         log.warning(
             "the store has what the server knows again: wrote %s, removed %d",
             counted(written, "message"), removed,
@@ -222,7 +222,7 @@ class Reconciliation:
     async def _forget_batches(self, sessions: Sequence[Recorded]) -> None:
         """Remove the last batches: they may be hand-overs that have not happened.
 
-        The entries in flight get marks of their own.
+        By now, the entries in flight have marks, so a kill in between loses no attempt.
         """
         for step in _steps(sessions):
             receivers = [session.key for session in step]

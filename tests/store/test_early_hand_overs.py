@@ -1,18 +1,19 @@
 """Hand-overs that the store has before they happen, with messages of other shards."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 
 import pytest
 
 from holdfast.delivery.messages.marks import BatchMark, Mark
 from holdfast.delivery.messages.outcomes import ACKED
+from holdfast.delivery.messages.session_record import Recorded
 from holdfast.store.log_scripts import Step
 from holdfast.store.log_state import TakenLog
-from holdfast.store.reconciliation import Knowledge
+from holdfast.store.reconciliation import Knowledge, KnownQueue, Reconciliation
 from holdfast.store.shard_log import Taken, Taking
 from tests.store.log_owner import ShardProcess, shard_process
 from tests.store.servers import ValkeyServer
-from tests.store.store_process import BASE, KEYS, message, session, store_process
+from tests.store.store_process import BASE, KEYS, mark, message, session, store_process
 from tests.store.test_going_back import Past, back, known_queue
 
 
@@ -195,3 +196,33 @@ async def test_a_process_that_gives_the_store_away_leaves_none(shard: ShardProce
     await shard.at.store.give()
     assert shard.at.store.early == {}
     assert handed(shard) == {"joe/1": "4 7 "}
+
+
+async def test_a_store_that_went_back_counts_earlier_attempts_all_the_while(
+    shard: ShardProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, seen = shard.at.store, list[dict[int, str]]()
+    store.save(session("joe/1"))
+    shard.at.keep(message(1), "joe/1")
+    store.mark_batch("joe/1", batch(1))
+    await shard.at.answered()
+    past = Past(shard.at.server)
+    store.save(session("eve/1"))
+    await shard.at.answered()
+    shard.at.known = Knowledge(
+        [session("joe/1")], [KnownQueue("joe/1", [message(1)], lambda: [mark(1, 1)])]
+    )
+    forget = Reconciliation._forget_batches
+
+    async def look_and_forget(self: Reconciliation, sessions: Sequence[Recorded]) -> None:
+        await shard.at.answered_line()
+        seen.append(shard.at.queue("joe/1"))
+        await forget(self, sessions)
+
+    monkeypatch.setattr(Reconciliation, "_forget_batches", look_and_forget)
+    past.come_back()
+    shard.at.keep(message(2), "joe/1")
+    await back(shard.at)
+    assert seen == [{1: "0 1 0 1 0"}]
+    assert shard.at.queue("joe/1") == {1: "0 1 0 1 0", 2: ""}
+    assert handed(shard) == {}
