@@ -81,6 +81,8 @@ class FromOthers:
         These are sessions that wait for messages and have none.
         """
         found: dict[str, BatchMark] = {}
+        # The ids in each of them.
+        waiting: dict[str, list[int]] = {}
         held = self._state.guard.held
         for each in coming:
             message = each.message
@@ -89,12 +91,13 @@ class FromOthers:
             for session in each.receivers:
                 if not session.is_durable:
                     continue
-                batch = found.get(session.key)
-                if batch is None and _gets_next_at_once(session):
-                    queue = session.queue
-                    found[session.key] = BatchMark(queue.batch + 1, queue.seq + 1, [message.id])
-                elif batch is not None:
-                    found[session.key] = batch._replace(ids=[*batch.ids, message.id])
+                ids = waiting.get(session.key)
+                if ids is not None:
+                    ids.append(message.id)
+                elif _gets_next_at_once(session):
+                    queue, ids = session.queue, [message.id]
+                    waiting[session.key] = ids
+                    found[session.key] = BatchMark(queue.batch + 1, queue.seq + 1, ids)
         return found
 
     def show(self, arrived: Arrived) -> None:
