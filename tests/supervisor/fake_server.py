@@ -158,11 +158,9 @@ class FakeServer:
         path = HOME / self._plan.get("at", name)
         if is_own(name):
             path = HOME / f"{name}.{self._shard}"
-        # A test that sees the file can connect at once.
-        new = path.with_name(f"{path.name}.new")
-        listening.bind(str(new))
+        path.unlink(missing_ok=True)
+        listening.bind(str(path))
         listening.listen()
-        new.rename(path)
         return listening
 
     def _open_store(self) -> None:

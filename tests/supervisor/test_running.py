@@ -369,7 +369,7 @@ def test_a_server_stops_when_its_terminal_is_closed(stage: Stage) -> None:
     controller, terminal = pty.openpty()
     stage.start(terminal=terminal)
     os.close(terminal)
-    until(lambda: stage.notes() == ["started []"] and (stage.home / "main.0").exists())
+    until(lambda: stage.notes() == ["started []"] and (stage.home / "serving.0").exists())
     stage.who()
     os.close(controller)
     assert stage.process.wait(LIMIT_S) == 0

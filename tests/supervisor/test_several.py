@@ -99,7 +99,7 @@ def test_none_serves_before_all_are_open(stage: Stage) -> None:
     stage.plan(workers=3, **{"opened.2": 0.6})
     began = time.monotonic()
     stage.start()
-    until(lambda: (stage.home / "main.0").exists())
+    until(lambda: (stage.home / "serving.0").exists())
     stage.who()
     assert time.monotonic() - began > 0.6
 
