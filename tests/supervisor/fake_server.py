@@ -60,7 +60,14 @@ class FakeServer:
             signal.signal(number, lambda *_: self._stop())
 
     def run(self) -> None:
-        """Run until it is told to end."""
+        """Run until it is told to end, or until the supervisor has gone."""
+        try:
+            self._run()
+        except PeerGone:
+            note("abandoned")
+            os._exit(0)
+
+    def _run(self) -> None:
         while True:
             for key, _ in self._selector.select(ALIVE_S):
                 key.data()
@@ -75,12 +82,8 @@ class FakeServer:
         os._exit(self._plan.get("code_of_stop", 0))
 
     def _hear(self) -> None:
-        try:
-            while (parcel := self._channel.receive()) is not None:
-                self._obey(parcel.fields, parcel.descriptors)
-        except PeerGone:
-            note("abandoned")
-            os._exit(0)
+        while (parcel := self._channel.receive()) is not None:
+            self._obey(parcel.fields, parcel.descriptors)
 
     def _obey(self, asked: dict[str, Any], descriptors: list[int]) -> None:
         match asked["do"]:

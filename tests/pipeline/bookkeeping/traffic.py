@@ -26,6 +26,8 @@ from tests.pipeline.bookkeeping.town import (
 )
 
 _HELD_MS = 300
+# How long a request that nothing answers waits. On a slow machine, too, its responder sees it.
+_SHORT_MS = 1_000
 _REPLY = {"watt": 230}
 _AT_ONCE = {"rate": 10_000, "canary": 0, "stop_at": 1.0}
 _BUSY = ("canary", "running")
@@ -265,7 +267,7 @@ class Traffic:
 
     def _timeout(self) -> str:
         channel = "/ask/b"
-        since_us, copies = self._asked(channel, 200)
+        since_us, copies = self._asked(channel, _SHORT_MS)
         address = self._requested(copies)
         self._told("408")
         self._ended(channel, "timeout", since_us)

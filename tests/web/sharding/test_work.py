@@ -170,8 +170,11 @@ async def test_a_restart_of_all_workers_leaves_work_with_its_sessions(tmp_path: 
             await asyncio.sleep(1)
             for number in range(20):
                 assert (await writer.reply(JOBS, data=number))["successful"]
-            for each in takers:
-                await each.work(500)
+            async with asyncio.timeout(LIMIT_S):
+                # Mostly once for each, so that all of it is in flight.
+                while sum(len(each.jobs) for each in takers) < 20:
+                    for each in takers:
+                        await each.work(500)
             shown = [number for each in takers for number in each.jobs]
             assert sorted(shown) == [*range(20)]
             assert all(each.jobs for each in takers)
