@@ -122,7 +122,12 @@ class Topic(Timed):
             is_queued=self.is_queued,
             is_subscribed=self.is_subscribed,
         )
-        self.topics.note(self, step(self.state, seen, found))
+        step(self.state, seen, found)
+        is_as_before = found is self.state and found is TopicState.ALIVE
+        if is_as_before and seen is not TopicInput.CONFIGURED:
+            # Others are left.
+            return
+        self.topics.note(self, found)
 
     @property
     def is_queued(self) -> bool:
@@ -286,6 +291,9 @@ class Topics:
         """
         topic = self._topics.get(draft.name) or self._enter(draft)
         topic.stored = topic.stored or draft.stored
+        if topic.state is TopicState.ALIVE and not anew:
+            # One more message changes nothing.
+            return topic
         if not topic.is_configured:
             self._charge(topic, draft.makers)
         if anew or not topic.is_configured:

@@ -220,6 +220,19 @@ def test_a_further_reference_to_an_alive_topic_is_no_change() -> None:
     assert not known.take_changed()
 
 
+def test_a_further_message_of_an_alive_topic_is_no_change() -> None:
+    known = topics()
+    known.configure(known.draft("/a", ORDINARY_CONFIG)).keep()
+    known.take_changed()
+    topic = known.configure(known.draft("/a", KEEPS_FOR_EVER))
+    topic.refer()
+    topic.release()
+    assert not known.take_changed()
+    assert topic.config is ORDINARY_CONFIG
+    known.configure(known.draft("/a", KEEPS_FOR_EVER), anew=True)
+    assert known.take_changed() == [topic]
+
+
 def test_an_erased_topic_takes_the_config_of_the_next_publish() -> None:
     known = topics()
     topic = known.configure(known.draft("/a", ORDINARY_CONFIG))
