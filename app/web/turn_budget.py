@@ -17,8 +17,9 @@ _PATIENCE_S = 0.015
 # They do not if the average one of this turn takes longer than this, twenty times as long as making
 # one wait. The longest does not count: after a publish to a thousand clients, all connect again.
 _DEAR_S = 0.0002
-# Their replies so far leave after this time.
-_SEND_EARLY_S = 0.010
+# Their replies so far leave after the first of these times, and then each time after the second. To
+# write them takes nearly as long as to handle the requests, and must not all follow at the end.
+_SEND_EARLY_S, _SEND_AGAIN_S = 0.010, 0.005
 
 
 class Turn(Protocol):
@@ -82,7 +83,7 @@ class TurnBudget:
         self._took_s = self._longest_s = 0.0
         # How long small requests continue after the budget of this turn.
         self._patience_s = _PATIENCE_S
-        # After this time, by wall time, the replies so far leave early; once in a turn.
+        # After this time, by wall time, the replies so far leave early.
         self._send_early_s = _SEND_EARLY_S
         # How long after the budget replies wait for the end of the turn.
         self._overdue_s = _PATIENCE_S
@@ -128,8 +129,8 @@ class TurnBudget:
         if self._patience_s and self._is_dear(took):
             self._patience_s = 0.0
         if took > self._send_early_s:
-            self._send_early_s = inf
             self._send()
+            self._send_early_s = monotonic() - self._began_at + _SEND_AGAIN_S
         if took <= self._turn_s + self._patience_s:
             return False
         self.is_behind = self._has_gone_on_for(self._patience_s)
