@@ -22,6 +22,7 @@ from holdfast.supervisor.control import (
 )
 
 _ONES_OF_SERVERS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+_STOP = (signal.SIGTERM,)
 # The channels of the servers that live, by pid. Here, because a fork has them, too.
 Servers = dict[int, Channel]
 
@@ -50,6 +51,7 @@ def serve_forks(channel: Channel, load: Callable[[int], object]) -> None:
         signal.set_wakeup_fd(-1)
         for number, handler in {**before, signal.SIGCHLD: signal.SIG_DFL}.items():
             signal.signal(number, handler)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOP)
         for each in (woken, wake):
             os.close(each)
         for other in (channel, *servers.values()):
@@ -80,10 +82,14 @@ def _forks(channel: Channel, servers: Servers, woken: int, load: Callable[[int],
 
 
 def _is_server(servers: Servers, descriptor: int) -> bool:
+    # The supervisor says once that a server is to stop. Until the server has its own handlers this
+    # waits, instead of being ignored as here.
+    signal.pthread_sigmask(signal.SIG_BLOCK, _STOP)
     pid = os.fork()
     if pid == 0:
         os.environ[VARIABLE] = str(descriptor)
         return True
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOP)
     servers[pid] = Channel.of_descriptor(descriptor)
     with suppress(ConnectionError):
         servers[pid].send(say=Say.FORKED, pid=pid)

@@ -248,8 +248,9 @@ class Supervisor:
         for importer in self.processes:
             importer.channel.close()
             code_of(importer.pid)
-        servers = [place.server for place in self.places]
-        code = next((each.code for each in servers if each in told and each.code), 0)
+        codes = [place.server.code for place in self.places if place.server in told]
+        # A server that has no handler yet ends by the signal.
+        code = next((each for each in codes if each not in (None, 0, -signal.SIGTERM)), None) or 0
         # As shells have it.
         return code if code >= 0 else 128 - code
 

@@ -64,6 +64,17 @@ def test_the_exit_code_of_a_stop_is_the_servers(stage: Stage) -> None:
     assert stage.stop() == 7
 
 
+SLEEP = '__import__("time").sleep(60)'
+SLOW_FORK = """\
+import os, time
+fork = os.fork
+def fork_slowly():
+    pid = fork()
+    if not pid:
+        time.sleep(0.5)
+    return pid
+os.fork = fork_slowly
+"""
 SLOW = """\
 import time
 from holdfast.supervisor.control import Channel
@@ -258,12 +269,24 @@ def test_a_restart_ends_the_pause_before_the_next_server(stage: Stage) -> None:
 
 def test_a_stop_while_the_server_is_imported_ends_it_at_once(stage: Stage) -> None:
     stage.main.write_text(
-        stage.main.read_text().replace("lambda:", "lambda: __import__('time').sleep(60) or")
+        stage.main.read_text().replace('__import__("holdfast.fake_server")', SLEEP)
     )
+    assert SLEEP in stage.main.read_text()
     stage.start()
-    until(lambda: len(stage.family()) == 2)
     # Its handlers for signals are there before the importer.
+    until(lambda: len(stage.family()) == 2)
+    time.sleep(0.1)
     assert stage.stop() == 0
+    assert stage.notes() == []
+    assert stage.family() == []
+
+
+def test_a_stop_just_after_the_server_is_forked_ends_it(stage: Stage) -> None:
+    stage.main.write_text(SLOW_FORK + stage.main.read_text())
+    stage.start()
+    until(lambda: len(stage.family()) == 3)
+    assert stage.stop() == 0
+    assert stage.notes() == []
     assert stage.family() == []
 
 
