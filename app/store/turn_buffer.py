@@ -144,6 +144,7 @@ class TurnBuffer:
         if receiver in turn.batches:
             # The journal reports each hand-over.
             turn = self._next()
+        turn.acks_come_first = turn.acks_come_first or receiver in turn.acking
         turn.batches[receiver] = batch
 
     # Hand-overs that the store has before they happen

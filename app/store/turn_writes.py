@@ -107,6 +107,8 @@ class TurnWrites:
         self.outdated: dict[int, list[str]] = {}
         # Messages that leave a queue in this turn without being settled.
         self.gone: set[int] = set()
+        # Whether some of these batches replace others whose acks are here, too.
+        self.acks_come_first = False
         # Whether replies with some of its hand-overs leave before the store has answered.
         self.replies_leave = False
         # The kind of its messages for other shards that it sends last, see `TurnBuffer`.
@@ -163,10 +165,8 @@ class TurnWrites:
             yield from self._coming(keys, limits, journal, framing)
         if self.moves:
             yield from self._moving(keys, journal, framing)
-        if self.batches or self.marks:
-            yield from self._handed(keys, journal)
-        if self.settled:
-            yield from self._settled(keys, journal)
+        if self.batches or self.marks or self.settled:
+            yield from self._handed_and_settled(keys, journal)
         if self.unmarked:
             yield from self._unmarked(keys)
         if self.dead:
@@ -222,6 +222,16 @@ class TurnWrites:
             note = journal.note_moved(moves)
             yield PendingCall(call, note=note, may_wait=may_wait, appended=appended)
 
+    def _handed_and_settled(
+        self, keys: RedisKeys, journal: DeliveryJournal
+    ) -> Iterator[PendingCall]:
+        if self.acks_come_first:
+            yield from self._settled(keys, journal, may_wait=not self.hands_over)
+            yield from self._handed(keys, journal)
+        else:
+            yield from self._handed(keys, journal)
+            yield from self._settled(keys, journal, may_wait=True)
+
     def _handed(self, keys: RedisKeys, journal: DeliveryJournal) -> Iterator[PendingCall]:
         # Replies that wait for the store have time: many may do so once it has fallen behind.
         may_wait = not self.replies_leave
@@ -234,12 +244,14 @@ class TurnWrites:
             note = journal.note_marked(marks, _part_of(self.hand_overs, marks))
             yield PendingCall(call, note=note, may_wait=may_wait)
 
-    def _settled(self, keys: RedisKeys, journal: DeliveryJournal) -> Iterator[PendingCall]:
+    def _settled(
+        self, keys: RedisKeys, journal: DeliveryJournal, *, may_wait: bool
+    ) -> Iterator[PendingCall]:
         for outcome, entries in self.settled.items():
             for settled in shares(entries, _costs_of_leaving(entries)):
                 call = scripts.settle(keys, settled)
                 note = journal.note_settled(settled, outcome)
-                yield PendingCall(call, note=note, may_wait=True)
+                yield PendingCall(call, note=note, may_wait=may_wait)
 
     def _unmarked(self, keys: RedisKeys) -> Iterator[PendingCall]:
         for unmarked in shares(self.unmarked, map(len, self.unmarked.values())):

@@ -1,0 +1,57 @@
+"""The order of the calls of a turn."""
+
+import pytest
+
+from holdfast.delivery.messages.marks import BatchMark
+from holdfast.delivery.messages.outcomes import ACKED
+from holdfast.delivery.ports.journal_port import NO_JOURNAL
+from holdfast.store import scripts
+from holdfast.store.keys import RedisKeys
+from holdfast.store.publish_keys import KeyLimits
+from holdfast.store.turn_buffer import TurnBuffer
+from holdfast.store.turn_writes import PendingCall
+
+KEYS = RedisKeys("test")
+LIMITS = KeyLimits(clock=0, most=9)
+
+
+def urgent_calls(buffer: TurnBuffer) -> list[PendingCall]:
+    return [call for turn in buffer.take_urgent() for call in turn.calls(KEYS, LIMITS, NO_JOURNAL)]
+
+
+def names(calls: list[PendingCall]) -> list[object]:
+    return [each.call.script for each in calls]
+
+
+def test_acks_of_a_batch_are_stored_before_the_batch_that_replaces_it() -> None:
+    # After a kill between the two calls, messages that were acked would come again as new.
+    buffer = TurnBuffer()
+    buffer.settle("joe/1", [1, 2], ACKED)
+    buffer.mark_batch("joe/1", BatchMark(6, 3, [3]))
+    assert names(urgent_calls(buffer)) == [scripts.SETTLE, scripts.MARK_BATCHES]
+
+
+def test_acks_of_a_batch_of_the_same_turn_follow_it() -> None:
+    buffer = TurnBuffer()
+    buffer.mark_batch("joe/1", BatchMark(6, 3, [3]))
+    buffer.settle("joe/1", [3], ACKED)
+    assert names(urgent_calls(buffer)) == [scripts.MARK_BATCHES, scripts.SETTLE]
+
+
+@pytest.mark.parametrize("replies_leave", [False, True])
+def test_what_precedes_replies_that_leave_does_not_wait(replies_leave: bool) -> None:
+    buffer = TurnBuffer()
+    buffer.settle("joe/1", [1, 2], ACKED)
+    buffer.mark_batch("joe/1", BatchMark(6, 3, [3]))
+    if replies_leave:
+        buffer.let_replies_leave()
+    assert all(each.may_wait is not replies_leave for each in urgent_calls(buffer))
+
+
+def test_acks_of_other_sessions_follow_later() -> None:
+    buffer = TurnBuffer()
+    buffer.settle("joe/1", [1, 2], ACKED)
+    buffer.mark_batch("ann/1", BatchMark(6, 3, [3]))
+    assert names(urgent_calls(buffer)) == [scripts.MARK_BATCHES]
+    later = [call for turn in buffer.take() for call in turn.calls(KEYS, LIMITS, NO_JOURNAL)]
+    assert names(later) == [scripts.SETTLE]
