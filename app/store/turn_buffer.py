@@ -141,8 +141,8 @@ class TurnBuffer:
             self.mark(receiver, batch.marks())
             return
         turn = self._turns[-1]
-        if receiver in turn.batches:
-            # The journal reports each hand-over.
+        if receiver in turn.batches or (receiver in turn.marks and receiver in turn.acking):
+            # The journal reports each hand-over, and acks of what was in flight come first.
             turn = self._next()
         turn.acks_come_first = turn.acks_come_first or receiver in turn.acking
         turn.batches[receiver] = batch
@@ -215,9 +215,11 @@ class TurnBuffer:
         """Remove entries."""
         turn = self._turns[-1]
         turn.acking.add(receiver)
-        settled = turn.settled.get(outcome)
+        is_behind = receiver in turn.batches or receiver in turn.marks
+        outcomes = turn.settled_behind if is_behind else turn.settled
+        settled = outcomes.get(outcome)
         if settled is None:
-            settled = turn.settled[outcome] = {}
+            settled = outcomes[outcome] = {}
         for id in ids:
             if id in settled:
                 settled[id].append(receiver)
@@ -282,5 +284,6 @@ def _has_left(turn: TurnWrites, message: Message, receivers: Sequence[str]) -> b
     return (
         message.id in turn.gone
         or any(message.id in settled for settled in turn.settled.values())
+        or any(message.id in settled for settled in turn.settled_behind.values())
         or (bool(turn.forgotten) and not turn.forgotten.keys().isdisjoint(receivers))
     )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from holdfast.delivery.letters.unwritten import UnwrittenLetter
 from holdfast.delivery.messages.marks import BatchMark, Mark, Marked
 from holdfast.delivery.messages.message import Message
+from holdfast.delivery.messages.outcomes import ACKED, Move, Outcome
 from holdfast.delivery.messages.storing import NO_FIELDS, PersistOutcome, RequestFields
 from holdfast.delivery.ports.journal_port import DeliveryJournal
 from holdfast.store import scripts
@@ -28,9 +29,10 @@ from holdfast.store.publish_keys import KeyLimits
 from holdfast.store.scripts import ScriptCall
 
 if TYPE_CHECKING:
-    from holdfast.delivery.messages.outcomes import Move, Outcome
     from holdfast.delivery.messages.session_record import Recorded
 
+# By outcome, the messages that leave, with their sessions.
+Settled = dict[Outcome, dict[int, list[str]]]
 # The id of a message, and the number of this attempt to deliver it.
 HandOver = tuple[int, int]
 
@@ -95,9 +97,11 @@ class TurnWrites:
         self.hand_overs: dict[str, dict[int, HandOver]] = {}
         # By outcome, the settled messages with their sessions; all sessions that settle; and by
         # session, the settled messages that had marks.
-        self.settled: dict[Outcome, dict[int, list[str]]] = {}
+        self.settled: Settled = {}
         self.acking: set[str] = set()
         self.unmarked: dict[str, list[int]] = {}
+        # Settled messages of sessions that had a hand-over in this turn before.
+        self.settled_behind: Settled = {}
         # Their letters are created together with the calls.
         self.dead: list[tuple[UnwrittenLetter, str | None]] = []
         # Ended sessions with the rest of their queues, and the same by message.
@@ -125,6 +129,7 @@ class TurnWrites:
             + len(self.batches)
             + len(self.marks)
             + sum(map(len, self.settled.values()))
+            + sum(map(len, self.settled_behind.values()))
             + len(self.outdated)
             + len(self.gone)
             + len(self.dead)
@@ -225,12 +230,13 @@ class TurnWrites:
     def _handed_and_settled(
         self, keys: RedisKeys, journal: DeliveryJournal
     ) -> Iterator[PendingCall]:
+        settled = {**self.settled}
         if self.acks_come_first:
-            yield from self._settled(keys, journal, may_wait=not self.hands_over)
-            yield from self._handed(keys, journal)
-        else:
-            yield from self._handed(keys, journal)
-            yield from self._settled(keys, journal, may_wait=True)
+            acked = {ACKED: settled.pop(ACKED, {})}
+            yield from _settled(acked, keys, journal, may_wait=not self.hands_over)
+        yield from self._handed(keys, journal)
+        yield from _settled(settled, keys, journal)
+        yield from _settled(self.settled_behind, keys, journal)
 
     def _handed(self, keys: RedisKeys, journal: DeliveryJournal) -> Iterator[PendingCall]:
         # Replies that wait for the store have time: many may do so once it has fallen behind.
@@ -243,15 +249,6 @@ class TurnWrites:
             call = scripts.mark(keys, marks)
             note = journal.note_marked(marks, _part_of(self.hand_overs, marks))
             yield PendingCall(call, note=note, may_wait=may_wait)
-
-    def _settled(
-        self, keys: RedisKeys, journal: DeliveryJournal, *, may_wait: bool
-    ) -> Iterator[PendingCall]:
-        for outcome, entries in self.settled.items():
-            for settled in shares(entries, _costs_of_leaving(entries)):
-                call = scripts.settle(keys, settled)
-                note = journal.note_settled(settled, outcome)
-                yield PendingCall(call, note=note, may_wait=may_wait)
 
     def _unmarked(self, keys: RedisKeys) -> Iterator[PendingCall]:
         for unmarked in shares(self.unmarked, map(len, self.unmarked.values())):
@@ -279,6 +276,15 @@ class TurnWrites:
         # A history is not a queue, so there is nothing to report.
         for outdated in shares(self.outdated, _costs_of_leaving(self.outdated)):
             yield PendingCall(scripts.settle(keys, outdated), may_wait=True)
+
+
+def _settled(
+    settled: Settled, keys: RedisKeys, journal: DeliveryJournal, *, may_wait: bool = True
+) -> Iterator[PendingCall]:
+    for outcome, entries in settled.items():
+        for share in shares(entries, _costs_of_leaving(entries)):
+            note = journal.note_settled(share, outcome)
+            yield PendingCall(scripts.settle(keys, share), note=note, may_wait=may_wait)
 
 
 def both(

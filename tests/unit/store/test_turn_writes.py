@@ -38,6 +38,20 @@ def test_acks_of_a_batch_of_the_same_turn_follow_it() -> None:
     assert names(urgent_calls(buffer)) == [scripts.MARK_BATCHES, scripts.SETTLE]
 
 
+def test_acks_before_and_behind_a_batch_keep_their_places() -> None:
+    # As of a session that needs no acks: what was sent to it is settled at once.
+    buffer = TurnBuffer()
+    for receiver in ("joe/1", "ann/1"):
+        buffer.settle(receiver, [1], ACKED)
+        buffer.mark_batch(receiver, BatchMark(6, 3, [3]))
+        buffer.settle(receiver, [3], ACKED)
+    calls = urgent_calls(buffer)
+    assert names(calls) == [scripts.SETTLE, scripts.MARK_BATCHES, scripts.SETTLE]
+    first, _, last = [" ".join(map(str, each.call.args)) for each in calls]
+    assert "3" not in first
+    assert "3" in last
+
+
 @pytest.mark.parametrize("replies_leave", [False, True])
 def test_what_precedes_replies_that_leave_does_not_wait(replies_leave: bool) -> None:
     buffer = TurnBuffer()
