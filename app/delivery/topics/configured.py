@@ -290,8 +290,9 @@ class Topics:
         A configured topic keeps its configuration, unless `anew` is set.
         """
         topic = self._topics.get(draft.name) or self._enter(draft)
+        is_as_stored = draft.stored in (None, topic.stored)
         topic.stored = topic.stored or draft.stored
-        if topic.state is TopicState.ALIVE and not anew:
+        if topic.state is TopicState.ALIVE and is_as_stored and not anew:
             # One more message changes nothing.
             return topic
         if not topic.is_configured:

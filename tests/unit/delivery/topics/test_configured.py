@@ -233,6 +233,18 @@ def test_a_further_message_of_an_alive_topic_is_no_change() -> None:
     assert known.take_changed() == [topic]
 
 
+def test_a_record_that_another_publish_has_stored_is_looked_at() -> None:
+    known = topics()
+    topic = known.configure(known.draft("/a", KEEPS_FOR_EVER))
+    topic.keep()
+    known.take_changed()
+    late = known.draft("/a", ORDINARY_CONFIG)
+    late.stored = known.record_of_draft(late)
+    known.configure(late)
+    assert known.take_changed() == [topic]
+    assert known.record(topic) != topic.stored
+
+
 def test_an_erased_topic_takes_the_config_of_the_next_publish() -> None:
     known = topics()
     topic = known.configure(known.draft("/a", ORDINARY_CONFIG))
