@@ -10,7 +10,7 @@ from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.outcomes import Move, Outcome
 from holdfast.delivery.messages.publish_key import publish_key_of
 from holdfast.delivery.messages.storing import NO_FIELDS, PersistOutcome, RequestFields
-from holdfast.store.turn_writes import Framing, PendingPublish, TurnWrites
+from holdfast.store.turn_writes import Framing, PendingPublish, Settled, TurnWrites
 
 if TYPE_CHECKING:
     from holdfast.delivery.messages.session_record import Recorded
@@ -283,7 +283,11 @@ def _has_left(turn: TurnWrites, message: Message, receivers: Sequence[str]) -> b
     """Return whether the message, or one of these sessions, leaves in this turn."""
     return (
         message.id in turn.gone
-        or any(message.id in settled for settled in turn.settled.values())
-        or any(message.id in settled for settled in turn.settled_behind.values())
+        or (bool(turn.settled) and _is_among(message.id, turn.settled))
+        or (bool(turn.settled_behind) and _is_among(message.id, turn.settled_behind))
         or (bool(turn.forgotten) and not turn.forgotten.keys().isdisjoint(receivers))
     )
+
+
+def _is_among(id: int, settled: Settled) -> bool:
+    return any(id in entries for entries in settled.values())

@@ -170,7 +170,7 @@ class TurnWrites:
             yield from self._coming(keys, limits, journal, framing)
         if self.moves:
             yield from self._moving(keys, journal, framing)
-        if self.batches or self.marks or self.settled:
+        if self.batches or self.marks or self.settled or self.settled_behind:
             yield from self._handed_and_settled(keys, journal)
         if self.unmarked:
             yield from self._unmarked(keys)

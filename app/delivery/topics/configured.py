@@ -291,7 +291,7 @@ class Topics:
         """
         topic = self._topics.get(draft.name) or self._enter(draft)
         is_as_stored = draft.stored in (None, topic.stored)
-        topic.stored = topic.stored or draft.stored
+        topic.stored = draft.stored or topic.stored
         if topic.state is TopicState.ALIVE and is_as_stored and not anew:
             # One more message changes nothing.
             return topic

@@ -245,6 +245,21 @@ def test_a_record_that_another_publish_has_stored_is_looked_at() -> None:
     assert known.record(topic) != topic.stored
 
 
+def test_the_last_record_in_the_store_is_the_one_that_is_looked_at() -> None:
+    # Two publishes of other workers make the same topic: the store gets both records first.
+    known = topics()
+    drafts = [known.draft("/a", each) for each in (ORDINARY_CONFIG, TopicConfig(is_readonly=True))]
+    records = [known.record_of_draft(each) for each in drafts]
+    for draft, record in zip(drafts, records, strict=True):
+        draft.stored = record
+    topic, same = [known.configure(each) for each in drafts]
+    topic.keep()
+    assert same is topic
+    assert known.take_changed() == [topic]
+    assert topic.stored == records[1]
+    assert known.record(topic) == records[0]
+
+
 def test_an_erased_topic_takes_the_config_of_the_next_publish() -> None:
     known = topics()
     topic = known.configure(known.draft("/a", ORDINARY_CONFIG))
