@@ -248,9 +248,9 @@ class Supervisor:
         for importer in self.processes:
             importer.channel.close()
             code_of(importer.pid)
-        codes = [place.server.code for place in self.places if place.server in told]
+        codes = [place.server.code or 0 for place in self.places if place.server in told]
         # A server that has no handler yet ends by the signal.
-        code = next((each for each in codes if each not in (None, 0, -signal.SIGTERM)), None) or 0
+        code = next((each for each in codes if each not in (0, -signal.SIGTERM)), 0)
         # As shells have it.
         return code if code >= 0 else 128 - code
 

@@ -85,11 +85,10 @@ class ReadingAside(SocketReading):
 
     def _puts_off(self, data: bytes) -> bool:
         """Put a request aside for a later turn if it can wait, or if its client has to wait."""
-        if self._ordinary or self._exchange is not None or self._paused or self._upgraded:
+        if self._set_aside or self._ordinary or self._is_taken() or self._upgraded:
             return False
         if self._scheduler.can_wait(data):
-            # Thousands may follow in this turn, so there is no call of `_put_aside`.
-            self._set_aside, self._size_aside = [data], len(data) + _OF_EACH
+            self._put_aside(data)
             self._scheduler.read_later(self._read_deferred)
             return True
         client = self._client_of(data)

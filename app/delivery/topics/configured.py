@@ -123,9 +123,9 @@ class Topic(Timed):
             is_subscribed=self.is_subscribed,
         )
         step(self.state, seen, found)
-        is_as_before = found is self.state and found is TopicState.ALIVE
-        if is_as_before and seen is not TopicInput.CONFIGURED:
-            # Others are left.
+        stays_alive = self.state is TopicState.ALIVE and found is TopicState.ALIVE
+        if stays_alive and seen is not TopicInput.CONFIGURED:
+            # Other references are left.
             return
         self.topics.note(self, found)
 
@@ -290,9 +290,10 @@ class Topics:
         A configured topic keeps its configuration, unless `anew` is set.
         """
         topic = self._topics.get(draft.name) or self._enter(draft)
-        is_as_stored = draft.stored in (None, topic.stored)
+        # Whether the publish has stored another record, which may have to be replaced.
+        has_new_record = draft.stored not in (None, topic.stored)
         topic.stored = draft.stored or topic.stored
-        if topic.state is TopicState.ALIVE and is_as_stored and not anew:
+        if topic.state is TopicState.ALIVE and not (anew or has_new_record):
             # One more message changes nothing.
             return topic
         if not topic.is_configured:
