@@ -67,13 +67,18 @@ def test_the_exit_code_of_a_stop_is_the_servers(stage: Stage) -> None:
 SLEEP = '__import__("time").sleep(60)'
 SLOW_FORK = """\
 import os, time
-fork = os.fork
+from holdfast.supervisor.control import Channel
+fork, send = os.fork, Channel.send
 def fork_slowly():
     pid = fork()
     if not pid:
-        time.sleep(0.5)
+        time.sleep(2)
     return pid
-os.fork = fork_slowly
+def send_and_note(channel, *given, **fields):
+    send(channel, *given, **fields)
+    if fields.get("say") == "forked":
+        open(os.environ["FAKE_HOME"] + "/told", "w").close()
+os.fork, Channel.send = fork_slowly, send_and_note
 """
 SLOW = """\
 import time
@@ -284,7 +289,8 @@ def test_a_stop_while_the_server_is_imported_ends_it_at_once(stage: Stage) -> No
 def test_a_stop_just_after_the_server_is_forked_ends_it(stage: Stage) -> None:
     stage.main.write_text(SLOW_FORK + stage.main.read_text())
     stage.start()
-    until(lambda: len(stage.family()) == 3)
+    # Before it is told of the fork, the supervisor ends the importer instead.
+    until(lambda: (stage.home / "told").exists())
     assert stage.stop() == 0
     assert stage.notes() == []
     assert stage.family() == []
