@@ -35,11 +35,12 @@ def serve_forks(channel: Channel, load: Callable[[int], object]) -> None:
     Args:
         load: Is told how many servers there are to be. Several share what each of them needs.
     """
-    # Ctrl-C, a terminal that closes, and `systemctl stop` reach all processes at once.
-    before = {each: signal.signal(each, signal.SIG_IGN) for each in _ONES_OF_SERVERS}
+    # Ctrl-C, a terminal that closes, and `systemctl stop` reach all processes at once. A handler,
+    # because macOS drops a signal that is ignored, even while it is blocked.
+    before = {each: signal.signal(each, _ignore) for each in _ONES_OF_SERVERS}
     woken, wake = os.pipe()
     os.set_blocking(wake, False)
-    signal.signal(signal.SIGCHLD, lambda *_: None)
+    signal.signal(signal.SIGCHLD, _ignore)
     signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
     load(1)
     # The supervisor is about to become this code: it must be there, without an error.
@@ -60,6 +61,10 @@ def serve_forks(channel: Channel, load: Callable[[int], object]) -> None:
     while servers:
         _report(servers, *os.wait())
     os._exit(0)
+
+
+def _ignore(*_: object) -> None:
+    """Do nothing when a signal comes."""
 
 
 def _forks(channel: Channel, servers: Servers, woken: int, load: Callable[[int], object]) -> bool:
