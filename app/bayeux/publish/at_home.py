@@ -26,7 +26,7 @@ from holdfast.delivery.requests.of_others import Asked
 from holdfast.delivery.requests.request import Request
 from holdfast.delivery.routing.selections import Candidate
 from holdfast.delivery.shared_queues.work_queues import key_of_queue
-from holdfast.delivery.topics.configured import Topic
+from holdfast.delivery.topics.configured import Topic, TopicRecord
 from holdfast.delivery.topics.counting import topic_of
 
 # Publishes an encoded event in this shard. Raises `Refused`. Returns the outcome, or None if the
@@ -41,8 +41,9 @@ class AtHome:
         self._state = state
         self._homes = homes
         self._publish_here = publish_here
-        # How many messages that are on their way to the store have saved the topic of each name.
-        self._drafts: dict[str, int] = {}
+        # By topic: how many messages that are on their way to the store have saved it, and the
+        # record that was saved last.
+        self._drafts: dict[str, tuple[int, TopicRecord]] = {}
 
     # For clients here
 
@@ -179,19 +180,25 @@ class AtHome:
         draft.stored = topics.record_of_draft(draft)
         if draft.stored is None:
             return None
-        self._drafts[draft.name] = self._drafts.get(draft.name, 0) + 1
+        drafts, _ = self._drafts.get(draft.name, (0, None))
+        self._drafts[draft.name] = drafts + 1, draft.stored
         self._state.store.save_topics({draft.name: draft.stored})
         return draft
 
     def end_draft(self, draft: Topic, outcome: PersistOutcome) -> None:
-        """Remove a topic that was saved if no message that makes it is stored, or may yet be."""
-        self._drafts[draft.name] -= 1
-        if self._drafts[draft.name]:
+        """Correct the stored record of a topic when no message that has saved it is on its way.
+
+        It is removed if no message that makes the topic is stored, or may yet be.
+        """
+        drafts, saved = self._drafts.pop(draft.name)
+        if drafts > 1:
+            self._drafts[draft.name] = drafts - 1, saved
             return
-        del self._drafts[draft.name]
-        may_be_stored = outcome in (PersistOutcome.KEPT, PersistOutcome.UNKNOWN)
-        topic = self._state.topics.get(draft.name)
-        if not may_be_stored and (topic is None or not topic.is_configured):
+        topics = self._state.topics
+        topic = topics.get(draft.name)
+        if topic is not None and topic.is_configured:
+            topics.note_stored(topic, saved)
+        elif outcome not in (PersistOutcome.KEPT, PersistOutcome.UNKNOWN):
             self._state.store.save_topics({draft.name: None})
 
     def refuse(self, letter: ShardLetter, refused: Refused) -> None:

@@ -10,6 +10,7 @@ from holdfast.bayeux.wire.caller import Caller
 from holdfast.bayeux.wire.options import ChannelRule, QuotaLimits
 from holdfast.delivery.messages.keeping import HistoryDepth
 from holdfast.delivery.messages.storing import PersistOutcome
+from holdfast.delivery.topics.configured import TopicConfig, TopicRecord
 from tests.effort import TIMES
 from tests.unit.bayeux.harness import Asked, Client, Json
 from tests.unit.bayeux.publish.addressing import forced, heard, named, reported
@@ -266,6 +267,23 @@ def test_publishers_elsewhere_have_a_quota_of_addressed_messages() -> None:
     assert replies[1]["error"] == "429:addressed:budget_exceeded"
     assert replies[1]["advice"]["interval"] > 0
     assert reported(replies[1]) == [("client/eve", "resource.exhaust")]
+
+
+def test_a_refused_publish_leaves_the_stored_record_of_the_topic_that_another_made() -> None:
+    rule = ChannelRule(topic=TopicConfig(), history=HistoryDepth(100, 100_000), durable=True)
+    world = World(2, channels={"/home/**": rule})
+    keeper = world.shards[1].keeper
+    keeper.is_silent = True
+    for delay, outcome in ((5000, PersistOutcome.KEPT), (7000, PersistOutcome.REFUSED)):
+        keeper.outcome = outcome
+        say(world.client(0), "hello", topic={"destroyDelay": delay})
+        world.read_all()
+    assert keeper.topics == {NEWS: TopicRecord(TopicConfig(destroy_delay_ms=7000))}
+    first, second = keeper._silent
+    first(PersistOutcome.KEPT)
+    second(PersistOutcome.REFUSED)
+    world.shards[1].server.turn()
+    assert keeper.topics == {NEWS: TopicRecord(TopicConfig(destroy_delay_ms=5000))}
 
 
 def test_work_has_no_destinations() -> None:
