@@ -278,9 +278,12 @@ class ShardLog:
         if self._right.state is not StoreState.OPEN:
             self._loop.call_soon(done, Taken(Taking.FAILED))
             return
-        early = NO_HAND_OVERS
-        if hand_overs and not self._writer.is_sending:
-            early = self._buffer.announce(hand_overs)
+        if self._writer.is_sending:
+            # The journal expects the answers to its notes in the order in which it made them, and
+            # has made one for the next part. What sessions will get may be something else by then.
+            self._writer.send_behind(partial(self.take, step, messages, letters, done=done))
+            return
+        early = self._buffer.announce(hand_overs) if hand_overs else NO_HAND_OVERS
         opening, number = self._right.epoch.rpartition(".")[2], 0
         call = log_scripts.take(
             self._keys, [step], messages, letters=letters, hand_overs=early, opening=opening

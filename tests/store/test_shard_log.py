@@ -1,19 +1,24 @@
 """The log of a shard, as the process writes it that has the shard."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
 
 import pytest
 
+from holdfast.delivery.messages.marks import BatchMark
 from holdfast.delivery.messages.outcomes import Move
 from holdfast.delivery.messages.storing import PersistOutcome
+from holdfast.delivery.ports.journal_port import NOTHING_EARLY
+from holdfast.store import turn_writer
 from holdfast.store.log_scripts import Step
 from holdfast.store.log_state import StoredFrame, TakenLog
 from holdfast.store.reconciliation import Knowledge
 from holdfast.store.shard_log import Taken, Taking
 from tests.store.log_owner import ShardProcess, crossing, passing, shard_process
 from tests.store.servers import ValkeyServer
-from tests.store.store_process import KEYS, message
+from tests.store.store_process import KEYS, letter, message
 from tests.store.test_going_back import Past, back, known_queue
+from tests.store.test_journaling import Notebook, notes
 
 KEPT = [PersistOutcome.KEPT]
 
@@ -145,6 +150,41 @@ async def test_messages_of_others_are_stored_in_the_step_that_moves_the_place(
     await shard.at.answered()
     assert shard.at.hash(KEYS.inbox) == {}
     assert shard.place().total == 1
+
+
+class Diary(Notebook):
+    """Its notes are answered in the order in which they were made."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.made: list[str] = []
+
+    def note_kept(
+        self, messages: Any, early: Mapping[str, BatchMark] = NOTHING_EARLY
+    ) -> bytes:
+        return self._made(super().note_kept(messages, early))
+
+    def note_dead(self, letters: Any) -> bytes:
+        return self._made(super().note_dead(letters))
+
+    def _made(self, note: bytes) -> bytes:
+        self.made.append(note.decode())
+        return note
+
+
+async def test_what_is_taken_between_the_parts_of_a_large_turn_is_noted_in_its_place(
+    shared_valkey: ValkeyServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(turn_writer, "_TURN_S", 0.0)
+    diary = Diary()
+    async with shard_process(shared_valkey, journal=diary) as shard:
+        shard.at.store.dead_letter([letter(n) for n in range(1000)], None)
+        shard.at.store.flush()
+        assert shard.at.link.unanswered == 1
+        shard.log.take(Step(1, "", "a"), [(message(1), ["joe/1"])], done=shard.taken.append)
+        await shard.at.answered()
+        assert len(diary.made) > 2
+        assert notes(shared_valkey) == diary.made
 
 
 async def test_a_full_store_takes_facts_and_places_but_no_messages(valkey: ValkeyServer) -> None:
