@@ -141,10 +141,14 @@ class TurnBuffer:
             self.mark(receiver, batch.marks())
             return
         turn = self._turns[-1]
-        if receiver in turn.batches or (receiver in turn.marks and receiver in turn.acking):
-            # The journal reports each hand-over, and acks of what was in flight come first.
+        if (
+            receiver in turn.batches
+            or receiver in turn.with_dead
+            or (receiver in turn.marks and receiver in turn.acking)
+        ):
+            # The journal reports each hand-over, and what was in flight is settled first.
             turn = self._next()
-        turn.acks_come_first = turn.acks_come_first or receiver in turn.acking
+        turn.settled_come_first = turn.settled_come_first or receiver in turn.acking
         turn.batches[receiver] = batch
 
     # Hand-overs that the store has before they happen
@@ -243,8 +247,10 @@ class TurnBuffer:
         ids = [each.message for each in dead]
         turn.dead += [(each, receiver) for each in dead]
         turn.gone.update(ids)
-        if receiver is not None and receiver in self._marked:
-            self._unmark(receiver, ids)
+        if receiver is not None:
+            turn.with_dead.add(receiver)
+            if receiver in self._marked:
+                self._unmark(receiver, ids)
 
     def forget(self, receiver: str, ids: Sequence[int]) -> None:
         """Remove a session and its marks."""

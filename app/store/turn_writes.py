@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from holdfast.delivery.letters.unwritten import UnwrittenLetter
 from holdfast.delivery.messages.marks import BatchMark, Mark, Marked
 from holdfast.delivery.messages.message import Message
-from holdfast.delivery.messages.outcomes import ACKED, Move, Outcome
+from holdfast.delivery.messages.outcomes import Move, Outcome
 from holdfast.delivery.messages.storing import NO_FIELDS, PersistOutcome, RequestFields
 from holdfast.delivery.ports.journal_port import DeliveryJournal
 from holdfast.store import scripts
@@ -104,6 +104,8 @@ class TurnWrites:
         self.settled_behind: Settled = {}
         # Their letters are created together with the calls.
         self.dead: list[tuple[UnwrittenLetter, str | None]] = []
+        # The sessions with dead letters among them.
+        self.with_dead: set[str] = set()
         # Ended sessions with the rest of their queues, and the same by message.
         self.forgotten: dict[str, Sequence[int]] = {}
         self.left: dict[int, list[str]] = {}
@@ -111,8 +113,8 @@ class TurnWrites:
         self.outdated: dict[int, list[str]] = {}
         # Messages that leave a queue in this turn without being settled.
         self.gone: set[int] = set()
-        # Whether some of these batches replace others whose acks are here, too.
-        self.acks_come_first = False
+        # Whether some of these batches replace others of which messages are settled here, too.
+        self.settled_come_first = False
         # Whether replies with some of its hand-overs leave before the store has answered.
         self.replies_leave = False
         # The kind of its messages for other shards that it sends last, see `TurnBuffer`.
@@ -230,12 +232,11 @@ class TurnWrites:
     def _handed_and_settled(
         self, keys: RedisKeys, journal: DeliveryJournal
     ) -> Iterator[PendingCall]:
-        settled = {**self.settled}
-        if self.acks_come_first:
-            acked = {ACKED: settled.pop(ACKED, {})}
-            yield from _settled(acked, keys, journal, may_wait=not self.hands_over)
+        if self.settled_come_first:
+            yield from _settled(self.settled, keys, journal, may_wait=not self.hands_over)
         yield from self._handed(keys, journal)
-        yield from _settled(settled, keys, journal)
+        if not self.settled_come_first:
+            yield from _settled(self.settled, keys, journal)
         yield from _settled(self.settled_behind, keys, journal)
 
     def _handed(self, keys: RedisKeys, journal: DeliveryJournal) -> Iterator[PendingCall]:

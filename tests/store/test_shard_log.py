@@ -159,9 +159,7 @@ class Diary(Notebook):
         super().__init__()
         self.made: list[str] = []
 
-    def note_kept(
-        self, messages: Any, early: Mapping[str, BatchMark] = NOTHING_EARLY
-    ) -> bytes:
+    def note_kept(self, messages: Any, early: Mapping[str, BatchMark] = NOTHING_EARLY) -> bytes:
         return self._made(super().note_kept(messages, early))
 
     def note_dead(self, letters: Any) -> bytes:

@@ -2,8 +2,13 @@
 
 import pytest
 
+from holdfast.delivery.basics.error_codes import UPDATE_ERROR
+from holdfast.delivery.basics.steps import Reason
+from holdfast.delivery.letters.unwritten import DeadEntry, Death
+from holdfast.delivery.messages.entries import Entry
 from holdfast.delivery.messages.marks import BatchMark
-from holdfast.delivery.messages.outcomes import ACKED
+from holdfast.delivery.messages.message import Message
+from holdfast.delivery.messages.outcomes import ACKED, DISCARDED
 from holdfast.delivery.ports.journal_port import NO_JOURNAL
 from holdfast.store import scripts
 from holdfast.store.keys import RedisKeys
@@ -23,12 +28,35 @@ def names(calls: list[PendingCall]) -> list[object]:
     return [each.call.script for each in calls]
 
 
+def dead(id: int) -> DeadEntry:
+    message = Message(b"{}", id=id, channel="/a", sender="ann")
+    return DeadEntry(Entry(message), Death("joe/1", UPDATE_ERROR, "", None), id)
+
+
 def test_acks_of_a_batch_are_stored_before_the_batch_that_replaces_it() -> None:
     # After a kill between the two calls, messages that were acked would come again as new.
     buffer = TurnBuffer()
     buffer.settle("joe/1", [1, 2], ACKED)
     buffer.mark_batch("joe/1", BatchMark(6, 3, [3]))
     assert names(urgent_calls(buffer)) == [scripts.SETTLE, scripts.MARK_BATCHES]
+
+
+def test_discarded_messages_of_a_batch_are_stored_before_the_batch_that_replaces_it() -> None:
+    buffer = TurnBuffer()
+    buffer.settle("joe/1", [1], ACKED)
+    buffer.settle("joe/1", [2], DISCARDED[Reason.OUTDATED])
+    buffer.mark_batch("joe/1", BatchMark(6, 3, [3]))
+    assert names(urgent_calls(buffer)) == [scripts.SETTLE, scripts.SETTLE, scripts.MARK_BATCHES]
+
+
+def test_refused_messages_of_a_batch_are_stored_before_the_batch_that_replaces_it() -> None:
+    buffer = TurnBuffer()
+    buffer.dead_letter([dead(1)], "joe/1")
+    buffer.dead_letter([dead(2)], None)
+    buffer.mark_batch("ann/1", BatchMark(6, 3, [3]))
+    buffer.mark_batch("joe/1", BatchMark(6, 3, [3]))
+    expected = [scripts.MARK_BATCHES, scripts.DEAD_LETTER, scripts.MARK_BATCHES]
+    assert names(urgent_calls(buffer)) == expected
 
 
 def test_acks_of_a_batch_of_the_same_turn_follow_it() -> None:
