@@ -4,7 +4,7 @@ Otherwise one of these could accept a message without storing it, although the s
 told that it gets it.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from holdfast.bayeux.session import Session
@@ -16,12 +16,26 @@ from holdfast.delivery.basics.error_codes import SHARD_UNREACHABLE
 from holdfast.delivery.ports.other_shards import OthersPort
 
 
+class _Added:
+    """A subscription that not all shards may know yet."""
+
+    __slots__ = ("is_known", "newest")
+
+    def __init__(self) -> None:
+        # The newest subscribe that waits for it.
+        self.newest: JoiningPatterns | None = None
+        # Whether one of them has heard that all shards know.
+        self.is_known = False
+
+
 class JoiningPatterns:
     """The patterns of a subscribe, until all other shards know of them."""
 
     __slots__ = ("added", "patterns", "session")
 
-    def __init__(self, session: Session, patterns: Sequence[str], added: Sequence[str]) -> None:
+    def __init__(
+        self, session: Session, patterns: Sequence[str], added: Mapping[str, _Added]
+    ) -> None:
         self.session = session
         self.patterns = patterns
         # Those that the session has because of this subscribe.
@@ -34,22 +48,22 @@ class AgreedSubscriptions:
     def __init__(self, state: ServerState, others: OthersPort) -> None:
         self._state = state
         self._others = others
-        # By session and pattern, the newest subscribe that waits.
-        self._newest: dict[tuple[Session, str], JoiningPatterns] = {}
+        self._waiting: dict[tuple[Session, str], _Added] = {}
 
     def __len__(self) -> int:
-        return len(self._newest)
+        return len(self._waiting)
 
     def joining(self, session: Session, patterns: Sequence[str]) -> JoiningPatterns:
         """Note which patterns a subscribe is about to add.
 
         They include what an earlier subscribe added that still waits, and may remove again.
         """
-        added = [
-            pattern
-            for pattern in patterns
-            if pattern not in session.subscriptions or (session, pattern) in self._newest
-        ]
+        added: dict[str, _Added] = {}
+        for pattern in patterns:
+            if pattern not in session.subscriptions:
+                added[pattern] = _Added()
+            elif (session, pattern) in self._waiting:
+                added[pattern] = self._waiting[session, pattern]
         return JoiningPatterns(session, patterns, added)
 
     def when_known(self, joining: JoiningPatterns, reply: Json, done: Callable[[], None]) -> None:
@@ -57,19 +71,23 @@ class AgreedSubscriptions:
 
         Then what the subscribe has added is removed, and its reply becomes a refusal.
         """
-        for pattern in joining.added:
-            self._newest[joining.session, pattern] = joining
+        for pattern, added in joining.added.items():
+            added.newest = joining
+            self._waiting[joining.session, pattern] = added
         self._others.when_known(joining.patterns, partial(self._heard, joining, reply, done))
 
     def _heard(
         self, joining: JoiningPatterns, reply: Json, done: Callable[[], None], is_known: bool
     ) -> None:
-        session = joining.session
-        mine = [each for each in joining.added if self._newest.get((session, each)) is joining]
-        for pattern in mine:
-            del self._newest[session, pattern]
+        session, unknown = joining.session, []
+        for pattern, added in joining.added.items():
+            added.is_known = added.is_known or is_known
+            if added.newest is joining and self._waiting.get((session, pattern)) is added:
+                del self._waiting[session, pattern]
+                if not added.is_known:
+                    unknown.append(pattern)
         if not is_known:
-            self._refuse(session, mine, reply)
+            self._refuse(session, unknown, reply)
         done()
 
     def _refuse(self, session: Session, patterns: Sequence[str], reply: Json) -> None:

@@ -73,6 +73,27 @@ def test_a_subscribe_of_which_not_all_shards_learn_is_refused_and_changes_nothin
     assert list(shard.keeper.sessions["joe/1"].subscriptions) == ["/old"]
 
 
+def test_a_later_subscribe_that_is_refused_keeps_what_all_shards_know(shard: Shard) -> None:
+    client = named(shard)
+    first, second = client.subscribe("/news"), client.subscribe("/news")
+    agree(shard)
+    assert first.reply["successful"]
+    agree(shard, is_known=False)
+    assert second.reply["error"] == REFUSED
+    assert held(client) == {"/news"}
+
+
+def test_what_is_subscribed_to_again_is_known_when_the_later_subscribe_is(shard: Shard) -> None:
+    client = named(shard)
+    client.subscribe("/news")
+    client.unsubscribe("/news")
+    second = client.subscribe("/news")
+    agree(shard)
+    agree(shard, is_known=False)
+    assert second.reply["error"] == REFUSED
+    assert held(client) == set()
+
+
 def test_a_later_subscribe_keeps_what_an_earlier_one_is_refused(shard: Shard) -> None:
     client = named(shard)
     first, second = client.subscribe("/news"), client.subscribe("/news")
