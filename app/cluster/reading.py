@@ -139,9 +139,9 @@ class LogReader(Generic[A]):
 
     @property
     def is_awaited(self) -> bool:
-        """Whether another shard may wait until the store of this one has a later place."""
-        stored, awaited = self.confirmed, self.awaited
-        return (stored.fence, stored.n) < (awaited.fence, awaited.n)
+        """Whether others may wait until this shard has learned what is before a later place."""
+        learned, awaited = self.learned, self.awaited
+        return (learned.fence, learned.n) < (awaited.fence, awaited.n)
 
     @property
     def taken_log(self) -> tuple[str, str]:
@@ -152,6 +152,12 @@ class LogReader(Generic[A]):
     def shown(self) -> Place:
         """The place behind the last frame that was shown."""
         return self._waiting[0].before if self._waiting else self.place
+
+    @property
+    def learned(self) -> Place:
+        """The place up to which everything is shown, facts included, and certainly stored."""
+        shown, stored = self.shown, self.confirmed
+        return shown if (shown.fence, shown.n) < (stored.fence, stored.n) else stored
 
     @property
     def is_behind_start(self) -> bool:

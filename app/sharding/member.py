@@ -317,7 +317,7 @@ class Member:
         for shard, reader in self.readers.items():
             if self._store.is_available:
                 reader.tick(now)
-            self.own.log.see(shard, reader.confirmed, reader.awaited)
+            self.own.log.see(shard, reader.learned, reader.awaited)
             self._direct[shard].go_on()
         self.interest.flush(now)
         self._tell_completeness()

@@ -225,6 +225,25 @@ def test_the_place_follows_soon_behind_facts_but_not_behind_those_that_are_not_s
     assert not at.reader.is_awaited
 
 
+def test_facts_are_not_learned_before_what_they_come_behind_on_another_way() -> None:
+    # The sender takes the place for a promise that this shard knows the facts.
+    at = following()
+    at.shard.awaited = {"7 2"}
+    facts = write((), {"* /a": "1"}, behind={"3": "7 2"})
+    at.hear(stored(f"{X} 1-2 1", f"{X} 1-1 1", all=facts), now=11.0)
+    at.reader.follow(11.0)
+    at.reader.tick(11.0)
+    at.shard.answer()
+    assert at.reader.confirmed == place_of(f"{X} 1-2 1")
+    assert at.reader.learned == place_of(f"{X} 1-1 1")
+    assert at.reader.is_awaited
+    at.shard.awaited = set()
+    at.reader.go_on()
+    assert at.shard.facts[-1] == {"* /a": "1"}
+    assert at.reader.learned == place_of(f"{X} 1-2 1")
+    assert not at.reader.is_awaited
+
+
 def test_the_place_follows_with_the_next_tick_if_it_has_to() -> None:
     at = following()
     at.reader.follow(11.0)
