@@ -121,9 +121,12 @@ class Arrivals:
         }
 
         def answered(taken: Taken) -> None:
+            if taken.taking is not Taking.DONE:
+                self._from_others.expect_no_more(arrived)
             done(_NOT_TAKEN.get(taken.taking, NotTaken(taken.found)))
             self._port.took(self._shard)
 
+        self._from_others.expect(arrived)
         step = Step(self._shard, *move)
         self._store.take(step, messages, letters, done=answered, hand_overs=hand_overs)
 

@@ -29,6 +29,8 @@ class FromOthers:
     def __init__(self, state: ServerState) -> None:
         self._state = state
         self.tap = Tap()
+        # By session, how many messages the store is about to have for it that are not shown yet.
+        self._coming: dict[str, int] = {}
 
     def is_wanted(self, channel: str) -> bool:
         """Return whether messages of the channel have receivers here, or are recorded."""
@@ -78,7 +80,7 @@ class FromOthers:
     def hand_overs(self, coming: "Sequence[Arrived]") -> "Mapping[str, BatchMark]":
         """Return what sessions will get at once when these messages are shown, if nothing changes.
 
-        These are sessions that wait for messages and have none.
+        These are sessions that wait for messages and have none, nor get earlier ones.
         """
         found: dict[str, BatchMark] = {}
         # The ids in each of them.
@@ -94,14 +96,32 @@ class FromOthers:
                 ids = waiting.get(session.key)
                 if ids is not None:
                     ids.append(message.id)
-                elif _gets_next_at_once(session):
+                elif session.key not in self._coming and _gets_next_at_once(session):
                     queue, ids = session.queue, [message.id]
                     waiting[session.key] = ids
                     found[session.key] = BatchMark(queue.batch + 1, queue.seq + 1, ids)
         return found
 
+    def expect(self, coming: "Sequence[Arrived]") -> None:
+        """Take note that the store is asked to have these messages, before they are shown."""
+        expected = self._coming
+        for each in coming:
+            for key in each.keys:
+                expected[key] = expected.get(key, 0) + 1
+
+    def expect_no_more(self, coming: "Sequence[Arrived]") -> None:
+        """Take note that these are shown now, or that the store does not have them."""
+        expected = self._coming
+        for each in coming:
+            for key in each.keys:
+                left = expected.pop(key) - 1
+                if left:
+                    expected[key] = left
+
     def show(self, arrived: Arrived) -> None:
         """Deliver a message, which the store has for its durable receivers."""
+        if arrived.keys:
+            self.expect_no_more((arrived,))
         message, kept = arrived.message, len(arrived.keys) + len(arrived.latecomers)
         if arrived.latecomers:
             # These are copies, as from a history: see `Hub.include`.

@@ -125,8 +125,10 @@ class StoreModel(FakeKeeper):
         taken = self._take(step, messages, letters)
         if taken.taking is Taking.DONE:
             for receiver, batch in hand_overs.items():
-                self.mark_batch(receiver, batch)
-                self.early[receiver] = batch
+                # Only the first one of those that have not happened yet.
+                if receiver not in self.early:
+                    self.mark_batch(receiver, batch)
+                    self.early[receiver] = batch
         self.after(lambda: done(taken))
 
     def _take(

@@ -127,6 +127,39 @@ def test_nor_does_one_that_has_not_acknowledged_the_last_message(scene: Scene) -
     assert scene.store.early == {}
 
 
+def test_nor_does_one_that_is_about_to_get_an_earlier_message(scene: Scene) -> None:
+    """Else the store would have the later one in flight alone, and restore it first."""
+    scene.publish(1)
+    scene.read()
+    held = scene.hold()
+    scene.publish(2)
+    scene.read()
+    assert scene.store.early == {}
+    scene.here.turn()
+    assert held.data == [1, 2]
+    scene.ack = held.replies[0]["ext"]["ack"]
+    scene.hold()
+    scene.publish(3)
+    scene.read()
+    assert [*scene.store.early] == [JOE]
+
+
+def test_nor_does_a_message_that_the_store_has_not_taken_count_for_ever(scene: Scene) -> None:
+    scene.publish(1)
+    scene.store.is_available = False
+    scene.read()
+    scene.here.turn()
+    scene.store.is_available = True
+    held = scene.hold()
+    scene.pass_time()
+    assert held.data == [1]
+    scene.ack = held.replies[0]["ext"]["ack"]
+    scene.hold()
+    scene.publish(2)
+    scene.read()
+    assert [*scene.store.early] == [JOE]
+
+
 def test_a_reply_without_the_message_waits_until_the_store_has_taken_it_back(
     scene: Scene,
 ) -> None:

@@ -358,6 +358,7 @@ class Shard:
             self.inbox.take(sender, entry, 0)
 
     def _take(self, arrived: Arrived) -> None:
+        self.from_others.expect([arrived])
         if arrived.keys:
             self.keeper.keep(arrived.message, arrived.keys, lambda _: None)
         self.from_others.show(arrived)
