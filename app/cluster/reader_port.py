@@ -42,6 +42,8 @@ class Sorted(NamedTuple, Generic[A]):
     shown: Sequence[A]
     # How many bytes the kept ones have.
     size: int
+    # The channels of messages without a receiver.
+    useless: Sequence[str] = ()
 
 
 class NotTaken(NamedTuple):

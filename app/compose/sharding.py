@@ -79,7 +79,7 @@ class Sharding:
 
     def join(self, forwarding: Forwarding) -> None:
         """Let messages that are not stored go over the links to the others."""
-        forwarding.inlet = self.member
+        forwarding.inlet = self.member.inlet
         self.member.own.passing.passages = forwarding.passages
 
     def resume(self) -> None:

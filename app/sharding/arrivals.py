@@ -81,9 +81,13 @@ class Arrivals:
     def sort(self, frame: Frame) -> Sorted[Arrival]:
         if not frame.has_only_messages:
             return self._sort_all(frame.all_entries())
-        is_wanted = self._from_others.is_wanted
-        wanted = [is_wanted(channel) for channel in frame.channels]
-        return self._sort_all(frame.entries(wanted) if True in wanted else ())
+        is_wanted, channels = self._from_others.is_wanted, frame.channels
+        wanted = [is_wanted(channel) for channel in channels]
+        if False not in wanted:
+            return self._sort_all(frame.entries(wanted))
+        useless = [each for each, is_useful in zip(channels, wanted, strict=True) if not is_useful]
+        found = self._sort_all(frame.entries(wanted) if True in wanted else ())
+        return found._replace(useless=useless)
 
     def _sort_all(self, entries: Sequence[Entry]) -> Sorted[Arrival]:
         kept: list[Arrival] = []

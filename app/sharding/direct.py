@@ -2,13 +2,14 @@
 
 import logging
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from holdfast.cluster.frames import Frame, FrameUnreadable, read
 from holdfast.cluster.places import Place, PlaceUnreadable, place_of
 from holdfast.sharding.arrivals import Arrival, Arrivals
 from holdfast.sharding.passing import LOG
+from holdfast.sharding.pruning import Pruning, Prunings, Way
 
 if TYPE_CHECKING:
     from holdfast.cluster.reading import LogReader
@@ -46,11 +47,12 @@ class DirectArrivals:
         self._shard = shard
         self._arrivals = arrivals
         self._clock = clock
+        self.pruning = Pruning(clock)
         # Set once the log of that shard is read.
         self.reader: LogReader[Arrival] | None = None
         # The link, 0 if there is none, and how many of its frames were shown.
         self._link = self._shown = 0
-        self._cut: Callable[[], None] = _ignore
+        self._way: Way | None = None
         # Since when the log has waited for it; None if it does not.
         self._awaited_since: float | None = None
         self._held: deque[_Held] = deque()
@@ -58,16 +60,17 @@ class DirectArrivals:
         self._place: Place | None = None
         self._bytes = 0
 
-    def open(self, link: int, cut: Callable[[], None]) -> None:
-        """Expect frames on the link with this number. `cut` ends it, if it brings nothing."""
-        self._link, self._shown, self._cut = link, 0, cut
+    def open(self, link: int, way: Way | None) -> None:
+        """Expect frames on the link with this number, or none."""
+        self._link, self._shown, self._way = link, 0, way
         self._awaited_since = None
+        self.pruning.begin(way)
         self._go_on_with_log()
 
     def lost(self, link: int) -> None:
         """Expect no more on this link."""
         if link == self._link:
-            self.open(0, _ignore)
+            self.open(0, None)
 
     def came(self, link: int, n: int, data: bytes) -> None:
         """Take the frame of a link that has this number there."""
@@ -91,13 +94,15 @@ class DirectArrivals:
             self._show(link, n, frame)
 
     def go_on(self) -> None:
-        """Show what had to wait for the log, or give a link up for which the log waits."""
+        """Show what had to wait for the log, or give a link up for which others wait."""
+        self.pruning.tick()
         since = self._awaited_since
-        if since is not None and self._clock() - since > _LINK_WAIT_S:
-            cut = self._cut
+        is_late = since is not None and self._clock() - since > _LINK_WAIT_S
+        if self._way is not None and (is_late or self.pruning.is_late):
+            way = self._way
             log.warning("a link to shard %d is cut: it does not bring what it should", self._shard)
             self.lost(self._link)
-            cut()
+            way.cut()
         while self._held:
             first = self._held[0]
             place = first.place or self._place
@@ -141,6 +146,8 @@ class DirectArrivals:
         found = self._arrivals.sort(frame)
         if found.shown:
             self._arrivals.show(found.shown)
+        if found.useless:
+            self.pruning.count_useless(found.useless)
         self._count(link, n)
 
     def _count(self, link: int, n: int) -> None:
@@ -153,8 +160,43 @@ class DirectArrivals:
             self.reader.go_on()
 
 
-def _ignore() -> None:
-    """End nothing."""
+class Inlet:
+    """What all other shards send over links.
+
+    Args:
+        arrivals: What takes it, by number of the shard.
+        stamp: Returns numbers for links, each once.
+    """
+
+    def __init__(
+        self,
+        arrivals: Mapping[int, Arrivals],
+        stamp: Callable[[], int],
+        clock: Callable[[], float],
+    ) -> None:
+        self.direct = {
+            shard: DirectArrivals(shard, each, clock) for shard, each in arrivals.items()
+        }
+        self.prunings = Prunings([each.pruning for each in self.direct.values()])
+        self._stamp = stamp
+
+    def open_link(self, shard: int, way: Way) -> int:
+        """Return the number of the link on which a shard is about to send."""
+        number = self._stamp()
+        self.direct[shard].open(number, way)
+        return number
+
+    def take_messages(self, shard: int, link: int, n: int, frame: bytes) -> None:
+        """Take a frame that has this number on its link."""
+        self.direct[shard].came(link, n, frame)
+
+    def grafted(self, shard: int, number: int) -> None:
+        """Take note that a shard knows the grafts up to this number."""
+        self.direct[shard].pruning.grafted(number)
+
+    def lose_link(self, shard: int, link: int) -> None:
+        """Nothing more comes on this link."""
+        self.direct[shard].lost(link)
 
 
 def _place_in(frame: Frame) -> Place | None:

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from holdfast.bayeux.publish.from_others import FromOthers
@@ -17,7 +18,7 @@ from holdfast.cluster.shards import Shards
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.ports.other_shards import LogFigures
 from holdfast.sharding.arrivals import Arrival, Arrivals
-from holdfast.sharding.direct import DirectArrivals
+from holdfast.sharding.direct import Inlet
 from holdfast.sharding.homes import ShardHomes
 from holdfast.sharding.known import KnownFacts
 from holdfast.sharding.latest_frames import again
@@ -91,10 +92,7 @@ class Member:
         )
         self._from_others = from_others = FromOthers(bayeux.state)
         self.arrivals = {shard: Arrivals(shard, from_others, store, self) for shard in self.others}
-        self._direct = {
-            shard: DirectArrivals(shard, arrivals, clock)
-            for shard, arrivals in self.arrivals.items()
-        }
+        self.inlet = Inlet(self.arrivals, bayeux.state.node.stamp, clock)
         self.readers: dict[int, LogReader[Arrival]] = {}
         # What the store said at the start.
         self._taken: dict[int, TakenLog] = {}
@@ -131,8 +129,8 @@ class Member:
         # Answers about a channel with a home come behind its messages, and both by the log.
         if self._has_homes and self.homes.has_home(message.channel):
             self.own.log_on(message)
-        else:
-            self.own.pass_on(message)
+        elif not self.own.pass_on(message):
+            return
         self._wake()
 
     def is_away(self, shard: int) -> bool:
@@ -143,6 +141,16 @@ class Member:
 
     def remove_interest(self, pattern: str) -> None:
         self.interest.remove(pattern)
+
+    def join(self, channel: str, is_pattern: bool) -> None:
+        self.inlet.prunings.join(channel, is_pattern=is_pattern)
+
+    @property
+    def has_joined(self) -> bool:
+        return not self.inlet.prunings.are_grafting
+
+    def when_joined(self, done: Callable[[], None]) -> None:
+        self.inlet.prunings.when_grafted(done)
 
     def add_listener(self, pattern: str) -> None:
         self.interest.add(_LISTENS + pattern)
@@ -179,7 +187,10 @@ class Member:
             self.own.log.tell_news()
 
     def when_known(self, patterns: Sequence[str], done: Callable[[bool], None]) -> None:
-        self.interest.when_known(patterns, done)
+        # Messages that are not stored even for these receivers go over links.
+        self.interest.when_known(
+            patterns, lambda is_known: self.when_joined(partial(done, is_known))
+        )
 
     def complete_cursor(self) -> int:
         """Return the cursor up to which no message will come any more, from any shard."""
@@ -318,7 +329,7 @@ class Member:
             if self._store.is_available:
                 reader.tick(now)
             self.own.log.see(shard, reader.learned, reader.awaited)
-            self._direct[shard].go_on()
+            self.inlet.direct[shard].go_on()
         self.interest.flush(now)
         self._tell_completeness()
         self.own.tick(now)
@@ -350,7 +361,7 @@ class Member:
         self._learn_topics()
         if shard not in self.readers:
             taken = self._taken.get(shard, _NOTHING_TAKEN)
-            self._direct[shard].reader = self.readers[shard] = LogReader(
+            self.inlet.direct[shard].reader = self.readers[shard] = LogReader(
                 self.arrivals[shard],
                 own=self.number,
                 place=taken.place,
@@ -362,36 +373,20 @@ class Member:
         """Take the frames that a read behind this id has found."""
         reader = self.readers[shard]
         reader.heard(after, frames, self._clock())
-        self._direct[shard].go_on()
+        self.inlet.direct[shard].go_on()
         if reader.place == NOWHERE:
             return
         is_another = self.known.saw_opening(shard, reader.place.nonce)
         if is_another and self._from_letters is not None:
             self._from_letters.requests.opened_again(shard)
 
-    # What others send over links
-
-    def open_link(self, shard: int, cut: Callable[[], None]) -> int:
-        """Return the number of the link on which a shard is about to send; `cut` ends it."""
-        number = self._bayeux.state.node.stamp()
-        self._direct[shard].open(number, cut)
-        return number
-
-    def take_messages(self, shard: int, link: int, n: int, frame: bytes) -> None:
-        """Take a frame that has this number on its link."""
-        self._direct[shard].came(link, n, frame)
-
-    def lose_link(self, shard: int, link: int) -> None:
-        """Nothing more comes on this link."""
-        self._direct[shard].lost(link)
+    # What the logs of others say besides messages
 
     def may_show(self, shard: int, behind: Behind) -> bool:
-        return self._direct[shard].has_shown(behind.get(str(self.number), ""))
+        return self.inlet.direct[shard].has_shown(behind.get(str(self.number), ""))
 
     def took(self, shard: int) -> None:
-        self._direct[shard].go_on()
-
-    # What the logs of others say besides messages
+        self.inlet.direct[shard].go_on()
 
     def take_letter(self, shard: int, letter: Entry) -> None:
         self.homes.take_letter(shard, letter)

@@ -66,9 +66,15 @@ class OwnLog:
 
     # What a turn stores
 
-    def pass_on(self, message: Message) -> None:
-        """Pass on a message that is not stored: it leaves at the end of the turn."""
+    def pass_on(self, message: Message) -> bool:
+        """Pass on a message that is not stored: it leaves at the end of the turn.
+
+        Returns whether any shard may have receivers of it.
+        """
+        if self.passing.is_pruned(message.channel):
+            return False
         self.passing.add(entry_of(message))
+        return True
 
     def log_on(self, message: Message) -> None:
         """Do the same by the log, whether there are links or not."""

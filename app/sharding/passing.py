@@ -4,7 +4,7 @@ A link takes them to another process without a store. The log takes them if ther
 some shard for now, and for a while after a message that is stored: these come in order with them.
 """
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final, Protocol
 
 from holdfast.cluster.frames import Behind, Entry, split, write
@@ -24,6 +24,11 @@ class Passage(Protocol):
     @property
     def is_open(self) -> bool:
         """Whether it takes more now."""
+        ...
+
+    @property
+    def pruned(self) -> Collection[str]:
+        """The channels of which the other shard has no receivers, as far as it has said."""
         ...
 
     @property
@@ -53,11 +58,22 @@ class Passing:
         self._turn: list[Entry] = []
         # Since when the log takes no messages: the numbers of the links; none if it takes them.
         self._direct: list[int] = []
+        # What must be shown before the first frame on each link since then, by number of the shard.
+        self._first: dict[int, Behind] = {}
         # How many frames with messages the store has not answered, and until when more may follow.
         self._unanswered = 0
         self._storing_until = 0.0
         # The books: how many messages went over links.
         self.passed = 0
+
+    def is_pruned(self, channel: str) -> bool:
+        """Return whether a message of the channel would take the links, and no shard wants it."""
+        if not self._direct:
+            return False
+        for passage in self.passages.values():
+            if channel not in passage.pruned:
+                return False
+        return self._numbers() == self._direct
 
     def add(self, entry: Entry) -> None:
         """Pass a message on at the end of this turn."""
@@ -70,11 +86,13 @@ class Passing:
         turn, self._turn = self._turn, []
         numbers = self._numbers()
         if numbers and numbers == self._direct:
-            self._send(turn, _IN_ORDER)
+            self._send(turn)
         elif numbers and self._may_begin(now):
             self._direct = numbers
             end = self._end()
-            self._send(turn, _IN_ORDER if end == NOWHERE else {LOG: str(end)})
+            place = _IN_ORDER if end == NOWHERE else {LOG: str(end)}
+            self._first = dict.fromkeys(self.passages, place)
+            self._send(turn)
         else:
             self._direct = []
             for entry in turn:
@@ -93,13 +111,24 @@ class Passing:
         """Return whether the place of the last message in the log is known, and none is due."""
         return now >= self._storing_until and not self._unanswered and self._log.is_empty
 
-    def _send(self, turn: Collection[Entry], behind: Behind) -> None:
+    def _send(self, turn: Sequence[Entry]) -> None:
         self.passed += len(turn)
-        for part in split(turn):
-            frame = write(part, behind=behind)
-            for passage in self.passages.values():
+        # The frames with all entries, which most shards get, by what they come behind.
+        whole: dict[bool, list[bytes]] = {}
+        for shard, passage in self.passages.items():
+            entries, pruned = turn, passage.pruned
+            if pruned:
+                entries = [each for each in turn if each.channel not in pruned]
+                if not entries:
+                    continue
+            behind = self._first.pop(shard, _IN_ORDER)
+            frames = whole.get(bool(behind)) if len(entries) == len(turn) else None
+            if frames is None:
+                frames = _frames(entries, behind)
+                if len(entries) == len(turn):
+                    whole[bool(behind)] = frames
+            for frame in frames:
                 passage.send(frame)
-            behind = _IN_ORDER
 
     # The log
 
@@ -126,3 +155,8 @@ class Passing:
     def answered(self) -> None:
         """Take note that the store has answered a frame with messages."""
         self._unanswered -= 1
+
+
+def _frames(entries: Sequence[Entry], behind: Behind) -> list[bytes]:
+    first, *more = split(entries)
+    return [write(first, behind=behind), *[write(each) for each in more]]

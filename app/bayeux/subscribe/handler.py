@@ -93,7 +93,7 @@ class SubscribeHandler:
                 exchange.progress = progress
                 raise
             self._say_caught_up(catch_up, exchange, reply)
-        return self._confirm(exchange, session, message, reply, joining=progress.joining)
+        return self._confirm(exchange, session, message, reply, joined=progress)
 
     def _begin(
         self,
@@ -300,17 +300,22 @@ class SubscribeHandler:
         message: Json,
         reply: Json,
         *,
-        joining: "JoiningPatterns | None" = None,
+        joined: _Progress | None = None,
     ) -> bool:
         """Confirm the message. Returns whether the reply is complete.
 
-        Durable subscriptions are stored first, and all other shards know of them.
+        Durable subscriptions are stored first, and all other shards know of them. None may leave
+        out messages of others.
         """
         reply["successful"] = True
-        if not session.is_durable:
+        if not session.is_durable and (joined is None or self._has_joined):
             return True
         fulfil = begin_pending(self._answers, message, exchange, reply)
-        self._confirm_durable(session, reply, fulfil, joining)
+        if session.is_durable:
+            joining = None if joined is None else joined.joining
+            self._confirm_durable(session, reply, fulfil, joining)
+        else:
+            self._confirm_joined(session, fulfil)
         return False
 
     def _confirm_later(
@@ -328,6 +333,9 @@ class SubscribeHandler:
             if session.is_durable:
                 self._confirm_durable(session, reply, fulfil, joining)
                 return
+            if not self._has_joined:
+                self._confirm_joined(session, fulfil)
+                return
         fulfil(now)
 
     def _confirm_durable(
@@ -339,19 +347,42 @@ class SubscribeHandler:
     ) -> None:
         state = self._state
         state.store.save(ChangedSession(session, state.node))
-        # Messages from histories must not precede the reply.
-        session.pauses += 1
-
-        def go_on(now: float) -> None:
-            fulfil(now)
-            session.pauses -= 1
-            state.hub.make_ready(session)
-
+        go_on = self._paused(session, fulfil)
         if self._agreed is None or joining is None:
             finish_when_kept(state, session, go_on)
         else:
             finish = finish_later(state, session, go_on)
             self._agreed.when_known(joining, reply, finish)
+
+    @property
+    def _has_joined(self) -> bool:
+        others = self._state.hub.others
+        return others is None or others.has_joined
+
+    def _confirm_joined(self, session: Session, fulfil: Step) -> None:
+        others, go_on = self._state.hub.others, self._paused(session, fulfil)
+        begin_reply(session)
+
+        def joined(now: float) -> None:
+            end_reply(session)
+            go_on(now)
+
+        if others is not None:
+            others.when_joined(partial(self._state.backlog.at_turn_end, joined))
+
+    def _paused(self, session: Session, fulfil: Step) -> Step:
+        """Send nothing to the session until its reply. Returns what completes that.
+
+        Messages from histories must not precede the reply.
+        """
+        session.pauses += 1
+
+        def go_on(now: float) -> None:
+            fulfil(now)
+            session.pauses -= 1
+            self._state.hub.make_ready(session)
+
+        return go_on
 
 
 def subscribe_qos(session: Session, message: Json) -> tuple[SubscribeQos, Starts | None]:

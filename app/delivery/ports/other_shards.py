@@ -51,6 +51,22 @@ class OthersPort(Protocol):
         """Count a durable receiver no more."""
         ...
 
+    def join(self, channel: str, is_pattern: bool, /) -> None:
+        """Get messages of a channel, or of those that match a pattern, which has receivers here.
+
+        Others may have left them out. `when_joined` says when they leave them out no more.
+        """
+        ...
+
+    @property
+    def has_joined(self) -> bool:
+        """Whether others leave out nothing that has receivers here."""
+        ...
+
+    def when_joined(self, done: Callable[[], None], /) -> None:
+        """Call `done` once, when others leave out nothing that has had receivers here so far."""
+        ...
+
     def complete_cursor(self) -> int:
         """Return the cursor up to which no message of a history will come, from any shard.
 
@@ -108,6 +124,7 @@ class OthersPort(Protocol):
     def when_known(self, patterns: Sequence[str], done: Callable[[bool], None], /) -> None:
         """Call `done` once: when all others know of durable receivers of these patterns, or cannot.
 
-        It is called at once if they know already, and after 5 s at most.
+        Then these have joined, too. It is called at once if all know already, and after some
+        seconds at most.
         """
         ...

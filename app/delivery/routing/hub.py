@@ -111,8 +111,7 @@ class Hub(Generic[R]):
         # Whether there are work queues. Their messages are durable regardless of receivers.
         self.has_work_queues = has_work_queues
         self.settling = settling
-        # Messages with lower ids were accepted before rights changed. The receivers of each are
-        # checked again.
+        # Receivers of messages with lower ids, accepted before rights changed, are checked again.
         self.recheck_before = 0
         # The other shards of the deployment, if there are any, and how messages cross to them.
         self.others: OthersPort | None = None
@@ -389,6 +388,7 @@ class Hub(Generic[R]):
         """Add a subscription, or replace the selection of an existing one."""
         is_new = pattern.name not in receiver.subscriptions
         if self.others is not None and is_new:
+            self.others.join(pattern.name, pattern.is_wild)
             if receiver.is_durable:
                 self.others.add_interest(pattern.name)
             if pattern.is_system:

@@ -37,6 +37,7 @@ class Kind(IntEnum):
     MESSAGES = 14  # the number of a frame with messages, and the frame
     HELD = 15  # no messages follow for now
     NEWCOMER = 16  # milliseconds since a socket without a cookie got an identity, and which
+    GRAFTED = 17  # the number of the last graft that this shard knows
     # From the home
     ANSWER = 20  # an exchange, and its replies
     REFUSED = 21  # an exchange that is refused as a whole
@@ -51,6 +52,8 @@ class Kind(IntEnum):
     GO = 30  # messages may come: the number that the home gives to the link
     HOLD = 31  # send no messages
     HEARD = 32  # all messages so far have arrived
+    PRUNE = 33  # send no messages of these channels, which have no receivers here
+    GRAFT = 34  # the number of a graft, and the channel that is pruned no more; all if it is empty
 
 
 _KINDS: Final = {int(kind): kind for kind in Kind}

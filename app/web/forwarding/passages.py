@@ -3,8 +3,10 @@
 They go from the shard of the door to the home, which opens the way, and may shut it.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
+
+import orjson
 
 from holdfast.web.forwarding.frames import Kind, pack
 from holdfast.web.forwarding.shard_link import Link
@@ -16,11 +18,12 @@ Handlers = Mapping[Kind, Callable[[int, bytes], None]]
 class Inlet(Protocol):
     """What a shard does with messages of others."""
 
-    def open_link(self, shard: int, cut: Callable[[], None], /) -> int:
-        """Return the number of a link on which that shard is about to send, which is unique.
+    def open_link(self, shard: int, way: "PassageIn", /) -> int:
+        """Return the number of a link on which that shard is about to send, which is unique."""
+        ...
 
-        `cut` ends the link.
-        """
+    def grafted(self, shard: int, number: int, /) -> None:
+        """Take note that the shard knows the grafts up to this number."""
         ...
 
     def take_messages(self, shard: int, link: int, n: int, frame: bytes, /) -> None:
@@ -43,10 +46,14 @@ class PassageOut:
         self._is_resting = False
         # Whether the home has everything that was sent before `rest`.
         self.is_heard = True
+        # The channels of which the home has no receivers.
+        self.pruned: set[str] = set()
         self.handlers: Handlers = {
             Kind.GO: self._go,
             Kind.HOLD: self._hold,
             Kind.HEARD: self._heard,
+            Kind.PRUNE: self._prune,
+            Kind.GRAFT: self._graft,
         }
 
     def begin(self, link: Link) -> None:
@@ -58,6 +65,7 @@ class PassageOut:
         self._link = None
         self._number = self._count = 0
         self.is_heard = True
+        self.pruned.clear()
 
     @property
     def is_open(self) -> bool:
@@ -91,6 +99,7 @@ class PassageOut:
 
     def _go(self, number: int, _: bytes) -> None:
         self._number, self._count = number, 0
+        self.pruned.clear()
 
     def _hold(self, _: int, __: bytes) -> None:
         if self._link is not None:
@@ -99,6 +108,17 @@ class PassageOut:
 
     def _heard(self, _: int, __: bytes) -> None:
         self.is_heard = True
+
+    def _prune(self, _: int, channels: bytes) -> None:
+        self.pruned.update(orjson.loads(channels))
+
+    def _graft(self, number: int, channel: bytes) -> None:
+        if channel:
+            self.pruned.discard(channel.decode())
+        else:
+            self.pruned.clear()
+        if self._link is not None:
+            self._link.send(pack(Kind.GRAFTED, number))
 
 
 class PassageIn:
@@ -110,7 +130,11 @@ class PassageIn:
         self._shard = self._number = 0
         # Whether nothing more comes.
         self.is_held = True
-        self.handlers: Handlers = {Kind.MESSAGES: self._take, Kind.HELD: self._held}
+        self.handlers: Handlers = {
+            Kind.MESSAGES: self._take,
+            Kind.HELD: self._held,
+            Kind.GRAFTED: self._grafted,
+        }
 
     def begin(self, link: Link, shard: int) -> None:
         """Take messages of this shard, which has the other end of the link."""
@@ -121,13 +145,28 @@ class PassageIn:
         """Let messages come, also again after `hold`."""
         if self._link is not None:
             self.is_held = False
-            self._number = self._inlet.open_link(self._shard, self._link.abort)
+            self._number = self._inlet.open_link(self._shard, self)
             self._link.send(pack(Kind.GO, self._number))
 
     def hold(self) -> None:
         """Let no more come."""
         if self._link is not None and not self.is_held:
             self._link.send(pack(Kind.HOLD, 0))
+
+    def cut(self) -> None:
+        """End the link."""
+        if self._link is not None:
+            self._link.abort()
+
+    def prune(self, channels: Sequence[str]) -> None:
+        """Ask for no more messages of these channels."""
+        if self._link is not None:
+            self._link.send(pack(Kind.PRUNE, 0, orjson.dumps(channels)))
+
+    def graft(self, channel: str, number: int) -> None:
+        """Ask for messages of the channel again, or of all, if it is empty."""
+        if self._link is not None:
+            self._link.send(pack(Kind.GRAFT, number, channel.encode()))
 
     def lost(self) -> None:
         """The link has ended."""
@@ -138,6 +177,9 @@ class PassageIn:
 
     def _take(self, n: int, data: bytes) -> None:
         self._inlet.take_messages(self._shard, self._number, n, data)
+
+    def _grafted(self, number: int, _: bytes) -> None:
+        self._inlet.grafted(self._shard, number)
 
     def _held(self, _: int, __: bytes) -> None:
         self.is_held = True

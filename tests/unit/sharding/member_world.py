@@ -2,10 +2,10 @@
 
 import random
 from collections import defaultdict, deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import count, permutations
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
 from holdfast.bayeux.sessions.restoring import restore, restore_without_session
@@ -15,10 +15,15 @@ from holdfast.sharding.member import Member
 from tests.unit.bayeux.harness import Asked, Client, Server, server_of
 from tests.unit.sharding.store_model import StoreModel
 
+if TYPE_CHECKING:
+    from holdfast.sharding.passing import Passage
+
 CHANNELS = ["/a", "/b", "/c/d"]
 # Readers cut links for which a log waits in vain for two seconds; without faults none is so slow.
-_SLOW_S = 1.0
+_SLOW_S = 0.9
 PATTERNS = ["/a", "/b", "/*", "/**", "/c/*"]
+# Few people subscribe to these, and late.
+RARE = ["/rare/a", "/rare/b", "/rare/c"]
 
 
 def _matches(pattern: str, channel: str) -> bool:
@@ -219,8 +224,12 @@ class Line:
         self.sender, self.reader = sender, reader
         self.sent = (0, 0)
         self.is_open = False
-        # With the time at which each was sent.
-        self.frames: deque[tuple[int, int, bytes, float]] = deque()
+        # With the time at which each was sent. Confirmations of grafts have no bytes.
+        self.frames: deque[tuple[int, int, bytes | None, float]] = deque()
+        # What the reader asks for: channels, with the numbers of grafts; 0 to prune.
+        self.asked: deque[tuple[str, int, float]] = deque()
+        self.pruned: set[str] = set()
+        self.is_cut = False
 
     def begin(self) -> None:
         """One of its ends has another process."""
@@ -228,15 +237,18 @@ class Line:
         if reader is not None and self.sent[0] and self.sent[0] in reader.links:
             # What a killed process has sent arrives.
             self.deliver(len(self.frames))
-            reader.member.lose_link(self.sender, self.sent[0])
+            reader.member.inlet.lose_link(self.sender, self.sent[0])
         self.frames.clear()
+        self.asked.clear()
+        self.pruned.clear()
+        self.is_cut = False
         self.is_open = sender is not None and reader is not None
         self.sent = (0, 0)
         if sender is not None and reader is not None:
-            self.sent = (reader.member.open_link(self.sender, lambda: None), 0)
+            self.sent = (reader.member.inlet.open_link(self.sender, self), 0)
             reader.links.add(self.sent[0])
-            passages = {**sender.member.own.passing.passages, self.reader: self}
-            sender.member.own.passing.passages = passages
+            passages: dict[int, Passage] = {**sender.member.own.passing.passages}
+            sender.member.own.passing.passages = {**passages, self.reader: self}
 
     def send(self, frame: bytes) -> None:
         link, count = self.sent
@@ -244,15 +256,38 @@ class Line:
         self.frames.append((link, count + 1, frame, self.world.now))
         self.world.passed += 1
 
+    def cut(self) -> None:
+        self.is_cut = True
+
+    def prune(self, channels: Sequence[str]) -> None:
+        self.world.pruned += len(channels)
+        self.asked += [(channel, 0, self.world.now) for channel in channels]
+
+    def graft(self, channel: str, number: int) -> None:
+        self.world.grafted += 1
+        self.asked.append((channel, number, self.world.now))
+
     @property
     def is_slow(self) -> bool:
         """Whether a frame is on its way for so long that the link is not in order."""
-        return bool(self.frames) and self.world.now - self.frames[0][-1] > _SLOW_S
+        since = [each[0][-1] for each in (self.frames, self.asked) if each]
+        return bool(since) and self.world.now - min(since) > _SLOW_S
 
     def deliver(self, most: int) -> None:
+        inlet = self.world.shards[self.reader].member.inlet
+        for _ in range(min(most, len(self.asked))):
+            channel, number, _ = self.asked.popleft()
+            if not number:
+                self.pruned.add(channel)
+                continue
+            self.pruned.difference_update([channel] if channel else [*self.pruned])
+            self.frames.append((self.sent[0], number, None, self.world.now))
         for _ in range(min(most, len(self.frames))):
             link, n, frame, _ = self.frames.popleft()
-            self.world.shards[self.reader].member.take_messages(self.sender, link, n, frame)
+            if frame is not None:
+                inlet.take_messages(self.sender, link, n, frame)
+            elif link == self.sent[0]:
+                inlet.grafted(self.sender, n)
 
 
 class World:
@@ -264,10 +299,13 @@ class World:
         *,
         has_faults: bool = True,
         makes_topics: bool = False,
+        is_rare: bool = False,
         rules: Mapping[str, int] | None = None,
     ) -> None:
         self.random = random.Random(seed)
         self.makes_topics = makes_topics
+        self.is_rare = is_rare
+        self.channels, self.patterns = (RARE, RARE) if is_rare else (CHANNELS, PATTERNS)
         self.now = 0.0
         self.has_faults = has_faults
         self.names = count(1)
@@ -278,7 +316,7 @@ class World:
         shards = first_map(len(self.stores))
         self.homes = Shards(shards, Homes(rules or {}), lambda name: crc32(name.encode()) % 1000)
         self._stamps = count(1_700_000_000_000_000_000, 1000)
-        self.passed = 0
+        self.passed = self.pruned = self.grafted = 0
         self.lines = [Line(self, *pair) for pair in permutations(self.stores, 2)]
         self.shards: dict[int, Shard] = {}
         for number in self.stores:
@@ -306,6 +344,9 @@ class World:
     def _step(self) -> None:
         pick = self.random.choice
         shard, person = pick([*self.shards.values()]), pick(self.people)
+        for line in self.lines:
+            if line.is_cut:
+                line.begin()
         if not self.has_faults:
             for line in self.lines:
                 if line.is_slow:
@@ -315,7 +356,7 @@ class World:
             return
         pick(
             [
-                lambda: person.subscribe(pick(PATTERNS)),
+                lambda: self._subscribe(person),
                 lambda: self._publish(shard),
                 lambda: self._publish(shard),
                 lambda: self._publish(shard),
@@ -334,9 +375,13 @@ class World:
         )()
         self._look()
 
+    def _subscribe(self, person: Person) -> None:
+        if not self.is_rare or self.random.random() < 0.3:
+            person.subscribe(self.random.choice(self.patterns))
+
     def _publish(self, shard: Shard) -> None:
         self.published += 1
-        channel, number = self.random.choice(CHANNELS), self.published
+        channel, number = self.random.choice(self.channels), self.published
         persistent = self.random.choice([None, True, False])
         options: dict[str, Any] = {} if persistent is None else {"persistent": persistent}
         if self.makes_topics and self.random.random() < 0.05:

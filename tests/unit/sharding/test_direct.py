@@ -1,5 +1,6 @@
 """What comes over links: in order with what the log has."""
 
+from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -24,12 +25,30 @@ class Arrivals:
     def __init__(self) -> None:
         self.failures = 0
         self.shown: list[int] = []
+        # Channels without receivers.
+        self.useless: list[str] = []
 
     def sort(self, frame: Frame) -> Sorted[Entry]:
-        return Sorted((), frame.all_entries(), 0)
+        return Sorted((), frame.all_entries(), 0, self.useless)
 
     def show(self, entries: Any) -> None:
         self.shown += [each.id for each in entries]
+
+
+class Way:
+    """A link that remembers what it is asked for."""
+
+    def __init__(self, world: "World") -> None:
+        self._world = world
+
+    def cut(self) -> None:
+        self._world.cut += 1
+
+    def prune(self, channels: Sequence[str]) -> None:
+        self._world.asked += [f"prune {each}" for each in channels]
+
+    def graft(self, channel: str, number: int) -> None:
+        self._world.asked.append(f"graft {channel} {number}")
 
 
 class World:
@@ -43,10 +62,8 @@ class World:
         self.reader = SimpleNamespace(shown=BEFORE, go_on=self._go_on)
         self.direct.reader = cast("Any", self.reader)
         self.cut = 0
-        self.direct.open(LINK, self._cut)
-
-    def _cut(self) -> None:
-        self.cut += 1
+        self.asked: list[str] = []
+        self.direct.open(LINK, Way(self))
 
     def _go_on(self) -> None:
         self.went_on += 1
@@ -182,3 +199,34 @@ def test_a_link_that_does_not_bring_what_the_log_waits_for_is_cut() -> None:
     # What it brings now would be too late.
     world.comes(2)
     assert world.shows() == [1]
+
+
+def test_channels_without_receivers_are_pruned() -> None:
+    world = World()
+    world.arrivals.useless = ["/a"]
+    for n in range(1, 5):
+        world.direct.go_on()
+        assert world.asked == []
+        world.comes(n)
+    world.direct.go_on()
+    assert world.asked == ["prune /a"]
+    world.direct.pruning.join("/a", is_pattern=False)
+    assert world.asked == ["prune /a", "graft /a 1"]
+
+
+def test_a_link_that_confirms_no_graft_is_cut() -> None:
+    world = World()
+    world.arrivals.useless = ["/a"]
+    for n in range(1, 5):
+        world.comes(n)
+    world.direct.go_on()
+    world.direct.pruning.join("/a", is_pattern=False)
+    joined: list[None] = []
+    world.direct.pruning.when_grafted(lambda: joined.append(None))
+    world.now += 1.9
+    world.direct.go_on()
+    assert (world.cut, joined) == (0, [])
+    world.now += 0.2
+    world.direct.go_on()
+    # Nothing more is left out on this link, because nothing more comes.
+    assert (world.cut, joined) == (1, [None])

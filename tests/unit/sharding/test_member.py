@@ -17,6 +17,7 @@ from holdfast.sharding.known import KnownFacts
 from holdfast.sharding.member import Member
 from holdfast.sharding.own_interest import DurableInterest
 from holdfast.sharding.passing import Passing
+from holdfast.sharding.pruning import Pruning
 from tests.effort import TIMES
 from tests.unit.sharding.member_world import Shard, World
 
@@ -27,6 +28,17 @@ pytestmark = pytest.mark.untraced
 def test_everybody_hears_everything_in_order_if_nothing_fails() -> None:
     for seed in range(5):
         World(seed, has_faults=False).run()
+
+
+@pytest.mark.slow
+def test_who_subscribes_to_a_pruned_channel_hears_everything_from_the_answer_on() -> None:
+    pruned = grafted = 0
+    for seed in range(10 * TIMES):
+        world = World(seed, has_faults=False, is_rare=True)
+        world.run(800)
+        pruned, grafted = pruned + world.pruned, grafted + world.grafted
+    assert pruned > 20
+    assert grafted > 5
 
 
 @pytest.mark.slow
@@ -156,11 +168,11 @@ def test_they_lose_nothing_in_many_worlds() -> None:
         World(seed, has_faults=False).run()
 
 
-def found_by(*, has_faults: bool = True, makes_topics: bool = False) -> str:
+def found_by(*, has_faults: bool = True, makes_topics: bool = False, is_rare: bool = False) -> str:
     """What is wrong in some world."""
     for seed in range(60):
         try:
-            World(seed, has_faults=has_faults, makes_topics=makes_topics).run()
+            World(seed, has_faults=has_faults, makes_topics=makes_topics, is_rare=is_rare).run()
         except AssertionError as error:
             return str(error)
     return ""
@@ -174,6 +186,18 @@ def test_subscribes_that_are_answered_at_once_are_found() -> None:
 
     with patch.object(DurableInterest, "when_known", when_known):
         assert "lacks" in found_by()
+
+
+@pytest.mark.interpreted
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "broken"), [("is_grafting", False), ("join", lambda *_, **__: None)]
+)
+def test_subscribers_that_do_not_wait_for_what_is_pruned_are_found(
+    name: str, broken: object
+) -> None:
+    with patch.object(Pruning, name, broken):
+        assert "lacks" in found_by(has_faults=False, is_rare=True)
 
 
 @pytest.mark.interpreted

@@ -17,6 +17,7 @@ class Passage:
         self.number = number
         self.frames: list[bytes] = []
         self.is_open = True
+        self.pruned: set[str] = set()
 
     @property
     def sent(self) -> tuple[int, int]:
@@ -59,9 +60,10 @@ class Shard:
     ) -> None:
         done(None)
 
-    def pass_on(self, *ids: int) -> None:
+    def pass_on(self, *ids: int, channel: str = "/a") -> None:
         for id in ids:
-            self.passing.add(Entry(MESSAGE, "/a", id, "ann", 0, b"{}"))
+            if not self.passing.is_pruned(channel):
+                self.passing.add(Entry(MESSAGE, channel, id, "ann", 0, b"{}"))
         self.passing.flush(self.now)
         self.log.flush(self.now)
 
@@ -142,3 +144,50 @@ def test_without_links_the_log_takes_all() -> None:
     shard.pass_on(1)
     assert shard.logged == [1]
     assert shard.behind == [{}]
+
+
+def test_pruned_channels_are_left_out() -> None:
+    shard = Shard()
+    shard.pass_on(1)
+    shard.links[1].pruned.add("/a")
+    shard.pass_on(2)
+    shard.pass_on(3, channel="/b")
+    assert [link.got() for link in shard.links.values()] == [[1, 3], [1, 2, 3]]
+    shard.links[2].pruned.add("/a")
+    shard.pass_on(4)
+    assert [link.got() for link in shard.links.values()] == [[1, 3], [1, 2, 3]]
+    assert shard.passing.passed == 3
+    shard.links[1].pruned.clear()
+    shard.pass_on(5)
+    assert [link.got() for link in shard.links.values()] == [[1, 3, 5], [1, 2, 3]]
+
+
+def test_what_was_pruned_meanwhile_is_left_out() -> None:
+    shard = Shard()
+    shard.pass_on(1)
+    for id, channel in ((2, "/a"), (3, "/b")):
+        shard.passing.add(Entry(MESSAGE, channel, id, "ann", 0, b"{}"))
+    shard.links[1].pruned.add("/a")
+    shard.passing.flush(shard.now)
+    assert [link.got() for link in shard.links.values()] == [[1, 3], [1, 2, 3]]
+
+
+def test_the_log_leaves_nothing_out() -> None:
+    shard = Shard()
+    shard.pass_on(1)
+    for link in shard.links.values():
+        link.pruned.add("/a")
+    shard.links[2].is_open = False
+    shard.pass_on(2)
+    assert shard.logged == [2]
+
+
+def test_the_first_message_that_a_shard_wants_comes_behind_the_log() -> None:
+    shard = Shard()
+    shard.end = END
+    shard.links[1].pruned.add("/a")
+    shard.pass_on(1)
+    shard.pass_on(2, channel="/b")
+    shard.pass_on(3, channel="/b")
+    behind = [[read(each).behind for each in link.frames] for link in shard.links.values()]
+    assert behind == [[{"log": str(END)}, {}], [{"log": str(END)}, {}, {}]]

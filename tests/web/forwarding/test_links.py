@@ -3,7 +3,7 @@
 import asyncio
 import socket
 import stat
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -22,6 +22,7 @@ from holdfast.web.forwarding.hello import Hello
 from holdfast.web.forwarding.home_core import HomeCore
 from holdfast.web.forwarding.link_keeper import LinkKeeper
 from holdfast.web.forwarding.link_server import LinkServer
+from holdfast.web.forwarding.passages import PassageIn
 from holdfast.web.forwarding.request_home import Home
 from holdfast.web.tasks import cancel
 from tests.store.store_process import until
@@ -38,14 +39,18 @@ class Inlet:
         self.came: list[tuple[int, int, int, bytes]] = []
         self.opened = 0
         self.lost: list[tuple[int, int]] = []
+        self.grafts: list[tuple[int, int]] = []
 
-    def open_link(self, shard: int, cut: Callable[[], None]) -> int:
-        self.cut = cut
+    def open_link(self, shard: int, way: PassageIn) -> int:
+        self.way = way
         self.opened += 1
         return 100 * shard + self.opened
 
     def take_messages(self, shard: int, link: int, n: int, frame: bytes) -> None:
         self.came.append((shard, link, n, frame))
+
+    def grafted(self, shard: int, number: int) -> None:
+        self.grafts.append((shard, number))
 
     def lose_link(self, shard: int, link: int) -> None:
         self.lost.append((shard, link))
@@ -269,6 +274,41 @@ async def test_a_home_holds_messages_and_opens_the_way_again(path: Path) -> None
         assert inlet.came[1] == (0, 2, 1, b"b")
 
 
+async def test_a_home_prunes_channels_and_grafts_them(path: Path) -> None:
+    async with ends(path) as both:
+        passage, inlet = both.far.passage, both.inlet
+        await both.listen()
+        await until(lambda: passage.is_open)
+        inlet.way.prune(["/a"])
+        inlet.way.prune(["/b", "/ü"])
+        await until(lambda: passage.pruned == {"/a", "/b", "/ü"})
+        inlet.way.graft("/ü", 1)
+        await until(lambda: inlet.grafts == [(0, 1)])
+        assert passage.pruned == {"/a", "/b"}
+        inlet.way.graft("", 2)
+        await until(lambda: inlet.grafts == [(0, 1), (0, 2)])
+        assert passage.pruned == set()
+
+
+async def test_what_is_pruned_ends_when_the_way_is_opened_again(path: Path) -> None:
+    async with ends(path) as both:
+        passage, inlet = both.far.passage, both.inlet
+        await both.listen()
+        await until(lambda: passage.is_open)
+        inlet.way.prune(["/a"])
+        await until(lambda: passage.pruned == {"/a"})
+        both.server.hold()
+        await until(lambda: both.server.is_held)
+        both.server.open_passages()
+        await until(lambda: passage.is_open)
+        assert passage.pruned == set()
+        inlet.way.prune(["/a"])
+        await until(lambda: passage.pruned == {"/a"})
+        both.server.close()
+        await until(lambda: not passage.is_open)
+        assert passage.pruned == set()
+
+
 async def test_a_lost_link_has_no_messages_any_more(path: Path) -> None:
     async with ends(path) as both:
         passage, inlet = both.far.passage, both.inlet
@@ -285,6 +325,6 @@ async def test_a_link_that_is_cut_is_made_again(path: Path) -> None:
     async with ends(path) as both:
         await both.listen()
         await until(lambda: both.far.passage.is_open)
-        both.inlet.cut()
+        both.inlet.way.cut()
         await until(lambda: both.far.passage.sent == (2, 0))
         assert both.inlet.lost == [(0, 1)]

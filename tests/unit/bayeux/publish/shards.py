@@ -111,6 +111,9 @@ class Shard:
         # Whether others know of subscriptions at once, and what is to be called when they do.
         self.is_agreeing = True
         self.unknown: list[Callable[[bool], None]] = []
+        # What was subscribed to, and what waits until others leave nothing out; None if none does.
+        self.joined: list[str] = []
+        self.is_joining: list[Callable[[], None]] | None = None
         self._begin()
 
     def _begin(self) -> None:
@@ -193,6 +196,19 @@ class Shard:
 
     def is_away(self, shard: int) -> bool:
         return shard in self.away
+
+    def join(self, channel: str, is_pattern: bool) -> None:
+        self.joined.append(channel)
+
+    @property
+    def has_joined(self) -> bool:
+        return self.is_joining is None
+
+    def when_joined(self, done: Callable[[], None]) -> None:
+        if self.is_joining is None:
+            done()
+        else:
+            self.is_joining.append(done)
 
     def add_interest(self, pattern: str) -> None:
         self.interest[pattern] += 1
