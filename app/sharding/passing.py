@@ -112,7 +112,7 @@ class Passing:
         return now >= self._storing_until and not self._unanswered and self._log.is_empty
 
     def _send(self, turn: Sequence[Entry]) -> None:
-        self.passed += len(turn)
+        most = 0
         # The frames with all entries, which most shards get, by what they come behind.
         whole: dict[bool, list[bytes]] = {}
         for shard, passage in self.passages.items():
@@ -129,6 +129,8 @@ class Passing:
                     whole[bool(behind)] = frames
             for frame in frames:
                 passage.send(frame)
+            most = max(most, len(entries))
+        self.passed += most
 
     # The log
 
