@@ -45,4 +45,6 @@ _OF_SHARDS = (
     "another shard has erased a topic",
     "a home has asked whether a topic may end",
     "a publish has waited until all knew a topic",
+    "a shard has left out a channel",
+    "a shard has left out a channel no more",
 )

@@ -12,6 +12,7 @@ from holdfast.delivery.shared_queues.lent_work import LentWork
 from holdfast.sharding.member import Member
 from holdfast.store.lease import Lease
 from holdfast.web.forwarding import far_shard
+from holdfast.web.forwarding.passages import PassageOut
 from tests.simulation.environment import running_process
 from tests.simulation.process import Process
 
@@ -29,6 +30,8 @@ _WATCHED: tuple[tuple[object, str, str], ...] = (
     (FarTopics, "_tell_erased", "another shard has erased a topic"),
     (FarTopics, "answered", "a home has asked whether a topic may end"),
     (MadeTopics, "_go_on", "a publish has waited until all knew a topic"),
+    (PassageOut, "_prune", "a shard has left out a channel"),
+    (PassageOut, "_graft", "a shard has left out a channel no more"),
     (Borrows, "_withdraw", "another shard had work for too long"),
 )
 
