@@ -141,14 +141,12 @@ class TurnBuffer:
             self.mark(receiver, batch.marks())
             return
         turn = self._turns[-1]
-        if (
-            receiver in turn.batches
-            or receiver in turn.with_dead
-            or (receiver in turn.marks and receiver in turn.acking)
-        ):
+        has_ends = receiver in turn.acking or receiver in turn.with_dead
+        if receiver in turn.batches or (receiver in turn.marks and has_ends):
             # The journal reports each hand-over, and what was in flight is settled first.
             turn = self._next()
-        turn.settled_come_first = turn.settled_come_first or receiver in turn.acking
+        elif has_ends:
+            turn.ends_come_first = True
         turn.batches[receiver] = batch
 
     # Hand-overs that the store has before they happen
@@ -219,8 +217,7 @@ class TurnBuffer:
         """Remove entries."""
         turn = self._turns[-1]
         turn.acking.add(receiver)
-        is_behind = receiver in turn.batches or receiver in turn.marks
-        outcomes = turn.settled_behind if is_behind else turn.settled
+        outcomes = turn.settled_behind if _is_handed(turn, receiver) else turn.settled
         settled = outcomes.get(outcome)
         if settled is None:
             settled = outcomes[outcome] = {}
@@ -245,7 +242,11 @@ class TurnBuffer:
         """Dead-letter entries and remove their marks."""
         turn = self._turns[-1]
         ids = [each.message for each in dead]
-        turn.dead += [(each, receiver) for each in dead]
+        letters = [(each, receiver) for each in dead]
+        if receiver is not None and _is_handed(turn, receiver):
+            turn.dead_behind += letters
+        else:
+            turn.dead += letters
         turn.gone.update(ids)
         if receiver is not None:
             turn.with_dead.add(receiver)
@@ -283,6 +284,11 @@ class TurnBuffer:
     def _next(self) -> TurnWrites:
         self._turns.append(TurnWrites())
         return self._turns[-1]
+
+
+def _is_handed(turn: TurnWrites, receiver: str) -> bool:
+    """Return whether the session has a hand-over in this turn."""
+    return receiver in turn.batches or receiver in turn.marks
 
 
 def _has_left(turn: TurnWrites, message: Message, receivers: Sequence[str]) -> bool:

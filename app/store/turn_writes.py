@@ -104,8 +104,10 @@ class TurnWrites:
         self.settled_behind: Settled = {}
         # Their letters are created together with the calls.
         self.dead: list[tuple[UnwrittenLetter, str | None]] = []
-        # The sessions with dead letters among them.
+        # The sessions with dead letters among them, and letters of sessions that had a hand-over in
+        # this turn before.
         self.with_dead: set[str] = set()
+        self.dead_behind: list[tuple[UnwrittenLetter, str | None]] = []
         # Ended sessions with the rest of their queues, and the same by message.
         self.forgotten: dict[str, Sequence[int]] = {}
         self.left: dict[int, list[str]] = {}
@@ -113,8 +115,8 @@ class TurnWrites:
         self.outdated: dict[int, list[str]] = {}
         # Messages that leave a queue in this turn without being settled.
         self.gone: set[int] = set()
-        # Whether some of these batches replace others of which messages are settled here, too.
-        self.settled_come_first = False
+        # Whether some of these batches replace others of which messages are settled or dead here.
+        self.ends_come_first = False
         # Whether replies with some of its hand-overs leave before the store has answered.
         self.replies_leave = False
         # The kind of its messages for other shards that it sends last, see `TurnBuffer`.
@@ -135,6 +137,7 @@ class TurnWrites:
             + len(self.outdated)
             + len(self.gone)
             + len(self.dead)
+            + len(self.dead_behind)
             + len(self.forgotten)
         )
 
@@ -150,7 +153,8 @@ class TurnWrites:
     @property
     def changes_queues(self) -> bool:
         """Return whether entries change otherwise than by new batches and their acks."""
-        return bool(self.moves or self.marks or self.dead or self.forgotten or self.left)
+        has_dead = self.dead or self.dead_behind
+        return bool(self.moves or self.marks or has_dead or self.forgotten or self.left)
 
     @property
     def hands_over(self) -> bool:
@@ -176,8 +180,10 @@ class TurnWrites:
             yield from self._handed_and_settled(keys, journal)
         if self.unmarked:
             yield from self._unmarked(keys)
-        if self.dead:
-            yield from self._dead(keys, journal)
+        if self.dead and not self.ends_come_first:
+            yield from _dead(self.dead, keys, journal)
+        if self.dead_behind:
+            yield from _dead(self.dead_behind, keys, journal)
         if self.forgotten or self.left:
             yield from self._forgotten(keys, journal)
         if self.outdated:
@@ -232,10 +238,12 @@ class TurnWrites:
     def _handed_and_settled(
         self, keys: RedisKeys, journal: DeliveryJournal
     ) -> Iterator[PendingCall]:
-        if self.settled_come_first:
-            yield from _settled(self.settled, keys, journal, may_wait=not self.hands_over)
+        if self.ends_come_first:
+            may_wait = not self.hands_over
+            yield from _settled(self.settled, keys, journal, may_wait=may_wait)
+            yield from _dead(self.dead, keys, journal, may_wait=may_wait)
         yield from self._handed(keys, journal)
-        if not self.settled_come_first:
+        if not self.ends_come_first:
             yield from _settled(self.settled, keys, journal)
         yield from _settled(self.settled_behind, keys, journal)
 
@@ -254,12 +262,6 @@ class TurnWrites:
     def _unmarked(self, keys: RedisKeys) -> Iterator[PendingCall]:
         for unmarked in shares(self.unmarked, map(len, self.unmarked.values())):
             yield PendingCall(scripts.unmark(keys, unmarked), may_wait=True)
-
-    def _dead(self, keys: RedisKeys, journal: DeliveryJournal) -> Iterator[PendingCall]:
-        for part in parts(self.dead, map(_cost_of_letter, self.dead)):
-            letters = [(dead.letter(), receiver) for dead, receiver in part]
-            call = scripts.dead_letter(keys, letters)
-            yield PendingCall(call, note=journal.note_dead(letters), may_wait=True)
 
     def _forgotten(self, keys: RedisKeys, journal: DeliveryJournal) -> Iterator[PendingCall]:
         # The note lists the messages left in the sessions' queues.
@@ -286,6 +288,19 @@ def _settled(
         for share in shares(entries, _costs_of_leaving(entries)):
             note = journal.note_settled(share, outcome)
             yield PendingCall(scripts.settle(keys, share), note=note, may_wait=may_wait)
+
+
+def _dead(
+    dead: Sequence[tuple[UnwrittenLetter, str | None]],
+    keys: RedisKeys,
+    journal: DeliveryJournal,
+    *,
+    may_wait: bool = True,
+) -> Iterator[PendingCall]:
+    for part in parts(dead, map(_cost_of_letter, dead)):
+        letters = [(each.letter(), receiver) for each, receiver in part]
+        call = scripts.dead_letter(keys, letters)
+        yield PendingCall(call, note=journal.note_dead(letters), may_wait=may_wait)
 
 
 def both(

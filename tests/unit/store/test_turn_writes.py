@@ -51,10 +51,25 @@ def test_discarded_messages_of_a_batch_are_stored_before_the_batch_that_replaces
 
 def test_refused_messages_of_a_batch_are_stored_before_the_batch_that_replaces_it() -> None:
     buffer = TurnBuffer()
-    buffer.dead_letter([dead(1)], "joe/1")
     buffer.dead_letter([dead(2)], None)
-    buffer.mark_batch("ann/1", BatchMark(6, 3, [3]))
+    for receiver in ("joe/1", "ann/1"):
+        buffer.dead_letter([dead(1)], receiver)
+        buffer.mark_batch(receiver, BatchMark(6, 3, [3]))
+    assert names(urgent_calls(buffer)) == [scripts.DEAD_LETTER, scripts.MARK_BATCHES]
+
+
+def test_refused_messages_of_a_batch_of_the_same_turn_follow_it() -> None:
+    buffer = TurnBuffer()
+    buffer.dead_letter([dead(1)], "joe/1")
     buffer.mark_batch("joe/1", BatchMark(6, 3, [3]))
+    buffer.dead_letter([dead(3)], "joe/1")
+    calls = urgent_calls(buffer)
+    assert names(calls) == [scripts.DEAD_LETTER, scripts.MARK_BATCHES, scripts.DEAD_LETTER]
+    assert [each.may_wait for each in calls] == [True] * 3
+    # The next batch replaces one of which a message is dead.
+    buffer.mark_batch("joe/1", BatchMark(6, 3, [3]))
+    buffer.dead_letter([dead(3)], "joe/1")
+    buffer.mark_batch("joe/1", BatchMark(7, 4, [4]))
     expected = [scripts.MARK_BATCHES, scripts.DEAD_LETTER, scripts.MARK_BATCHES]
     assert names(urgent_calls(buffer)) == expected
 
