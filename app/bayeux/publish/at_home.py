@@ -197,7 +197,9 @@ class AtHome:
         topics = self._state.topics
         topic = topics.get(draft.name)
         if topic is not None and topic.is_configured:
-            topics.note_stored(topic, saved)
+            if topic.stored != saved:
+                topic.stored = topics.record(topic)
+                self._state.store.save_topics({draft.name: topic.stored})
         elif outcome not in (PersistOutcome.KEPT, PersistOutcome.UNKNOWN):
             self._state.store.save_topics({draft.name: None})
 

@@ -305,12 +305,6 @@ class Topics:
         topic.advance(TopicInput.CONFIGURED)
         return topic
 
-    def note_stored(self, topic: Topic, record: TopicRecord) -> None:
-        """Take note that the store has this record. If it is another one, it is corrected."""
-        if topic.stored != record:
-            topic.stored = record
-            self.note(topic, topic.state)
-
     def subscribe(self, name: str) -> None:
         """Record an exact subscription to a channel, which need not be a topic."""
         if self.elsewhere is not None and self.elsewhere.subscriptions_changed(name):
