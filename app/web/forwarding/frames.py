@@ -35,7 +35,7 @@ class Kind(IntEnum):
     SETTLE = 12  # answer held connects: their clients will ask again at another door
     LOST = 13  # an exchange whose connection was lost after the reply
     MESSAGES = 14  # the number of a frame with messages, and the frame
-    HELD = 15  # no messages follow for now
+    HELD = 15  # no messages follow for now: the number of the request, 0 if there was none
     NEWCOMER = 16  # milliseconds since a socket without a cookie got an identity, and which
     GRAFTED = 17  # the number of the last graft that this shard knows
     # From the home
@@ -50,7 +50,7 @@ class Kind(IntEnum):
     RESUME = 28
     SETTLED = 29  # held connects are answered
     GO = 30  # messages may come: the number that the home gives to the link
-    HOLD = 31  # send no messages
+    HOLD = 31  # the number of a request to send no messages
     HEARD = 32  # all messages so far have arrived
     PRUNE = 33  # send no messages of these channels, which have no receivers here
     GRAFT = 34  # the number of a graft, and the channel that is pruned no more; all if it is empty

@@ -4,6 +4,7 @@ They go from the shard of the door to the home, which opens the way, and may shu
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from enum import Enum
 from typing import Protocol
 
 import orjson
@@ -101,10 +102,10 @@ class PassageOut:
         self._number, self._count = number, 0
         self.pruned.clear()
 
-    def _hold(self, _: int, __: bytes) -> None:
+    def _hold(self, number: int, _: bytes) -> None:
         if self._link is not None:
             self._number = self._count = 0
-            self._link.send(pack(Kind.HELD, 0))
+            self._link.send(pack(Kind.HELD, number))
 
     def _heard(self, _: int, __: bytes) -> None:
         self.is_heard = True
@@ -121,6 +122,19 @@ class PassageOut:
             self._link.send(pack(Kind.GRAFTED, number))
 
 
+class _State(Enum):
+    """Whether messages come, of one end."""
+
+    # There is no link.
+    SHUT = "shut"
+    OPEN = "open"
+    # The other end was told to send no more. In the second case, it is to go on when it has done
+    # so.
+    HOLDING = "holding"
+    OPENING = "opening"
+    HELD = "held"
+
+
 class PassageIn:
     """The way from the shard of a door."""
 
@@ -128,8 +142,9 @@ class PassageIn:
         self._inlet = inlet
         self._link: Link | None = None
         self._shard = self._number = 0
-        # Whether nothing more comes.
-        self.is_held = True
+        self._state = _State.SHUT
+        # How often the other end was told to send no more: it confirms the number.
+        self._holds = 0
         self.handlers: Handlers = {
             Kind.MESSAGES: self._take,
             Kind.HELD: self._held,
@@ -139,19 +154,32 @@ class PassageIn:
     def begin(self, link: Link, shard: int) -> None:
         """Take messages of this shard, which has the other end of the link."""
         self._link, self._shard = link, shard
-        self.open()
+        self._open()
 
-    def open(self) -> None:
-        """Let messages come, also again after `hold`."""
+    def _open(self) -> None:
         if self._link is not None:
-            self.is_held = False
+            self._state = _State.OPEN
             self._number = self._inlet.open_link(self._shard, self)
             self._link.send(pack(Kind.GO, self._number))
 
+    @property
+    def is_held(self) -> bool:
+        """Whether nothing more comes."""
+        return self._state in (_State.SHUT, _State.HELD)
+
+    def open(self) -> None:
+        """Let messages come again after `hold`, once those before it have arrived."""
+        if self._state is _State.HELD:
+            self._open()
+        elif self._state is _State.HOLDING:
+            self._state = _State.OPENING
+
     def hold(self) -> None:
-        """Let no more come."""
-        if self._link is not None and not self.is_held:
-            self._link.send(pack(Kind.HOLD, 0))
+        """Let no more come, also if the other end rests: it may go on without a word."""
+        if self._link is not None and self._state in (_State.OPEN, _State.OPENING):
+            self._state = _State.HOLDING
+            self._holds += 1
+            self._link.send(pack(Kind.HOLD, self._holds))
 
     def cut(self) -> None:
         """End the link."""
@@ -171,7 +199,7 @@ class PassageIn:
     def lost(self) -> None:
         """The link has ended."""
         self._link = None
-        self.is_held = True
+        self._state = _State.SHUT
         if self._number:
             self._inlet.lose_link(self._shard, self._number)
 
@@ -181,7 +209,12 @@ class PassageIn:
     def _grafted(self, number: int, _: bytes) -> None:
         self._inlet.grafted(self._shard, number)
 
-    def _held(self, _: int, __: bytes) -> None:
-        self.is_held = True
-        if self._link is not None:
-            self._link.send(pack(Kind.HEARD, 0))
+    def _held(self, number: int, _: bytes) -> None:
+        if not number:
+            # The other end rests by itself.
+            if self._link is not None:
+                self._link.send(pack(Kind.HEARD, 0))
+        elif number == self._holds:
+            is_opening, self._state = self._state is _State.OPENING, _State.HELD
+            if is_opening:
+                self._open()
