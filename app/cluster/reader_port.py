@@ -75,6 +75,10 @@ class ReaderPort(Protocol[A]):
         """Deliver entries: durable ones are stored now."""
         ...
 
+    def showed(self) -> None:
+        """Show what comes behind the last frame on another way, before the next one."""
+        ...
+
     def learn(self, place: Place, facts: Facts, seen: Seen) -> None:
         """Take note of the facts in the frame before this place, and of the sender's places."""
         ...

@@ -110,6 +110,7 @@ class LogReader(Generic[A]):
         self._confirmed, self._confirmed_passed = place, passed
         self._since = since
         self._waiting: deque[_Waiting[A]] = deque()
+        self._is_showing = False
         self._bytes = 0
         # What is to be stored of the frames that were read together, and the frames that have it.
         self._kept: list[A] = []
@@ -336,24 +337,38 @@ class LogReader(Generic[A]):
         self._show()
 
     def _show(self) -> None:
-        while self._waiting and self._waiting[0].is_stored:
-            first = self._waiting[0]
-            if not all(self._port.may_show(each.behind) for each in first.frames if each.behind):
-                return
-            self._waiting.popleft()
-            self._bytes -= first.size
-            self.taken += first.entries
-            if first.gap is not None:
-                if first.gap.is_needless:
-                    self.skipped += first.gap.entries
-                else:
-                    self.missing += first.gap.entries
-                    self._port.note_gap(first.gap)
-            for frame in first.frames:
-                if frame.facts or frame.seen:
-                    self._port.learn(first.behind, frame.facts, frame.seen)
-            if first.shown:
-                self._port.show(first.shown)
+        if self._is_showing:
+            # What was shown on another way lets the loop below go on.
+            return
+        self._is_showing = True
+        try:
+            while self._may_show_next():
+                self._show_next()
+                self._port.showed()
+        finally:
+            self._is_showing = False
+
+    def _may_show_next(self) -> bool:
+        if not (self._waiting and self._waiting[0].is_stored):
+            return False
+        frames = self._waiting[0].frames
+        return all(self._port.may_show(each.behind) for each in frames if each.behind)
+
+    def _show_next(self) -> None:
+        first = self._waiting.popleft()
+        self._bytes -= first.size
+        self.taken += first.entries
+        if first.gap is not None:
+            if first.gap.is_needless:
+                self.skipped += first.gap.entries
+            else:
+                self.missing += first.gap.entries
+                self._port.note_gap(first.gap)
+        for frame in first.frames:
+            if frame.facts or frame.seen:
+                self._port.learn(first.behind, frame.facts, frame.seen)
+        if first.shown:
+            self._port.show(first.shown)
 
     def _go_back(self, waiting: Sequence[_Waiting[A]], found: str) -> None:
         """Read again from the first frame that the store did not take, after a pause."""

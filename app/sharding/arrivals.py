@@ -47,6 +47,10 @@ class ArrivalsPort(Protocol):
         """Return whether everything is shown that comes before a frame on a link."""
         ...
 
+    def showed(self, shard: int, /) -> None:
+        """Show what comes behind the last frame of a shard's log on its link."""
+        ...
+
     def took(self, shard: int, /) -> None:
         """Go on: something of a shard's log is stored."""
         ...
@@ -145,6 +149,9 @@ class Arrivals:
                 # The rest must arrive.
                 self.failures += 1
                 log.exception("an entry of shard %d could not be shown", self._shard)
+
+    def showed(self) -> None:
+        self._port.showed(self._shard)
 
     def _show(self, arrival: Arrival) -> None:
         if isinstance(arrival, Arrived):

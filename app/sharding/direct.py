@@ -103,6 +103,10 @@ class DirectArrivals:
             log.warning("a link to shard %d is cut: it does not bring what it should", self._shard)
             self.lost(self._link)
             way.cut()
+        self.show_held()
+
+    def show_held(self) -> None:
+        """Show what has waited for the log, as far as that is shown."""
         while self._held:
             first = self._held[0]
             place = first.place or self._place

@@ -385,6 +385,9 @@ class Member:
     def may_show(self, shard: int, behind: Behind) -> bool:
         return self.inlet.direct[shard].has_shown(behind.get(str(self.number), ""))
 
+    def showed(self, shard: int) -> None:
+        self.inlet.direct[shard].show_held()
+
     def took(self, shard: int) -> None:
         self.inlet.direct[shard].go_on()
 

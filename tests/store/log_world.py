@@ -403,6 +403,9 @@ class Port:
         if self.shard.number in seen:
             self.shard.trimming.saw(self.other, seen[self.shard.number])
 
+    def showed(self) -> None:
+        """Nothing comes another way."""
+
     def note_gap(self, gap: Gap) -> None:
         self.shard.gaps[self.other] += 1
 

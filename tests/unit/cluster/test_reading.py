@@ -36,6 +36,7 @@ class Shard:
     gaps: list[Gap] = field(default_factory=list)
     complaints: list[str] = field(default_factory=list)
     unanswered: list[Callable[[NotTaken | None], None]] = field(default_factory=list)
+    on_showed: Callable[[], None] = lambda: None
     # What has not been shown on another way.
     awaited: set[str] = field(default_factory=set)
 
@@ -56,6 +57,9 @@ class Shard:
 
     def show(self, entries: Sequence[Entry]) -> None:
         self.shown += [each.id for each in entries]
+
+    def showed(self) -> None:
+        self.on_showed()
 
     def learn(self, place: Place, facts: Facts, seen: Seen) -> None:
         self.places.append(place)
@@ -223,6 +227,21 @@ def test_the_place_follows_soon_behind_facts_but_not_behind_those_that_are_not_s
     assert at.shard.moves[1] == Move(f"{X} 1-1 1", f"{X} 1-3 2", "")
     at.shard.answer()
     assert not at.reader.is_awaited
+
+
+def test_what_comes_behind_a_frame_on_another_way_is_shown_before_the_next_frame() -> None:
+    at = Reading()
+    places: list[Place] = []
+
+    def show() -> None:
+        places.append(at.reader.shown)
+        # It may let the log go on, which does so by itself.
+        at.reader.go_on()
+
+    at.shard.on_showed = show
+    at.hear(*frames(3, flags=0))
+    assert places == [place_of(f"{X} 1-{n} {n}") for n in (1, 2, 3)]
+    assert at.shard.shown == [1, 2, 3]
 
 
 def test_facts_are_not_learned_before_what_they_come_behind_on_another_way() -> None:
