@@ -377,9 +377,7 @@ def _carry_out(
         if exchange.progress is None:
             if caller.network and channel.kind is not _META:
                 bayeux.state.budgets.spend_publish(session, exchange.now)
-            if (session.terms is not None or session.is_durable) and (
-                bayeux.life.undelivered.is_congested or unstored_replies(session) >= _MOST_DELAYED
-            ):
+            if _waits_too_much(bayeux, session, channel):
                 raise _congested(bayeux)
             ext = message.get("ext")
             exchange.client_verdicts = (
@@ -393,6 +391,15 @@ def _carry_out(
             exchange, session, channel=channel, message=message, reply=reply
         )
     return _carry_out_meta(bayeux, exchange, session=session, message=message, reply=reply)
+
+
+def _waits_too_much(bayeux: Bayeux, session: Session, channel: Channel) -> bool:
+    """Return whether too many replies wait for the store, or for other shards."""
+    is_stored = session.terms is not None or session.is_durable
+    if is_stored and bayeux.life.undelivered.is_congested:
+        return True
+    may_wait = is_stored or channel.kind is _META
+    return may_wait and unstored_replies(session) >= _MOST_DELAYED
 
 
 def _pass(bayeux: Bayeux, message: Json, exchange: Exchange, session: Session) -> None:

@@ -129,7 +129,7 @@ class Member:
         # Answers about a channel with a home come behind its messages, and both by the log.
         if self._has_homes and self.homes.has_home(message.channel):
             self.own.log_on(message)
-        elif not self.own.pass_on(message):
+        elif not self.own.pass_on(message, self._clock()):
             return
         self._wake()
 

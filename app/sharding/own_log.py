@@ -66,12 +66,12 @@ class OwnLog:
 
     # What a turn stores
 
-    def pass_on(self, message: Message) -> bool:
+    def pass_on(self, message: Message, now: float) -> bool:
         """Pass on a message that is not stored: it leaves at the end of the turn.
 
         Returns whether any shard may have receivers of it.
         """
-        if self.passing.is_pruned(message.channel):
+        if self.passing.is_pruned(message.channel, now):
             return False
         self.passing.add(entry_of(message))
         return True
@@ -129,7 +129,7 @@ class OwnLog:
 
     def tick(self, now: float) -> None:
         """Append what waits, and remove what no shard needs."""
-        self.passing.flush(now)
+        self.passing.tick(now)
         self.log.tick(now)
         self.latest.forget(now - self._store.unanswered_s)
         if self._store.is_available:

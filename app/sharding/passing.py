@@ -16,6 +16,8 @@ LOG: Final = "log"
 # How long the log takes all messages after one that is stored.
 _STORING_S: Final = 0.1
 _IN_ORDER: Final[Behind] = {}
+# For how long what other shards have pruned is certain. They give up a link later.
+_FRESH_S: Final = 1.0
 
 
 class Passage(Protocol):
@@ -63,12 +65,16 @@ class Passing:
         # How many frames with messages the store has not answered, and until when more may follow.
         self._unanswered = 0
         self._storing_until = 0.0
+        self._ticked_at = 0.0
         # The books: how many messages went over links.
         self.passed = 0
 
-    def is_pruned(self, channel: str) -> bool:
-        """Return whether a message of the channel would take the links, and no shard wants it."""
-        if not self._direct:
+    def is_pruned(self, channel: str, now: float) -> bool:
+        """Return whether a message of the channel would take the links, and no shard wants it.
+
+        A process that was frozen may have lost links without knowing it.
+        """
+        if not self._direct or now - self._ticked_at > _FRESH_S:
             return False
         for passage in self.passages.values():
             if channel not in passage.pruned:
@@ -78,6 +84,11 @@ class Passing:
     def add(self, entry: Entry) -> None:
         """Pass a message on at the end of this turn."""
         self._turn.append(entry)
+
+    def tick(self, now: float) -> None:
+        """End the turn, several times a second."""
+        self._ticked_at = now
+        self.flush(now)
 
     def flush(self, now: float) -> None:
         """End the turn. Messages that take the log are in it before anything that follows."""

@@ -1,15 +1,15 @@
 """Which channels another shard leaves out of its link, because they have no receivers here.
 
-Messages that are not stored go to all shards. As in multicast routing, a shard prunes a channel of
-which it got several messages without a receiver, and grafts it before it confirms a subscribe. What
-the sender has pruned counts for one link, and ends with it.
+Messages that are not stored go to all shards. As in multicast routing, a shard prunes a channel
+whose messages came in several frames without a receiver, and grafts it before it confirms a
+subscribe. What the sender has pruned counts for one link, and ends with it.
 """
 
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final, Protocol
 
-# So many messages without a receiver prune their channel.
+# So many frames with messages without a receiver prune their channel.
 USELESS: Final = 4
 # How many channels are counted and pruned before both start over: senders may use ever new ones.
 MOST: Final = 10_000
@@ -42,7 +42,7 @@ class Pruning:
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._way: Way | None = None
-        # By channel, how many messages were useless; and the channels to prune.
+        # By channel, how many frames had useless messages; and the channels to prune.
         self._useless: dict[str, int] = {}
         self._due: dict[str, None] = {}
         self._pruned: set[str] = set()
@@ -55,9 +55,12 @@ class Pruning:
     def begin(self, way: Way | None) -> None:
         """Expect messages on a link, on which nothing is pruned so far, or on none.
 
-        It may be the same link, on which none came for a while: grafts there are still confirmed.
+        It may be the same link, on which none came for a while: the sender is told to forget what
+        was pruned, and confirms that and earlier grafts.
         """
         former, self._way = self._way, way
+        if way is not None and way is former and self._pruned:
+            self._graft(way, "")
         self._useless.clear()
         self._due.clear()
         self._pruned.clear()
@@ -65,7 +68,7 @@ class Pruning:
             self.grafted(self._last)
 
     def count_useless(self, channels: Iterable[str]) -> None:
-        """Count a message for each of these channels, which have no receivers."""
+        """Count a frame for each of these channels, which have no receivers."""
         if self._way is None:
             return
         for channel in channels:

@@ -67,7 +67,7 @@ class AgreedSubscriptions:
         return JoiningPatterns(session, patterns, added)
 
     def when_known(self, joining: JoiningPatterns, reply: Json, done: Callable[[], None]) -> None:
-        """Call `done` when all shards know of the patterns, or cannot within 5 s.
+        """Call `done` when all shards know of the patterns, or cannot within some seconds.
 
         Then what the subscribe has added is removed, and its reply becomes a refusal.
         """

@@ -22,6 +22,8 @@ CHANNELS = ["/a", "/b", "/c/d"]
 # Readers cut links for which a log waits in vain for two seconds; without faults none is so slow.
 _SLOW_S = 0.9
 PATTERNS = ["/a", "/b", "/*", "/**", "/c/*"]
+# What a reader asks for on a link besides channels.
+_HOLD, _GO = "hold", "go"
 # Few people subscribe to these, and late.
 RARE = ["/rare/a", "/rare/b", "/rare/c"]
 
@@ -229,7 +231,7 @@ class Line:
         # What the reader asks for: channels, with the numbers of grafts; 0 to prune.
         self.asked: deque[tuple[str, int, float]] = deque()
         self.pruned: set[str] = set()
-        self.is_cut = False
+        self.is_cut = self.is_held = False
 
     def begin(self) -> None:
         """One of its ends has another process."""
@@ -241,7 +243,7 @@ class Line:
         self.frames.clear()
         self.asked.clear()
         self.pruned.clear()
-        self.is_cut = False
+        self.is_cut = self.is_held = False
         self.is_open = sender is not None and reader is not None
         self.sent = (0, 0)
         if sender is not None and reader is not None:
@@ -258,6 +260,12 @@ class Line:
 
     def cut(self) -> None:
         self.is_cut = True
+
+    def hold(self) -> None:
+        """The reader lets no more come for a while."""
+        if self.is_open and not self.is_held:
+            self.is_held = True
+            self.asked.append((_HOLD, -1, self.world.now))
 
     def prune(self, channels: Sequence[str]) -> None:
         self.world.pruned += len(channels)
@@ -277,6 +285,14 @@ class Line:
         inlet = self.world.shards[self.reader].member.inlet
         for _ in range(min(most, len(self.asked))):
             channel, number, _ = self.asked.popleft()
+            if channel == _HOLD:
+                self.is_open = False
+                self.frames.append((self.sent[0], 0, None, self.world.now))
+                continue
+            if channel == _GO:
+                self.is_open, self.sent = True, (number, 0)
+                self.pruned.clear()
+                continue
             if not number:
                 self.pruned.add(channel)
                 continue
@@ -286,7 +302,13 @@ class Line:
             link, n, frame, _ = self.frames.popleft()
             if frame is not None:
                 inlet.take_messages(self.sender, link, n, frame)
-            elif link == self.sent[0]:
+            elif not n:
+                # Nothing comes before the way is opened again.
+                self.is_held = False
+                begun = inlet.open_link(self.sender, self)
+                self.world.shards[self.reader].links.add(begun)
+                self.asked.append((_GO, begun, self.world.now))
+            else:
                 inlet.grafted(self.sender, n)
 
 
@@ -365,6 +387,7 @@ class World:
                 lambda: self._read(shard),
                 lambda: pick(self.lines).deliver(self.random.randint(1, 3)),
                 lambda: pick(self.lines).deliver(self.random.randint(1, 3)),
+                lambda: self._hold(pick(self.lines)),
                 shard.tick,
                 shard.end_turn,
                 shard.turn,
@@ -374,6 +397,11 @@ class World:
             ]
         )()
         self._look()
+
+    def _hold(self, line: Line) -> None:
+        """A process is about to leave, and stays."""
+        if self.random.random() < 0.1:
+            line.hold()
 
     def _subscribe(self, person: Person) -> None:
         if not self.is_rare or self.random.random() < 0.3:

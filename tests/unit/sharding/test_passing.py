@@ -62,7 +62,7 @@ class Shard:
 
     def pass_on(self, *ids: int, channel: str = "/a") -> None:
         for id in ids:
-            if not self.passing.is_pruned(channel):
+            if not self.passing.is_pruned(channel, self.now):
                 self.passing.add(Entry(MESSAGE, channel, id, "ann", 0, b"{}"))
         self.passing.flush(self.now)
         self.log.flush(self.now)
@@ -160,6 +160,17 @@ def test_pruned_channels_are_left_out() -> None:
     shard.links[1].pruned.clear()
     shard.pass_on(5)
     assert [link.got() for link in shard.links.values()] == [[1, 3, 5], [1, 2, 3]]
+
+
+def test_a_process_that_was_frozen_leaves_nothing_out() -> None:
+    shard = Shard()
+    shard.pass_on(1)
+    for link in shard.links.values():
+        link.pruned.add("/a")
+    shard.now += 1.1
+    assert not shard.passing.is_pruned("/a", shard.now)
+    shard.passing.tick(shard.now)
+    assert shard.passing.is_pruned("/a", shard.now)
 
 
 def test_what_was_pruned_meanwhile_is_left_out() -> None:

@@ -124,6 +124,21 @@ def test_a_link_that_ends_takes_everything_pruned_along() -> None:
     assert (shard.link.pruned, shard.link.grafted) == ([], [])
 
 
+def test_what_is_pruned_on_a_link_that_begins_again_is_grafted() -> None:
+    shard = Shard()
+    shard.pruning.begin(shard.link)
+    assert shard.link.grafted == []
+    shard.prune("/a", "/b")
+    shard.pruning.begin(shard.link)
+    assert shard.link.grafted == [("", 1)]
+    # The sender may leave it out until it hears of this.
+    shard.pruning.join("/a", is_pattern=False)
+    shard.wait("joe")
+    assert shard.heard == []
+    shard.pruning.grafted(1)
+    assert shard.heard == ["joe"]
+
+
 def test_grafts_on_a_link_that_begins_again_are_still_confirmed() -> None:
     shard = Shard()
     shard.prune("/a")
