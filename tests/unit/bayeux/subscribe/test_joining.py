@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from holdfast.bayeux import exchanges
 from holdfast.bayeux.wire.options import ChannelRule
 from holdfast.delivery.messages.keeping import HistoryDepth
 from tests.unit.bayeux.publish.shards import Shard, World
@@ -88,3 +89,18 @@ def test_a_subscribe_that_reads_the_history_of_another_shard_waits_as_well(
     assert asked.is_held
     join(shard)
     assert asked.reply["successful"]
+
+
+@pytest.mark.interpreted
+def test_few_subscribes_of_a_session_wait(shard: Shard, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exchanges, "_MOST_DELAYED", 3)
+    client = shard.server.client()
+    held = [client.subscribe("/news") for _ in range(3)]
+    assert all(asked.is_held for asked in held)
+    refused = client.subscribe("/news")
+    assert refused.reply["error"].startswith("503:")
+    # What cannot wait goes on.
+    assert client.publish("/news", 1).reply["successful"]
+    join(shard)
+    assert all(asked.reply["successful"] for asked in held)
+    assert client.subscribe("/weather").reply["successful"]
