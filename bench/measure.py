@@ -60,8 +60,10 @@ def load(server: Server, args: str, *, conditions: Conditions) -> Result:
     report = conditions.out / "last.json"
     report.unlink(missing_ok=True)
     words = ["taskset", "-c", conditions.loader_cpus, str(conditions.loader), *shlex.split(args)]
-    pids = without_stores(server.pids) if conditions.without_stores else server.pids
-    words += ["--url", server.url, "--pids", ",".join(map(str, pids))]
+    own = without_stores(server.pids)
+    stores = [] if conditions.without_stores else [each for each in server.pids if each not in own]
+    words += ["--url", server.url, "--pids", ",".join(map(str, [*own, *stores]))]
+    words += ["--own", str(len(own))]
     words += ["--json", str(report)]
     started = time.monotonic()
     ended = subprocess.run(

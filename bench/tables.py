@@ -18,7 +18,7 @@ class Column(NamedTuple):
 
 DELIVERIES_PER_CPU = Column("deliveries_per_cpu_s", "deliv/CPU-s", "{:.0f}")
 # Without the store that the server may have beside it.
-DELIVERIES_PER_OWN_CPU = Column("deliveries_per_first_cpu_s", "without store", "{:.0f}")
+DELIVERIES_PER_OWN_CPU = Column("deliveries_per_own_cpu_s", "without store", "{:.0f}")
 DELIVERIES = Column("deliveries_per_s", "deliv/s", "{:.0f}")
 REQUESTS = Column("http_per_s", "req/s", "{:.0f}")
 REQUESTS_PER_CPU = Column("http_per_cpu_s", "req/CPU-s", "{:.0f}")
