@@ -15,12 +15,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, cast
+from unittest.mock import patch
 from urllib.parse import urlsplit
 
 import aiohttp
 import orjson
 
 from holdfast.compose import serving
+from holdfast.compose.forwarding import Forwarding
 from holdfast.compose.placement import placed
 from holdfast.settings import Settings
 
@@ -126,10 +128,16 @@ def _cpu_s(pid: int) -> float:
 async def _serve(number: int, data: Path, port: int) -> None:
     given: dict[str, Any] = {"port": port, "data": data, "journal": False, "chat": False}
     settings = Settings(**given)
-    async with serving(settings, placed(settings, number, 2)) as url:
-        sys.stdout.write(url + "\n")
-        sys.stdout.flush()
-        await asyncio.Event().wait()
+    # Otherwise connections would go to the worker that has the sessions.
+    with patch.object(Forwarding, "share", _share_nothing):
+        async with serving(settings, placed(settings, number, 2)) as url:
+            sys.stdout.write(url + "\n")
+            sys.stdout.flush()
+            await asyncio.Event().wait()
+
+
+async def _share_nothing(*_: object) -> None:
+    """Let every connection stay where it is."""
 
 
 @contextmanager
