@@ -12,8 +12,9 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from signal import SIGINT
 from typing import IO, Any, cast
 from unittest.mock import patch
 from urllib.parse import urlsplit
@@ -151,7 +152,8 @@ def _workers(data: Path) -> Iterator[list[tuple[subprocess.Popen[str], str]]]:
         yield [(each, cast("IO[str]", each.stdout).readline().strip()) for each in started]
     finally:
         for each in started:
-            each.terminate()
+            # It ends its store.
+            each.send_signal(SIGINT)
         for each in started:
             each.wait()
 
@@ -191,7 +193,8 @@ def main() -> None:
     if asked.serve is not None:
         import uvloop
 
-        uvloop.run(_serve(asked.serve, asked.data, 0))
+        with suppress(KeyboardInterrupt):
+            uvloop.run(_serve(asked.serve, asked.data, 0))
         return
     for connections in asked.connections:
         _measure(connections, asked.count, asked.rounds)
