@@ -48,6 +48,7 @@ class AgreedSubscriptions:
     def __init__(self, state: ServerState, others: OthersPort) -> None:
         self._state = state
         self._others = others
+        # By session and pattern.
         self._waiting: dict[tuple[Session, str], _Added] = {}
 
     def __len__(self) -> int:
@@ -81,7 +82,7 @@ class AgreedSubscriptions:
     ) -> None:
         session, unknown = joining.session, []
         for pattern, added in joining.added.items():
-            added.is_known = added.is_known or is_known
+            added.is_known |= is_known
             if added.newest is joining and self._waiting.get((session, pattern)) is added:
                 del self._waiting[session, pattern]
                 if not added.is_known:

@@ -93,7 +93,7 @@ class SubscribeHandler:
                 exchange.progress = progress
                 raise
             self._say_caught_up(catch_up, exchange, reply)
-        return self._confirm(exchange, session, message, reply, joined=progress)
+        return self._confirm(exchange, session, message, reply, subscribed=progress)
 
     def _begin(
         self,
@@ -300,7 +300,7 @@ class SubscribeHandler:
         message: Json,
         reply: Json,
         *,
-        joined: _Progress | None = None,
+        subscribed: _Progress | None = None,
     ) -> bool:
         """Confirm the message. Returns whether the reply is complete.
 
@@ -308,11 +308,11 @@ class SubscribeHandler:
         out messages of others.
         """
         reply["successful"] = True
-        if not session.is_durable and (joined is None or self._has_joined):
+        if not session.is_durable and (subscribed is None or self._has_joined):
             return True
         fulfil = begin_pending(self._answers, message, exchange, reply)
         if session.is_durable:
-            joining = None if joined is None else joined.joining
+            joining = None if subscribed is None else subscribed.joining
             self._confirm_durable(session, reply, fulfil, joining)
         else:
             self._confirm_joined(session, fulfil)
