@@ -3,7 +3,10 @@
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from holdfast.cluster.frames import DURABLE, LETTER, MESSAGE, Frame, read
+from holdfast.bayeux.far_work.work_letters import TOLD as TOLD_OF_WORK
+from holdfast.bayeux.far_work.work_letters import is_outcome, told_in
+from holdfast.bayeux.services.far_topics import TOLD as TOLD_OF_TOPICS
+from holdfast.cluster.frames import DURABLE, LETTER, MESSAGE, Entry, Frame, read
 from holdfast.cluster.places import go_on, openings_of, place_of
 from holdfast.offline.shard_side import Side
 from holdfast.store.log_scripts import FOR_ALL
@@ -89,7 +92,15 @@ def _entries_for(shard: int, parts: Mapping[bytes, bytes]) -> int:
 
 
 def _entries(frame: Frame) -> int:
-    return sum(
-        entry.kind == LETTER or (entry.kind == MESSAGE and bool(entry.flags & DURABLE))
-        for entry in frame.all_entries()
-    )
+    return sum(map(must_be_taken, frame.all_entries()))
+
+
+def must_be_taken(entry: Entry) -> bool:
+    """Return whether something would be lost with an entry that is not taken."""
+    if entry.kind == MESSAGE:
+        return bool(entry.flags & DURABLE)
+    if entry.kind == LETTER and entry.channel == TOLD_OF_TOPICS:
+        return False
+    if entry.kind == LETTER and entry.channel == TOLD_OF_WORK:
+        return any(map(is_outcome, told_in(entry.data).rows))
+    return entry.kind == LETTER

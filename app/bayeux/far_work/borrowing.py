@@ -7,7 +7,7 @@ What became of work is told until the other shard has heard it.
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 from holdfast.bayeux.far_work.work_letters import (
     BACK,
@@ -19,6 +19,7 @@ from holdfast.bayeux.far_work.work_letters import (
     TOLD,
     Row,
     Told,
+    is_outcome,
     parts_of,
     row_of_attempts,
     rows_of_refusals,
@@ -166,7 +167,7 @@ class Borrows:
 
     def _begin(self) -> None:
         unheard = [row for rows in self._unheard.values() for row in rows]
-        unheard += [row for row in self._rows if _is_outcome(row)]
+        unheard += [row for row in self._rows if is_outcome(row)]
         self._unheard.clear()
         copies = [each.row for each in self.copies.values()]
         self._rows = [*unheard, *self.takers.values(), *copies, [END]]
@@ -184,7 +185,7 @@ class Borrows:
         rows, self._rows = self._rows, []
         for part in parts_of(rows):
             told = Told(self._epoch, self._part, part)
-            self._unheard[self._part] = [row for row in part if _is_outcome(row)]
+            self._unheard[self._part] = [row for row in part if is_outcome(row)]
             answered = partial(self._answered, self._epoch, self._part)
             self._part += 1
             self._homes.send(self._shard, TOLD, told.to_json(), answered)
@@ -216,7 +217,3 @@ class Borrows:
         """Record that copies have left a queue here, and are at their shard."""
         moves = [Move(each, key, (), copies=0, remembering=0) for each in messages]
         self._state.ledger.moved(moves)
-
-
-def _is_outcome(row: Sequence[Any]) -> bool:
-    return row[0] in (DONE, BACK)

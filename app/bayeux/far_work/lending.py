@@ -24,6 +24,7 @@ from holdfast.bayeux.far_work.work_letters import (
     Taken,
     Told,
     attempts_in,
+    is_outcome,
     packed,
     refusals_in,
 )
@@ -209,7 +210,7 @@ class Lender:
         stale: list[int] = []
         for row in told.rows:
             # What became of work, counts in any order.
-            if is_next or row[0] in (DONE, BACK):
+            if is_next or is_outcome(row):
                 self._rows[row[0]](row, stale)
         self._part += is_next
         return Taken(is_next, stale)

@@ -36,6 +36,11 @@ MOST_ROWS: Final = 500
 Row = Sequence[Any]
 
 
+def is_outcome(row: Row) -> bool:
+    """Return whether a row says what became of work. A shard that starts tells the others again."""
+    return row[0] in (DONE, BACK)
+
+
 class Told(NamedTuple):
     """A part of what a shard tells: rows, in their order."""
 

@@ -1,0 +1,42 @@
+"""What shards have for each other before a division: what would be lost must be taken."""
+
+import pytest
+
+from holdfast.bayeux.far_work.work_letters import BACK, DONE, END, HAS, TAKES, Told
+from holdfast.cluster.frames import ANSWER, DURABLE, LETTER, MESSAGE, Entry
+from holdfast.offline.undrained import must_be_taken
+
+
+def entry(kind: int, channel: str, *, flags: int = 0, data: bytes = b"{}") -> Entry:
+    return Entry(kind, channel, 1, "ann", flags, data)
+
+
+def told(*rows: list[object]) -> Entry:
+    return entry(LETTER, "work told", data=Told(7, 0, rows).to_json())
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        entry(MESSAGE, "/news", flags=DURABLE),
+        entry(LETTER, "topic erase"),
+        entry(LETTER, "work lent"),
+        told([TAKES, "ann/1"], [DONE, 1, "/jobs/a", 3], [END]),
+        told([BACK, 1, "/jobs/a", 3]),
+    ],
+)
+def test_stored_messages_letters_and_outcomes_of_work_must_be_taken(found: Entry) -> None:
+    assert must_be_taken(found)
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        entry(MESSAGE, "/news"),
+        entry(ANSWER, "work lent"),
+        entry(LETTER, "topics told"),
+        told([TAKES, "ann/1"], [HAS, 1, "/jobs/a", 3, "ann/1"], [END]),
+    ],
+)
+def test_what_is_lost_anyway_or_told_again_by_each_start_need_not_be_taken(found: Entry) -> None:
+    assert not must_be_taken(found)
