@@ -22,7 +22,7 @@ class Clocks:
         self.rate = 1.0 + random.uniform(-wrong, wrong)
         self._boot_offset = random.uniform(0.0, _UP_S)
         self._suspended_s = 0.0
-        # Since when it is suspended, and how many of its processes say so.
+        # Since when it is suspended, and how often.
         self._stopped_at = 0.0
         self._stops = 0
         self._wall_offset = _EPOCH_S + random.uniform(-_SKEW_S, _SKEW_S)
@@ -50,14 +50,19 @@ class Clocks:
         """Set the wall clock forward, or back."""
         self._wall_offset += seconds
 
+    @property
+    def are_suspended(self) -> bool:
+        """Whether the machine is suspended: nothing runs on it, whenever it was started."""
+        return self._stops > 0
+
     def suspend(self, now: float) -> None:
-        """Hide true time from the monotonic clock from now on."""
+        """Suspend the machine, as a lid does: its monotonic clock stands still from now on."""
         if not self._stops:
             self._stopped_at = now
         self._stops += 1
 
     def resume(self, now: float) -> None:
-        """Hide true time no longer, unless another process of the machine still does."""
+        """Let the machine go on, unless it was suspended twice."""
         self._stops -= 1
         if not self._stops:
             self._suspended_s += (now - self._stopped_at) * self.rate

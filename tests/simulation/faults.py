@@ -88,16 +88,11 @@ def suspend_server(stage: Stage, duration_s: float) -> None:
 
 
 def _suspend(stage: Stage, process: Process, duration_s: float) -> None:
-    """Suspend a machine with all servers on it."""
-    servers = [post.process for post in stage.posts if post.process.clocks is process.clocks]
-
-    def resume() -> None:
-        for each in servers:
-            each.thaw()
-
-    for each in servers:
-        each.freeze(suspends=True)
-    stage.world.later(duration_s, resume)
+    """Suspend the machine of a process with all servers on it."""
+    world, clocks = stage.world, process.clocks
+    world.note(process.name, "suspended")
+    clocks.suspend(world.now)
+    world.later(duration_s, lambda: clocks.resume(world.now))
 
 
 def freeze_server_in_call(stage: Stage, duration_s: float) -> None:

@@ -56,7 +56,6 @@ class Process:
         self.is_asked_to_end: asyncio.Event
         # How often it must be thawed before it goes on.
         self._freezes = 0
-        self._is_suspended = False
         self.loop = SimLoop(world.network, host, self.monotonic, world.random.shuffle)
         self.loop.set_exception_handler(lambda _, context: self._fail(context))
         # How much longer than usual each callback takes, in seconds.
@@ -92,14 +91,18 @@ class Process:
     @property
     def can_run(self) -> bool:
         """Whether it would do something now."""
-        return self.life is Life.RUNNING and self.loop.has_work
+        return self._is_awake and self.loop.has_work
 
     @property
     def next_timer(self) -> float | None:
         """The true time at which it will do something by itself."""
-        if self.life is not Life.RUNNING or (when := self.loop.next_timer) is None:
+        if not self._is_awake or (when := self.loop.next_timer) is None:
             return None
         return self.clocks.when(when)
+
+    @property
+    def _is_awake(self) -> bool:
+        return self.life is Life.RUNNING and not self.clocks.are_suspended
 
     def step(self) -> float:
         """Run one callback. Returns how long it takes."""
@@ -115,16 +118,13 @@ class Process:
         self.clocks.worked_s += took_s
         return took_s
 
-    def freeze(self, *, suspends: bool = False) -> None:
-        """Stop it between two callbacks, as SIGSTOP does; or the whole machine, as a lid does."""
+    def freeze(self) -> None:
+        """Stop it between two callbacks, as SIGSTOP does."""
         if self.life is Life.ENDED:
             return
         self.world.note(self.name, "frozen")
         self.life = Life.FROZEN
         self._freezes += 1
-        if suspends and not self._is_suspended:
-            self._is_suspended = True
-            self.clocks.suspend(self.world.now)
 
     def thaw(self) -> None:
         """Let it go on, unless it was frozen twice."""
@@ -134,12 +134,6 @@ class Process:
         if self._freezes == 0:
             self.world.note(self.name, "thawed")
             self.life = Life.RUNNING
-            self._resume()
-
-    def _resume(self) -> None:
-        if self._is_suspended:
-            self._is_suspended = False
-            self.clocks.resume(self.world.now)
 
     def kill(self) -> None:
         """End it at once. Its connections break."""
@@ -163,7 +157,6 @@ class Process:
     def _drop(self) -> None:
         if self.life is not Life.ENDED:
             self.life = Life.ENDED
-            self._resume()
             self.loop.drop()
             self.on_ended()
 

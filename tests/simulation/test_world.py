@@ -166,27 +166,48 @@ def test_clocks_of_machines_run_at_different_rates() -> None:
     assert 10.5 < max(took) < 11.2
 
 
-@pytest.mark.parametrize("suspends", [False, True])
-def test_a_frozen_process_does_nothing_until_it_thaws(suspends: bool) -> None:
-    beats: list[float] = []
-
+def beating(beats: list[float]) -> Main:
     async def beat(process: Process) -> None:
         while True:
             beats.append(process.world.now)
             await asyncio.sleep(0.1)
 
+    return beat
+
+
+def test_a_frozen_process_does_nothing_until_it_thaws() -> None:
+    beats: list[float] = []
     with World(6) as world:
-        process = world.start("process", beat)
+        process = world.start("process", beating(beats))
         world.run_for(1.0)
-        monotonic, boot = process.monotonic(), process.boot()
-        process.freeze(suspends=suspends)
+        monotonic = process.monotonic()
+        process.freeze()
         world.run_for(5.0)
         assert beats[-1] < 1.01
         process.thaw()
-        assert process.boot() - boot > 4.0
-        assert (process.monotonic() - monotonic < 0.1) is suspends
+        assert process.monotonic() - monotonic > 4.0
         world.run_for(1.0)
         assert beats[-1] > 6.8
+
+
+def test_nothing_runs_on_a_suspended_machine_and_its_clocks_but_one_stand_still() -> None:
+    earlier: list[float] = []
+    later: list[float] = []
+    with World(6) as world:
+        process = world.start("earlier", beating(earlier), machine="laptop")
+        world.run_for(1.0)
+        monotonic, boot = process.monotonic(), process.boot()
+        process.clocks.suspend(world.now)
+        world.start("later", beating(later), machine="laptop")
+        world.run_for(5.0)
+        assert earlier[-1] < 1.01
+        assert later == []
+        process.clocks.resume(world.now)
+        assert process.boot() - boot > 4.0
+        assert process.monotonic() - monotonic < 0.1
+        world.run_for(1.0)
+        assert earlier[-1] > 6.8
+        assert len(later) in range(8, 13)
 
 
 def test_a_frozen_process_accepts_connections_and_answers_later() -> None:
