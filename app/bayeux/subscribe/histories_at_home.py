@@ -1,18 +1,20 @@
 """Reads histories for subscribes at other shards, and answers in parts that these ask for."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from functools import partial
 from itertools import chain
 from typing import Any, Final, NamedTuple
 
 from orjson import loads
 
+from holdfast.bayeux.state.backlog import Step
 from holdfast.bayeux.state.server_state import ServerState
 from holdfast.bayeux.subscribe.catching_up import HistoryReading
 from holdfast.bayeux.subscribe.history_letter import answer_with, starts_in
 from holdfast.bayeux.wire.starts import Starts
 from holdfast.delivery.basics.channels import Channel
 from holdfast.delivery.messages.shard_letter import ShardLetter
+from holdfast.delivery.messages.storing import PersistOutcome
 from holdfast.delivery.ports.homes import NO_ANSWER, HomesPort
 
 # How long the next part may be asked for. No subscribe waits for longer.
@@ -48,7 +50,24 @@ class HistoriesAtHome:
         patterns = {name: self._state.channels.named(name) for name in asked["patterns"]}
         # What was published before is in the histories then. The other shard gets what is
         # published later by the log, behind the place where it has asked.
-        self._state.when_kept(partial(self._begin, letter, starts_in(asked), patterns))
+        begin = partial(self._begin, letter, starts_in(asked), patterns)
+        self._state.when_kept(partial(self._when_shown, patterns, begin))
+
+    def _when_shown(self, patterns: Container[str], begin: Step, now: float) -> None:
+        """Begin when what is stored is shown. It may have to wait until replicas have it."""
+        waiting = self._state.hub.waiting_for_store(patterns)
+        newest = {publish.channel.name: publish for publish in waiting}
+        left = {*newest}
+
+        def shown(channel: str, _: PersistOutcome) -> None:
+            left.discard(channel)
+            if not left:
+                self._state.backlog.at_turn_end(begin)
+
+        for channel, publish in newest.items():
+            publish.add_callback(partial(shown, channel))
+        if not newest:
+            begin(now)
 
     def _begin(
         self, letter: ShardLetter, starts: Starts, patterns: dict[str, Channel], now: float

@@ -8,6 +8,7 @@ from holdfast.bayeux.wire.operation import Operation
 from holdfast.bayeux.wire.options import ChannelRule
 from holdfast.cluster.messages import message_of
 from holdfast.delivery.messages.keeping import HistoryDepth
+from holdfast.delivery.messages.storing import PersistOutcome
 from tests.unit.bayeux.harness import Asked, Client, Json
 from tests.unit.bayeux.publish.addressing import heard, named
 from tests.unit.bayeux.publish.shards import World
@@ -316,3 +317,22 @@ def say_there(world: World, *said: Any) -> None:
     for each in said:
         client.publish(NEWS, each)
         client.server.turn()
+
+
+def test_the_home_answers_with_what_is_stored_and_waits_for_replicas(world: World) -> None:
+    home, reader = world.shards[1], world.shards[0]
+    home.keeper.is_silent = True
+    writer = world.client(1)
+    writer.publish(NEWS, 1, ext={"delivery": {"persistent": True}})
+    writer.server.turn()
+    # The other shard has shown it before it subscribes.
+    reader.read(1, 100)
+    client = world.client(0)
+    asked = ask(client, NEWS, replay=-2)
+    world.read_all()
+    assert asked.wire.elements is None
+    home.keeper.answer_late(PersistOutcome.KEPT)
+    writer.server.turn()
+    world.read_all()
+    assert told(asked)["successful"]
+    assert asked.data == [1]
