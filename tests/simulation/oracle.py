@@ -14,6 +14,8 @@ _MOST_TOLD = 10
 _BUCKET = 3
 # How long after it was settled a message may come again: if its server was killed meanwhile.
 _SETTLED_S = 3.0
+# How long before the reply to a subscribe the store may have had it.
+_STORED_S = 1.0
 
 
 @dataclass(slots=True)
@@ -206,7 +208,9 @@ class Oracle:
                 if not self.reaches(publish.publisher, receiver):
                     continue
                 heard = self._heard.get(receiver)
-                if heard is None or key not in heard.ids:
+                # Only publishes wait for replicas: a failover may have lost the subscription.
+                is_subscribed = not self.may_have_lost(since - _STORED_S, since)
+                if (heard is None or key not in heard.ids) and is_subscribed:
                     found.append(f"S3: {receiver} lacks {key}, accepted as {publish.id}")
         return found
 
