@@ -18,6 +18,9 @@ PATIENCE_S: Final = 5.0
 MOST_WAITING: Final = 100_000
 # A flag, none of a message: the letter is done however late. Others are refused after a time.
 FOR_GOOD: Final = 4
+# Flags of answers. The effect is stored, but only counts when replicas have it: now they do.
+WAITS_FOR_REPLICAS: Final = 8
+CONFIRMED: Final = 16
 _NO_ANSWER: Final = b""
 
 
@@ -42,6 +45,8 @@ class _Sent(NamedTuple):
     shard: int
     until: float
     done: Callable[[LetterResult], None]
+    # The answer, while it waits for replicas.
+    answer: bytes = _NO_ANSWER
 
 
 class SentLetters:
@@ -78,9 +83,17 @@ class SentLetters:
 
     def answered(self, entry: Entry) -> None:
         """Take an answer from a log."""
-        sent = self._sent.pop(entry.id, None)
+        sent = self._sent.get(entry.id)
         if sent is None:
             self.late += 1
+            return
+        if entry.flags & WAITS_FOR_REPLICAS:
+            self._sent[entry.id] = sent._replace(answer=entry.data)
+            return
+        del self._sent[entry.id]
+        if entry.flags & CONFIRMED:
+            outcome = Outcome.ANSWERED if sent.answer else Outcome.UNKNOWN
+            sent.done(LetterResult(outcome, sent.answer))
             return
         is_refused = entry.data == _NO_ANSWER
         outcome = Outcome.EXPIRED if is_refused else Outcome.ANSWERED
@@ -177,9 +190,14 @@ class Inbox:
         self._letters.pop(name, None)
 
 
-def done_with(letter: ShardLetter, answer: bytes) -> Done:
+def done_with(letter: ShardLetter, answer: bytes, flags: int = 0) -> Done:
     """Return what the script does besides that does a letter: see `Effect`."""
-    return Done(letter.name, Entry(ANSWER, "", letter.id, "", 0, answer), letter.sender)
+    return Done(letter.name, Entry(ANSWER, "", letter.id, "", flags, answer), letter.sender)
+
+
+def confirmation_of(letter: ShardLetter) -> Entry:
+    """Return what follows an answer that waits for replicas."""
+    return Entry(ANSWER, "", letter.id, "", CONFIRMED, _NO_ANSWER)
 
 
 def letter(

@@ -8,7 +8,7 @@ from typing import Any, Final
 import orjson
 
 from holdfast.cluster.frames import DURABLE, MESSAGE, Entry, FrameUnreadable
-from holdfast.cluster.letters import Done, done_with
+from holdfast.cluster.letters import WAITS_FOR_REPLICAS, Done, done_with
 from holdfast.delivery.messages.crossing import Crossing, Spared, crossing_of, spared_by
 from holdfast.delivery.messages.message import ORDINARY_PRIORITY, Message
 from holdfast.delivery.messages.shard_letter import effect_of
@@ -59,14 +59,19 @@ def _entries(message: Message, crossing: Crossing) -> Sequence[Entry]:
     return [*map(entry_of, crossing.before), entry_of(message)]
 
 
-def answered(messages: Iterable[Message]) -> list[Done]:
-    """Return what the call that stores these messages does with the letters that asked for them."""
+def answered(messages: Iterable[Message], *, waits: bool) -> list[Done]:
+    """Return what the call that stores these messages does with the letters that asked for them.
+
+    Args:
+        waits: Whether the messages only count when replicas have them.
+    """
     found: list[Done] = []
+    flags = WAITS_FOR_REPLICAS if waits else 0
     for message in messages:
         effect = None if message.records is None else effect_of(message)
         if effect is not None and not effect.is_framed:
             effect.is_framed = True
-            found.append(done_with(effect.letter, effect.answer))
+            found.append(done_with(effect.letter, effect.answer, flags))
     return found
 
 

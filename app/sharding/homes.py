@@ -10,12 +10,14 @@ from holdfast.cluster.letters import (
     LetterResult,
     Received,
     SentLetters,
+    confirmation_of,
     done_with,
     letter,
 )
 from holdfast.cluster.log import Addressed, parts_of
 from holdfast.cluster.shards import Shards
-from holdfast.delivery.messages.shard_letter import ShardLetter
+from holdfast.delivery.messages.message import Message
+from holdfast.delivery.messages.shard_letter import ShardLetter, effect_of
 from holdfast.delivery.ports.homes import NO_ANSWER
 from holdfast.sharding.own_log import OwnLog
 from holdfast.sharding.ports import ShardStore
@@ -149,8 +151,15 @@ class ShardHomes:
         # What waits for the store would come behind the answer.
         self.answer(letter, answer if self._own.is_available else NO_ANSWER)
 
-    def has_answered(self, letter: ShardLetter) -> None:
+    def has_answered(self, message: Message) -> None:
+        effect = effect_of(message)
+        if effect is None:
+            return
+        letter = effect.letter
         self._inbox.forget(letter.name)
+        if effect.is_confirmed:
+            self._own.log.pass_on(confirmation_of(letter), letter.sender)
+            self._wake()
 
     # What arrives
 

@@ -91,7 +91,8 @@ class OwnLog:
 
     def frame_of(self, messages: Sequence[Message], now: float) -> Parts | None:
         """Return what others get of these messages, once for each message."""
-        entries, answers = framed(messages), answered(messages)
+        entries = framed(messages)
+        answers = answered(messages, waits=self._store.waits_for_replicas)
         if not (entries or answers):
             return None
         shards: set[int] = set()

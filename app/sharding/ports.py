@@ -18,6 +18,11 @@ class ShardStore(Protocol):
         ...
 
     @property
+    def waits_for_replicas(self) -> bool:
+        """Whether a message only counts when replicas have it."""
+        ...
+
+    @property
     def unanswered_s(self) -> float:
         """How long ago the store last answered."""
         ...

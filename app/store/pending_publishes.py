@@ -5,6 +5,7 @@ import logging
 from collections.abc import Callable, Sequence
 from functools import partial
 
+from holdfast.delivery.messages.shard_letter import effect_of
 from holdfast.delivery.messages.storing import PersistOutcome
 from holdfast.store.publish_keys import meaning, stored_id
 from holdfast.store.reply_errors import ScriptFailed, StoreRefused
@@ -67,6 +68,8 @@ class PendingPublishes:
         self, number: int, messages: Sequence[PendingPublish], is_confirmed: bool
     ) -> None:
         del self._unconfirmed[number]
+        if is_confirmed:
+            _confirm_answers(messages)
         is_unreported = self._calls.pop(number, None) is not None
         if is_unreported and not is_confirmed:
             report(messages, PersistOutcome.UNKNOWN)
@@ -94,6 +97,14 @@ class PendingPublishes:
                 break
             del self._calls[number]
             report(messages, PersistOutcome.UNKNOWN)
+
+
+def _confirm_answers(messages: Sequence[PendingPublish]) -> None:
+    """Let other shards count what they asked for."""
+    for pending in messages:
+        effect = effect_of(pending.message)
+        if effect is not None:
+            effect.is_confirmed = True
 
 
 def report(messages: Sequence[PendingPublish], kept: PersistOutcome) -> None:

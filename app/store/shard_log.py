@@ -120,9 +120,11 @@ class ShardLog:
         journaling: Journaling,
         answered_at: Callable[[], float],
         store_clock: Callable[[], int],
+        waits_for_replicas: bool,
     ) -> None:
         # Nothing crosses before it is set.
         self.owner: LogOwner | None = None
+        self.waits_for_replicas = waits_for_replicas
         self._link = link
         self._keys = keys
         self._right = right

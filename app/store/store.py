@@ -126,7 +126,7 @@ class Store:
         )
         self.journal = JournalOutlet(self._journaling, link, self._right, self._calls, self._writer)
         self._keyed = PublishKeys(self._probing.answered_at)
-        self.shard_log = self._open_log() if has_log else None
+        self.shard_log = self._open_log(confirm is not None) if has_log else None
         self._pending = PendingPublishes(self._loop, confirm)
         self._telling = Telling(
             link,
@@ -149,11 +149,11 @@ class Store:
         # Set when a store that had lost changes has been told everything.
         self._has_everything = asyncio.Event()
 
-    def _open_log(self) -> "ShardLog":
+    def _open_log(self, waits: bool) -> "ShardLog":
         from holdfast.store.shard_log import ShardLog
 
         parts = self._right, self._calls, self._writer, self._turns, self._journaling
-        return ShardLog(self.link, self.keys, *parts, self._probing.answered_at, self._clock)
+        return ShardLog(self.link, self.keys, *parts, self._probing.answered_at, self._clock, waits)
 
     async def look(self) -> None:
         """Learn the deployment of a store that another process has. Nothing is written."""

@@ -63,7 +63,7 @@ class AskedForOne:
         self, letter: ShardLetter, message: Message, address: str, outcome: PersistOutcome
     ) -> None:
         if outcome is PersistOutcome.KEPT and message.is_durable:
-            self._homes.has_answered(letter)
+            self._homes.has_answered(message)
             self._answering.has_told(address)
         else:
             self._answering.tell(letter, address)

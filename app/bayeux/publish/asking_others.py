@@ -209,7 +209,7 @@ class AskingOthers:
         self._requests.answered(request, key)
         if message.is_durable:
             # The call that has stored it has answered the letter.
-            self._homes.has_answered(letter)
+            self._homes.has_answered(message)
         else:
             self._homes.answer(letter, Verdict().to_json())
 

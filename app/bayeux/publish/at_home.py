@@ -225,7 +225,7 @@ class AtHome:
         is_stored = message.is_durable or key is not None
         match outcome:
             case PersistOutcome.KEPT if is_stored and effect_of(message) is not None:
-                self._homes.has_answered(letter)
+                self._homes.has_answered(message)
             case PersistOutcome.KEPT:
                 self._answer(letter, Answer(State.KEPT, message.id, outcomes=outcomes))
             case PersistOutcome.REPEATED:

@@ -9,6 +9,7 @@ from holdfast.bayeux.publish.at_home import AtHome
 from holdfast.bayeux.publish.home_letter import PUBLISHED
 from holdfast.bayeux.publish.requests_everywhere import RequestsEverywhere
 from holdfast.bayeux.state.server_state import ServerState
+from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.shard_letter import ShardLetter
 from holdfast.delivery.ports.homes import NO_ANSWER, HomesPort
 
@@ -60,11 +61,14 @@ class FromLetters:
             self._homes.answer(letter, NO_ANSWER)
 
     def _address(self, letter: ShardLetter, now: float) -> None:
-        done = partial(self._addressed, letter)
-        self._here.publish(addressed_in(letter.data), done, now=now, letter=letter)
+        addressed = addressed_in(letter.data)
+        done = partial(self._addressed, letter, addressed.message)
+        self._here.publish(addressed, done, now=now, letter=letter)
 
-    def _addressed(self, letter: ShardLetter, result: Result | None, is_answered: bool) -> None:
+    def _addressed(
+        self, letter: ShardLetter, message: Message, result: Result | None, is_answered: bool
+    ) -> None:
         if is_answered:
-            self._homes.has_answered(letter)
+            self._homes.has_answered(message)
         elif result is not None:
             self._homes.answer(letter, result.to_json())

@@ -25,13 +25,13 @@ class Effect(MessageRecord):
     letter. A repeat, which only the store recognises, does neither.
     """
 
-    __slots__ = ("answer", "is_framed", "letter")
+    __slots__ = ("answer", "is_confirmed", "is_framed", "letter")
 
     def __init__(self, letter: ShardLetter, answer: bytes) -> None:
         self.letter = letter
         self.answer = answer
-        # Whether a call with the answer was made.
-        self.is_framed = False
+        # Whether a call with the answer was made; and whether replicas have what it stored.
+        self.is_framed = self.is_confirmed = False
 
     def is_of_copies(self) -> bool:
         # The letter is answered by the original.

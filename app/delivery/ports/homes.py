@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
+from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.shard_letter import ShardLetter
 
 # An answer that no sender can read: the letter could not be done.
@@ -76,6 +77,6 @@ class HomesPort(Protocol):
         """Answer such a letter behind everything that was published in this shard so far."""
         ...
 
-    def has_answered(self, letter: ShardLetter, /) -> None:
-        """Take note that the call that stored a message has answered the letter: see `Effect`."""
+    def has_answered(self, message: Message, /) -> None:
+        """Take note that the call that stored the message has answered its letter: see `Effect`."""
         ...

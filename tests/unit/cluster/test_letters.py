@@ -2,14 +2,17 @@
 
 from holdfast.cluster.frames import ANSWER, LETTER, Entry, read, write
 from holdfast.cluster.letters import (
+    WAITS_FOR_REPLICAS,
     Done,
     Inbox,
     LetterResult,
     Outcome,
     Received,
     SentLetters,
+    confirmation_of,
     letter,
 )
+from holdfast.delivery.messages.shard_letter import ShardLetter
 
 
 class Sender:
@@ -105,3 +108,23 @@ def test_letters_of_two_shards_may_have_the_same_id() -> None:
     for shard in (5, 6):
         at.inbox.take(shard, Entry(LETTER, "a", 1, "9", 0, b""), 1)
     assert [each.name for each in at.begun] == ["5 1", "6 1"]
+
+
+def test_an_answer_that_waits_for_replicas_counts_once_it_is_confirmed() -> None:
+    at = Sender()
+    for id in (7, 8):
+        at.send(id)
+        at.sent.answered(answer(id)._replace(flags=WAITS_FOR_REPLICAS))
+    assert at.results == []
+    at.sent.answered(confirmation_of(ShardLetter(0, 7, "0 7", "publish", b"")))
+    assert at.results == [LetterResult(Outcome.ANSWERED, b"answer")]
+    # No replica has what the other one stored.
+    at.sent.tick(5.0)
+    assert at.results[1:] == [LetterResult(Outcome.UNKNOWN)]
+
+
+def test_a_confirmation_without_an_answer_says_nothing() -> None:
+    at = Sender()
+    at.send(7)
+    at.sent.answered(confirmation_of(ShardLetter(0, 7, "0 7", "publish", b"")))
+    assert at.results == [LetterResult(Outcome.UNKNOWN)]

@@ -23,6 +23,7 @@ class StoreModel(FakeKeeper):
         super().__init__()
         self.owner: LogOwner | None = None
         self.number = number
+        self.waits_for_replicas = False
         # How many openings there were, and calls in the last one.
         self.fence = self.calls = 0
         self.frames: list[tuple[Place, Frame]] = []

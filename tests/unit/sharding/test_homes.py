@@ -6,8 +6,10 @@ from typing import Any, cast
 import pytest
 
 from holdfast.cluster.frames import read
+from holdfast.cluster.letters import confirmation_of
 from holdfast.cluster.shards import Homes, Shards, first_map
-from holdfast.delivery.messages.shard_letter import ShardLetter
+from holdfast.delivery.messages.message import Message
+from holdfast.delivery.messages.shard_letter import Effect, ShardLetter, effect_of
 from holdfast.sharding.homes import ShardHomes
 
 # Other classes take the place of some, which compiled code does not let in.
@@ -116,3 +118,28 @@ def test_an_answer_that_must_come_behind_what_waits_says_nothing_instead(
     flushed, (part, names) = done
     [answer] = read(part).all_entries()
     assert (flushed, answer.data, names) == ("flush", b"answer" if is_available else b"{}", ["1 5"])
+
+
+@pytest.mark.parametrize("is_confirmed", [True, False])
+def test_the_sender_of_a_letter_hears_when_replicas_have_what_it_asked_for(
+    is_confirmed: bool,
+) -> None:
+    passed: list[Any] = []
+    log = SimpleNamespace(pass_on=lambda *entry: passed.append(entry))
+    own = SimpleNamespace(log=log, interest=SimpleNamespace(topics=()))
+    shards = Shards(first_map(2), Homes({}), lambda _: 0)
+    here = ShardHomes(
+        *(0, shards, cast("Any", own), cast("Any", None)),
+        stamp=int,
+        clock=float,
+        core_clock=float,
+        wake=lambda: passed.append("wake"),
+    )
+    letter = ShardLetter(1, 7, "1 7", "published", b"")
+    message = Message(b"{}", id=1, channel="/a", sender="")
+    Effect(letter, b"answer").mark(message)
+    effect = effect_of(message)
+    assert effect is not None
+    effect.is_confirmed = is_confirmed
+    here.has_answered(message)
+    assert passed == ([(confirmation_of(letter), 1), "wake"] if is_confirmed else [])

@@ -27,7 +27,7 @@ from holdfast.cluster.letters import (
 from holdfast.cluster.messages import answered, entry_of, framed, message_of, size_of
 from holdfast.delivery.basics.channels import lookups
 from holdfast.delivery.messages.message import Message
-from holdfast.delivery.messages.shard_letter import ShardLetter
+from holdfast.delivery.messages.shard_letter import ShardLetter, effect_of
 from holdfast.delivery.messages.storing import NO_FIELDS, PersistOutcome, RequestFields
 from holdfast.delivery.ports.homes import HomesPort
 from holdfast.delivery.ports.other_shards import LogFigures
@@ -61,7 +61,7 @@ class LoggingKeeper(FakeKeeper):
         if is_known or message.id not in self.bodies:
             return
         self.log += [(entry, None) for entry in framed([message])]
-        for done_letter in answered((message,)):
+        for done_letter in answered((message,), waits=False):
             assert size_of(message) == 0
             self.finish(done_letter)
 
@@ -337,8 +337,10 @@ class Shard:
     def answer_behind(self, letter: ShardLetter, answer: bytes) -> None:
         self.answer(letter, answer)
 
-    def has_answered(self, letter: ShardLetter) -> None:
-        self.inbox.forget(letter.name)
+    def has_answered(self, message: Message) -> None:
+        effect = effect_of(message)
+        assert effect is not None
+        self.inbox.forget(effect.letter.name)
 
     def _do(self, received: Received) -> None:
         self.from_letters.do(received.for_core, self.server.now)
