@@ -32,6 +32,8 @@ _PATIENCE_S = 8.0
 _FORCES, _ASKS = 0.2, 0.3
 # After how long shards have told each other who has subscribed.
 _TOLD_S = 2.0
+# How long the event of an erasure may wait for replicas.
+_TOLD_LATE_S = 5.0
 
 
 @dataclass(slots=True)
@@ -92,10 +94,20 @@ class Erasures:
     def heard(self, follower: str, key: str) -> None:
         """Note that a message of the topic has come, for the first time."""
         periods = self._periods[follower]
-        if not periods or periods[-1].ended_at < inf:
-            self._wrong.append(f"topics: {follower} got {key} without a subscription")
-        else:
+        if periods and periods[-1].ended_at == inf:
             periods[-1].heard.add(key)
+        elif not (periods and self._was_meanwhile(periods[-1])):
+            self._wrong.append(f"topics: {follower} got {key} without a subscription")
+
+    def _was_meanwhile(self, period: _Period) -> bool:
+        """Return whether the topic was erased about when the follower subscribed.
+
+        Its event then comes last, also if the subscribe, or a repeat of it by a door, came behind.
+        """
+        return any(
+            each.sent_at < period.since and period.asked_at < each.over_at + _TOLD_LATE_S
+            for each in self._erasures_of(CHANNEL)
+        )
 
     def ended(self, follower: str) -> None:
         """Note that the subscription was erased."""
@@ -186,7 +198,7 @@ class Erasures:
         may_end = [
             each
             for each in self._erasures_of(CHANNEL)
-            if each.sent_at < period.ended_at and each.over_at >= period.asked_at
+            if each.sent_at < period.ended_at and period.asked_at <= each.over_at + _TOLD_LATE_S
         ]
         if any(each.is_forced for each in may_end):
             return -inf
