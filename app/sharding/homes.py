@@ -161,6 +161,15 @@ class ShardHomes:
             self._own.log.pass_on(confirmation_of(letter), letter.sender)
             self._wake()
 
+    def answered(self, names: Sequence[str]) -> None:
+        """Take note that the store has the answers to these letters, and the letters no more.
+
+        What they have asked for may wait for replicas. A store that goes back meanwhile must not
+        get the letters again: it is told their answers, and a later process would do them twice.
+        """
+        for name in names:
+            self._inbox.forget(name)
+
     # What arrives
 
     def take_letter(self, sender: int, entry: Entry) -> None:

@@ -231,6 +231,7 @@ class Member:
 
     def on_appended(self, n: int, frame: Parts, has_facts: bool) -> None:
         self.own.on_appended(n, frame, has_facts=has_facts, now=self._clock())
+        self.homes.answered(frame.letters)
 
     def latest_frames(self) -> Sequence[LoggedFrame]:
         return self.own.latest.all()

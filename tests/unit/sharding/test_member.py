@@ -7,6 +7,7 @@ import pytest
 
 from holdfast.bayeux.publish.made_topics import MadeTopics
 from holdfast.cluster.frames import read, write
+from holdfast.cluster.letters import letter
 from holdfast.cluster.messages import entry_of
 from holdfast.cluster.reader_port import Sorted
 from holdfast.delivery.messages.crossing import Answered, Crossings
@@ -18,6 +19,7 @@ from holdfast.sharding.member import Member
 from holdfast.sharding.own_interest import DurableInterest
 from holdfast.sharding.passing import Passing
 from holdfast.sharding.pruning import Pruning
+from holdfast.store.log_scripts import Parts
 from tests.effort import TIMES
 from tests.unit.sharding.member_world import Shard, World
 
@@ -78,6 +80,17 @@ def test_facts_stay_if_a_store_goes_back_before_the_sessions_are_restored() -> N
     facts, parts = member.begin_again(store.open())
     assert facts == {"durable /b": ""}
     assert read(parts["all"]).facts == facts
+
+
+def test_a_letter_whose_answer_the_store_has_does_not_come_back_when_the_store_goes_back() -> None:
+    world = World(0)
+    with patch.object(Member, "serve", lambda _: None):
+        member = Shard(world, 0).member
+    member.take_letter(1, letter("addressed", 5, b""))
+    assert [*member.inbox()] == ["1 5"]
+    # The message that it asked for is stored, and waits for replicas.
+    member.on_appended(1, Parts(1, {"1": write(())}, ["1 5"]), False)
+    assert member.inbox() == {}
 
 
 def passed(world: World, seconds: float = 1.0) -> None:
