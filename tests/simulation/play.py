@@ -35,6 +35,9 @@ _MEET_AGAIN_S = 15.0
 # How long everything may take to drain after the last fault has ended.
 _DRAIN_S = 30.0
 _LOOK_S = 0.25
+# How long after that the books may take to balance, if another promise is broken: clients go on
+# then, and a shard may store up to a second later what it has taken.
+_BALANCE_S = 10.0
 # How many broken promises of each kind are told.
 _MOST_TOLD = 10
 _POLL_S = (2.0, 5.0, 10.0)
@@ -167,6 +170,8 @@ class Play:
         world.run_for(self._over_at - world.now)
         self.plan.is_over = True
         while not self._is_drained() and world.now < self._over_at + _DRAIN_S:
+            world.run_for(_LOOK_S)
+        while self._books.unsettled() and world.now < self._over_at + _DRAIN_S + _BALANCE_S:
             world.run_for(_LOOK_S)
 
     def _times(self, faults: Collection[Fault], longer_s: float) -> list[tuple[float, float]]:
