@@ -40,6 +40,11 @@ class CallNumbers:
         """The number of the last call that was answered."""
         return self._answered
 
+    @property
+    def answered_name(self) -> str:
+        """The name of that call."""
+        return self._name_of(self._answered)
+
     def next(self, *, may_be_refused: bool) -> str:
         """Return the first argument of the next call."""
         self._made = number = self._made + 1

@@ -5,6 +5,7 @@ import logging
 from collections.abc import Callable, Sequence
 from functools import partial
 
+from holdfast.delivery.messages.publish_key import publish_key_of
 from holdfast.delivery.messages.shard_letter import effect_of
 from holdfast.delivery.messages.storing import PersistOutcome
 from holdfast.store.publish_keys import meaning, stored_id
@@ -18,7 +19,8 @@ _WAIT_LIMIT_S = 5.0
 # A timer this late means that this process was frozen: read answers that have arrived first.
 _LATE_S = 0.5
 
-# Checks, by the messages' stored ids, whether they are as durable as configured.
+# Checks, by the ids of stored messages or the names of the calls that stored them, whether they are
+# as durable as configured.
 Confirm = Callable[[Sequence[int | str], Callable[[bool], None]], None]
 
 
@@ -28,11 +30,20 @@ class PendingPublishes:
     A message that is stored but not confirmed is UNKNOWN to its publisher, because the server
     promised more, and then at once KEPT: it is delivered instead of staying in queues unseen until
     a restart.
+
+    Args:
+        answered_call: Returns the name of the call whose answer is being handled, for `confirm`.
     """
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, confirm: Confirm | None) -> None:
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        confirm: Confirm | None,
+        answered_call: Callable[[], str] = str,
+    ) -> None:
         self._loop = loop
         self._confirm = confirm
+        self._answered_call = answered_call
         # Unanswered publishes in order of their calls, with the end of their wait limit.
         self._calls: dict[int, tuple[float, Sequence[PendingPublish]]] = {}
         # Publishes that the store has, until it is known whether replicas have them.
@@ -59,10 +70,15 @@ class PendingPublishes:
         if kept is PersistOutcome.KEPT and self._confirm is not None:
             self._unconfirmed[number] = messages
             confirmed = partial(self._confirmed, number, messages)
-            self._confirm([stored_id(pending.message) for pending in messages], confirmed)
+            self._confirm([self._stored_id(pending) for pending in messages], confirmed)
         else:
             self._calls.pop(number, None)
             report(messages, kept)
+
+    def _stored_id(self, pending: PendingPublish) -> int | str:
+        # A message for other shards only is in the log.
+        is_in_log = not pending.receivers and publish_key_of(pending.message) is None
+        return self._answered_call() if is_in_log else stored_id(pending.message)
 
     def _confirmed(
         self, number: int, messages: Sequence[PendingPublish], is_confirmed: bool

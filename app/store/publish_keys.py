@@ -95,6 +95,6 @@ def meaning(message: Message, kept: PersistOutcome) -> PersistOutcome:
 
 
 def stored_id(message: Message) -> int | str:
-    """Return the id under which the store has the message, or the message that it repeats."""
+    """Return the id under which queues have the message, or the message that it repeats."""
     key = publish_key_of(message)
     return message.id if key is None else f"{key.digest}:{key.first or message.id}"

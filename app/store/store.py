@@ -127,7 +127,7 @@ class Store:
         self.journal = JournalOutlet(self._journaling, link, self._right, self._calls, self._writer)
         self._keyed = PublishKeys(self._probing.answered_at)
         self.shard_log = self._open_log(confirm is not None) if has_log else None
-        self._pending = PendingPublishes(self._loop, confirm)
+        self._pending = PendingPublishes(self._loop, confirm, lambda: self._calls.answered_name)
         self._telling = Telling(
             link,
             keys,

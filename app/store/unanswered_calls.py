@@ -124,6 +124,11 @@ class UnansweredCalls:
         """The number of the call whose answer came last, as its callback sees it."""
         return self._numbers.answered
 
+    @property
+    def answered_name(self) -> str:
+        """The name under which the store notes that call."""
+        return self._numbers.answered_name
+
     def begin(self, epoch: str) -> None:
         """Number the calls from 1 in a new epoch. All earlier calls must have been answered."""
         self._numbers.begin(epoch.rpartition(".")[2])

@@ -169,6 +169,27 @@ async def test_a_repeat_is_confirmed_by_its_key_when_the_body_is_gone(
     await asked.close()
 
 
+@pytest.mark.usefixtures("replica")
+async def test_a_message_in_no_queue_is_confirmed_by_the_call_that_stored_it(
+    primary: ValkeyServer,
+) -> None:
+    """Only other shards have receivers: the store has it in the log, and no body."""
+    async with opened(primary, "replicas:1") as store:
+        publisher = Publisher(store)
+        publisher.keep(1)
+        store.keep(message(2), [], publisher.outcomes.setdefault(2, []).append)
+        await publisher.gets(2, PersistOutcome.KEPT)
+        await publisher.gets(1, PersistOutcome.KEPT)
+        epoch = store.epoch.rpartition(".")[2]
+    asked = Replicas(Reader(primary_at(primary.url)), RedisKeys("holdfast"), 1)
+    answers: list[bool] = []
+    for name in (f"{epoch}-{1:012d}", f"{epoch}-{99:012d}", f"xxxxxxxx-{1:012d}"):
+        asked.confirm([name], answers.append)
+        await until(lambda: asked._asking is None)
+    assert answers == [True, False, False]
+    await asked.close()
+
+
 async def test_a_message_is_unknown_if_the_connection_that_confirms_it_is_lost(
     primary: ValkeyServer, replica: ValkeyServer
 ) -> None:
