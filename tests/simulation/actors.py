@@ -270,7 +270,7 @@ class Receiver:
         self._fresh = []
         reply = await self._session.connect()
         if batch_of(reply) is not None:
-            self._oracle.settled(self.name, self._handed)
+            self._oracle.settled(self.name, self._handed, self._fresh)
             self._handed = self._fresh
         self._oracle.hears(self.name)
 

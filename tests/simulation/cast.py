@@ -77,7 +77,7 @@ class Cast:
         if ASKS in self._groups:
             self._let_ask(plan, oracle)
         if MEETS in self._groups:
-            self._let_meet(plan)
+            self._let_meet(plan, oracle)
         if WORKS in self._groups:
             self._let_work(plan, oracle, books)
         if ERASES in self._groups:
@@ -93,8 +93,8 @@ class Cast:
         self.actors += [Requester(f"asker{n}", plan, truth) for n in self._some(1, 2)]
         self.actors += [Responder(f"answerer{n}", plan, truth) for n in self._some(1, 2)]
 
-    def _let_meet(self, plan: Plan) -> None:
-        self._attendance = truth = Attendance()
+    def _let_meet(self, plan: Plan, oracle: Oracle) -> None:
+        self._attendance = truth = Attendance(oracle)
         self.actors += [
             Member(f"member{n}", plan, truth, is_named=self._random.random() < 0.5)
             for n in self._some(1, 3)

@@ -3,9 +3,11 @@
 import asyncio
 import random
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from tests.simulation.actors import Plan
+from tests.simulation.oracle import Oracle
+from tests.simulation.process import Process
 from tests.simulation.session import SUBSCRIBE, UNSUBSCRIBE, Session
 from tests.simulation.talker import Denied, Lost, Message
 
@@ -19,12 +21,24 @@ _MOVES, _ENDS = 0.4, 0.1
 _ASKS = 0.3
 
 
+class _Move(NamedTuple):
+    """That a member with a name came or left, when it asked for that, and of which server."""
+
+    session: str
+    since: float
+    until: float
+    server: Process | None
+
+
 class Attendance:
     """Knows who is in the room, and what watchers think."""
 
-    def __init__(self) -> None:
+    def __init__(self, oracle: Oracle) -> None:
+        self._oracle = oracle
         # By member; None while the member does not know itself whether it is there.
         self._there: dict[str, str | None] = {}
+        # By member, the last move.
+        self._moves: dict[str, _Move] = {}
         self._asked: dict[str, frozenset[str] | None] = {}
         self._followed: dict[str, frozenset[str] | None] = {}
 
@@ -40,6 +54,18 @@ class Attendance:
         """Note with which session a member is there: the empty text if it is not."""
         self._there[member] = session
 
+    def begun(self, member: str, client_id: str) -> None:
+        """Note the session of a member."""
+        self._oracle.begun(member, client_id)
+
+    def moved(self, member: str, session: str, since: float) -> None:
+        """Note that a server has let a member with a name come or leave."""
+        oracle = self._oracle
+        self._moves[member] = _Move(session, since, oracle.now(), oracle.home_of(member))
+
+    def now(self) -> float:
+        return self._oracle.now()
+
     def asked(self, watcher: str, sessions: frozenset[str]) -> None:
         """Note who is there, as the server has answered."""
         self._asked[watcher] = sessions
@@ -53,11 +79,25 @@ class Attendance:
         return [*self._wrong(self._asked, "is told"), *self._wrong(self._followed, "follows")]
 
     def _wrong(self, known: dict[str, frozenset[str] | None], what: str) -> Iterator[str]:
-        there = frozenset(self._there.values()) - {""}
+        there = self._members()
         for watcher, sessions in known.items():
             if sessions != there:
                 said = None if sessions is None else sorted(sessions)
                 yield f"presence: {watcher} {what} {said}, and there are {sorted(map(str, there))}"
+
+    def _members(self) -> frozenset[str | None]:
+        """Return who is there; of those who may or may not be, who is as one watcher was told.
+
+        Only publishes wait for replicas: a failover may have lost a move.
+        """
+        there = frozenset(self._there.values()) - {""}
+        unsure = {
+            session
+            for session, since, until, server in self._moves.values()
+            if self._oracle.may_have_forgotten(server, since, until)
+        }
+        told = next(iter(self._asked.values()), None) or frozenset()
+        return (there - unsure) | (told & unsure)
 
 
 class Member:
@@ -99,6 +139,7 @@ class Member:
         if not self._is_named:
             self._note(is_there=False)
         reply = await self._session.begin(**ext)
+        self._truth.begun(self._name, self._session.client_id)
         told = reply["ext"]["delivery"]
         self._session_name = told["session"]["name"]
         if not told.get("resumed"):
@@ -106,9 +147,11 @@ class Member:
 
     async def _move(self, *, comes: bool) -> None:
         self._note(is_there=None)
-        what = SUBSCRIBE if comes else UNSUBSCRIBE
+        what, since = SUBSCRIBE if comes else UNSUBSCRIBE, self._truth.now()
         await self._session.send(what, subscription=ROOM)
         self._note(is_there=comes)
+        if self._is_named:
+            self._truth.moved(self._name, self._session_name, since)
 
     def _note(self, *, is_there: bool | None) -> None:
         self._is_there = is_there

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from math import inf
+from typing import NamedTuple
 
 from tests.simulation.network import End
 from tests.simulation.process import Process
@@ -16,6 +17,8 @@ _BUCKET = 3
 _SETTLED_S = 3.0
 # How long before the reply to a subscribe the store may have had it.
 _STORED_S = 1.0
+# How long after a failover a server may still tell the new primary what it lacks.
+_TOLD_S = 15.0
 
 
 @dataclass(slots=True)
@@ -34,6 +37,14 @@ class Publish:
     accepted_at: float = inf
 
 
+class Coming(NamedTuple):
+    """That a message came, and from which server."""
+
+    key: str
+    server: Process | None
+    at: float
+
+
 @dataclass(slots=True)
 class Heard:
     """What one receiver got: keys with the ids under which they came, in the order of arrival."""
@@ -42,8 +53,8 @@ class Heard:
     ids: dict[str, list[str]] = field(default_factory=dict)
     # What came again although no repeat was due, and when it had come before that.
     repeated: list[tuple[str, float]] = field(default_factory=list)
-    # When each id came last.
-    came: dict[str, float] = field(default_factory=dict)
+    # How each id came, each time.
+    came: dict[str, list[Coming]] = field(default_factory=dict)
     # When ids were settled, and by which server: it answered behind the acknowledgement.
     settled: dict[str, tuple[Process | None, float]] = field(default_factory=dict)
 
@@ -60,8 +71,8 @@ class Oracle:
         self.now = now
         self.published: dict[str, Publish] = {}
         self._heard: dict[str, Heard] = {}
-        # Since when receivers have their subscriptions.
-        self._subscribed: dict[tuple[str, str], float] = {}
+        # Since when receivers have their subscriptions, and at which servers they got them.
+        self._subscribed: dict[tuple[str, str], tuple[float, Process | None]] = {}
         # When each receiver's last connect was answered, if it ever was.
         self._heard_at = dict.fromkeys(receivers, -inf)
         # Whether what was settled must not come again. Only the store knows that, so a server that
@@ -119,7 +130,7 @@ class Oracle:
 
     def subscribed(self, receiver: str, channel: str) -> None:
         """Note that the server has accepted a subscription."""
-        self._subscribed.setdefault((receiver, channel), self.now())
+        self._subscribed.setdefault((receiver, channel), (self.now(), self.home_of(receiver)))
 
     def received(self, receiver: str, key: str, id: str, *, is_named: bool) -> None:
         """Note that a message has arrived."""
@@ -137,15 +148,21 @@ class Oracle:
             settler, at = known
             is_late = self.judges_repeats and self.now() - at > _SETTLED_S
             if is_late or settler is self.home_of(receiver):
-                heard.repeated.append((key, heard.came[id]))
-        heard.came[id] = self.now()
+                heard.repeated.append((key, heard.came[id][-1].at))
+        heard.came.setdefault(id, []).append(Coming(key, self.home_of(receiver), self.now()))
 
-    def settled(self, receiver: str, ids: Sequence[str]) -> None:
-        """Note that the server knows that the receiver has these messages."""
-        if ids:
-            settled = self._heard[receiver].settled
-            for id in ids:
-                settled.setdefault(id, (self.home_of(receiver), self.now()))
+    def settled(self, receiver: str, ids: Sequence[str], again: Sequence[str] = ()) -> None:
+        """Note that the server knows that the receiver has these messages.
+
+        It did not know that of those that came again with the reply. Only a server that has not
+        handed them out itself may have forgotten them.
+        """
+        for id in ids:
+            heard, server = self._heard[receiver], self.home_of(receiver)
+            if id not in again:
+                heard.settled.setdefault(id, (server, self.now()))
+            elif (before := heard.came[id][-2]).server is server:
+                heard.repeated.append((before.key, before.at))
 
     def hears(self, receiver: str) -> None:
         """Note that a connect was answered."""
@@ -202,14 +219,14 @@ class Oracle:
                 if publish.is_repeated:
                     found.append(f"liveness: {key} is not accepted")
                 continue
-            for (receiver, channel), since in self._subscribed.items():
+            for (receiver, channel), (since, server) in self._subscribed.items():
                 if channel != publish.channel or since > publish.begun_at:
                     continue
                 if not self.reaches(publish.publisher, receiver):
                     continue
                 heard = self._heard.get(receiver)
                 # Only publishes wait for replicas: a failover may have lost the subscription.
-                is_subscribed = not self.may_have_lost(since - _STORED_S, since)
+                is_subscribed = not self.may_have_forgotten(server, since - _STORED_S, since)
                 if (heard is None or key not in heard.ids) and is_subscribed:
                     found.append(f"S3: {receiver} lacks {key}, accepted as {publish.id}")
         return found
@@ -249,6 +266,18 @@ class Oracle:
     def may_have_lost(self, since: float, until: float) -> bool:
         """Return whether a failover lost something that was written between these times."""
         return any(since <= end and begin <= until for begin, end in self.lost_tails())
+
+    def may_have_forgotten(self, server: Process | None, since: float, until: float) -> bool:
+        """Return whether nobody knows what a server wrote between these times.
+
+        A failover may have lost it, and the server has ended, perhaps before it has told the new
+        primary what that lacks.
+        """
+        ended_at = inf if server is None else server.ended_at
+        return any(
+            since <= end and begin <= until and ended_at <= end + _TOLD_S
+            for begin, end in self.lost_tails()
+        )
 
     def was_calm(self, since: float, until: float) -> bool:
         """Return whether nothing went wrong between these times that ends a contact."""

@@ -5,6 +5,7 @@ import os
 import signal
 from collections.abc import Callable, Coroutine
 from enum import Enum
+from math import inf
 from random import Random
 from typing import Any, Protocol
 
@@ -52,6 +53,7 @@ class Process:
         self.pid = world.next_pid()
         self.random = Random(world.random.getrandbits(64))
         self.life = Life.RUNNING
+        self.ended_at = inf
         # Set when somebody asks this process to end.
         self.is_asked_to_end: asyncio.Event
         # How often it must be thawed before it goes on.
@@ -156,7 +158,7 @@ class Process:
 
     def _drop(self) -> None:
         if self.life is not Life.ENDED:
-            self.life = Life.ENDED
+            self.life, self.ended_at = Life.ENDED, self.world.now
             self.loop.drop()
             self.on_ended()
 
