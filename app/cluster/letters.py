@@ -107,14 +107,7 @@ class SentLetters:
             if now < sent.until:
                 break
             late.append(id)
-        self._end(late)
-
-    def give_up(self) -> None:
-        """End all waits: the log of this shard may have lost letters."""
-        self._end([*self._sent])
-
-    def _end(self, ids: list[int]) -> None:
-        for sent in [self._sent.pop(id) for id in ids]:
+        for sent in [self._sent.pop(id) for id in late]:
             sent.done(LetterResult(Outcome.UNKNOWN))
 
 

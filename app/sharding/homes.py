@@ -199,10 +199,6 @@ class ShardHomes:
         """End the wait for answers that did not come in time."""
         self._sent.tick(now)
 
-    def begin_again(self) -> None:
-        """End all waits: the store went back, and its log may have lost letters."""
-        self._sent.give_up()
-
     def _do(self, received: Received) -> None:
         if self._from_letters is None:
             self._early.append(received)

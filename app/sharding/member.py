@@ -246,7 +246,6 @@ class Member:
             self._go_on_from(begun)
             return {}, {}
         self.own.log.begin_again()
-        self.homes.begin_again()
         facts = self.interest.corrections(begun.facts)
         return facts, parts_of((), facts)
 

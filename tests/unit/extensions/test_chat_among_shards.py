@@ -75,7 +75,7 @@ def test_without_an_answer_the_person_cannot_be_reached(
 ) -> None:
     bob = enter(world, "bob/1")
     whisper(bob, "ann")
-    world.shards[0].sent.give_up()
+    world.shards[0].give_up()
     assert [each["error"] for each in heard(bob, PRIVATE)] == [AWAY]
     monkeypatch.setattr(world.shards[0], "may_send", lambda _: False)
     whisper(bob, "ann")

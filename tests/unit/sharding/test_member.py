@@ -7,11 +7,12 @@ import pytest
 
 from holdfast.bayeux.publish.made_topics import MadeTopics
 from holdfast.cluster.frames import read, write
-from holdfast.cluster.letters import letter
+from holdfast.cluster.letters import done_with, letter
 from holdfast.cluster.messages import entry_of
 from holdfast.cluster.reader_port import Sorted
 from holdfast.delivery.messages.crossing import Answered, Crossings
 from holdfast.delivery.messages.message import Message
+from holdfast.delivery.messages.shard_letter import ShardLetter
 from holdfast.sharding.arrivals import Arrivals
 from holdfast.sharding.direct import DirectArrivals
 from holdfast.sharding.known import KnownFacts
@@ -91,6 +92,18 @@ def test_a_letter_whose_answer_the_store_has_does_not_come_back_when_the_store_g
     # The message that it asked for is stored, and waits for replicas.
     member.on_appended(1, Parts(1, {"1": write(())}, ["1 5"]), False)
     assert member.inbox() == {}
+
+
+def test_a_letter_goes_on_waiting_for_its_answer_when_the_store_goes_back() -> None:
+    """The store is told it again: what asked for it must not count on it being lost."""
+    world = World(0, has_faults=False)
+    shard, answers = world.shards[0], list[bytes | None]()
+    shard.member.homes.send(1, "lent", b"", answers.append)
+    shard.member.begin_again(shard.store.open())
+    assert answers == []
+    [id] = shard.member.homes._sent._sent
+    shard.member.take_answer(done_with(ShardLetter(0, id, "", "lent", b""), b"taken").answer)
+    assert answers == [b"taken"]
 
 
 def passed(world: World, seconds: float = 1.0) -> None:

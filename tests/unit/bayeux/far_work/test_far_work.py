@@ -261,7 +261,7 @@ def test_a_shard_out_of_contact_does_not_take_what_was_lent_to_it_before(world: 
     far.keeper.is_available = False
     for _ in range(50):
         far.server.advance(0.1)
-    home.sent.give_up()
+    home.give_up()
     ann = taker(world, "ann/1")
     assert fetch(world, ann).data == [1]
     far.keeper.is_available = True

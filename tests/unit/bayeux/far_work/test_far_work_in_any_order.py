@@ -173,7 +173,7 @@ class Play:
     def give_up(self, shard: int) -> None:
         """Let no answer come in time to letters of a shard."""
         self.is_calm = False
-        self.world.shards[shard].sent.give_up()
+        self.world.shards[shard].give_up()
         self.world.shards[shard].server.turn()
 
     def pause(self, shard: int) -> None:

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
 from itertools import count
+from math import inf
 from typing import Any
 
 from holdfast.bayeux.leaving.giving import given
@@ -124,6 +125,10 @@ class Shard:
         )
         self.sent = SentLetters(lambda entry, shard: self.keeper.log.append((entry, shard)))
         self.inbox = Inbox(self._do, self.keeper.finish)
+
+    def give_up(self) -> None:
+        """Wait no longer for answers to letters."""
+        self.sent.tick(inf)
 
     def kill(self) -> None:
         """Let another process go on with the store."""

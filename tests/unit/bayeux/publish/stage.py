@@ -86,7 +86,7 @@ class Stage:
         self.hear_replies()
 
     def give_up(self, shard: int) -> None:
-        self.world.shards[shard].sent.give_up()
+        self.world.shards[shard].give_up()
         self.world.shards[shard].server.turn()
 
     def kill(self, shard: int) -> None:

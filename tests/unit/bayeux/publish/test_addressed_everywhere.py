@@ -291,7 +291,7 @@ def test_what_is_unknown_elsewhere_is_not_shown_to_subscribers_before_it_is_repe
     ann, bob = subscribed(world, "ann/1"), subscribed(world, "bob/1")
     dan = named(world, "dan/1")
     lost = to_all(dan, "hello", "ann", key="k")
-    world.shards[0].sent.give_up()
+    world.shards[0].give_up()
     dan.server.turn()
     assert "unknown" in lost.reply["error"]
     again = to_all(dan, "hello", "ann", key="k")
@@ -320,7 +320,7 @@ def test_what_waits_behind_a_shard_that_does_not_answer_is_refused_unless_it_is_
     bob, writer = subscribed(world, "bob/1"), world.client(0)
     lost, refused = [to_all(writer, number, "ann") for number in (1, 2)]
     later = writer.publish("/news", 3)
-    world.shards[0].sent.give_up()
+    world.shards[0].give_up()
     writer.server.turn()
     assert "unknown" in lost.reply["error"]
     assert refused.reply["error"] == "503:communication.noConnection:store_unavailable"

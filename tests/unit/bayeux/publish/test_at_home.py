@@ -148,7 +148,7 @@ def test_a_store_of_the_home_that_refuses_is_unavailable(world: World) -> None:
 def test_without_an_answer_of_the_home_the_outcome_is_unknown(world: World) -> None:
     client = world.client(0)
     asked = say(client, "hello")
-    world.shards[0].sent.give_up()
+    world.shards[0].give_up()
     client.server.turn()
     assert "unknown" in told(asked)["error"]
 
@@ -218,7 +218,7 @@ def test_without_an_answer_of_a_destinations_shard_the_outcome_is_unknown() -> N
     asked = say(client, "hello", destinations=["bob"])
     home = world.shards[1]
     home.read(0, 10)
-    home.sent.give_up()
+    home.give_up()
     home.server.turn()
     world.read_all()
     client.server.turn()

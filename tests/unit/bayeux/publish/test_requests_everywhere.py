@@ -309,7 +309,7 @@ def test_a_reply_counts_once_though_its_answer_is_lost(world: World) -> None:
     event = ann.last()
     waiting = ann.publish(event["ext"]["replyTo"], "!")
     world.shards[0].read(1, 100)
-    world.shards[1].sent.give_up()
+    world.shards[1].give_up()
     ann.server.turn()
     assert ",unknown:" in ann._reply(waiting)["error"]
     assert answered(world, ann, event)["error"].endswith(":duplicate_reply")
@@ -333,7 +333,7 @@ def test_who_may_answer_is_asked_again_until_the_shard_says_so(world: World) -> 
     requester.ask(timeout=20_000)
     # The letter was lost on the way.
     world.shards[0].keeper.log.clear()
-    world.shards[0].sent.give_up()
+    world.shards[0].give_up()
     assert heard(world, requester) == []
     requester.server.advance(0.2)
     assert heard(world, requester) == [NO_RESPONDERS]
@@ -383,7 +383,7 @@ def test_a_remote_call_that_finds_no_one_in_time_is_only_confirmed(world: World)
     listening(world, "ann/1")
     waiting = caller.publish(SERVICE, 1)
     caller.server.turn()
-    world.shards[0].sent.give_up()
+    world.shards[0].give_up()
     caller.server.turn()
     assert caller._reply(waiting)["successful"]
     world.read_all()

@@ -144,7 +144,7 @@ class Play:
             self.world.shards[reader].read(writer, most)
 
     def give_up(self, shard: int) -> None:
-        self.world.shards[shard].sent.give_up()
+        self.world.shards[shard].give_up()
         self.world.shards[shard].server.turn()
 
     def kill(self, shard: int) -> None:

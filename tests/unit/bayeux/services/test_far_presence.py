@@ -173,7 +173,7 @@ def test_changes_while_everything_is_told_are_told_behind_it() -> None:
 
 def test_a_letter_without_an_answer_lets_a_shard_tell_everything_again(world: World) -> None:
     other, member = enter(world, 0), enter(world, 1)
-    world.shards[1].sent.give_up()
+    world.shards[1].give_up()
     member.server.turn()
     # The letter arrives, but its answer is too late; the next ones do not follow it.
     second = enter(world, 1)

@@ -117,7 +117,7 @@ def test_a_topic_does_not_end_before_all_shards_have_said_that_they_do_not_use_i
     # The third shard says nothing.
     world.shards[0].read(1, 10)
     home.read(0, 10)
-    home.sent.give_up()
+    home.give_up()
     home.server.turn()
     home.server.advance(0.5)
     assert state(world) is TopicState.UNREFERENCED
@@ -296,7 +296,7 @@ def test_an_erasure_says_when_a_shard_does_not_answer(
     client = world.client(HOME)
     asked = client.publish("/service/topics", {"erase": TOPIC})
     client.server.turn()
-    world.shards[HOME].sent.give_up()
+    world.shards[HOME].give_up()
     assert answered(world, client, asked)["code"] == AWAY
     say(world, 1)
     monkeypatch.setattr(world.shards[HOME], "may_send", lambda _: False)

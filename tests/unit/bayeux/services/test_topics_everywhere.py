@@ -106,7 +106,7 @@ def test_without_an_answer_of_a_home_the_call_fails(
 ) -> None:
     client = world.client(0)
     asked = client.publish("/service/topics", {"get": "/home/*"})
-    world.shards[0].sent.give_up()
+    world.shards[0].give_up()
     found = answered(world, client, asked)
     assert (found["code"], found["successful"]) == (AWAY, False)
     monkeypatch.setattr(world.shards[0], "may_send", lambda _: False)

@@ -220,7 +220,7 @@ def test_without_an_answer_of_the_home_nothing_is_subscribed(
 ) -> None:
     client = world.client(0) if session is None else named(world, session)
     asked = ask(client, NEWS, replay=-2)
-    world.shards[0].sent.give_up()
+    world.shards[0].give_up()
     client.server.turn()
     assert told(asked)["error"] == "503:resource.cluster.notAvailable:shard_unavailable"
     assert not client.session.subscriptions
