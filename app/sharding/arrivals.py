@@ -7,6 +7,7 @@ from typing import Protocol
 from holdfast.bayeux.publish.from_others import FromOthers
 from holdfast.bayeux.publish.tap import Arrived
 from holdfast.cluster.frames import (
+    ANSWER,
     DURABLE,
     LETTER,
     MESSAGE,
@@ -98,6 +99,9 @@ class Arrivals:
         shown: list[Arrival] = []
         size = 0
         for entry in entries:
+            # What comes twice is passed over, or a letter would be done twice.
+            if entry.id in self._recent and entry.kind != ANSWER:
+                continue
             arrival = self._arrived(entry) if entry.kind == MESSAGE else entry
             if arrival is None:
                 continue
@@ -108,8 +112,6 @@ class Arrivals:
         return Sorted(kept, shown, size)
 
     def _arrived(self, entry: Entry) -> Arrived | None:
-        if entry.id in self._recent:
-            return None
         try:
             message = message_of(entry)
         except FrameUnreadable as error:
@@ -158,6 +160,7 @@ class Arrivals:
             self._recent.add(arrival.message.id)
             self._from_others.show(arrival)
         elif arrival.kind == LETTER:
+            self._recent.add(arrival.id)
             self._port.take_letter(self._shard, arrival)
         else:
             self._port.take_answer(arrival)

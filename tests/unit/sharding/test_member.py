@@ -329,6 +329,16 @@ def test_a_message_that_is_appended_twice_because_a_store_went_back_arrives_once
     assert arrivals.sort(frame).shown == []
 
 
+def test_a_letter_that_is_appended_twice_because_a_store_went_back_is_done_once() -> None:
+    arrivals = World(0, has_faults=False).shards[1].member.arrivals[0]
+    frame = read(write([letter("what", 5_000_000_000, b"")]))
+    first = arrivals.sort(frame)
+    assert len(first.kept) == 1
+    arrivals.show(first.shown)
+    again = arrivals.sort(frame)
+    assert ([*again.kept], [*again.shown]) == ([], [])
+
+
 def exchange(world: World, *readers: int) -> None:
     """These shards read the logs of all others; all shards tick."""
     for _ in range(5):
