@@ -10,6 +10,7 @@ from tests.simulation.oracle import CLIENTS, Oracle
 from tests.simulation.process import Process
 from tests.simulation.restarting import Restart, kill_successor
 from tests.simulation.server import Post
+from tests.simulation.store.groups import Group
 from tests.simulation.store.node import Node
 from tests.simulation.store_site import StoreSite
 from tests.simulation.world import World
@@ -64,7 +65,12 @@ class Stage:
 
     def pair(self) -> tuple[str, str]:
         """Return two machines that talk to each other."""
-        return self.machine().name, self.random.choice((CLIENTS, self.site.primary.host))
+        return self.machine().name, self.random.choice((CLIENTS, self.store().primary.host))
+
+    def store(self) -> Group:
+        """Return a server of the store that has data of the deployment, with its replicas."""
+        groups = self.site.groups
+        return groups[0] if len(groups) == 1 else self.random.choice(groups)
 
     def connection(self) -> End | None:
         """Return one end of a connection."""
@@ -146,7 +152,7 @@ def _at_next_call(
         nonlocal is_over
         write(end, data)
         # Others may watch, too, and call it again.
-        if not is_over and end.peer.name[0] == stage.site.primary.host and having in data:
+        if not is_over and stage.site.is_primary(end.peer.name[0]) and having in data:
             is_over = True
             process.loop.on_write = write
             # Not before the callback has ended that calls.
@@ -202,7 +208,7 @@ def set_clock(stage: Stage, duration_s: float) -> None:
 
 
 def freeze_store(stage: Stage, duration_s: float) -> None:
-    primary = stage.site.primary
+    primary = stage.store().primary
     if primary.is_running:
         primary.freeze()
         stage.world.later(duration_s, partial(_thaw, primary))
@@ -215,7 +221,7 @@ def _thaw(node: Node) -> None:
 
 def end_store(stage: Stage, duration_s: float) -> None:
     """End the store, which keeps what it has."""
-    site, primary = stage.site, stage.site.primary
+    site, primary = stage.site, stage.store().primary
     if primary.is_running:
         site.end(primary)
         stage.world.later(duration_s, partial(site.start, primary))
@@ -223,7 +229,7 @@ def end_store(stage: Stage, duration_s: float) -> None:
 
 def crash_store_soon(stage: Stage, duration_s: float) -> None:
     """End the store between carrying out a command and answering it."""
-    primary = stage.site.primary
+    primary = stage.store().primary
     primary.crashes_in = stage.random.randint(1, 10)
     stage.world.later(duration_s, partial(stage.site.start, primary))
 
@@ -252,7 +258,7 @@ def part_from_clients(stage: Stage, duration_s: float) -> None:
 
 
 def part_from_store(stage: Stage, duration_s: float) -> None:
-    _part(stage, stage.machine().name, stage.site.primary.host, duration_s)
+    _part(stage, stage.machine().name, stage.store().primary.host, duration_s)
 
 
 def _part(stage: Stage, one: str, other: str, duration_s: float) -> None:
@@ -283,8 +289,9 @@ def part_from_server(stage: Stage, duration_s: float) -> None:
 
 def fill_store(stage: Stage, duration_s: float) -> None:
     """Leave the store no memory."""
-    _set_memory(stage.site.primary, 1)
-    stage.world.later(duration_s, partial(_set_memory, stage.site.primary, 0))
+    primary = stage.store().primary
+    _set_memory(primary, 1)
+    stage.world.later(duration_s, partial(_set_memory, primary, 0))
 
 
 def _set_memory(node: Node, most: int) -> None:
@@ -293,7 +300,7 @@ def _set_memory(node: Node, most: int) -> None:
 
 def fill_disk(stage: Stage, duration_s: float) -> None:
     """Let the store accept no changes, because it cannot write them to its disk."""
-    primary = stage.site.primary
+    primary = stage.store().primary
     primary.is_disk_full = True
     stage.world.later(duration_s, partial(setattr, primary, "is_disk_full", False))
 

@@ -90,7 +90,7 @@ class Play:
         named = [f"rec{n}" for n in range(random.randint(1, 3))]
         plain = [f"plain{n}" for n in range(random.randint(0, 2))]
         self.oracle = Oracle(lambda: world.now, [*named, *plain])
-        site = StoreSite(world, setting.kind, self._wall)
+        site = StoreSite(world, setting.kind, self._wall, is_spread=has_shards)
         self.oracle.lost_tails = site.lost_tails
         poll_s = random.choice(_POLL_S)
         is_one_machine = has_shards and cast.is_on_one_machine

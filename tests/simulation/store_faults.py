@@ -3,6 +3,7 @@
 from functools import partial
 
 from tests.simulation.faults import Fault, Stage, kill_server
+from tests.simulation.store.groups import Group
 from tests.simulation.store.node import LAG_S
 
 # How much of the time of a fault passes before a replica takes the primary's place.
@@ -11,32 +12,35 @@ _NOTICED = 0.3
 
 def fail_over(stage: Stage, _: float) -> None:
     """Let an operator replace the primary, which goes on for a moment."""
-    stage.site.fail_over(stage.random)
+    stage.site.fail_over(stage.store(), stage.random)
 
 
 def freeze_and_replace_primary(stage: Stage, duration_s: float) -> None:
     """Freeze the primary. When it thaws, it answers what waited, and then forgets it."""
-    primary = stage.site.primary
+    group = stage.store()
+    primary = group.primary
     if primary.is_running:
         primary.freeze()
-        _replace(stage, duration_s)
+        _replace(stage, group, duration_s)
         stage.world.later(duration_s, lambda: primary.thaw() if primary.is_running else None)
 
 
 def cut_off_and_replace_primary(stage: Stage, duration_s: float) -> None:
     """Let the primary reach its clients only. It goes on until it learns that it is replaced."""
-    primary = stage.site.primary
+    group = stage.store()
+    primary = group.primary
     primary.cut_off()
-    _replace(stage, duration_s)
+    _replace(stage, group, duration_s)
     stage.world.later(duration_s, primary.rejoin)
 
 
 def end_and_replace_primary(stage: Stage, duration_s: float) -> None:
     """End the primary, perhaps between a command and its answer."""
-    site, primary = stage.site, stage.site.primary
+    site, group = stage.site, stage.store()
+    primary = group.primary
     if primary.is_running:
         site.end(primary)
-        _replace(stage, duration_s)
+        _replace(stage, group, duration_s)
         stage.world.later(duration_s, partial(site.start, primary))
 
 
@@ -46,19 +50,19 @@ def cut_off_primary_and_kill_server(stage: Stage, duration_s: float) -> None:
     stage.world.later(_NOTICED * duration_s, partial(kill_server, stage, duration_s))
 
 
-def _replace(stage: Stage, duration_s: float) -> None:
-    stage.world.later(_NOTICED * duration_s, partial(stage.site.fail_over, stage.random))
+def _replace(stage: Stage, group: Group, duration_s: float) -> None:
+    stage.world.later(_NOTICED * duration_s, partial(stage.site.fail_over, group, stage.random))
 
 
 def slow_replica(stage: Stage, duration_s: float) -> None:
     """Let changes take longer to the replica than anybody waits for them."""
-    for replica in stage.site.group.replicas:
+    for replica in stage.store().replicas:
         replica.lag_s = duration_s * stage.random.random()
         stage.world.later(duration_s, partial(setattr, replica, "lag_s", LAG_S))
 
 
 def cut_off_replica(stage: Stage, duration_s: float) -> None:
-    for replica in stage.site.group.replicas:
+    for replica in stage.store().replicas:
         replica.cut_off()
         stage.world.later(duration_s, replica.rejoin)
 

@@ -1,6 +1,6 @@
 """The machines of the store in a simulated world."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import Enum
 from functools import partial
 from random import Random
@@ -35,13 +35,17 @@ class StoreSite:
 
     Args:
         clock: The wall clock of all of them.
+        is_spread: Whether all servers of a cluster have data of the deployment, and not only one.
     """
 
-    def __init__(self, world: World, kind: Kind, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, world: World, kind: Kind, clock: Callable[[], float], *, is_spread: bool = False
+    ) -> None:
         self._world = world
         self.kind = kind
         self.cluster: Cluster | None = None
         self._clock = clock
+        self._is_spread = is_spread
         self._hosts: dict[Node, Host] = {}
         # Since when former primaries wrote what no other server has.
         self._tails: list[tuple[float, Node]] = []
@@ -82,13 +86,20 @@ class StoreSite:
         return "everysec" if self.kind is Kind.SINGLE else "replicas:1"
 
     @property
-    def group(self) -> Group:
-        """The servers that have the data of the deployment."""
-        return self._group if self.cluster is None else self.cluster.group_of(_META)
+    def groups(self) -> Sequence[Group]:
+        """The servers that have data of the deployment."""
+        if self.cluster is not None and self._is_spread:
+            return self.cluster.groups
+        return [self._first]
 
     @property
-    def primary(self) -> Node:
-        return self.group.primary
+    def _first(self) -> Group:
+        """The servers that have the data of the first shard."""
+        return self._group if self.cluster is None else self.cluster.group_of(_META)
+
+    def is_primary(self, host: str) -> bool:
+        """Return whether the host has data of the deployment and serves its clients."""
+        return any(group.primary.host == host for group in self.groups)
 
     def keyspace_with(self, key: str) -> Keyspace:
         """Return what the primary has that has this key."""
@@ -117,9 +128,8 @@ class StoreSite:
             node.start(node.history.end)
         self.host_of(node).start()
 
-    def fail_over(self, random: Random) -> None:
+    def fail_over(self, group: Group, random: Random) -> None:
         """Let a replica take the primary's place, with any part of what it was sent."""
-        group = self.group
         # What operators do about a slot that moves away from a server that ends is left out.
         if not group.replicas or self._is_moving:
             return
@@ -136,17 +146,17 @@ class StoreSite:
 
     @property
     def _is_moving(self) -> bool:
-        return self.primary.view is not None and bool(self.primary.view.going)
+        return self._first.primary.view is not None and bool(self._first.primary.view.going)
 
     def move_slot(self, random: Random, duration_s: float) -> None:
         """Move the slot to other servers of the cluster, key by key, in this time."""
         cluster = self.cluster
-        if cluster is None or self._is_moving or not self.primary.is_running:
+        if cluster is None or self._is_moving or not self._first.primary.is_running:
             return
-        there = random.choice([each for each in cluster.groups if each is not self.group])
+        there = random.choice([each for each in cluster.groups if each is not self._first])
         cluster.begin_moving(_META, there)
         slot = slot_of_key(_META)
-        keys = [key for key in self.primary.keyspace.data if slot_of_key(key) == slot]
+        keys = [key for key in self._first.primary.keyspace.data if slot_of_key(key) == slot]
         random.shuffle(keys)
         moved = keys[: random.randint(0, len(keys))]
         for n, key in enumerate(moved):
@@ -155,11 +165,11 @@ class StoreSite:
         self._world.later(duration_s, partial(self._end_moving, cluster))
 
     def _move(self, cluster: Cluster, key: bytes) -> None:
-        if self.primary.is_reachable and key in self.primary.keyspace.data:
+        if self._first.primary.is_reachable and key in self._first.primary.keyspace.data:
             cluster.move_key(key)
 
     def _end_moving(self, cluster: Cluster) -> None:
-        if self.primary.is_reachable:
+        if self._first.primary.is_reachable:
             cluster.end_moving(_META)
         else:
             self._world.later(_RETRY_S, partial(self._end_moving, cluster))

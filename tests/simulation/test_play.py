@@ -30,6 +30,12 @@ def test_no_seed_breaks_a_promise_of_shards() -> None:
     assert any(mark.startswith("fault kill_server") for mark in reached), said
 
 
+@pytest.mark.parametrize("store", ["pair", "cluster"])
+def test_no_failover_of_a_store_breaks_a_promise_of_shards(store: str) -> None:
+    code, said = simulate("--shards", "--seeds", "4-5", "--store", store)
+    assert code == 0, said
+
+
 def test_a_seed_decides_the_same_in_each_run_whatever_ran_before() -> None:
     def digests(seeds: str) -> list[str]:
         _, said = simulate("--seeds", seeds, "--shards", "--digests")

@@ -10,6 +10,8 @@ from random import Random
 from types import TracebackType
 from typing import Any, Self
 
+from aiohttp import web_app
+
 from tests.simulation.clocks import Clocks
 from tests.simulation.coverage import Coverage
 from tests.simulation.environment import simulated
@@ -73,8 +75,11 @@ class World:
             self._ended.clear()
             self.processes.clear()
             self._due.clear()
+            # It remembers applications, and these everything that was in their worlds.
+            web_app._cached_build_middleware.cache_clear()
+            # Also what was left of the world before: it was used when this one began.
+            gc.unfreeze()
             gc.collect()
-        gc.unfreeze()
         gc.enable()
         self._simulated.__exit__(kind, error, traceback)
 
