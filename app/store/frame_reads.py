@@ -58,6 +58,9 @@ class FrameReads:
         finally:
             self._wire = None
             wire.lost.remove_done_callback(self._lost)
+            if not self._ended.cancel():
+                # Whoever was cancelled meanwhile does not ask for it.
+                self._ended.exception()
 
     def _check(self, wire: RespConnection) -> None:
         is_silent = self._loop.time() - wire.heard_at >= _SILENCE_S

@@ -1,6 +1,7 @@
 """The log of another shard is read again and again, over one connection."""
 
 import asyncio
+import gc
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from itertools import pairwise
@@ -90,6 +91,23 @@ async def test_frames_are_heard_once_and_in_order(store: ValkeyServer) -> None:
         await task
         # The connection answers other questions now.
         assert await follower.other.holder() == ""
+
+
+async def test_a_reader_that_is_cancelled_when_its_connection_is_lost_leaves_no_fault(
+    store: ValkeyServer,
+) -> None:
+    faults: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, fault: faults.append(fault))
+    async with following(store) as (follower, task):
+        await follower.reads(2)
+        follower.other.close()
+        # It is told, and does not go on before it is cancelled.
+        await asyncio.sleep(0)
+        task.cancel()
+    assert task.cancelled()
+    del task
+    gc.collect()
+    assert faults == []
 
 
 async def test_many_reads_keep_a_distance(store: ValkeyServer) -> None:
