@@ -198,12 +198,7 @@ class MadeTopics:
         except Refused as refused:
             _refuse(publish, refused)
             return
-        request = None if publish.qos is None else publish.qos.request
-        if outcome is PersistOutcome.KEPT and request is not None and request.requester.is_durable:
-            # The store does not have the message, but must have the request.
-            self._state.requests.keep_by_itself(request)
-            self._state.store.after(partial(publish.over, outcome))
-        elif outcome is not None:
+        if outcome is not None:
             publish.over(outcome)
 
     # Publish keys

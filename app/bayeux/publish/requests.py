@@ -164,12 +164,12 @@ class RequestHandler:
 
         Returns None if `done` is called with the outcome later.
         """
-        publish.then(done)
         if publish.qos is None or publish.qos.request is None:
+            publish.then(done)
             return broadcast(publish)
         request, store = publish.qos.request, self._state.store
         is_kept = request.requester.is_durable
-        publish.then(partial(self._settle, request))
+        publish.then(partial(self._over, request, done))
         own = reply_channel_of(request.requester)
         if own is not None and request.call is None:
             own.use(request.reply_to)
@@ -184,13 +184,31 @@ class RequestHandler:
             raise
         if outcome is None:
             return None
+        if is_kept and outcome is PersistOutcome.KEPT:
+            self._keep(request, partial(done, outcome))
+            return None
         self._settle(request, outcome)
-        if not is_kept or outcome is not PersistOutcome.KEPT:
-            return outcome
-        # The store does not have the message, but must have the request before it is accepted.
+        return outcome
+
+    def _over(
+        self,
+        request: Request[Session],
+        done: Callable[[PersistOutcome], None],
+        outcome: PersistOutcome,
+    ) -> None:
+        """Tell the publisher the outcome, which was not known at once."""
+        self._settle(request, outcome)
+        is_stored = request.is_kept or not request.requester.is_durable
+        if outcome is not PersistOutcome.KEPT or is_stored or request.end is not None:
+            done(outcome)
+        else:
+            # It has waited for others on its channel only.
+            self._keep(request, partial(done, outcome))
+
+    def _keep(self, request: Request[Session], then: Callable[[], None]) -> None:
+        """Store a request without its message: the store must have it before it is accepted."""
         self._requests.keep_by_itself(request)
-        store.after(partial(done, outcome))
-        return None
+        self._state.store.after(then)
 
     def _settle(self, request: Request[Session], outcome: PersistOutcome) -> None:
         """Drop a request that no receiver will get."""

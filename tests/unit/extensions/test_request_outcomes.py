@@ -198,6 +198,21 @@ def test_a_request_of_a_named_session_is_accepted_when_the_store_has_it(
     assert outcomes(killed(server), ann, wait_s=10) == [NO_RESPONDERS]
 
 
+def test_a_request_that_waits_for_others_on_its_channel_is_accepted_when_the_store_has_it() -> None:
+    server = requesting()
+    ann, _ = named(server, "ann/1", request=True), named_responder(server, "bob/1")
+    server.keeper.is_silent = True
+    server.client().publish(POWER, "before")
+    ext = {"replyTo": ann.address(), "timeout": 5_000, "delivery": {"persistent": False}}
+    assert ann.publish(POWER, "?", ext=ext).is_held
+    server.keeper.answer_late(PersistOutcome.KEPT)
+    assert server.keeper.requests
+    assert ann.hear() == []
+    server.turn()
+    assert [each["successful"] for each in ann.hear()] == [True]
+    assert outcomes(killed(server), ann, wait_s=10) == [TIMEOUT]
+
+
 def test_a_request_of_a_named_session_is_refused_while_the_store_is_away() -> None:
     server = requesting()
     ann, bob = named(server, "ann/1", request=True), responder(server)
