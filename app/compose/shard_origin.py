@@ -74,10 +74,14 @@ async def origin_of_others(
     return origin, await _in_generation(origin, link, keys)
 
 
+def store_of(shard: int, placement: Placement, settings: Settings) -> str:
+    """Return the URL of a shard's store. One that was started again may have another socket."""
+    return settings.redis or Home(placement.data_of(shard)).url
+
+
 async def _read(settings: Settings, placement: Placement) -> Origin | None:
     meta = RedisKeys(settings.namespace).meta
-    url = settings.redis or Home(placement.data_of(0)).url
-    reader = Reader(Primary(StoreUrl.of(url), meta))
+    reader = Reader(Primary(StoreUrl.of(store_of(0, placement, settings)), meta))
     try:
         names = ("deployment", "key", "seed", "shards", "homes", "generation")
         found = await reader.ask("HMGET", meta, *names)

@@ -7,12 +7,12 @@ from holdfast.bayeux.server import Bayeux
 from holdfast.cluster.shards import ShardMap, Shards, homes_of
 from holdfast.compose.forwarding import Forwarding
 from holdfast.compose.placement import Placement
+from holdfast.compose.shard_origin import store_of
 from holdfast.compose.storage import Storage
 from holdfast.settings import Settings
 from holdfast.sharding.following import Following
 from holdfast.sharding.member import Member
 from holdfast.sharding.pace import Pace
-from holdfast.store.home import Home
 from holdfast.store.keys import RedisKeys
 from holdfast.store.other_shard import OtherStore
 from holdfast.store.primary import Primary
@@ -49,7 +49,7 @@ class Sharding:
             wake=Pace(loop, self._end_turn).wake,
             reaches=reaches,
         )
-        stores = {shard: _store_of(shard, placement, settings) for shard in self.member.others}
+        stores = {shard: _other(shard, placement, settings) for shard in self.member.others}
         self.following = Following(self.member, stores, loop.time)
         self._task: asyncio.Task[None] | None = None
 
@@ -98,12 +98,9 @@ class Sharding:
             self.member.pause()
 
 
-def _store_of(shard: int, placement: Placement, settings: Settings) -> OtherStore:
+def _other(shard: int, placement: Placement, settings: Settings) -> OtherStore:
     keys = RedisKeys(settings.namespace, shard)
 
-    def primary() -> Primary:
-        # A store that was started again may have another socket.
-        url = settings.redis or Home(placement.data_of(shard)).url
-        return Primary(StoreUrl.of(url), keys.meta)
-
-    return OtherStore(primary, keys)
+    return OtherStore(
+        lambda: Primary(StoreUrl.of(store_of(shard, placement, settings)), keys.meta), keys
+    )

@@ -20,7 +20,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.simulation", description=__doc__)
     parser.add_argument("--seeds", default="1-50", help="the first and the last seed: 1-50, or 1-")
     parser.add_argument("--seed", type=int, help="one seed")
-    parser.add_argument("--store", default="single", help="single, pair, or cluster")
+    parser.add_argument(
+        "--store",
+        default="single",
+        help="single, pair, cluster, or one of their own for shards: own",
+    )
     parser.add_argument("--shards", action="store_true", help="two or three servers, each a shard")
     parser.add_argument("--faults", default="", help="let only these happen: kill_server,set_clock")
     parser.add_argument("--groups", default="", help="let these take part: reads,asks,meets")

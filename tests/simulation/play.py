@@ -90,15 +90,16 @@ class Play:
         named = [f"rec{n}" for n in range(random.randint(1, 3))]
         plain = [f"plain{n}" for n in range(random.randint(0, 2))]
         self.oracle = Oracle(lambda: world.now, [*named, *plain])
-        site = StoreSite(world, setting.kind, self._wall, is_spread=has_shards)
+        site = StoreSite(world, setting.kind, self._wall)
         self.oracle.lost_tails = site.lost_tails
         poll_s = random.choice(_POLL_S)
         is_one_machine = has_shards and cast.is_on_one_machine
         servers = _SERVERS[: random.choice((2, 2, 3) if has_shards else (1, 2, 2))]
+        site.shards = len(servers) if has_shards else 1
 
         def post(number: int, name: str) -> Post:
             settings = settings_of(
-                *(name, home / (_SHARED if has_shards else name), site.url),
+                *(name, home / (_SHARED if has_shards else name), site.url_of(number)),
                 durability=site.durability,
                 timeout=round(poll_s * 1000),
                 standby=len(servers) > 1 and not has_shards,

@@ -11,6 +11,7 @@ from tests.simulation.store_site import Kind
 # What may go wrong besides what may with any store.
 _FURTHER: dict[Kind, tuple[Fault, ...]] = {
     Kind.SINGLE: (),
+    Kind.OWN: (),
     Kind.PAIR: FAULTS_OF_PAIRS,
     Kind.CLUSTER: FAULTS_OF_CLUSTERS,
 }

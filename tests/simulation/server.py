@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from holdfast.compose import forwarding, listening, running
+from holdfast.compose import forwarding, listening, running, shard_origin, sharding
 from holdfast.compose.cannot_start import CannotStart
 from holdfast.compose.data_directory import DataDirectory
 from holdfast.compose.joint_administration import JointAdministration
@@ -25,6 +25,7 @@ from tests.simulation.environment import running_process
 from tests.simulation.loop import InheritedSocket, SimLoop
 from tests.simulation.oracle import Oracle
 from tests.simulation.process import Life, Main, Process
+from tests.simulation.store_site import own_store
 from tests.simulation.watching import watched
 from tests.simulation.world import World
 
@@ -184,12 +185,19 @@ def adapted() -> Iterator[None]:
         patch.object(JointAdministration, "open", _own_metrics),
         patch.object(ticker, "Collector", _NoCollector),
         patch.object(DataDirectory, "lock_name", property(name)),
+        patch.object(sharding, "store_of", _store_of),
+        patch.object(shard_origin, "store_of", _store_of),
     ):
         yield
 
 
 async def _keep_connections(*_: object) -> None:
     """Give no connections to other shards: simulated ones stay, and requests are forwarded."""
+
+
+def _store_of(shard: int, placement: Placement, settings: Settings) -> str:
+    """Return where a shard has its store, given that of another shard."""
+    return (settings.redis or "").replace(own_store(placement.number), own_store(shard))
 
 
 async def _own_metrics(joint: JointAdministration, metrics: Metrics, *_: object) -> JointMetrics:

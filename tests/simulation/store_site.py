@@ -1,5 +1,6 @@
 """The machines of the store in a simulated world."""
 
+import re
 from collections.abc import Callable, Sequence
 from enum import Enum
 from functools import partial
@@ -17,6 +18,9 @@ _PORT, _SENTINEL_PORT = 6379, 26379
 _SERVICE = "shop"
 # When to go on moving a slot if a server is not there.
 _RETRY_S = 0.1
+_MOST_SHARDS = 3
+# The keys of all shards but the first one.
+_SHARD = re.compile(r"\{holdfast/(\d+)")
 _META = RedisKeys("holdfast").meta.encode()
 
 
@@ -24,10 +28,17 @@ class Kind(Enum):
     """How many servers the store has, and who manages them."""
 
     SINGLE = "single"
+    # One for each shard, as those that servers start.
+    OWN = "own"
     # A primary and a replica, behind three Sentinels.
     PAIR = "pair"
     # Three primaries, each with a replica.
     CLUSTER = "cluster"
+
+
+def own_store(shard: int) -> str:
+    """Return the host of the store that one shard has for itself."""
+    return f"store-of-{shard}"
 
 
 class StoreSite:
@@ -35,17 +46,15 @@ class StoreSite:
 
     Args:
         clock: The wall clock of all of them.
-        is_spread: Whether all servers of a cluster have data of the deployment, and not only one.
     """
 
-    def __init__(
-        self, world: World, kind: Kind, clock: Callable[[], float], *, is_spread: bool = False
-    ) -> None:
+    def __init__(self, world: World, kind: Kind, clock: Callable[[], float]) -> None:
         self._world = world
         self.kind = kind
         self.cluster: Cluster | None = None
         self._clock = clock
-        self._is_spread = is_spread
+        # How many shards there are.
+        self.shards = 1
         self._hosts: dict[Node, Host] = {}
         # Since when former primaries wrote what no other server has.
         self._tails: list[tuple[float, Node]] = []
@@ -56,6 +65,12 @@ class StoreSite:
             self._group = self.cluster.group_of(_META)
             self.url = f"redis+cluster://{','.join(node.host for node in self.cluster.nodes)}"
             self._place(*self.cluster.nodes)
+        elif kind is Kind.OWN:
+            places = [(own_store(shard), _PORT) for shard in range(_MOST_SHARDS)]
+            self._own = [Group(clock, world.later, [place]) for place in places]
+            self._place(*(node for group in self._own for node in group.nodes))
+            self._group = self._own[0]
+            self.url = f"redis://{own_store(0)}:{_PORT}"
         else:
             names = ["store"] if kind is Kind.SINGLE else ["store", "store2"]
             self._group = Group(clock, world.later, [(name, _PORT) for name in names])
@@ -76,26 +91,30 @@ class StoreSite:
             host = self._hosts[node] = Host(self._world, (node.host, node.port), node.connect)
             node.on_command = self._world.coverage.command
             host.start()
-            if self.kind is not Kind.SINGLE:
+            if self.kind in (Kind.PAIR, Kind.CLUSTER):
                 node.settings.set("appendonly", "yes")
                 node.settings.set("appendfsync", "always")
 
     @property
     def durability(self) -> str:
         """The one with which no failover loses a message that was accepted."""
-        return "everysec" if self.kind is Kind.SINGLE else "replicas:1"
+        return "replicas:1" if self.kind in (Kind.PAIR, Kind.CLUSTER) else "everysec"
 
     @property
     def groups(self) -> Sequence[Group]:
         """The servers that have data of the deployment."""
-        if self.cluster is not None and self._is_spread:
-            return self.cluster.groups
-        return [self._first]
+        if self.shards == 1 or self.kind in (Kind.SINGLE, Kind.PAIR):
+            return [self._first]
+        return self._own[: self.shards] if self.cluster is None else self.cluster.groups
 
     @property
     def _first(self) -> Group:
         """The servers that have the data of the first shard."""
         return self._group if self.cluster is None else self.cluster.group_of(_META)
+
+    def url_of(self, shard: int) -> str:
+        """Return where a shard has its store."""
+        return self.url.replace(own_store(0), own_store(shard))
 
     def is_primary(self, host: str) -> bool:
         """Return whether the host has data of the deployment and serves its clients."""
@@ -103,8 +122,10 @@ class StoreSite:
 
     def keyspace_with(self, key: str) -> Keyspace:
         """Return what the primary has that has this key."""
-        group = self._group if self.cluster is None else self.cluster.group_of(key.encode())
-        return group.primary.keyspace
+        if self.cluster is not None:
+            return self.cluster.group_of(key.encode()).primary.keyspace
+        shard = _SHARD.match(key) if self.kind is Kind.OWN else None
+        return (self._group if shard is None else self._own[int(shard[1])]).primary.keyspace
 
     def lost_tails(self) -> list[tuple[float, float]]:
         """Return when servers wrote what a failover lost, in true time."""

@@ -30,8 +30,8 @@ def test_no_seed_breaks_a_promise_of_shards() -> None:
     assert any(mark.startswith("fault kill_server") for mark in reached), said
 
 
-@pytest.mark.parametrize("store", ["pair", "cluster"])
-def test_no_failover_of_a_store_breaks_a_promise_of_shards(store: str) -> None:
+@pytest.mark.parametrize("store", ["own", "pair", "cluster"])
+def test_no_fault_of_the_stores_of_shards_breaks_a_promise(store: str) -> None:
     code, said = simulate("--shards", "--seeds", "4-5", "--store", store)
     assert code == 0, said
 
