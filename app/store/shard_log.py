@@ -5,7 +5,8 @@ later ones: a call that the store refused has failed.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from functools import partial
 from typing import NamedTuple, Protocol, cast
@@ -17,7 +18,7 @@ from holdfast.store.journaling import Journaling
 from holdfast.store.keys import RedisKeys
 from holdfast.store.link import Answer, StoreLink, ignore_answer
 from holdfast.store.log_scripts import NO_HAND_OVERS, NO_LETTERS, LoggedFrame, Parts, Step
-from holdfast.store.log_state import LogState, TakenLog, read_log_state
+from holdfast.store.log_state import LogState, StoredFrame, TakenLog, read_log_state
 from holdfast.store.publish_keys import first_of
 from holdfast.store.reply_errors import StoreRefused
 from holdfast.store.resp import Word
@@ -336,9 +337,8 @@ class ShardLog:
         frame = Parts(len(facts), parts)
         call = log_scripts.append_facts(self._keys, facts, frame)
         self._calls.tell(call, False, partial(self._stated, facts, frame, _ignore))
-        stored = {_id_of(each.place) for each in begun.frames}
-        for lost in latest:
-            again = None if _id_of(lost.place) in stored else self.owner.again(lost)
+        for lost in _passed_over(latest, begun.frames):
+            again = self.owner.again(lost)
             if again is not None:
                 answered = partial(self._answered, again, _ignore)
                 self._calls.tell(log_scripts.append(self._keys, again), True, answered)
@@ -390,9 +390,26 @@ class ShardLog:
             self.owner.on_appended(self._calls.answered, frame, has_facts)
 
 
-def _id_of(place: str) -> str:
-    """Return the opening and the number of the frame before a place."""
-    return place.rpartition(" ")[0]
+def _passed_over(
+    latest: Sequence[LoggedFrame], stored: Sequence[StoredFrame]
+) -> Iterator[LoggedFrame]:
+    """Yield the frames that a log has gone on without: the next one stands behind an earlier one.
+
+    All others that it does not have were trimmed. Who has subscribed since must not get them.
+    """
+    numbers = [_number_of(each.place) for each in stored]
+    for each in latest:
+        number = _number_of(each.place)
+        at = bisect_left(numbers, number)
+        if at < len(numbers) and _number_of(stored[at].before) < number < numbers[at]:
+            yield each
+
+
+def _number_of(place: str) -> tuple[int, int]:
+    """Return the numbers of the opening and of the call that wrote the frame before a place."""
+    _, id, _ = (place or "- 0-0 0").split(" ")
+    opening, _, call = id.partition("-")
+    return int(opening), int(call)
 
 
 def _ignore(_: object) -> None:

@@ -277,6 +277,26 @@ async def test_a_store_that_went_back_gets_frames_facts_places_and_letters_again
     assert state.end == f"{begun.nonce} 2-{shard.owner.appended[-1][0]} 8"
 
 
+async def test_a_frame_that_was_trimmed_does_not_come_again_when_the_store_goes_back(
+    shard: ShardProcess,
+) -> None:
+    kept = [shard.publish(1, "joe/1")]
+    await shard.at.answered()
+    kept.append(shard.publish(2, "joe/1"))
+    await shard.at.answered()
+    _, second = shard.frame_ids()
+    shard.log.trim(second.decode(), [], {})
+    await shard.at.answered()
+    past = Past(shard.at.server)
+    kept.append(shard.publish(3, "joe/1"))
+    await shard.at.answered()
+    shard.at.known = Knowledge(queues=[known_queue("joe/1", *kept)])
+    past.come_back()
+    shard.publish(4)
+    await back(shard.at)
+    assert shard.frames() == [[2], [3], [], [4]]
+
+
 async def test_what_is_taken_while_the_store_goes_back_is_taken_behind_the_places_that_are_told(
     shard: ShardProcess,
 ) -> None:
