@@ -127,11 +127,12 @@ class Cast:
 
     def violations(self, since: float) -> list[str]:
         """Return all broken promises; the last fault ended at this time."""
-        outcomes = self._outcomes
-        trusts_clocks = self.is_on_one_machine and self.trusts_clocks
+        histories, outcomes = self._histories, self._outcomes
+        is_right = self.trusts_clocks
+        are_one = self.is_on_one_machine and is_right
         return [
-            *(self._histories.violations(since) if self._histories is not None else ()),
-            *(outcomes.violations(trusts_clocks=trusts_clocks) if outcomes is not None else ()),
+            *(histories.violations(since, trusts_clocks=is_right) if histories is not None else ()),
+            *(outcomes.violations(trusts_clocks=are_one) if outcomes is not None else ()),
             *(self._attendance.violations() if self._attendance is not None else ()),
             *(self._jobs.violations() if self._jobs is not None else ()),
             *(self._erasures.violations() if self._erasures is not None else ()),
