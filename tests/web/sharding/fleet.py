@@ -18,8 +18,8 @@ from tests.web.people import Json, Person
 class Fleet:
     """The processes, by the number of their shard."""
 
-    def __init__(self, home: Path, count: int, redis: str = "") -> None:
-        self._redis = redis
+    def __init__(self, home: Path, count: int, redis: str = "", durability: str = "") -> None:
+        self._store = (redis, durability)
         self.data = home / "data"
         self.count = count
         self._log: IO[bytes] = (home / "log").open("a+b")
@@ -39,7 +39,7 @@ class Fleet:
             assert self.urls[shard], self.log()
 
     def _spawn(self, shard: int) -> Forked:
-        words = [str(self.data), str(shard), str(self.count), self._redis]
+        words = [str(self.data), str(shard), str(self.count), *self._store]
         return start(
             *("tests.web.sharding.worker", *words),
             environment=environment(str(ROOT)),
@@ -78,9 +78,11 @@ class Fleet:
 
 
 @asynccontextmanager
-async def fleet(home: Path, count: int = 2, redis: str = "") -> AsyncIterator[Fleet]:
+async def fleet(
+    home: Path, count: int = 2, redis: str = "", durability: str = ""
+) -> AsyncIterator[Fleet]:
     """Workers that run, each with its own Valkey unless all are to use one server."""
-    workers = Fleet(home, count, redis)
+    workers = Fleet(home, count, redis, durability)
     try:
         await workers.start(*range(count))
         yield workers

@@ -18,9 +18,8 @@ NAME = next(name for name in ("joe", "ann", "bob", "eve", "kim") if IDS.bucket_o
 
 
 async def test_publishes_are_accepted_whichever_worker_has_their_receivers(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
-    monkeypatch.setenv("HOLDFAST_DURABILITY", "replicas:1")
     with (
         reserved_port() as port,
         ValkeyServer(port=str(port), **{"repl-diskless-sync-delay": "0", **ALWAYS}) as primary,
@@ -28,7 +27,7 @@ async def test_publishes_are_accepted_whichever_worker_has_their_receivers(
     ):
         replica.follow(primary)
         async with (
-            fleet(tmp_path, 2, primary.url) as workers,
+            fleet(tmp_path, 2, primary.url, "replicas:1") as workers,
             Visitor(workers, 0) as writer,
             Visitor(workers, 1, f"{NAME}/1") as reader,
         ):

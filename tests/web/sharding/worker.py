@@ -22,13 +22,15 @@ RULES: dict[str, dict[str, Any]] = {
 }
 
 
-async def serve(data: str, number: str, count: str, redis: str | None = None) -> None:
+async def serve(data: str, number: str, count: str, redis: str = "", durability: str = "") -> None:
     given: dict[str, Any] = {"port": 0, "data": Path(data), "journal": False, "chat": True}
     given["channels"] = RULES
     given["ptp_create_session"] = True
     if redis:
         # Each has a store of its own on this server.
         given["redis"] = redis
+    if durability:
+        given["durability"] = durability
     settings = Settings(**given)
     is_over = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, is_over.set)
