@@ -125,11 +125,15 @@ class Cast:
         """Return the numbers of some clients."""
         return range(self._random.randint(least, most))
 
+    @property
+    def have_one_clock(self) -> bool:
+        """Whether all servers have the same clock, which no one sets."""
+        return self.is_on_one_machine and self.trusts_clocks
+
     def violations(self, since: float) -> list[str]:
         """Return all broken promises; the last fault ended at this time."""
         histories, outcomes = self._histories, self._outcomes
-        is_right = self.trusts_clocks
-        are_one = self.is_on_one_machine and is_right
+        is_right, are_one = self.trusts_clocks, self.have_one_clock
         return [
             *(histories.violations(since, trusts_clocks=is_right) if histories is not None else ()),
             *(outcomes.violations(trusts_clocks=are_one) if outcomes is not None else ()),

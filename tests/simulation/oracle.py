@@ -13,6 +13,8 @@ CLIENTS = "clients"
 _MOST_TOLD = 10
 # With so many digits an id of a client begins, which say where its session is.
 _BUCKET = 3
+# With so many digits an id of a message ends, which say which shard has accepted it.
+_SHARD = 3
 # How long after it was settled a message may come again: if its server was killed meanwhile.
 _SETTLED_S = 3.0
 # How long before the reply to a subscribe the store may have had it.
@@ -78,6 +80,8 @@ class Oracle:
         # Whether what was settled must not come again. Only the store knows that, so a server that
         # ends while it cannot reach the store may forget it.
         self.judges_repeats = False
+        # Whether the clocks of all servers are the same, and no one sets them.
+        self.has_one_clock = True
         # Whether one server at a time speaks to clients.
         self.has_one_speaker = True
         # The parts of the deployment in which clients have their sessions.
@@ -286,14 +290,22 @@ class Oracle:
     def _disordered(self) -> list[str]:
         found = []
         for receiver, heard in self._heard.items():
-            last: dict[tuple[str, str], int] = {}
+            last: dict[tuple[str, str, str], int] = {}
             for key in heard.ids:
                 publish = self.published[key]
                 if not publish.id:
                     # Its publisher gave it up, and so did not wait for it before the next one.
                     continue
-                line = publish.publisher, publish.channel
+                clock = self._clock_of(publish) if heard.is_named else ""
+                line = publish.publisher, publish.channel, clock
                 if publish.serial < last.get(line, 0):
                     found.append(f"S5: {receiver} got {key} behind a later one")
                 last[line] = publish.serial
         return found
+
+    def _clock_of(self, publish: Publish) -> str:
+        """Return which clock gave the message its id; what waits has that order after a kill.
+
+        It is another one if the channel has become a topic, or is none any more.
+        """
+        return "" if self.has_one_clock else publish.id[-_SHARD:]
