@@ -172,6 +172,8 @@ SHOWN_TO: dict[str, str] = {
 SHOWN_BY: dict[str, str] = {
     "any_confirmed_raise_ends_a_silence": "suspend_server_in_raise,freeze_server,part_from_store",
     "rivals_wait_too_short": "part_from_store",
+    "logs_do_not_wait_for_links": "part_from_server,hold_connection",
+    "links_do_not_wait_for_logs": "part_from_server,hold_connection",
     "histories_are_read_without_what_comes_meanwhile": "slow_network",
     "who_starts_does_not_ask_who_is_there": "kill_server,kill_server_in_call",
     "who_was_asked_is_forgotten_at_a_restart": "kill_server,kill_server_in_call",
