@@ -53,4 +53,3 @@ def test_what_another_shard_asked_for_counts_only_if_replicas_confirm_it(
     assert told == []
     asked[0](is_confirmed)
     assert told[-1] == (PersistOutcome.KEPT, is_confirmed)
-    pending.close()
