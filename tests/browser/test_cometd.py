@@ -51,7 +51,10 @@ def test_a_page_subscribes_publishes_and_receives_over_each_transport(
     assert tell(page, "say", channel, {"text": "grüße 😀"})
     assert tell(page, "hear", 1) == [{"text": "grüße 😀"}]
     assert tell(page, "sayAll", channel, list(range(50))) == [True] * 50
-    assert tell(page, "hear", 50) == list(range(50))
+    heard = tell(page, "hear", 50)
+    # Otherwise a busy server answers the connect and the publishes, and one may pass the other.
+    is_ordered = with_ack or transport == "websocket"
+    assert (heard if is_ordered else sorted(heard)) == list(range(50))
     assert tell(page, "leave")
 
 
