@@ -99,8 +99,6 @@ def must_be_taken(entry: Entry) -> bool:
     """Return whether something would be lost with an entry that is not taken."""
     if entry.kind == MESSAGE:
         return bool(entry.flags & DURABLE)
-    if entry.kind == LETTER and entry.channel == TOLD_OF_TOPICS:
+    if entry.kind != LETTER or entry.channel == TOLD_OF_TOPICS:
         return False
-    if entry.kind == LETTER and entry.channel == TOLD_OF_WORK:
-        return any(map(is_outcome, told_in(entry.data).rows))
-    return entry.kind == LETTER
+    return entry.channel != TOLD_OF_WORK or any(map(is_outcome, told_in(entry.data).rows))
