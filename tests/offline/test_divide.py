@@ -1,27 +1,20 @@
 """Before a division, each shard takes what the others have for it."""
 
-import secrets
 import signal
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from holdfast.bayeux.wire.client_ids import ClientIds
 from holdfast.offline.divide import divide
 from holdfast.offline.reshard import Plan, Progress
 from holdfast.settings import Settings
 from tests.serving import as_toml, environment
 from tests.store.servers import ValkeyServer
-from tests.web.sharding.fleet import Visitor, fleet
+from tests.web.sharding.fleet import AT_SECOND, Visitor, fleet
 from tests.web.sharding.worker import RULES
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]  # starts several processes
-
-# The key of the deployment of a fleet.
-IDS = ClientIds(bytes(32), secrets.token_bytes)
-# Its home is the second of two shards.
-NAME = next(name for name in ("joe", "ann", "bob", "eve", "kim") if IDS.bucket_of(name) >= 500)
 
 
 def homes_in(directory: Path) -> list[Path]:
@@ -42,7 +35,7 @@ async def test_a_shard_takes_what_came_while_it_was_dead(
         async with (
             fleet(two, 2, valkey.url) as workers,
             Visitor(workers, 0) as writer,
-            Visitor(workers, 1, f"{NAME}/1") as reader,
+            Visitor(workers, 1, f"{AT_SECOND}/1") as reader,
         ):
             assert (await reader.subscribe("/news"))["successful"]
             assert await writer.publish("/news", 0)
@@ -64,7 +57,7 @@ async def test_a_shard_takes_what_came_while_it_was_dead(
         ]
         async with (
             fleet(three, 3, valkey.url) as workers,
-            Visitor(workers, 2, f"{NAME}/1") as reader,
+            Visitor(workers, 2, f"{AT_SECOND}/1") as reader,
         ):
             await reader.hear({*range(1, 6)})
             assert [each for each in reader.heard if each] == [*range(1, 6)]

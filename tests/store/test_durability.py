@@ -69,6 +69,18 @@ class Publisher:
         assert self.outcomes[n] == list(kept)
 
 
+async def confirmed(server: ValkeyServer, *stored: str) -> list[bool]:
+    """Whether a replica has each of these, asked about one by one."""
+    asked = Replicas(Reader(primary_at(server.url)), RedisKeys("holdfast"), 1)
+    answers: list[bool] = []
+    for each in stored:
+        answer: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        asked.confirm([each], answer.set_result)
+        answers.append(await answer)
+    await asked.close()
+    return answers
+
+
 def has(server: ValkeyServer, n: int) -> bool:
     return bool(server.ask("HEXISTS", RedisKeys("holdfast").bodies, ids(n)[0]))
 
@@ -161,12 +173,7 @@ async def test_a_repeat_is_confirmed_by_its_key_when_the_body_is_gone(
         await publisher.gets(3, PersistOutcome.KEPT)
     # A living server would tell the store the key again.
     primary.ask("FLUSHALL")
-    asked = Replicas(Reader(primary_at(primary.url)), RedisKeys("holdfast"), 1)
-    answers: list[bool] = []
-    asked.confirm([f"k:{ids(1)[0]}"], answers.append)
-    await until(lambda: len(answers) == 1)
-    assert answers == [False]
-    await asked.close()
+    assert await confirmed(primary, f"k:{ids(1)[0]}") == [False]
 
 
 @pytest.mark.usefixtures("replica")
@@ -181,13 +188,8 @@ async def test_a_message_in_no_queue_is_confirmed_by_the_call_that_stored_it(
         await publisher.gets(2, PersistOutcome.KEPT)
         await publisher.gets(1, PersistOutcome.KEPT)
         epoch = store.epoch.rpartition(".")[2]
-    asked = Replicas(Reader(primary_at(primary.url)), RedisKeys("holdfast"), 1)
-    answers: list[bool] = []
-    for name in (f"{epoch}-{1:012d}", f"{epoch}-{99:012d}", f"xxxxxxxx-{1:012d}"):
-        asked.confirm([name], answers.append)
-        await until(lambda: asked._asking is None)
-    assert answers == [True, False, False]
-    await asked.close()
+    calls = f"{epoch}-{1:012d}", f"{epoch}-{99:012d}", f"xxxxxxxx-{1:012d}"
+    assert await confirmed(primary, *calls) == [True, False, False]
 
 
 async def test_a_message_is_unknown_if_the_connection_that_confirms_it_is_lost(

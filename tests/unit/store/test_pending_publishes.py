@@ -48,8 +48,11 @@ def test_what_another_shard_asked_for_counts_only_if_replicas_confirm_it(
     effect = Effect(ShardLetter(1, 7, "1 7", "published", b""), b"answer")
     effect.mark(message)
     told: list[tuple[PersistOutcome, bool]] = []
-    done = lambda outcome: told.append((outcome, effect.is_confirmed))  # noqa: E731
-    pending.begin([PendingPublish(message, ("joe/1",), done)])(b"OK")
+
+    def hear(outcome: PersistOutcome) -> None:
+        told.append((outcome, effect.is_confirmed))
+
+    pending.begin([PendingPublish(message, ("joe/1",), hear)])(b"OK")
     assert told == []
     asked[0](is_confirmed)
     assert told[-1] == (PersistOutcome.KEPT, is_confirmed)

@@ -6,13 +6,21 @@ import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
+from secrets import token_bytes
 from typing import IO, Any
 
 import aiohttp
 
+from holdfast.bayeux.wire.client_ids import ClientIds
 from tests.forking import Forked, start
 from tests.serving import ROOT, START_LIMIT_S, environment, kill_orphans_in
 from tests.web.people import Json, Person
+
+# A name whose sessions are at the second of two workers, which have a key that is known.
+_IDS = ClientIds(bytes(32), token_bytes)
+AT_SECOND = next(
+    each for each in ("joe", "ann", "bob", "eve", "kim") if _IDS.bucket_of(each) >= 500
+)
 
 
 class Fleet:

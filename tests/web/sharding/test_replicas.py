@@ -5,16 +5,12 @@ from pathlib import Path
 import pytest
 
 from bench.processes import reserved_port
-from holdfast.bayeux.wire.client_ids import ClientIds
 from tests.store.servers import ValkeyServer
-from tests.web.sharding.fleet import Visitor, fleet
+from tests.web.sharding.fleet import AT_SECOND, Visitor, fleet
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(120)]  # starts several processes
 
 ALWAYS = {"appendonly": "yes", "appendfsync": "always"}
-# Their home is the second of two workers.
-IDS = ClientIds(bytes(32), lambda count: bytes(count))
-NAME = next(name for name in ("joe", "ann", "bob", "eve", "kim") if IDS.bucket_of(name) >= 500)
 
 
 async def test_publishes_are_accepted_whichever_worker_has_their_receivers(
@@ -29,7 +25,7 @@ async def test_publishes_are_accepted_whichever_worker_has_their_receivers(
         async with (
             fleet(tmp_path, 2, primary.url, "replicas:1") as workers,
             Visitor(workers, 0) as writer,
-            Visitor(workers, 1, f"{NAME}/1") as reader,
+            Visitor(workers, 1, f"{AT_SECOND}/1") as reader,
         ):
             # The first one has a home, which one of the workers is; only the reader's worker has
             # the second one in a queue.
