@@ -146,9 +146,14 @@ class Borrows:
     def _is_out_of_contact(self) -> bool:
         return self._state.node.now_ms() - self._contact_ms > _DOUBT_MS
 
-    def begin_soon(self) -> None:
-        """Tell everything at the next tick."""
+    def begin_soon(self, *, others_may_have_it: bool = False) -> None:
+        """Tell everything at the next tick.
+
+        Args:
+            others_may_have_it: Whether others may have what is here until that is taken.
+        """
         self._is_due, self._next_at = True, 0.0
+        self._is_sure &= not others_may_have_it
 
     def tick(self, now: float) -> None:
         """Begin if that is due."""

@@ -12,6 +12,7 @@ from holdfast.bayeux.far_work.work_letters import (
     Job,
     Taken,
     lent_in,
+    may_others_have_it,
     told_in,
 )
 from holdfast.bayeux.session import Session
@@ -248,7 +249,8 @@ class WorkEverywhere:
         state.hub.make_ready(session)
 
     def _begin(self, letter: ShardLetter, _: float) -> None:
-        self._borrows[letter.sender].begin_soon()
+        doubt = may_others_have_it(letter.data)
+        self._borrows[letter.sender].begin_soon(others_may_have_it=doubt)
         self._homes.answer(letter, Taken(True).to_json())
 
     def _hear(self, letter: ShardLetter, _: float) -> None:
@@ -288,7 +290,7 @@ class WorkEverywhere:
         if not self._others.is_away(shard):
             self._away.pop(shard, None)
             lender.tick(now)
-        elif now - self._away.setdefault(shard, now) >= _LOST_S and lender.has_told:
+        elif now - self._away.setdefault(shard, now) >= _LOST_S and not lender.is_given_up:
             lender.lose()
 
     def _is_sure(self, now: float) -> bool:

@@ -3,9 +3,11 @@
 The other shard tells which of its sessions take work, and what becomes of it: one part after the
 other, which begin with everything. A session that takes work has a stand-in here, and as much work
 as it may have at once. Work of which the other shard says nothing any more returns to its queue:
-when it begins again without naming it, or cannot be reached.
+when it begins again without naming it, does not begin again although it was asked, or cannot be
+reached.
 """
 
+from math import inf
 from typing import TYPE_CHECKING, Final
 
 from holdfast.bayeux.far_work.work_letters import (
@@ -23,6 +25,7 @@ from holdfast.bayeux.far_work.work_letters import (
     Row,
     Taken,
     Told,
+    asking,
     attempts_in,
     is_outcome,
     packed,
@@ -39,8 +42,9 @@ from holdfast.delivery.shared_queues.lent_work import LentWork
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-# How often the other shard is asked to begin, until it does.
+# How often the other shard is asked to begin, until it does, and how long its work waits for that.
 _AGAIN_S: Final = 1.0
+_SILENT_S: Final = 5.0
 
 
 class StandIn(Session):
@@ -126,6 +130,10 @@ class Lender:
         self.has_told = False
         self._unsent: list[Job] = []
         self._ask_at = 0.0
+        # Since when the other shard has not told everything, although it could be asked; and
+        # whether others may get work that it has.
+        self._silent_since = inf
+        self._may_have_lost = False
         self._rows: Mapping[str, Callable[[Row, list[int]], None]] = {
             TAKES: self._takes,
             GONE: self._gone,
@@ -139,6 +147,11 @@ class Lender:
     def may_lend(self) -> bool:
         """Whether its sessions may get work now."""
         return self.has_told and self._homes.may_send(self._shard)
+
+    @property
+    def is_given_up(self) -> bool:
+        """Whether that shard has no work, and gets none until it begins."""
+        return not (self.has_told or self._loans)
 
     # Lending
 
@@ -177,21 +190,24 @@ class Lender:
 
         def answered(answer: bytes | None) -> None:
             if answer is None and epoch == self._epoch:
-                # Whether it came there, only the next beginning says.
-                self.lose()
+                # Whether it came there, or may yet come, only the next beginning says.
+                self._begin(0)
 
         self._homes.send(self._shard, LENT, packed(epoch, jobs), answered)
 
-    def ask(self) -> None:
-        """Ask the other shard to begin."""
-        if self._homes.may_send(self._shard):
-            self._homes.send(self._shard, ASKED, b"{}", _ignore)
-
     def tick(self, now: float) -> None:
         """Ask again, as long as it has not told everything."""
-        if not self.has_told and now >= self._ask_at:
+        if self.has_told:
+            self._silent_since = inf
+            return
+        if now >= self._ask_at and self._homes.may_send(self._shard):
             self._ask_at = now + _AGAIN_S
-            self.ask()
+            self._homes.send(self._shard, ASKED, asking(self._may_have_lost), _ignore)
+        # While the store here takes no letters, the other shard is not asked.
+        can_ask = self._state.store.takes_messages
+        self._silent_since = min(self._silent_since, now) if can_ask else inf
+        if self._loans and now - self._silent_since >= _SILENT_S:
+            self.lose()
 
     def lose(self) -> None:
         """Requeue all work of that shard, which has to begin again."""
@@ -217,6 +233,7 @@ class Lender:
 
     def _begin(self, epoch: int) -> None:
         self._epoch, self._part, self.has_told = epoch, 0, False
+        self._may_have_lost |= not epoch
         self._unsent = []
         self._named.clear()
         for key in [*self.stand_ins]:
@@ -307,7 +324,7 @@ class Lender:
             self._remove(loan)
             self._lent.return_lost(loan.channel, loan.entry)
         self._named.clear()
-        self.has_told = True
+        self.has_told, self._may_have_lost = True, False
         self._work.assign_all()
 
 

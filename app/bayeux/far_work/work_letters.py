@@ -116,6 +116,20 @@ def refusals_in(rows: Iterable[Row]) -> list[WorkRefusal]:
 # Lending
 
 
+def asking(others_may_have_it: bool) -> bytes:
+    """Return the letter that asks a shard to begin.
+
+    Args:
+        others_may_have_it: Whether others may get work that it has, until it has begun.
+    """
+    return to_json({"others_may_have_it": others_may_have_it})
+
+
+def may_others_have_it(letter: bytes) -> bool:
+    """Undo `asking`. Raises `ValueError`."""
+    return bool(loads(letter).get("others_may_have_it"))
+
+
 class Job(NamedTuple):
     """Work for a session of another shard."""
 

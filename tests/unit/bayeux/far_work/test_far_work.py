@@ -18,7 +18,7 @@ from tests.unit.bayeux.far_work.working import (
     waiting,
     working,
 )
-from tests.unit.bayeux.harness import Client
+from tests.unit.bayeux.harness import Asked, Client
 from tests.unit.bayeux.leaving.successors import at
 from tests.unit.bayeux.publish.shards import World
 from tests.unit.extensions.delivering import codes, connect, no, redelivered
@@ -262,6 +262,7 @@ def test_a_shard_out_of_contact_does_not_take_what_was_lent_to_it_before(world: 
     for _ in range(50):
         far.server.advance(0.1)
     home.give_up()
+    home.server.advance(5.1)
     ann = taker(world, "ann/1")
     assert fetch(world, ann).data == [1]
     far.keeper.is_available = True
@@ -269,6 +270,67 @@ def test_a_shard_out_of_contact_does_not_take_what_was_lent_to_it_before(world: 
     settled(world)
     fetch(world, ann)
     assert is_done(world)
+    assert balances(world)
+
+
+def handed(client: Client) -> Asked:
+    """What the client gets before its shard hears of others again."""
+    asked = connect(client)
+    client.server.turn()
+    return asked
+
+
+def lent(world: World) -> tuple[Client, Client]:
+    """A session of the home and one of another shard, each with work, the latter on its way."""
+    ann, bob = taker(world, "ann/1"), taker(world, "bob/1")
+    boss = world.shards[1].server.client()
+    for job in (1, 2):
+        boss.publish(JOBS, job)
+    world.shards[1].server.turn()
+    return ann, bob
+
+
+def test_work_stays_lent_while_the_store_of_its_home_hangs(world: World) -> None:
+    _, home = world.shards
+    ann, bob = lent(world)
+    home.give_up()
+    for is_available in (True, False, True):
+        home.keeper.is_available = is_available
+        home.server.advance(3)
+    assert handed(ann).data == [2]
+    assert handed(ann).data == []
+    world.read_all()
+    asked = handed(bob)
+    assert (asked.data, redelivered(asked)) == ([1], [1])
+    settled(world)
+    fetch(world, bob)
+    assert is_done(world)
+    assert balances(world)
+
+
+@pytest.mark.parametrize("is_away", [False, True])
+def test_work_that_its_shard_does_not_take_returns_and_is_marked_there_if_it_comes_late(
+    world: World, is_away: bool
+) -> None:
+    far, home = world.shards
+    ann, bob = lent(world)
+    home.give_up()
+    home.server.advance(1)
+    if is_away:
+        home.away.add(0)
+    home.server.advance(5.2)
+    asked = handed(ann)
+    assert (asked.data, redelivered(asked)) == ([1, 2], [1, 0])
+    far.read(1, 1 << 30)
+    asked = handed(bob)
+    assert (asked.data, redelivered(asked)) == ([1], [1])
+    home.away.clear()
+    settled(world, 1)
+    fetch(world, ann)
+    fetch(world, bob)
+    settled(world)
+    assert is_done(world)
+    assert outcomes(world) == {"acked": 2, "dead": 0}
     assert balances(world)
 
 
