@@ -318,6 +318,23 @@ async def test_ids_of_messages_that_were_not_stored_are_not_given_again_after_a_
         assert given <= await at.store.open() < given + 1_000_000_000
 
 
+async def test_ids_of_a_process_that_is_killed_at_once_are_not_given_again(
+    shared_valkey: ValkeyServer,
+) -> None:
+    async with store_process(shared_valkey) as first:
+        first.newest = BASE + 5_000_000_000
+        first.store.probe()
+        await first.answered_line()
+        await first.link.close()
+    opened = []
+    for _ in range(2):
+        async with store_process(shared_valkey, is_open=False) as killed:
+            opened.append(await killed.store.open())
+            await killed.link.close()
+    # The first of them has no time to note which ones it gives: the wall clock is behind.
+    assert opened[0] + 1_000_000_000 <= opened[1]
+
+
 async def test_ids_continue_after_the_last_one_if_the_server_ended_in_order(
     shared_valkey: ValkeyServer,
 ) -> None:

@@ -87,9 +87,16 @@ if not is_repeat then
 end
 local newest = redis.call('HGET', meta, 'newest') or ''
 local stamped = redis.call('HGET', meta, 'stamped') or ''
+local above = stamped > newest and stamped or newest
+local second, rest = string.match(above, '^(%d+)(%d%d%d%d%d%d%d%d%d)$')
+if second and not is_repeat then
+    -- The next process must not give the ids that the caller gives before it has noted any, even if
+    -- the wall clock is behind: then each takes a microsecond, so those of a second are enough.
+    redis.call('HSET', meta, 'stamped', string.format('%010d', second + 1) .. rest)
+end
 return {
     before,
-    stamped > newest and stamped or newest,
+    above,
     redis.call('HGET', meta, 'clock') or '0',
     found or '',
     epochs,
