@@ -168,9 +168,14 @@ def _more(message: Message, *, is_there: bool) -> dict[str, Any]:
 
 
 def _of_shared_queue(receiver: Session) -> Sequence[GivenEntry]:
-    """Return passing messages of a shared queue, and stored ones that were refused."""
+    """Return passing messages of a shared queue, and stored ones that were refused.
+
+    Another shard has those in flight: if it has lost them meanwhile, the next receiver is told.
+    """
+    queue = receiver.queue
+    messages = [*(entry.for_others() for entry in queue.tried()), *queue.new]
     return [
         _new(each, is_there=each.is_durable)
-        for each in receiver.queue.messages()
+        for each in messages
         if not each.is_durable or refusals_of(each)
     ]

@@ -107,8 +107,8 @@ class LentWork(Generic[R]):
         if source is None or message is None:
             return None
         source.queue.remove_messages((message,))
-        # If it is stored, its mark counts the attempt.
-        is_counted = message.is_durable and former_of(message) is not None
+        # Its mark counts the attempt, if it is stored or was given.
+        is_counted = former_of(message) is not None
         return self.begin(source, message, 0 if is_counted else 1)
 
     def finish(self, channel: str, id: int, entry: Entry | None) -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from holdfast.bayeux.wire.options import ChannelRule
 from holdfast.delivery.messages.keeping import HistoryDepth
+from holdfast.delivery.shared_queues.lent_work import LentWork
 from tests.unit.bayeux.harness import Client, Json
 from tests.unit.bayeux.leaving.pictures import differences, picture
 from tests.unit.bayeux.leaving.successors import LeavingServer, at
@@ -59,6 +60,27 @@ def test_work_that_a_receiver_refused_goes_to_another_one_only(ext: Json) -> Non
     server.turn()
     assert connect(second, None).data == [1]
     assert server.balances()
+
+
+@pytest.mark.parametrize("ext", [PASSING, {}])
+def test_work_that_another_shard_has_and_forgets_is_marked_for_the_next_receiver(ext: Json) -> None:
+    server = LeavingServer(channels={"/jobs": ChannelRule(is_work_queue=True)})
+    boss, worker = server.connected(), of_subject(server)
+    boss.publish("/jobs", 1, ext=ext)
+    server.turn()
+    work = server.bayeux.state.work
+    source = work.of("/jobs")
+    assert source is not None
+    lent = LentWork(server.bayeux.state.hub, work.of, work.dispute)
+    [message] = source.queue.new
+    source.queue.remove_messages((message,))
+    lent.begin(source, message)
+    server = server.succeeded(is_strict=False)
+    at(worker, server)
+    worker.subscribe("/jobs")
+    server.turn()
+    [event] = connect(worker, None).events
+    assert event["ext"]["delivery"]["redelivered"]
 
 
 @pytest.mark.parametrize("ext", [PASSING, {}])
