@@ -14,6 +14,8 @@ from holdfast.delivery.basics.channels import lookups
 # The names of these facts; behind it, the pattern.
 _DURABLE: Final = "durable "
 _HOLDS: Final = "1"
+# The fact that a shard has not told any since the deployment was divided; see `divide.lua`.
+UNTOLD: Final = "untold"
 # What a pattern begins with that stands for a channel that is a topic, although no rule says so.
 TOPIC: Final = "topic"
 # How many channels are remembered with their shards.
@@ -55,8 +57,8 @@ class OwnInterest:
     def corrections(self, stored: Iterable[str]) -> Facts:
         """Return what makes the facts with these names in the store the ones that hold."""
         own = self.facts()
-        gone = {name: "" for name in stored if name.startswith(_DURABLE) and name not in own}
-        return {**gone, **own}
+        gone = {name: "" for name in stored if _is_ours(name) and name not in own}
+        return {**own, **gone}
 
 
 class OthersInterest:
@@ -68,7 +70,7 @@ class OthersInterest:
 
     def __init__(self, others: Iterable[int]) -> None:
         self._shards: dict[str, set[int]] = {}
-        # Shards whose facts could not be read.
+        # Shards whose facts could not be read, or that have not told any.
         self.unknown = {*others}
         # The channels that any of them has said to be topics, and which of these are new.
         self.topics: set[str] = set()
@@ -90,6 +92,8 @@ class OthersInterest:
     def learn(self, shard: int, facts: Facts) -> None:
         """Take note of facts that a shard has told."""
         for name, value in facts.items():
+            if name == UNTOLD:
+                self._learn_whether_told(shard, is_untold=bool(value))
             if not name.startswith(_DURABLE):
                 continue
             pattern = name[len(_DURABLE) :]
@@ -98,6 +102,12 @@ class OthersInterest:
             else:
                 self._remove(shard, pattern)
         self._cache.clear()
+
+    def _learn_whether_told(self, shard: int, *, is_untold: bool) -> None:
+        if is_untold:
+            self.unknown.add(shard)
+        else:
+            self.unknown.discard(shard)
 
     def _add(self, shard: int, pattern: str) -> None:
         self._shards.setdefault(pattern, set()).add(shard)
@@ -139,3 +149,7 @@ class OthersInterest:
         yield from self.unknown
         for pattern in lookups(channel):
             yield from self._shards.get(pattern, ())
+
+
+def _is_ours(name: str) -> bool:
+    return name.startswith(_DURABLE) or name == UNTOLD

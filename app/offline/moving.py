@@ -7,7 +7,6 @@ from typing import Final, NamedTuple
 import orjson
 
 from holdfast.delivery.messages.session_record import RecordUnreadable, SessionRecord
-from holdfast.delivery.requests.of_others import is_of_others
 from holdfast.offline.division import Places
 from holdfast.offline.shard_side import Side, Writer
 
@@ -126,37 +125,6 @@ async def _move_marks(moving: Moving, source: Side, receivers: Sequence[str]) ->
             await writer.write("HSET", writer.keys.marks(receiver), *words)
 
 
-async def move_requests(moving: Moving) -> None:
-    """Move outstanding requests to the sessions that asked."""
-    for source in moving.sources:
-        fields = await source.whole(source.keys.requests)
-        of_others = {name: each for name, each in fields.items() if is_of_others(name.decode())}
-        if of_others and len(moving.writers) > 1:
-            # The sessions that may answer them may go anywhere: others forget the requests.
-            await moving.write_all(
-                "requests", "HSET", *[word for pair in of_others.items() for word in pair]
-            )
-        fields = {name: each for name, each in fields.items() if name not in of_others}
-        shards = {
-            address: _place_of_request(moving.places, source, record)
-            for address, record in fields.items()
-            if b" " not in address
-        }
-        for name, value in fields.items():
-            # What was said about a request that has ended is left behind.
-            shard = shards.get(name.partition(b" ")[0])
-            if shard is not None:
-                writer = moving.writers[shard]
-                await writer.write("HSET", writer.keys.requests, name, value)
-
-
-def _place_of_request(places: Places, source: Side, record: bytes) -> int:
-    try:
-        return places.of_receiver(orjson.loads(record)["requester"], source.shard)
-    except UNREADABLE:
-        return places.of_source(source.shard)
-
-
 async def move_topics(moving: Moving) -> None:
     """Move topics to the homes of their channels."""
     for source in moving.sources:
@@ -183,7 +151,6 @@ MESSAGES: Final = (
     # First, because others go where sessions are.
     step("sessions handed", move_sessions),
     step("bodies receivers marks", move_messages),
-    step("requests", move_requests),
     step("topics", move_topics),
 )
 

@@ -17,11 +17,12 @@ from holdfast.compose.workers import mark_unused, mark_used
 from holdfast.offline.division import Divided, Places, divided
 from holdfast.offline.moving import MESSAGES, Moving, sizes
 from holdfast.offline.moving_letters import LETTERS, clock_of, replays_of
+from holdfast.offline.moving_requests import REQUESTS
 from holdfast.offline.shard_side import Side
 from holdfast.offline.tenure import Tenure
 from holdfast.offline.undrained import Untaken, untaken_in
 from holdfast.settings import Settings
-from holdfast.store.deployment import Division
+from holdfast.store.deployment import Deployment, Division, Origin
 from holdfast.store.dividing import (
     Prepared,
     enter_first,
@@ -35,7 +36,7 @@ from holdfast.store.layouts import LAYOUT
 from holdfast.store.reader import Reader
 from holdfast.store.replays.job_records import unpack_job
 
-STEPS: Final = (*MESSAGES, *LETTERS)
+STEPS: Final = (*MESSAGES, *REQUESTS, *LETTERS)
 _SCANNED: Final = 1000
 # The field of the first shard's meta with the number of shards that have keys of a next generation.
 _WRITTEN: Final = "written"
@@ -127,7 +128,8 @@ class _Found(NamedTuple):
 
     generation: int
     divided: Divided
-    key: bytes
+    # What the stores of all shards have in common.
+    origin: Origin
     # In how many shards a run has written that did not come to its end; 0 if all did.
     written: int
 
@@ -164,7 +166,7 @@ class Resharding:
         self._most = 0
 
     async def run(self) -> Report:
-        found = await _look(await self._tenure.store(0), self._keys(0, NO_GENERATION))
+        found = await self._look(await self._tenure.store(0))
         target = self._target(found)
         report = Report(found.divided.count, target.count, self._plan.is_dry)
         report.has_moved = target != found.divided
@@ -188,7 +190,32 @@ class Resharding:
     async def _side(self, shard: int, generation: int) -> Side:
         return Side(shard, await self._tenure.store(shard), self._keys(shard, generation))
 
-    # What is wanted
+    # What there is, and what is wanted
+
+    async def _look(self, store: Reader) -> _Found:
+        keys = self._keys(0, NO_GENERATION)
+        names = ("version", "generation", "deployment", "key", "seed")
+        version, generation, name, key, seed = await store.ask("HMGET", keys.meta, *names)
+        shards, homes, written = await store.ask("HMGET", keys.meta, "shards", "homes", _WRITTEN)
+        if version is None or name is None or key is None or seed is None:
+            raise CannotStart(
+                "the store is empty: start the server with as many workers as you want"
+            )
+        if int(version) != LAYOUT:
+            raise CannotStart(
+                f"the store has layout {int(version)}, and releases that know no shards could "
+                "open it: start the server, and run holdfast upgrade --finish"
+                if int(version) < LAYOUT
+                else f"a later release wrote the store (layout {int(version)})"
+            )
+        try:
+            found = divided(Division(shards or b"", homes or b""))
+        except MapUnreadable as error:
+            raise CannotStart(f"the store of shard 0 cannot be used: {error}") from error
+        # Refused behind this if the settings give another name.
+        deployment = self._settings.deployment or name.decode()
+        origin = Origin(Deployment(deployment, bytes.fromhex(key.decode())), seed.decode())
+        return _Found(int(generation or NO_GENERATION), found, origin, int(written or 0))
 
     def _target(self, found: _Found) -> Divided:
         now = found.divided
@@ -227,7 +254,7 @@ class Resharding:
         """Finish what a killed run has left, and remove what it has not finished."""
         for source in sources:
             own = await _generation(source)
-            await self._tenure.fence(source.keys.in_generation(own), source.shard)
+            await self._tenure.fence(source.keys.in_generation(own), source.shard, found.origin)
             if own != found.generation:
                 await follow(source.store.ask, source.keys)
         self._most = max(report.before, report.after, found.written)
@@ -275,7 +302,7 @@ class Resharding:
         moving = Moving(
             sources,
             targets,
-            Places(target, found.key),
+            Places(target, found.origin.deployment.key),
             most_keys=self._settings.max_publish_keys,
             advance=lambda count: self._told.advance(count),
             is_dry=self._plan.is_dry,
@@ -320,26 +347,6 @@ class Resharding:
             mark_used(self._settings.data, range(1, count))
             mark_unused(self._settings.data, range(count, self._most))
         await first.store.ask("HDEL", first.keys.meta, _WRITTEN)
-
-
-async def _look(store: Reader, keys: RedisKeys) -> _Found:
-    names = ("version", "generation", "key", "shards", "homes", _WRITTEN)
-    version, generation, key, shards, homes, written = await store.ask("HMGET", keys.meta, *names)
-    if version is None or key is None:
-        raise CannotStart("the store is empty: start the server with as many workers as you want")
-    if int(version) != LAYOUT:
-        raise CannotStart(
-            f"the store has layout {int(version)}, and releases that know no shards could open it: "
-            "start the server, and run holdfast upgrade --finish"
-            if int(version) < LAYOUT
-            else f"a later release wrote the store (layout {int(version)})"
-        )
-    try:
-        found = divided(Division(shards or b"", homes or b""))
-    except MapUnreadable as error:
-        raise CannotStart(f"the store of shard 0 cannot be used: {error}") from error
-    secret = bytes.fromhex(key.decode())
-    return _Found(int(generation or NO_GENERATION), found, secret, int(written or 0))
 
 
 async def _generation(side: Side) -> int:

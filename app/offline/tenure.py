@@ -2,7 +2,6 @@
 
 import asyncio
 import random
-import secrets
 import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, suppress
@@ -14,7 +13,7 @@ from holdfast.compose.placement import Placement, placed
 from holdfast.offline.shard_side import Side
 from holdfast.settings import Settings
 from holdfast.store.connection import StoreUnavailable
-from holdfast.store.deployment import Deployment
+from holdfast.store.deployment import Origin
 from holdfast.store.embedded import Durability, EmbeddedValkey
 from holdfast.store.home import Home
 from holdfast.store.keys import RedisKeys
@@ -69,8 +68,12 @@ class Tenure:
         durability = Durability(self._settings.durability)
         return await self._stack.enter_async_context(EmbeddedValkey(data, durability))
 
-    async def fence(self, keys: RedisKeys, shard: int) -> None:
-        """Become the only one who may write to a shard. Raises `StoreUnavailable`."""
+    async def fence(self, keys: RedisKeys, shard: int, origin: Origin) -> None:
+        """Become the only one who may write to a shard. Raises `StoreUnavailable`.
+
+        Args:
+            origin: What the shard gets if no server has opened it yet.
+        """
         if self.is_embedded or shard in self._epochs:
             # The lock of the directory keeps all others away.
             return
@@ -81,10 +84,8 @@ class Tenure:
             right = WriteRight(
                 link,
                 keys,
-                opening=Opening(
-                    self._settings.node, Deployment.proposed(self._settings.deployment), self._lock
-                ),
-                seed=lambda: secrets.token_hex(8),
+                opening=Opening(self._settings.node, origin.deployment, self._lock),
+                seed=lambda: origin.seed,
                 clock=StoreClock(time.monotonic),
                 on_opened=_ignore,
                 on_lost=_ignore,

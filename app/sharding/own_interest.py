@@ -114,11 +114,12 @@ class DurableInterest:
         corrections = self._own.corrections(stored)
         gone = {name: value for name, value in corrections.items() if not value}
         self._untold = {}
-        if gone:
-            self._state(gone)
         holding = self._own.facts()
         if holding:
             self._ask((), holding, now)
+        # Behind the others: it may be that nothing had been told.
+        if gone:
+            self._state(gone)
 
     def corrections(self, stored: Iterable[str]) -> Facts:
         """Return what corrects the facts of a store that went back. They are told as well."""

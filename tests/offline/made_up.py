@@ -1,7 +1,7 @@
 """A made-up deployment: what its shards have, as plain dictionaries, and a naive division."""
 
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
@@ -10,12 +10,15 @@ import orjson
 from hypothesis import strategies as st
 
 from holdfast.bayeux.wire.client_ids import ClientIds
+from holdfast.cluster.facts import UNTOLD
 from holdfast.cluster.shards import Homes, ShardMap, first_map
 from holdfast.delivery.letters.dead import DeadLetter
 from holdfast.delivery.messages.message import Message
 from holdfast.delivery.messages.session_record import SessionRecord
+from holdfast.delivery.messages.storing import RequestFields
+from holdfast.delivery.requests.of_others import Asked, Kept, fields_of, is_of_others, kept_in
 from holdfast.store import records
-from holdfast.store.keys import RedisKeys
+from holdfast.store.keys import FIRST_GENERATION, RedisKeys
 from holdfast.store.layouts import LAYOUT
 from tests.store.servers import ValkeyServer
 
@@ -122,14 +125,24 @@ def made_up(draw: st.DrawFn) -> MadeUp:
     for channel in draw(st.sets(some(["/kept/a", "/jobs/a", "/other"]))):
         found.topics[channel] = b'{"v":1}'
     for session in sorted(names)[:3]:
-        asked = orjson.dumps({"requester": session})
-        found.requests[session] = {f"{session}|7": asked, f"{session}|7 ann/1": b"true"}
+        may_answer = sorted(draw(st.sets(some([*sorted(names), "ann/1"]))))
+        found.requests[session] = {
+            f"{session}|7": request(session, may_answer),
+            f"{session}|7 ann/1": b"true",
+        }
     for channel in draw(st.sets(some(["/a", "/b"]))):
         hold = {"v": 1, "since": 5, "reason": "", "who": "operator", "until": None}
         found.held[channel] = orjson.dumps(hold)
     for print_ in draw(st.sets(some(["f1", "f2"]))):
         found.remarks[print_] = orjson.dumps({"v": 1, "note": print_})
     return found
+
+
+def request(session: str, may_answer: Sequence[str]) -> bytes:
+    """Return the record of a request of a session that these may answer."""
+    record: dict[str, object] = {"requester": session, "responders": may_answer}
+    record |= {"channel": "/a", "id": 9, "is_work": False, "mode": "all"}
+    return orjson.dumps({**record, "timeout_ms": 5000, "deadline_ms": 1_750_000_000_000})
 
 
 def _draw_messages(draw: st.DrawFn, found: MadeUp, numbers: Iterator[int]) -> None:
@@ -200,6 +213,26 @@ def _fill_sessions(valkey: ValkeyServer, made: MadeUp, now: Division, at: Keys) 
             valkey.ask("HSET", keys.handed, session, made.handed[session])
         for name, value in made.requests.get(session, {}).items():
             valkey.ask("HSET", keys.requests, name, value)
+    for shard, keys in enumerate(at):
+        for name, value in known_in(made, now, shard).items():
+            valkey.ask("HSET", keys.requests, name, value)
+
+
+def known_in(made: MadeUp, now: Division, shard: int) -> RequestFields:
+    """What a shard knows of requests of others: who of its sessions may answer, and who has."""
+    fields: dict[str, bytes] = {}
+    for session, its in made.requests.items():
+        if now.of(session, made.clients) == shard:
+            continue
+        address = f"{session}|7"
+        record = orjson.loads(its[address])
+        here = [each for each in record["responders"] if now.of(each, made.clients) == shard]
+        said = {each: b"true" for each in ("ann/1",) if now.of(each, made.clients) == shard}
+        if here or said:
+            asked = Asked(address, record["mode"], record["timeout_ms"], record["deadline_ms"])
+            kept = Kept(asked, record["channel"], record["id"], here, said, record["is_work"])
+            fields |= fields_of(kept)
+    return fields
 
 
 def _fill_messages(valkey: ValkeyServer, made: MadeUp, now: Division, at: Keys) -> None:
@@ -244,10 +277,15 @@ def check(valkey: ValkeyServer, made: MadeUp) -> None:
     fields: dict[str, bytes] = {}
     topics: dict[str, bytes] = {}
     for shard, keys in enumerate(at):
+        known: dict[str, bytes] = {}
         for name, value in _hash(valkey, keys.requests):
             session = name.partition("|")[0]
+            if is_of_others(name):
+                known[name] = value
+                continue
             assert now.of(session, made.clients) in (shard, None)
             fields[name] = value
+        assert kept_in(known) == kept_in(known_in(made, now, shard))
         for channel, value in _hash(valkey, keys.topics):
             assert now.of_channel(channel) == shard
             topics[channel] = value
@@ -338,11 +376,16 @@ def check_nothing_is_left(valkey: ValkeyServer) -> None:
         rest = text.partition("}:")[2]
         if rest.startswith("g"):
             assert rest.startswith(f"g{generation}:"), text
+    common = ("deployment", "key", "seed")
+    of_first = valkey.ask("HMGET", RedisKeys("holdfast").meta, *common)
     for shard in range(now.count):
         keys = RedisKeys("holdfast", shard, generation)
+        assert valkey.ask("HMGET", keys.meta, *common) in (of_first, [None] * len(common))
         assert valkey.ask("HGET", keys.meta, "generation") == b"%d" % generation
         assert valkey.ask("HMGET", keys.meta, "next", "written") == [None, None]
-        assert valkey.ask("EXISTS", keys.log, keys.facts, keys.links, keys.inbox) == 0
+        assert valkey.ask("EXISTS", keys.log, keys.links, keys.inbox) == 0
+        untold = {UNTOLD: b"1"} if now.count > 1 and generation > FIRST_GENERATION else {}
+        assert dict(_hash(valkey, keys.facts)) == untold
 
 
 def _hash(valkey: ValkeyServer, key: str) -> Iterator[tuple[str, Any]]:

@@ -113,7 +113,10 @@ for number in range(1, 6):
 EXAMPLE.topics["/kept/a"] = b"{}"
 EXAMPLE.held["/news"] = orjson.dumps({"v": 1, "since": 5, "reason": "", "who": "operator"})
 EXAMPLE.remarks["f1"] = b"{}"
-EXAMPLE.requests["ann/1"] = {"ann/1|7": b'{"requester":"ann/1"}', "ann/1|7 joe/1": b"true"}
+EXAMPLE.requests["ann/1"] = {
+    "ann/1|7": model.request("ann/1", ["joe/1", "kim/2"]),
+    "ann/1|7 ann/1": b"true",
+}
 for receiver in ("bob/1", "kim/2"):
     EXAMPLE.letters[f"9{receiver[-1]}"] = DeadLetter.of(
         Message(b"{}", id=9, channel="/news"),

@@ -95,16 +95,9 @@ def field_of(request: FarRequest[Any]) -> RequestFields:
     Who has replied is among them: the shard of the requester knows which replies count.
     """
     replied = [key for key, said in request.spoken.items() if said == REPLIED]
-    record = {
-        "channel": request.channel,
-        "deadline_ms": request.deadline_ms,
-        "id": request.id,
-        "is_work": request.is_work,
-        "mode": request.mode.value,
-        "responders": sorted([*request.responders, *replied]),
-        "timeout_ms": request.timeout_ms,
-    }
-    return {_PREFIX + request.address: to_json(record)}
+    asked = Asked(request.address, request.mode.value, request.timeout_ms, request.deadline_ms)
+    responders = [*request.responders, *replied]
+    return fields_of(Kept(asked, request.channel, request.id, responders, {}, request.is_work))
 
 
 def spoken_fields(request: FarRequest[Any], said: dict[str, bytes]) -> RequestFields:
@@ -127,6 +120,22 @@ class Kept(NamedTuple):
     responders: list[str]
     said: dict[str, bytes]
     is_work: bool
+
+
+def fields_of(kept: Kept) -> RequestFields:
+    """Return the fields of a request as the store has it, with what responders have said."""
+    asked = kept.asked
+    record = {
+        "channel": kept.channel,
+        "deadline_ms": asked.deadline_ms,
+        "id": kept.id,
+        "is_work": kept.is_work,
+        "mode": asked.mode,
+        "responders": sorted(kept.responders),
+        "timeout_ms": asked.timeout_ms,
+    }
+    name = _PREFIX + asked.address
+    return {name: to_json(record), **{f"{name} {key}": said for key, said in kept.said.items()}}
 
 
 def is_of_others(field: str) -> bool:

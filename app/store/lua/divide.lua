@@ -28,6 +28,10 @@ for _, name in ipairs(redis.call('HKEYS', meta)) do
     end
 end
 redis.call('UNLINK', KEYS[2], KEYS[3], KEYS[4], KEYS[5])
+if ARGV[3] ~= '1' or ARGV[4] ~= '' then
+    -- Until a process of this shard has told what its sessions subscribe to, others expect anything.
+    redis.call('HSET', KEYS[3], 'untold', '1')
+end
 if tonumber(redis.call('HGET', meta, 'clock') or 0) < tonumber(clock) then
     redis.call('HSET', meta, 'clock', clock)
 end

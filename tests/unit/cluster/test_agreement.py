@@ -8,6 +8,7 @@ from holdfast.cluster.agreement import Agreements, Stated
 from holdfast.cluster.facts import OthersInterest, OwnInterest
 from holdfast.cluster.frames import Facts
 from holdfast.cluster.places import Place
+from holdfast.sharding.own_interest import DurableInterest
 from tests.unit.cluster.interest_world import Process, World
 
 FACT = {"durable /a": "1"}
@@ -160,6 +161,25 @@ def test_every_channel_has_the_shards_whose_facts_are_unknown() -> None:
     assert others.shards("/a") == (3,)
     others.begin(3, ["durable /c"])
     assert (others.shards("/b"), others.shards("/c")) == ((), (3,))
+
+
+def test_anything_is_expected_of_a_shard_that_has_told_nothing_since_a_division() -> None:
+    others = OthersInterest([3])
+    others.begin(3, ["untold"])
+    assert (others.shards("/a"), others.says("held/a")) == ((3,), None)
+    others.learn(3, {"durable /b": "1"})
+    assert others.shards("/a") == (3,)
+    others.learn(3, {"untold": ""})
+    assert (others.shards("/a"), others.shards("/b")) == ((), (3,))
+
+
+def test_a_shard_tells_what_it_has_before_others_expect_no_more_than_that() -> None:
+    stated: list[Facts] = []
+    agreements = Agreements([1], lambda facts, _: stated.append(facts))
+    interest = DurableInterest(agreements, stated.append, lambda: None)
+    interest.add("/a")
+    interest.begin(["untold"], 0.0)
+    assert stated == [{"durable /a": "1"}, {"untold": ""}]
 
 
 def test_topics_are_new_once() -> None:
