@@ -39,7 +39,7 @@ KINDS: Final = {
         "queue, to the home of the channel; delayed message, stays if its shard does",
     ),
     "marks": Kind(_MOVES, "with the receiver"),
-    "requests": Kind(_MOVES, "with the session that asked"),
+    "requests": Kind(_MOVES, "with the session that asked, and to those that may answer"),
     "dead": Kind(_MOVES, "with the session or queue in which the message died"),
     "prints": Kind(_MOVES, "counted again"),
     "all_dead": Kind(_MOVES, "with the letter"),

@@ -26,6 +26,7 @@ def main() -> int:
         help="single, pair, cluster, or one of their own for shards: own",
     )
     parser.add_argument("--shards", action="store_true", help="two or three servers, each a shard")
+    parser.add_argument("--divide", action="store_true", help="divide shards otherwise meanwhile")
     parser.add_argument("--faults", default="", help="let only these happen: kill_server,set_clock")
     parser.add_argument("--groups", default="", help="let these take part: reads,asks,meets")
     parser.add_argument("--minutes", type=float, help="play no more seeds after so many minutes")
@@ -44,8 +45,10 @@ def main() -> int:
         return _play_all(given)
     # Imported late: the order of sets must be decided before anything is made.
     from tests.simulation.broken import SHOWN_BY, SHOWN_TO, damaged
+    from tests.simulation.broken_divisions import BUILDS_OF_DIVISIONS
     from tests.simulation.broken_shards import BUILDS_OF_SHARDS
 
+    given.divide |= given.broken in BUILDS_OF_DIVISIONS
     given.shards |= given.broken in BUILDS_OF_SHARDS
     given.faults = given.faults or SHOWN_BY.get(given.broken, "")
     given.groups = given.groups or SHOWN_TO.get(given.broken, "")
@@ -67,7 +70,14 @@ def _setting(given: argparse.Namespace) -> "Setting":
     faults, groups = (
         frozenset(filter(None, words.split(","))) for words in (given.faults, given.groups)
     )
-    return Setting(Kind(given.store), given.shards, groups, faults, keeps_trace=given.trace)
+    return Setting(
+        kind=Kind(given.store),
+        has_shards=given.shards or given.divide,
+        divides=given.divide,
+        groups=groups,
+        faults=faults,
+        keeps_trace=given.trace,
+    )
 
 
 def _play_all(given: argparse.Namespace) -> int:

@@ -3,9 +3,10 @@
 import re
 from collections.abc import Callable, Iterator
 
-from holdfast.store.keys import RedisKeys
+from holdfast.store.keys import FIRST_GENERATION, RedisKeys
 from tests.simulation.store.keyspace import Hash, Keyspace
 
+_NAMESPACE = "holdfast"
 _KEY = re.compile(rb'"key":"([^"]*)"')
 
 
@@ -18,7 +19,19 @@ class Books:
 
     def __init__(self, keyspace: Callable[[str], Keyspace], count: int) -> None:
         self._keyspace = keyspace
-        self._keys = [RedisKeys("holdfast", shard) for shard in range(count)]
+        # How many shards there are.
+        self.count = count
+
+    @property
+    def _keys(self) -> list[RedisKeys]:
+        """The keys of all shards in the current generation."""
+        generation = int(self.first().get(b"generation", FIRST_GENERATION))
+        return [RedisKeys(_NAMESPACE, shard, generation) for shard in range(self.count)]
+
+    def first(self) -> Hash:
+        """Return what the first shard knows of the deployment."""
+        keys = RedisKeys(_NAMESPACE)
+        return self._hash(keys, keys.meta)
 
     def unsettled(self) -> list[str]:
         """Return what is not taken or not done."""

@@ -19,6 +19,7 @@ from holdfast.store.lease import Lease
 from holdfast.store.link import StoreLink
 from holdfast.store.store import Store
 from tests.simulation.breaking import Damage, nothing, replace, rewrite
+from tests.simulation.broken_divisions import BUILDS_OF_DIVISIONS
 from tests.simulation.broken_shards import BUILDS_OF_SHARDS
 
 
@@ -26,7 +27,7 @@ from tests.simulation.broken_shards import BUILDS_OF_SHARDS
 def damaged(name: str) -> Iterator[None]:
     """Let every server that is started meanwhile be broken in this way."""
     with ExitStack() as stack:
-        {**BUILDS, **BUILDS_OF_SHARDS}[name](stack)
+        {**BUILDS, **BUILDS_OF_SHARDS, **BUILDS_OF_DIVISIONS}[name](stack)
         yield
 
 
@@ -166,6 +167,8 @@ SHOWN_TO: dict[str, str] = {
     "readonly_topics_take_every_message": "erases",
     "topics_end_without_others": "erases",
     "subscriptions_to_topics_are_not_told": "erases",
+    "who_may_answer_is_not_divided": "asks",
+    "requests_are_left_behind": "asks",
 }
 
 # What has to go wrong for others to show soon; where nothing is said, anything shows it.
@@ -183,6 +186,7 @@ SHOWN_BY: dict[str, str] = {
     "work_is_taken_behind_a_loss_of_contact": "part_from_store",
     "copies_are_counted_twice_if_a_restart_fails": "restart_in_vain",
     "lost_erasures_hide_subscriptions": "fill_store,fill_disk",
+    "ids_of_killed_servers_are_given_again": "crash_server_often",
     "frames_are_numbered_by_the_store": "cut_connection,crash_store_soon,freeze_server_in_call",
     "readers_begin_with_the_newest_opening": "kill_server,freeze_server,part_from_store",
     "subscribers_do_not_wait_for_others": "hold_reading,kill_server,terminate_server",

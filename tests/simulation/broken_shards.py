@@ -40,6 +40,11 @@ def frames_are_numbered_by_the_store(stack: ExitStack) -> None:
     rewrite(stack, "found[2] .. '-' .. n\n", f"found[2] .. '-' .. {counted}\n")
 
 
+def ids_of_killed_servers_are_given_again(stack: ExitStack) -> None:
+    """If they were killed before they wrote how far they were."""
+    rewrite(stack, "string.format('%010d', second + 1)", "second")
+
+
 def what_crosses_is_appended_afterwards(stack: ExitStack) -> None:
     """In a step of its own, behind the one that stores the message."""
     frame_of = Member.frame_of
@@ -254,6 +259,7 @@ BUILDS_OF_SHARDS: dict[str, Damage] = {
     build.__name__: build
     for build in (
         frames_are_numbered_by_the_store,
+        ids_of_killed_servers_are_given_again,
         what_crosses_is_appended_afterwards,
         passing_frames_leave_late,
         logs_do_not_wait_for_links,

@@ -95,8 +95,8 @@ class Oracle:
         self.lost_tails: Callable[[], Sequence[tuple[float, float]]] = tuple
         # When links between servers may have been lost; and when servers may have lost contact with
         # each other or with clients.
-        self.lost_links: Sequence[tuple[float, float]] = ()
-        self.lost_contacts: Sequence[tuple[float, float]] = ()
+        self.lost_links: list[tuple[float, float]] = []
+        self.lost_contacts: list[tuple[float, float]] = []
         # The processes that spoke, in the order in which they began, and faults of theirs.
         self._speakers: list[Process] = []
         self._interruptions: list[str] = []

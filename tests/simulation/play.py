@@ -8,16 +8,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 
-from holdfast.cluster.shards import first_map
-from holdfast.compose.placement import placed
 from tests.simulation.actors import Plan, Publisher, Receiver
-from tests.simulation.books import Books
-from tests.simulation.cast import RULES, Actor, Cast
+from tests.simulation.cast import Actor, Cast
+from tests.simulation.deployment import Deployment
+from tests.simulation.dividing import Division
 from tests.simulation.faults import KEEP_CONTACTS, LOSE_LINKS, Fault, Stage, set_clock
 from tests.simulation.oracle import CLIENTS, Oracle
 from tests.simulation.process import Main, Process
 from tests.simulation.schedule import Schedule, schedule
-from tests.simulation.server import PORT, Post, adapted, settings_of
+from tests.simulation.server import adapted
 from tests.simulation.session import Manners
 from tests.simulation.store_site import Kind, StoreSite
 from tests.simulation.world import World
@@ -35,6 +34,8 @@ _MEET_AGAIN_S = 15.0
 # How long everything may take to drain after the last fault has ended.
 _DRAIN_S = 30.0
 _LOOK_S = 0.25
+# When an operator divides the deployment, and how long it may take when nothing goes wrong.
+_DIVIDES_S, _DIVIDED_S = (2.0, 25.0), 120.0
 # How long after that the books may take to balance, if another promise is broken: clients go on
 # then, and a shard may store up to a second later what it has taken.
 _BALANCE_S = 10.0
@@ -54,6 +55,8 @@ class Setting:
     kind: Kind = Kind.SINGLE
     # Whether each server is a shard, and not a rival of the others.
     has_shards: bool = False
+    # Whether an operator divides the deployment among another number of shards.
+    divides: bool = False
     # Which groups of clients take part, if the seed does not decide.
     groups: frozenset[str] = frozenset()
     # The names of the faults that may happen, if not all may; and which of a seed's do not.
@@ -93,31 +96,17 @@ class Play:
         site = StoreSite(world, setting.kind, self._wall)
         self.oracle.lost_tails = site.lost_tails
         poll_s = random.choice(_POLL_S)
-        is_one_machine = has_shards and cast.is_on_one_machine
-        servers = _SERVERS[: random.choice((2, 2, 3) if has_shards else (1, 2, 2))]
-        site.shards = len(servers) if has_shards else 1
-
-        def post(number: int, name: str) -> Post:
-            settings = settings_of(
-                *(name, home / (_SHARED if has_shards else name), site.url_of(number)),
-                durability=site.durability,
-                timeout=round(poll_s * 1000),
-                standby=len(servers) > 1 and not has_shards,
-                journal=random.random() < 0.5,
-                chat=not has_shards,
-                channels=RULES,
-            )
-            placement = placed(settings, number, len(servers)) if has_shards else None
-            machine = _MACHINE if is_one_machine else None
-            return Post(world, settings, self.oracle, placement, machine=machine)
-
-        posts = [post(number, name) for number, name in enumerate(servers)]
-        self._books = Books(site.keyspace_with, len(posts) if has_shards else 1)
-        if has_shards:
-            self._judge_by_shard(posts)
-        self.stage = Stage(world, self.oracle, posts, site)
-        doors = [(name, PORT) for name in servers]
-        manners = Manners(doors, poll_s, random.choice(_ANSWER_S))
+        self._deployment = deployment = Deployment(
+            *(world, home, self.oracle, site),
+            count=random.choice((2, 2, 3) if has_shards else (1, 2, 2)),
+            has_shards=has_shards,
+            is_one_machine=has_shards and cast.is_on_one_machine,
+            poll_s=poll_s,
+        )
+        self._books = deployment.books
+        self.stage = Stage(world, self.oracle, deployment.posts, site)
+        self._division = Division(self.stage, deployment) if setting.divides else None
+        manners = Manners(deployment.doors, poll_s, random.choice(_ANSWER_S))
         channels = _CHANNELS + cast.channels
         self.plan = Plan(manners, channels, random.choice(_PAUSE_S), named if has_shards else ())
         self._cast = cast
@@ -137,12 +126,6 @@ class Play:
         self._over_at = 0.0
         self.schedule: Schedule
 
-    def _judge_by_shard(self, posts: Sequence[Post]) -> None:
-        """Let the oracle know which server has the session of a client, whatever its door."""
-        shards, buckets = first_map(len(posts)).of_bucket, self.oracle.buckets
-        self.oracle.has_one_speaker = False
-        self.oracle.home_of = lambda name: posts[shards[buckets[name]]].process
-
     def _wall(self) -> float:
         return _STORE_EPOCH_S + self._world.now
 
@@ -160,6 +143,9 @@ class Play:
             without=setting.without,
         )
         self.schedule.begin(self.stage)
+        division = self._division
+        if division is not None:
+            world.later(world.random.uniform(*_DIVIDES_S), division.begin)
         happened = {each.fault for each in self.schedule.occurrences}
         self._cast.trusts_clocks = set_clock not in happened
         self.oracle.has_one_clock = not setting.has_shards or self._cast.have_one_clock
@@ -170,6 +156,9 @@ class Play:
             self.oracle.lost_contacts = self._times(faults - KEEP_CONTACTS, _MEET_AGAIN_S)
         self._over_at = self.schedule.over_at_s
         world.run_for(self._over_at - world.now)
+        if division is not None:
+            world.run_until(lambda: division.is_over, _DIVIDED_S)
+            self._over_at = world.now
         self.plan.is_over = True
         while not self._is_drained() and world.now < self._over_at + _DRAIN_S:
             world.run_for(_LOOK_S)
@@ -194,7 +183,9 @@ class Play:
     def violations(self) -> list[str]:
         """Return all broken promises."""
         over_at = self._over_at
+        is_divided = self._division is None or self._division.is_over
         return [
+            *(() if is_divided else ("liveness: the deployment is not divided",)),
             *self.oracle.violations(over_at),
             *self._cast.violations(over_at)[:_MOST_TOLD],
             *self._books.unsettled(),

@@ -81,7 +81,9 @@ class Restart:
 
     def begin(self) -> None:
         """Start the successors, unless a server does not serve now."""
-        if any(post.is_restarting or post.server is None for post in self._posts):
+        if any(
+            post.is_restarting or post.is_stopped or post.server is None for post in self._posts
+        ):
             return
         for post in self._posts:
             post.is_restarting = True

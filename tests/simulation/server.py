@@ -32,6 +32,8 @@ from tests.simulation.world import World
 PORT, LINK_PORT = 8080, 8090
 # After how long at most a server ends that crashes again and again.
 _CRASH_S = 1.0
+# How long a server has to stop.
+_STOPS_S = 5.0
 
 
 class Inherited(NoSuccession):
@@ -100,19 +102,29 @@ class Post:
         self._next: tuple[Inherited, RunningServer] | None = None
         # How often it ends soon after each start.
         self.crashes = 0
+        # Whether the operator wants no server here, and how often that was so.
+        self.is_stopped = False
+        self._stops = 0
         if placement is not None:
-            self._listen_for_links(str(placement.link_of(placement.number)))
-            # So does a supervisor, and clients wait there.
+            # So does a supervisor, and clients and other shards wait there.
             world.network.listen(self.name, PORT)
+            world.network.listen(self.name, LINK_PORT)
+            self.move(placement)
 
-    def _listen_for_links(self, path: str) -> None:
-        """Hold the socket for the links of other shards, which each server here inherits."""
-        network, place = self._world.network, (self.name, LINK_PORT)
-        network.places[path] = place
-        network.listen(*place)
+    def move(self, placement: Placement) -> None:
+        """Let the servers that are started from now on be this shard, which others find here."""
+        self._placement = placement
+        path = str(placement.link_of(placement.number))
+        self._world.network.places[path] = (self.name, LINK_PORT)
+
+    def close(self) -> None:
+        """Let nobody come here any more."""
+        for port in (PORT, LINK_PORT):
+            self._world.network.listening_at((self.name, port)).close()
 
     def start(self) -> None:
         """Start a server now."""
+        self.is_stopped = False
         self.server, self.succession = None, Inherited()
         self.process = process = self.begin(self.succession, lambda: None)
         process.on_ended = self.start_again
@@ -149,7 +161,22 @@ class Post:
         """Start a server after a pause."""
         self.server = self._next = None
         self.is_restarting = False
-        self._world.later(self.pause_s, self.start)
+        self._world.later(self.pause_s, partial(self._start_unless_stopped, self._stops))
+
+    def _start_unless_stopped(self, stops: int) -> None:
+        if stops == self._stops:
+            self.start()
+
+    def stop(self) -> None:
+        """End the server, and start none."""
+        self.is_stopped = True
+        self._stops += 1
+        self.process.on_ended = self._stopped
+        self.process.terminate()
+        self._world.later(_STOPS_S, self.process.kill)
+
+    def _stopped(self) -> None:
+        self.server = None
 
 
 def settings_of(name: str, data: Path, redis: str, **given: Any) -> Settings:

@@ -3,6 +3,7 @@
 import pytest
 
 from tests.simulation.broken import BUILDS
+from tests.simulation.broken_divisions import BUILDS_OF_DIVISIONS
 from tests.simulation.broken_shards import BUILDS_OF_SHARDS
 from tests.simulation.run import simulate
 
@@ -24,6 +25,8 @@ FOUND_SOON = {
     "changes_of_presence_are_not_told": 1,
     "work_that_others_have_done_stays": 6,
     "erasures_stay_at_their_home": 6,
+    "nothing_is_expected_of_who_has_told_nothing": 10,
+    "keys_are_left_behind": 1,
 }
 
 
@@ -36,4 +39,4 @@ def test_a_seed_finds_each_broken_server(build: str) -> None:
 
 
 def test_the_builds_that_are_found_soon_are_some_of_all() -> None:
-    assert {*FOUND_SOON} < {*BUILDS, *BUILDS_OF_SHARDS}
+    assert {*FOUND_SOON} < {*BUILDS, *BUILDS_OF_SHARDS, *BUILDS_OF_DIVISIONS}

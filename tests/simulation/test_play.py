@@ -36,6 +36,12 @@ def test_no_fault_of_the_stores_of_shards_breaks_a_promise(store: str) -> None:
     assert code == 0, said
 
 
+@pytest.mark.parametrize("store", ["single", "pair"])
+def test_no_division_breaks_a_promise(store: str) -> None:
+    code, said = simulate("--divide", "--seeds", "10-13", "--store", store)
+    assert code == 0, said
+
+
 def test_a_seed_decides_the_same_in_each_run_whatever_ran_before() -> None:
     def digests(seeds: str) -> list[str]:
         _, said = simulate("--seeds", seeds, "--shards", "--digests")

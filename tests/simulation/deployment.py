@@ -1,0 +1,118 @@
+"""The servers of a simulated deployment: rivals, or shards that clients take for one server."""
+
+from pathlib import Path
+from typing import Any
+
+from holdfast.cluster.shards import first_map
+from holdfast.compose.placement import placed
+from holdfast.offline.division import Divided, divided
+from holdfast.settings import Settings
+from holdfast.store.deployment import Division
+from tests.simulation.books import Books
+from tests.simulation.cast import RULES
+from tests.simulation.oracle import Oracle
+from tests.simulation.process import Process
+from tests.simulation.server import PORT, Post, settings_of
+from tests.simulation.store_site import StoreSite
+from tests.simulation.world import World
+
+_SERVERS = ("10.0.0.1", "10.0.0.2", "10.0.0.3")
+# Where no client comes.
+_ASIDE = "aside-of-"
+_SHARED = "data"
+# Where all shards are, if they have the same clocks.
+_MACHINE = "workers"
+
+
+class Deployment:
+    """Knows where servers belong, and what they are told.
+
+    Args:
+        count: How many servers there are at first.
+        has_shards: Whether each is a shard, and not a rival of the others.
+        is_one_machine: Whether all shards have the same clocks.
+        poll_s: How long servers hold a connect.
+    """
+
+    def __init__(
+        self,
+        world: World,
+        home: Path,
+        oracle: Oracle,
+        site: StoreSite,
+        *,
+        count: int,
+        has_shards: bool,
+        is_one_machine: bool,
+        poll_s: float,
+    ) -> None:
+        self._world = world
+        self._home = home
+        self._oracle = oracle
+        self._site = site
+        self._has_shards = has_shards
+        self._is_one_machine = is_one_machine
+        self._given: dict[str, Any] = {
+            "durability": site.durability,
+            "timeout": round(poll_s * 1000),
+            "standby": count > 1 and not has_shards,
+            "chat": not has_shards,
+            "channels": RULES,
+        }
+        site.shards = count if has_shards else 1
+        self.books = Books(site.keyspace_with, site.shards)
+        self.posts = [self._post(number, count) for number in range(count)]
+        # Where clients come.
+        self.doors = [(post.name, PORT) for post in self.posts]
+        self._of_bucket = first_map(site.shards).of_bucket
+        if has_shards:
+            oracle.has_one_speaker = False
+            oracle.home_of = self._home_of
+
+    def settings(self, number: int, host: str, **further: Any) -> Settings:
+        """Return what a process at this address is told that has to do with a shard."""
+        data = self._home / (_SHARED if self._has_shards else host)
+        return settings_of(host, data, self._site.url_of(number), **self._given, **further)
+
+    def _post(self, number: int, count: int, *, is_aside: bool = False) -> Post:
+        name = _SERVERS[number]
+        host = f"{_ASIDE}{name}" if is_aside else name
+        settings = self.settings(number, host, journal=self._world.random.random() < 0.5)
+        placement = placed(settings, number, count) if self._has_shards else None
+        machine = _MACHINE if self._is_one_machine else name
+        return Post(self._world, settings, self._oracle, placement, machine=machine)
+
+    def _home_of(self, client: str) -> Process | None:
+        """Return the server that has the session of a client, whatever its door."""
+        return self.posts[self._of_bucket[self._oracle.buckets[client]]].process
+
+    # Dividing it otherwise
+
+    def count(self) -> int:
+        """Return how many shards the store says there are."""
+        return self._divided().count
+
+    def _divided(self) -> Divided:
+        stored = self.books.first()
+        return divided(Division(stored.get(b"shards", b""), stored.get(b"homes", b"")))
+
+    def posts_aside(self) -> list[Post]:
+        """Make a place for each shard where no client comes."""
+        count = self.count()
+        return [self._post(number, count, is_aside=True) for number in range(count)]
+
+    def serve(self) -> None:
+        """Start the servers of all shards that there are now."""
+        found = self._divided()
+        count, before = found.count, [*self.posts]
+        for post in before[count:]:
+            post.close()
+        for number, post in enumerate(before[:count]):
+            post.move(placed(self.settings(number, post.name), number, count))
+        more = [self._post(number, count) for number in range(len(before), count)]
+        self.posts[:] = [*before[:count], *more]
+        self.doors[:] = [(post.name, PORT) for post in self.posts]
+        self._of_bucket = found.map.of_bucket
+        self._site.shards = self.books.count = count
+        for post in self.posts:
+            post.start()

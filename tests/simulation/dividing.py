@@ -1,0 +1,172 @@
+"""Divides a simulated deployment among another number of shards, as an operator does it.
+
+The operator stops all servers, and starts them when the command has come to its end. It is killed
+now and then. Then the operator runs it again, or lets servers run before with what they find.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from enum import Enum
+from functools import partial
+from math import inf
+
+from holdfast.compose.cannot_start import CannotStart
+from holdfast.compose.homes import homes_for
+from holdfast.offline.reshard import NotTaken, Plan, reshard
+from holdfast.offline.tenure import holding, shown
+from holdfast.offline.undrained import untaken_in
+from holdfast.settings import Settings
+from holdfast.store.connection import StoreUnavailable
+from tests.simulation.deployment import Deployment
+from tests.simulation.faults import Stage
+from tests.simulation.network import End
+from tests.simulation.process import Life, Process
+from tests.simulation.server import Post
+
+# The machine of the operator.
+_OPERATOR = "operator"
+_COUNTS = (2, 3)
+# How often the command is killed, and behind how many of its writes to stores at most.
+_KILLS = (0, 0, 1, 1, 2, 3)
+_MOST_WRITES = 512
+# How often servers run before a command that has failed is run again, and for how long.
+_SERVES_BETWEEN, _SERVES_S = 0.4, 5.0
+_LOOK_S, _PAUSE_S = 0.05, 0.5
+# How long servers without clients may take.
+_LIMIT_S = 60.0
+# How long after it links may be given up, and contacts lost.
+_HEALS_S = 15.0
+
+
+class Outcome(Enum):
+    """How a run of the command ended."""
+
+    DONE = "divided"
+    UNTAKEN = "untaken"
+    FAILED = "failed"
+    KILLED = "killed"
+
+
+class Division:
+    """An operator who divides the deployment once."""
+
+    def __init__(self, stage: Stage, deployment: Deployment) -> None:
+        self._stage = stage
+        self._world = stage.world
+        self._deployment = deployment
+        self._kills = stage.random.choice(_KILLS)
+        self._target = 0
+        self._outcome = Outcome.KILLED
+        self.is_over = False
+
+    @property
+    def _settings(self) -> Settings:
+        return self._deployment.settings(0, _OPERATOR)
+
+    def begin(self) -> None:
+        """Stop all servers, and divide the deployment."""
+        if any(post.is_restarting for post in self._stage.posts):
+            self._world.later(_LOOK_S, self.begin)
+            return
+        self._disturb()
+        self._stop(self._stage.posts, self._divide)
+
+    def _disturb(self) -> None:
+        """Let the oracle know from when on servers are away."""
+        now = self._world.now
+        for times in (self._stage.oracle.lost_links, self._stage.oracle.lost_contacts):
+            times.append((now, inf))
+
+    def _settle(self) -> None:
+        """Let the oracle know when all are in contact again."""
+        until = self._world.now + _HEALS_S
+        for times in (self._stage.oracle.lost_links, self._stage.oracle.lost_contacts):
+            times[:] = [(begin, min(end, until)) for begin, end in times]
+
+    def _stop(self, posts: Sequence[Post], then: Callable[[], None]) -> None:
+        for post in posts:
+            post.stop()
+        self._when_ended(posts, then)
+
+    def _when_ended(self, posts: Sequence[Post], then: Callable[[], None]) -> None:
+        if all(post.process.life is Life.ENDED for post in posts):
+            then()
+        else:
+            self._world.later(_LOOK_S, partial(self._when_ended, posts, then))
+
+    # The command
+
+    def _divide(self) -> None:
+        if not self._target:
+            count = self._deployment.count()
+            self._target = self._stage.random.choice([each for each in _COUNTS if each != count])
+        self._outcome = Outcome.KILLED
+        process = self._world.start(_OPERATOR, self._reshard)
+        process.on_ended = self._ended
+        if self._kills:
+            self._kills -= 1
+            self._kill_behind(process, int(_MOST_WRITES ** self._stage.random.random()))
+
+    async def _reshard(self, process: Process) -> None:
+        settings = self._settings
+        homes = homes_for(settings.channels)
+        try:
+            async with holding(settings) as tenure:
+                await reshard(tenure, settings, Plan(self._target), homes=homes)
+            self._outcome = Outcome.DONE
+        except NotTaken:
+            self._outcome = Outcome.UNTAKEN
+        except (CannotStart, StoreUnavailable) as error:
+            process.world.note(process.name, f"cannot divide: {error}")
+            self._outcome = Outcome.FAILED
+
+    def _kill_behind(self, process: Process, writes: int) -> None:
+        """Kill the command behind so many of its writes."""
+        left = writes
+
+        def count(_: End, __: bytes) -> None:
+            nonlocal left
+            left -= 1
+            if left == 0:
+                # Not before the callback has ended that writes.
+                self._world.later(0.0, process.kill)
+
+        process.loop.on_write = count
+
+    def _ended(self) -> None:
+        outcome, random = self._outcome, self._stage.random
+        self._world.coverage.mark(f"a division ended: {outcome.value}")
+        if outcome is Outcome.DONE:
+            self._deployment.serve()
+            self._settle()
+            self.is_over = True
+        elif outcome is Outcome.UNTAKEN:
+            self._let_take()
+        elif random.random() < _SERVES_BETWEEN:
+            self._world.coverage.mark("servers ran behind a division that had failed")
+            self._deployment.serve()
+            self._world.later(random.random() * _SERVES_S, self.begin)
+        else:
+            self._world.later(_PAUSE_S, self._divide)
+
+    # Servers without clients
+
+    def _let_take(self) -> None:
+        """Run servers to which no client comes, until shards have taken everything."""
+        posts = self._deployment.posts_aside()
+        for post in posts:
+            post.start()
+        process = self._world.start(_OPERATOR, partial(self._wait, len(posts)))
+        process.on_ended = partial(self._stop, posts, partial(self._took, posts))
+
+    async def _wait(self, count: int, _: Process) -> None:
+        with suppress(StoreUnavailable, TimeoutError):
+            async with asyncio.timeout(_LIMIT_S), shown(self._settings, count) as sides:
+                while await untaken_in(sides):  # noqa: ASYNC110 - as the command does
+                    await asyncio.sleep(_LOOK_S)
+
+    def _took(self, posts: Sequence[Post]) -> None:
+        for post in posts:
+            post.close()
+        self._world.later(_PAUSE_S, self._divide)
