@@ -10,6 +10,8 @@ HOUR, DAY = 3600, 86_400
 USUAL = 20
 # The unusual hours since the start, with their numbers of messages.
 UNUSUAL = {5 * 24: 3 * USUAL, 6 * 24 + 1: 0}
+# One report of each kind; those of a kind find their rows in the same way.
+KINDS = ("funnel", "throughput", "latency", "requests")
 
 
 def a_week() -> list[Event]:

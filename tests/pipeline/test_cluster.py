@@ -15,6 +15,7 @@ from holdfast.pipeline.on_duckdb import of_lake
 from holdfast.pipeline.reports.catalogue import REPORTS
 from tests.pipeline.audited import findings_of
 from tests.pipeline.journals import Writer
+from tests.pipeline.tales import KINDS
 from tests.store.servers import ValkeyServer
 from tests.unit.pipeline.stories import the_story
 
@@ -29,7 +30,7 @@ def test_two_workers_ingest_and_audit_a_journal_and_answer_as_one_machine_does(
     lake = tmp_path / "lake"
     with standalone(tmp_path, workers=2) as master:
         begun = time.time()
-        found = on_cluster(store.url, str(lake), master, *REPORTS)
+        found = on_cluster(store.url, str(lake), master, *KINDS)
         outputs = [tmp_path.glob(f"{name}/app-*/*/stdout") for name in worker_names(2)]
         assert all(any(file.stat().st_mtime > begun for file in files) for files in outputs)
     assert found["events"] == len(the_story())
@@ -41,7 +42,7 @@ def test_two_workers_ingest_and_audit_a_journal_and_answer_as_one_machine_does(
     lake.rename(tmp_path / "here")
     assert found["findings"] == as_json(findings_of(Lake(tmp_path / "here")))
     with of_lake(Lake(tmp_path / "here")) as tables:
-        known = {name: as_json(tables.ask(REPORTS[name]).rows) for name in REPORTS}
+        known = {name: as_json(tables.ask(REPORTS[name]).rows) for name in KINDS}
     assert found["answers"] == known
 
 

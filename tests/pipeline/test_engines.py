@@ -17,7 +17,7 @@ from holdfast.pipeline.reports.sums import recall
 from holdfast.pipeline.scope import EVERYTHING, Scope
 from holdfast.pipeline.verification import add_digests
 from tests.pipeline.stored import store_events
-from tests.pipeline.tales import DAY, a_week, more, refusals, requests
+from tests.pipeline.tales import DAY, KINDS, a_week, more, refusals, requests
 from tests.unit.pipeline.events import START_US
 from tests.unit.pipeline.framed_events import one_run
 from tests.unit.pipeline.stories import acked, handed, refused_publishes, the_story
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
 ON_A_DAY = Scope(START_US // 1000 + 5000, START_US // 1000 + DAY * 1000, channel="/orders")
 OF_JOE = Scope(receiver="joe/1")
-# One report of each kind; those of a kind find their rows in the same way.
-KINDS = ("funnel", "throughput", "latency", "requests")
 
 
 def store_everything(place: Path) -> Lake:
