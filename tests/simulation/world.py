@@ -6,6 +6,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import count
 from random import Random
 from types import TracebackType
 from typing import Any, Self
@@ -22,6 +23,9 @@ from tests.simulation.trace import Trace
 _FIRST_PID = 100
 # The least that time passes where clocks are too coarse to tell.
 _INSTANT_S = 1e-6
+# What is left of so many worlds, little of each, is kept.
+_WORLDS_KEPT = 8
+_worlds = count(1)
 # How many callbacks a process runs at most before another one may run: its share of a processor.
 _SHARES = (1, 8, 32)
 
@@ -77,8 +81,10 @@ class World:
             self._due.clear()
             # It remembers applications, and these everything that was in their worlds.
             web_app._cached_build_middleware.cache_clear()
-            # Also what was left of the world before: it was used when this one began.
-            gc.unfreeze()
+            # Now and then also what was left of the worlds before: it was used when this one began.
+            # To look through all that the process has imported takes longer than many a world.
+            if next(_worlds) % _WORLDS_KEPT == 0:
+                gc.unfreeze()
             gc.collect()
         gc.enable()
         self._simulated.__exit__(kind, error, traceback)
