@@ -1,10 +1,11 @@
 """Moves outstanding requests, with what the shards of those know that may answer them."""
 
 from collections.abc import Iterator
-from typing import Final
+from typing import Final, NamedTuple
 
 import orjson
 
+from holdfast.delivery.basics.json_text import to_json
 from holdfast.delivery.messages.storing import RequestFields
 from holdfast.delivery.requests.of_others import Asked, Kept, fields_of, is_of_others, kept_in
 from holdfast.delivery.requests.stored_fields import responder_of
@@ -17,44 +18,73 @@ async def move_requests(moving: Moving) -> None:
 
     Of other shards, those know of a request that get sessions which may answer it.
     """
-    of_others = _OfOthers(moving.places)
+    found = _Requests(moving.places)
     for source in moving.sources:
-        found = await source.whole(source.keys.requests)
-        fields = {name.decode(): value for name, value in found.items()}
-        far = {name: value for name, value in fields.items() if is_of_others(name)}
-        for kept in kept_in(far).values():
-            if kept is not None:
-                of_others.add(kept, source.shard)
-        own = {name: value for name, value in fields.items() if name not in far}
-        await _move_own(moving, source.shard, own, of_others)
-    for shard, known in of_others.known():
+        stored = await source.whole(source.keys.requests)
+        found.add(source.shard, {name.decode(): value for name, value in stored.items()})
+    for shard, fields in found.divided():
         writer = moving.writers[shard]
-        for name, value in fields_of(known).items():
+        for name, value in fields.items():
             await writer.write("HSET", writer.keys.requests, name, value)
 
 
-async def _move_own(
-    moving: Moving, source: int, fields: RequestFields, of_others: "_OfOthers"
-) -> None:
-    said: dict[str, dict[str, bytes]] = {}
-    for name, value in fields.items():
-        address, key = responder_of(name)
-        if key:
-            said.setdefault(address, {})[key] = value
-    for address, record in fields.items():
-        if responder_of(address)[1]:
-            # What was said about a request that has ended is left behind.
-            continue
-        shard = _place_of(moving.places, source, record)
-        writer = moving.writers[shard]
-        its = said.get(address, {})
-        names = {address: record, **{f"{address} {key}": value for key, value in its.items()}}
-        for name, value in names.items():
-            await writer.write("HSET", writer.keys.requests, name, value)
-        of_others.asked_in(address, shard)
-        known = _known(address, record, its)
-        if known is not None:
-            of_others.add(known, source)
+class _Own(NamedTuple):
+    """A request, and the shard that gets the session that asked."""
+
+    shard: int
+    record: bytes
+    # By responder.
+    said: dict[str, bytes]
+
+
+class _Requests:
+    """The outstanding requests of all shards."""
+
+    def __init__(self, places: Places) -> None:
+        self._places = places
+        self._own: dict[str, _Own] = {}
+        # By address and shard: which sessions that this shard gets may answer.
+        self._known: dict[tuple[str, int], Kept] = {}
+
+    def add(self, source: int, fields: RequestFields) -> None:
+        """Add the fields of a shard."""
+        of_others = {name: value for name, value in fields.items() if is_of_others(name)}
+        for kept in kept_in(of_others).values():
+            self._know(source, kept)
+        said: dict[str, dict[str, bytes]] = {}
+        records: dict[str, bytes] = {}
+        for name, value in fields.items():
+            address, key = responder_of(name)
+            if key:
+                said.setdefault(address, {})[key] = value
+            elif name not in of_others:
+                records[address] = value
+        # What was said about a request that has ended is left behind.
+        for address, record in records.items():
+            its = said.get(address, {})
+            shard = _place_of(self._places, source, record)
+            self._own[address] = _Own(shard, record, its)
+            self._know(source, _kept(address, record, its))
+
+    def _know(self, source: int, kept: Kept | None) -> None:
+        if kept is None:
+            return
+        for key in {*kept.responders, *kept.said}:
+            shard = self._places.of_receiver(key, source)
+            nothing = kept._replace(responders=[], said={})
+            its = self._known.setdefault((kept.asked.address, shard), nothing)
+            if key in kept.responders and key not in its.responders:
+                its.responders.append(key)
+            if key in kept.said:
+                its.said[key] = kept.said[key]
+
+    def divided(self) -> Iterator[tuple[int, RequestFields]]:
+        """Yield shards, each with fields that it gets."""
+        for address, own in self._own.items():
+            yield own.shard, _fields(address, own, self._known.pop((address, own.shard), None))
+        for (address, shard), kept in self._known.items():
+            if address in self._own:
+                yield shard, fields_of(kept)
 
 
 def _place_of(places: Places, source: int, record: bytes) -> int:
@@ -64,8 +94,8 @@ def _place_of(places: Places, source: int, record: bytes) -> int:
         return places.of_source(source)
 
 
-def _known(address: str, record: bytes, said: dict[str, bytes]) -> Kept | None:
-    """Return what other shards may know of a request of this one; None if it is unreadable."""
+def _kept(address: str, record: bytes, said: dict[str, bytes]) -> Kept | None:
+    """Return a request as other shards may know it; None if its record is unreadable."""
     try:
         found = orjson.loads(record)
         asked = Asked(address, found["mode"], found["timeout_ms"], found["deadline_ms"])
@@ -75,36 +105,14 @@ def _known(address: str, record: bytes, said: dict[str, bytes]) -> Kept | None:
         return None
 
 
-class _OfOthers:
-    """The requests that sessions of other shards may answer."""
-
-    def __init__(self, places: Places) -> None:
-        self._places = places
-        # By address, the shard that gets who has asked.
-        self._asked_in: dict[str, int] = {}
-        # By address and shard, what that shard has to know.
-        self._known: dict[tuple[str, int], Kept] = {}
-
-    def asked_in(self, address: str, shard: int) -> None:
-        """Note which shard gets the session that has asked."""
-        self._asked_in[address] = shard
-
-    def add(self, known: Kept, source: int) -> None:
-        """Add what the shard `source` knows: who may answer a request, and what they have said."""
-        for key in {*known.responders, *known.said}:
-            shard = self._places.of_receiver(key, source)
-            nothing = known._replace(responders=[], said={})
-            its = self._known.setdefault((known.asked.address, shard), nothing)
-            if key in known.responders and key not in its.responders:
-                its.responders.append(key)
-            if key in known.said:
-                its.said[key] = known.said[key]
-
-    def known(self) -> Iterator[tuple[int, Kept]]:
-        """Yield what each shard has to know of requests of others."""
-        for (address, shard), known in self._known.items():
-            if self._asked_in.get(address, shard) != shard:
-                yield shard, known
+def _fields(address: str, own: _Own, here: Kept | None) -> RequestFields:
+    """Return the fields of a request, with the responders that its shard gets from others."""
+    record, said = own.record, own.said
+    if here is not None:
+        found = orjson.loads(record)
+        found["responders"] = sorted({*found["responders"], *here.responders})
+        record, said = to_json(found), {**said, **here.said}
+    return {address: record, **{f"{address} {key}": value for key, value in said.items()}}
 
 
 REQUESTS: Final = (step("requests", move_requests),)

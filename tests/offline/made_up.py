@@ -212,10 +212,20 @@ def _fill_sessions(valkey: ValkeyServer, made: MadeUp, now: Division, at: Keys) 
         if session in made.handed:
             valkey.ask("HSET", keys.handed, session, made.handed[session])
         for name, value in made.requests.get(session, {}).items():
+            if name == f"{session}|7":
+                # Of those in other shards, it has not heard yet.
+                here = may_answer_at(made, now, session, now.of(session, made.clients) or 0)
+                value = request(session, here)
             valkey.ask("HSET", keys.requests, name, value)
     for shard, keys in enumerate(at):
         for name, value in known_in(made, now, shard).items():
             valkey.ask("HSET", keys.requests, name, value)
+
+
+def may_answer_at(made: MadeUp, now: Division, session: str, shard: int) -> list[str]:
+    """Who of a shard may answer the request of a session."""
+    record = orjson.loads(made.requests[session][f"{session}|7"])
+    return [each for each in record["responders"] if now.of(each, made.clients) == shard]
 
 
 def known_in(made: MadeUp, now: Division, shard: int) -> RequestFields:
@@ -226,7 +236,7 @@ def known_in(made: MadeUp, now: Division, shard: int) -> RequestFields:
             continue
         address = f"{session}|7"
         record = orjson.loads(its[address])
-        here = [each for each in record["responders"] if now.of(each, made.clients) == shard]
+        here = may_answer_at(made, now, session, shard)
         said = {each: b"true" for each in ("ann/1",) if now.of(each, made.clients) == shard}
         if here or said:
             asked = Asked(address, record["mode"], record["timeout_ms"], record["deadline_ms"])
@@ -284,6 +294,10 @@ def check(valkey: ValkeyServer, made: MadeUp) -> None:
                 known[name] = value
                 continue
             assert now.of(session, made.clients) in (shard, None)
+            if name == f"{session}|7":
+                found, whole = orjson.loads(value), orjson.loads(made.requests[session][name])
+                assert {*found["responders"]} >= {*may_answer_at(made, now, session, shard)}
+                value = request(session, whole["responders"])
             fields[name] = value
         assert kept_in(known) == kept_in(known_in(made, now, shard))
         for channel, value in _hash(valkey, keys.topics):

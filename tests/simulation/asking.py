@@ -59,6 +59,8 @@ class Outcomes:
     ) -> None:
         self._now = now
         self._is_excused = is_excused
+        # Whether sessions may move to a server with another clock, for which requests end sooner.
+        self.may_move = False
         self._asked: dict[str, Asked] = {}
         # Since when responders are there.
         self._responding: dict[str, float] = {}
@@ -118,7 +120,11 @@ class Outcomes:
             f"requests: {key} {what}"
             for key, asked in self._asked.items()
             if not self._is_excused(asked.begun_at, asked.ended_at)
-            for what in (*_wrong(asked), *(self._unheard(asked) if is_judged(asked) else ()))
+            for what in (
+                *_wrong(asked),
+                *(self._unheard(asked) if is_judged(asked) else ()),
+                *(_denied(asked) if trusts_clocks or not self.may_move else ()),
+            )
         ]
 
     def _unheard(self, asked: Asked) -> Iterator[str]:
@@ -142,12 +148,15 @@ def _wrong(asked: Asked) -> Iterator[str]:
         yield f"ends several times: {told}"
     if len({*replies.values()}) < len(replies):
         yield f"has a reply twice: {told}"
-    if asked.denied:
-        yield f"was handed to {sorted(asked.denied)}, who must not reply"
     if unknown := {*replies.values()} - asked.accepted - asked.unclear:
         yield f"has replies that were refused: {sorted(unknown)}"
     if asked.is_accepted and not asked.is_over:
         yield from _lacking(asked)
+
+
+def _denied(asked: Asked) -> Iterator[str]:
+    if asked.denied:
+        yield f"was handed to {sorted(asked.denied)}, who must not reply"
 
 
 def _lacking(asked: Asked) -> Iterator[str]:

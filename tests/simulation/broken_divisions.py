@@ -7,7 +7,7 @@ from typing import Any
 from holdfast.cluster.facts import OthersInterest
 from holdfast.offline import reshard
 from holdfast.offline.moving_letters import LETTERS
-from holdfast.offline.moving_requests import REQUESTS, _OfOthers
+from holdfast.offline.moving_requests import REQUESTS, _Requests
 from holdfast.offline.tenure import Tenure
 from holdfast.store.deployment import Deployment, Origin
 from tests.simulation.breaking import Damage, nothing, replace
@@ -28,7 +28,7 @@ def new_shards_are_another_deployment_if_it_was_killed(stack: ExitStack) -> None
 
 
 def who_may_answer_is_not_divided(stack: ExitStack) -> None:
-    replace(stack, _OfOthers, "known", lambda _: ())
+    replace(stack, _Requests, "_know", nothing)
 
 
 def requests_are_left_behind(stack: ExitStack) -> None:

@@ -42,12 +42,19 @@ class Cast:
 
     Args:
         is_full: Whether any take part; `groups` are those that do, if the seed does not decide.
+        divides: Whether the deployment is divided otherwise meanwhile.
     """
 
     def __init__(
-        self, random: Random, *, is_full: bool, groups: frozenset[str] = frozenset()
+        self,
+        random: Random,
+        *,
+        is_full: bool,
+        divides: bool = False,
+        groups: frozenset[str] = frozenset(),
     ) -> None:
         self._random = random
+        self._divides = divides
         chosen = {each for each in GROUPS if random.random() < _OFTEN}
         self._groups = (groups or chosen) if is_full else frozenset()
         self._posts = random.random() < _POSTS
@@ -90,6 +97,7 @@ class Cast:
 
     def _let_ask(self, plan: Plan, oracle: Oracle) -> None:
         self._outcomes = truth = Outcomes(oracle.now, oracle.may_have_lost)
+        truth.may_move = self._divides
         self.actors += [Requester(f"asker{n}", plan, truth) for n in self._some(1, 2)]
         self.actors += [Responder(f"answerer{n}", plan, truth) for n in self._some(1, 2)]
 

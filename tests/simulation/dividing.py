@@ -26,7 +26,11 @@ from tests.simulation.server import Post
 
 # The machine of the operator.
 _OPERATOR = "operator"
-_COUNTS = (2, 3)
+# How many shards there may be, and how often the deployment is divided.
+_COUNTS = (1, 2, 3, 3)
+_DIVISIONS = (1, 1, 2)
+# How long servers run between two divisions at most.
+_CALM_S = 10.0
 # How often the command is killed, and behind how many of its writes to stores at most.
 _KILLS = (0, 0, 1, 1, 2, 3)
 _MOST_WRITES = 512
@@ -49,12 +53,13 @@ class Outcome(Enum):
 
 
 class Division:
-    """An operator who divides the deployment once."""
+    """An operator who divides the deployment."""
 
     def __init__(self, stage: Stage, deployment: Deployment) -> None:
         self._stage = stage
         self._world = stage.world
         self._deployment = deployment
+        self._left = stage.random.choice(_DIVISIONS)
         self._kills = stage.random.choice(_KILLS)
         self._target = 0
         self._outcome = Outcome.KILLED
@@ -140,7 +145,11 @@ class Division:
         if outcome is Outcome.DONE:
             self._deployment.serve()
             self._settle()
-            self.is_over = True
+            self._target = 0
+            self._left -= 1
+            self.is_over = not self._left
+            if self._left:
+                self._world.later(random.random() * _CALM_S, self.begin)
         elif outcome is Outcome.UNTAKEN:
             self._let_take()
         elif random.random() < _SERVES_BETWEEN:

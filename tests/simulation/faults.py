@@ -280,6 +280,8 @@ def _part(stage: Stage, one: str, other: str, duration_s: float) -> None:
 
 def part_from_server(stage: Stage, duration_s: float) -> None:
     """Let nothing pass between two servers, and perhaps break their connections."""
+    if len(stage.posts) == 1:
+        return
     one, other = stage.random.sample([post.name for post in stage.posts], 2)
     _part(stage, one, other, duration_s)
     for end in stage.world.network.open_connections(one, other):

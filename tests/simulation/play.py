@@ -89,7 +89,12 @@ class Play:
         self._world = world
         self._setting = setting
         has_shards = setting.has_shards
-        cast = Cast(Random(f"{world.seed} cast"), is_full=has_shards, groups=setting.groups)
+        cast = Cast(
+            Random(f"{world.seed} cast"),
+            is_full=has_shards,
+            divides=setting.divides,
+            groups=setting.groups,
+        )
         named = [f"rec{n}" for n in range(random.randint(1, 3))]
         plain = [f"plain{n}" for n in range(random.randint(0, 2))]
         self.oracle = Oracle(lambda: world.now, [*named, *plain])
