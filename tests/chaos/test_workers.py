@@ -263,17 +263,6 @@ async def until(is_so: Callable[[], object], limit_s: float = LIMIT_S) -> None:
             await asyncio.sleep(0.02)
 
 
-@pytest.mark.parametrize("count", [2, 3])
-async def test_workers_share_the_work_and_stop_in_order(tmp_path: Path, count: int) -> None:
-    async with deployed(tmp_path, count) as deployment:
-        assert len(deployment.workers()) == count
-        async with traffic(deployment) as flowing:
-            pass
-        assert flowing.failed == []
-        assert [each.handshakes for each in flowing.members] == PEOPLE * [1]
-    assert not [each for each in deployment.lines() if each["level"] == "error"]
-
-
 def ports_in_a_row(count: int) -> int:
     """The first of so many ports that are free now."""
     for first in range(20_000, 30_000, count):
@@ -326,12 +315,16 @@ async def test_a_killed_worker_is_replaced_and_its_sessions_lose_nothing(
 async def test_a_restart_replaces_all_workers_under_traffic(tmp_path: Path, count: int) -> None:
     async with deployed(tmp_path, count) as deployment, traffic(deployment) as flowing:
         before = deployment.workers()
+        assert len(before) == count
         assert await deployment.restart() == {"done": True}
         await until(lambda: len(deployment.workers()) == count)
         assert not {*before} & {*deployment.workers()}
         await flowing.flows()
         assert [each.handshakes for each in flowing.members] == PEOPLE * [1]
     assert flowing.failed == []
+    assert not [each for each in deployment.lines() if each["level"] == "error"]
+    # The supervisor has none.
+    assert {each.get("shard") for each in deployment.lines()} == {None, *range(count)}
 
 
 async def test_a_restart_that_fails_leaves_all_old_workers(tmp_path: Path) -> None:
@@ -346,11 +339,11 @@ async def test_a_restart_that_fails_leaves_all_old_workers(tmp_path: Path) -> No
         assert flowing.failed == []
 
 
-@pytest.mark.timeout(400)  # several restarts
 def is_past(folder: Path, step: str) -> bool:
     return not steps.is_armed(folder, step)
 
 
+@pytest.mark.timeout(400)  # several restarts
 @pytest.mark.parametrize(
     "killed_at",
     [
@@ -396,11 +389,3 @@ async def test_a_worker_that_ends_again_and_again_is_missed_by_the_others(tmp_pa
         async with asyncio.timeout(LIMIT_S):
             while await ready(deployment.url) != "200 ready":  # noqa: ASYNC110 - see above
                 await asyncio.sleep(0.1)
-
-
-async def test_log_lines_name_the_shard(tmp_path: Path) -> None:
-    async with deployed(tmp_path, 2) as deployment:
-        assert await deployment.restart() == {"done": True}
-    shards = {each.get("shard") for each in deployment.lines()}
-    # The supervisor has none.
-    assert shards == {None, 0, 1}
