@@ -13,10 +13,15 @@ from holdfast.pipeline.on_spark import of_lake
 from holdfast.pipeline.reports.catalogue import REPORTS
 from holdfast.pipeline.session import Engine, open_session
 from tests.pipeline.audited import findings
-from tests.pipeline.small import SMALL
+from tests.pipeline.small import SMALL, UNVERIFIED
 
 # Few rows need few tasks.
-_SETTINGS = {**SMALL, "spark.driver.host": HERE, "spark.sql.shuffle.partitions": "2"}
+_SETTINGS = {
+    **SMALL,
+    "spark.driver.host": HERE,
+    "spark.sql.shuffle.partitions": "2",
+    "spark.executor.extraJavaOptions": UNVERIFIED,
+}
 
 
 def main() -> None:
