@@ -10,6 +10,7 @@ from pathlib import Path
 from holdfast.compose.cannot_start import CannotStart
 from holdfast.compose.data_directory import own_directory
 from holdfast.compose.placement import Placement, placed
+from holdfast.compose.shard_origin import store_of
 from holdfast.offline.shard_side import Side
 from holdfast.settings import Settings
 from holdfast.store.connection import StoreUnavailable
@@ -55,11 +56,14 @@ class Tenure:
     async def store(self, shard: int) -> Reader:
         """Return the store of a shard; starts it if it is embedded."""
         if shard not in self._stores:
-            url = self._settings.redis or await self._start(self.place(1).data_of(shard))
+            url = await self._url_of(shard)
             key = RedisKeys(self._settings.namespace, shard).meta
             found = self._stores[shard] = Reader(Primary(StoreUrl.of(url), key))
             self._stack.callback(found.close)
         return self._stores[shard]
+
+    async def _url_of(self, shard: int) -> str:
+        return self._settings.redis or await self._start(self.place(1).data_of(shard))
 
     async def _start(self, data: Path) -> str:
         if data != self._settings.data:
@@ -77,7 +81,7 @@ class Tenure:
         if self.is_embedded or shard in self._epochs:
             # The lock of the directory keeps all others away.
             return
-        primary = Primary(StoreUrl.of(self._settings.redis or ""), keys.meta)
+        primary = Primary(StoreUrl.of(await self._url_of(shard)), keys.meta)
         link = StoreLink(primary, scripts=[OPEN], on_state=_ignore, random=random.random)
         try:
             await link.open()
@@ -153,7 +157,7 @@ async def shown(settings: Settings, count: int) -> AsyncIterator[list[Side]]:
         found = []
         for shard in range(count):
             keys = RedisKeys(settings.namespace, shard)
-            url = settings.redis or Home(placed(settings, 0, count).data_of(shard)).url
+            url = store_of(shard, placed(settings, 0, count), settings)
             reader = Reader(Primary(StoreUrl.of(url), keys.meta))
             stack.callback(reader.close)
             found.append(Side(shard, reader, keys))

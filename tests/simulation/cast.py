@@ -1,7 +1,7 @@
 """Who takes part in a seed besides publishers and receivers."""
 
 from random import Random
-from typing import Protocol
+from typing import Any, Protocol
 
 from tests.simulation import erasing, histories, jobs, members
 from tests.simulation.actors import Plan, Poster, Publisher
@@ -13,14 +13,23 @@ from tests.simulation.jobs import Jobs, Worker
 from tests.simulation.members import Attendance, Member, Watcher
 from tests.simulation.oracle import Oracle
 
+Rules = dict[str, dict[str, Any]]
 # What servers are told about the channels of all these.
-RULES = {
+RULES: Rules = {
     histories.PATTERN: histories.RULE,
     members.ROOM: members.RULE,
     jobs.CHANNEL: jobs.RULE,
     erasing.CHANNEL: erasing.RULE,
     erasing.ONCE: erasing.RULE_OF_ONCE,
 }
+# Others, by which histories may get to other shards.
+ALL_RULES: tuple[Rules, ...] = (
+    RULES,
+    {
+        **{pattern: rule for pattern, rule in RULES.items() if pattern != histories.PATTERN},
+        **dict.fromkeys(histories.CHANNELS, histories.RULE),
+    },
+)
 # The groups that may take part with several shards.
 GROUPS = READS, ASKS, MEETS, WORKS, ERASES = "reads", "asks", "meets", "works", "erases"
 # How often each takes part.

@@ -3,13 +3,14 @@
 from pathlib import Path
 from typing import Any
 
-from holdfast.cluster.shards import first_map
+from holdfast.cluster.shards import Homes, first_map
+from holdfast.compose.homes import homes_for
 from holdfast.compose.placement import placed
 from holdfast.offline.division import Divided, divided
 from holdfast.settings import Settings
 from holdfast.store.deployment import Division
 from tests.simulation.books import Books
-from tests.simulation.cast import RULES
+from tests.simulation.cast import ALL_RULES, RULES, Rules
 from tests.simulation.oracle import Oracle
 from tests.simulation.process import Process
 from tests.simulation.server import PORT, Post, settings_of
@@ -57,8 +58,9 @@ class Deployment:
             "timeout": round(poll_s * 1000),
             "standby": count > 1 and not has_shards,
             "chat": not has_shards,
-            "channels": RULES,
         }
+        # What the operator last wanted servers to be told about channels.
+        self.rules = RULES
         site.shards = count if has_shards else 1
         self.books = Books(site.keyspace_with, site.shards)
         self.posts = [self._post(number, count) for number in range(count)]
@@ -72,7 +74,8 @@ class Deployment:
     def settings(self, number: int, host: str, **further: Any) -> Settings:
         """Return what a process at this address is told that has to do with a shard."""
         data = self._home / (_SHARED if self._has_shards else host)
-        return settings_of(host, data, self._site.url_of(number), **self._given, **further)
+        url = self._site.url_of(number)
+        return settings_of(host, data, url, channels=self.rules, **self._given, **further)
 
     def _post(self, number: int, count: int, *, is_aside: bool = False) -> Post:
         name = _SERVERS[number]
@@ -88,6 +91,11 @@ class Deployment:
 
     # Dividing it otherwise
 
+    def homes(self, rules: Rules) -> Homes:
+        """Return the homes that channels get by these rules."""
+        given: dict[str, Any] = {"channels": rules}
+        return homes_for(Settings(**given).channels)
+
     def count(self) -> int:
         """Return how many shards the store says there are."""
         return self._divided().count
@@ -96,19 +104,28 @@ class Deployment:
         stored = self.books.first()
         return divided(Division(stored.get(b"shards", b""), stored.get(b"homes", b"")))
 
+    def _heed(self, found: Divided) -> None:
+        """Tell servers the rules for which this division was made."""
+        if found.homes != self.homes(self.rules) and found.count > 1:
+            [self.rules] = [each for each in ALL_RULES if self.homes(each) == found.homes]
+
     def posts_aside(self) -> list[Post]:
         """Make a place for each shard where no client comes."""
-        count = self.count()
+        found = self._divided()
+        self._heed(found)
+        count = found.count
         return [self._post(number, count, is_aside=True) for number in range(count)]
 
     def serve(self) -> None:
         """Start the servers of all shards that there are now."""
         found = self._divided()
+        self._heed(found)
         count, before = found.count, [*self.posts]
         for post in before[count:]:
             post.close()
         for number, post in enumerate(before[:count]):
-            post.move(placed(self.settings(number, post.name), number, count))
+            post.settings = settings = self.settings(number, post.name)
+            post.move(placed(settings, number, count))
         more = [self._post(number, count) for number in range(len(before), count)]
         self.posts[:] = [*before[:count], *more]
         self.doors[:] = [(post.name, PORT) for post in self.posts]

@@ -12,12 +12,12 @@ from functools import partial
 from math import inf
 
 from holdfast.compose.cannot_start import CannotStart
-from holdfast.compose.homes import homes_for
 from holdfast.offline.reshard import NotTaken, Plan, reshard
 from holdfast.offline.tenure import holding, shown
 from holdfast.offline.undrained import untaken_in
 from holdfast.settings import Settings
 from holdfast.store.connection import StoreUnavailable
+from tests.simulation.cast import ALL_RULES
 from tests.simulation.deployment import Deployment
 from tests.simulation.faults import Stage
 from tests.simulation.network import End
@@ -62,6 +62,7 @@ class Division:
         self._left = stage.random.choice(_DIVISIONS)
         self._kills = stage.random.choice(_KILLS)
         self._target = 0
+        self._rules = deployment.rules
         self._outcome = Outcome.KILLED
         self.is_over = False
 
@@ -104,8 +105,8 @@ class Division:
 
     def _divide(self) -> None:
         if not self._target:
-            count = self._deployment.count()
-            self._target = self._stage.random.choice([each for each in _COUNTS if each != count])
+            self._target = self._stage.random.choice(_COUNTS)
+            self._rules = self._stage.random.choice(ALL_RULES)
         self._outcome = Outcome.KILLED
         process = self._world.start(_OPERATOR, self._reshard)
         process.on_ended = self._ended
@@ -114,11 +115,11 @@ class Division:
             self._kill_behind(process, int(_MOST_WRITES ** self._stage.random.random()))
 
     async def _reshard(self, process: Process) -> None:
-        settings = self._settings
-        homes = homes_for(settings.channels)
+        settings, homes = self._settings, self._deployment.homes(self._rules)
         try:
             async with holding(settings) as tenure:
-                await reshard(tenure, settings, Plan(self._target), homes=homes)
+                await reshard(tenure, settings, Plan(self._target, rules=True), homes=homes)
+            self._deployment.rules = self._rules
             self._outcome = Outcome.DONE
         except NotTaken:
             self._outcome = Outcome.UNTAKEN

@@ -49,11 +49,11 @@ class Histories:
         """Note that a message has arrived."""
         self._known[visit.reader].add(key)
         self._places.setdefault(key, set()).add(place)
-        if place in visit.places:
+        if (channel, place) in visit.places:
             if not visit.may_repeat:
                 self._wrong.append(f"histories: {visit.reader} got {key} again")
             return
-        visit.places.add(place)
+        visit.places.add((channel, place))
         if place <= visit.last.get(channel, 0):
             self._late.append(f"histories: {visit.reader} got {key} behind a later one")
         visit.last[channel] = max(place, visit.last.get(channel, 0))
@@ -97,7 +97,8 @@ class Visit:
         self.reader = reader
         # Whether what is not acknowledged comes again.
         self.may_repeat = may_repeat
-        self.places: set[int] = set()
+        # Channels with homes at several shards may have the same places.
+        self.places: set[tuple[str, int]] = set()
         self.last: dict[str, int] = {}
 
 

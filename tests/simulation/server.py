@@ -16,6 +16,7 @@ from holdfast.compose.listening import MAIN
 from holdfast.compose.placement import Placement
 from holdfast.compose.running_server import RunningServer
 from holdfast.compose.succession import NoSuccession, Succession
+from holdfast.offline import tenure
 from holdfast.settings import Settings
 from holdfast.store.connection import StoreUnavailable
 from holdfast.web import ticker
@@ -86,7 +87,7 @@ class Post:
         machine: str | None = None,
     ) -> None:
         self._world = world
-        self._settings = settings
+        self.settings = settings
         self._oracle = oracle
         self._placement = placement
         self.name = settings.host
@@ -142,7 +143,7 @@ class Post:
                 self._next = succession, server
             serves()
 
-        main = serving(self._settings, self._placement, succession, serve)
+        main = serving(self.settings, self._placement, succession, serve)
         process = self._world.start(self.name, main, machine=self._machine)
         process.loop.on_write = partial(self._oracle.spoke, process)
         return process
@@ -214,6 +215,8 @@ def adapted() -> Iterator[None]:
         patch.object(DataDirectory, "lock_name", property(name)),
         patch.object(sharding, "store_of", _store_of),
         patch.object(shard_origin, "store_of", _store_of),
+        patch.object(tenure, "store_of", _store_of),
+        patch.object(tenure.Tenure, "_url_of", _url_of),
     ):
         yield
 
@@ -225,6 +228,10 @@ async def _keep_connections(*_: object) -> None:
 def _store_of(shard: int, placement: Placement, settings: Settings) -> str:
     """Return where a shard has its store, given that of another shard."""
     return (settings.redis or "").replace(own_store(placement.number), own_store(shard))
+
+
+async def _url_of(its: tenure.Tenure, shard: int) -> str:
+    return _store_of(shard, its.place(1), its._settings)
 
 
 async def _own_metrics(joint: JointAdministration, metrics: Metrics, *_: object) -> JointMetrics:

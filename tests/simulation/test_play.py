@@ -36,9 +36,11 @@ def test_no_fault_of_the_stores_of_shards_breaks_a_promise(store: str) -> None:
     assert code == 0, said
 
 
-@pytest.mark.parametrize("store", ["single", "pair"])
-def test_no_division_breaks_a_promise(store: str) -> None:
-    code, said = simulate("--divide", "--seeds", "10-13", "--store", store)
+@pytest.mark.parametrize(
+    ("store", "seeds"), [("single", "10-13"), ("own", "10-11"), ("pair", "10-11")]
+)
+def test_no_division_breaks_a_promise(store: str, seeds: str) -> None:
+    code, said = simulate("--divide", "--seeds", seeds, "--store", store)
     assert code == 0, said
 
 
