@@ -129,6 +129,7 @@ def open_store(
     unraised: str = "",
     above: int = 0,
     division: Division = UNDIVIDED,
+    stamp: int | None = None,
 ) -> ScriptCall:
     """Become the only process that may write; instead of one with such an epoch, if given.
 
@@ -138,11 +139,12 @@ def open_store(
         unraised: The epoch and lease of another process that has not raised it for long enough.
         above: A number below the epoch's.
         division: How the deployment is divided, for a store that has none.
+        stamp: An id of now, if this process gives any.
     """
     args: list[Word] = [LAYOUT, OLDEST_LAYOUT, seed, node, nonce, " ".join(instead_of)]
     name = deployment.name if deployment.is_known else ""
     args += (name, deployment.name, deployment.key.hex(), lock, unraised, above, keys.generation)
-    args += division
+    args += (*division, "" if stamp is None else f"{stamp:019d}")
     return ScriptCall(OPEN, [keys.meta, keys.handed, *keys.unknown_to_former], args)
 
 

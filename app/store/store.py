@@ -106,6 +106,7 @@ class Store:
             on_lost=self._lost,
             on_again=self._tell_again,
             on_fenced=on_fenced,
+            stamp=stamp,
         )
         self.layout = self._right.layout
         self._calls = UnansweredCalls(

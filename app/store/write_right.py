@@ -73,6 +73,7 @@ class WriteRight:
     Args:
         seed: Returns random text, for an empty store.
         clock: Continues from the time in the store.
+        stamp: Returns a new id; None if this process gives none.
         on_lost: Called when the store refuses this process, which may not write now.
         on_opened: Called with the epoch before anything is written in it.
         on_again: Called when a store that had lost something is open again: tell it everything,
@@ -92,6 +93,7 @@ class WriteRight:
         on_lost: Callable[[], None],
         on_again: Callable[[], None],
         on_fenced: Callable[[], None],
+        stamp: Callable[[], int] | None = None,
     ) -> None:
         self._link = link
         self._keys = keys
@@ -101,6 +103,7 @@ class WriteRight:
         self.layout = CurrentLayout()
         self._seed = seed
         self._clock = clock
+        self._stamp = stamp
         self._on_opened = on_opened
         self._on_lost = on_lost
         self._on_again = on_again
@@ -281,6 +284,7 @@ class WriteRight:
             unraised=unraised,
             above=self._number,
             division=self._opening.division,
+            stamp=None if self._stamp is None else self._stamp(),
         )
         self._link.script(call.script, call.keys, call.args, done)
         self._link.flush()

@@ -335,6 +335,17 @@ async def test_ids_of_a_process_that_is_killed_at_once_are_not_given_again(
     assert opened[0] + 1_000_000_000 <= opened[1]
 
 
+async def test_ids_by_a_wall_clock_that_is_set_back_meanwhile_are_not_given_again_either(
+    shared_valkey: ValkeyServer,
+) -> None:
+    async with store_process(shared_valkey, is_open=False) as killed:
+        killed.newest = BASE + 5_000_000_000
+        await killed.store.open()
+        await killed.link.close()
+    async with store_process(shared_valkey, is_open=False) as at:
+        assert await at.store.open() == BASE + 6_000_000_000
+
+
 async def test_ids_continue_after_the_last_one_if_the_server_ended_in_order(
     shared_valkey: ValkeyServer,
 ) -> None:

@@ -10,6 +10,7 @@
 --        from the store   11 the epoch and lease that the caller saw unchanged for so long that
 --        their holder must be silent   12 a number below the epoch's   13 the generation of the keys
 --        14 the map of shards   15 the table of homes, both '' unless this is the first of several
+--        16 an id by the caller's wall clock, '' if it gives none
 -- Reply  epoch, id of the newest message or dead letter, or one above all that were given ('' if
 --        there was none), time of the store's clock, the version that was found ('' in an empty store), the epochs before it, name and
 --        key of the deployment; or the error DEPLOYMENT and a name: the store is that one's; or
@@ -88,10 +89,11 @@ end
 local newest = redis.call('HGET', meta, 'newest') or ''
 local stamped = redis.call('HGET', meta, 'stamped') or ''
 local above = stamped > newest and stamped or newest
-local second, rest = string.match(above, '^(%d+)(%d%d%d%d%d%d%d%d%d)$')
+local from = above > ARGV[16] and above or ARGV[16]
+local second, rest = string.match(from, '^(%d+)(%d%d%d%d%d%d%d%d%d)$')
 if second and not is_repeat then
     -- The next process must not give the ids that the caller gives before it has noted any, even if
-    -- the wall clock is behind: then each takes a microsecond, so those of a second are enough.
+    -- its wall clock is behind: each takes a microsecond, so those of a second are enough.
     redis.call('HSET', meta, 'stamped', string.format('%010d', second + 1) .. rest)
 end
 return {
