@@ -1,4 +1,4 @@
-"""Thousands of connections move from one process to another.
+"""More than a thousand connections move from one process to another.
 
 `pytest -s` shows what that costs.
 """
@@ -26,7 +26,8 @@ from tests.web.test_faults import UPGRADE
 pytestmark = pytest.mark.slow
 
 PINGED, PONG = frame(b"hi", PING), b"\x8a\x02hi"
-MANY = 2000
+# Many times as many as go through the door at once, and descriptors beyond 1024.
+MANY = 1200
 # Generous: the machine may be busy.
 MOST_S = 20.0
 
@@ -82,7 +83,7 @@ async def successor(
 
 
 @pytest.mark.parametrize("kind", ["requests", "sockets"])
-async def test_thousands_of_connections_go_on_in_another_process(kind: str) -> None:
+async def test_more_than_a_thousand_connections_go_on_in_another_process(kind: str) -> None:
     requests = {"requests": [GET, HELLO], "sockets": [UPGRADE]}[kind]
     async with stage(web_options=PATIENT) as house:
         clients = await many(house, *requests)
