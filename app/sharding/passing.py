@@ -35,7 +35,10 @@ class Passage(Protocol):
 
     @property
     def sent(self) -> tuple[int, int]:
-        """Its number, which no other one has, and how many frames it has taken; 0 if it is shut."""
+        """Its number, which no other one has, and how many frames it has taken.
+
+        If it is lost, these are the last ones: what it has taken may still arrive.
+        """
         ...
 
     def send(self, frame: bytes, /) -> None:

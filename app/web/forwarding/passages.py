@@ -43,6 +43,8 @@ class PassageOut:
         self._link: Link | None = None
         # What the home calls the link, 0 if it takes no messages; and how many frames were sent.
         self._number = self._count = 0
+        # The same of the last one that was lost: these frames may still arrive.
+        self._former = 0, 0
         # Whether this shard sends nothing for now.
         self._is_resting = False
         # Whether the home has everything that was sent before `rest`.
@@ -64,6 +66,8 @@ class PassageOut:
     def lost(self) -> None:
         """The link has ended."""
         self._link = None
+        if self._count:
+            self._former = self._number, self._count
         self._number = self._count = 0
         self.is_heard = True
         self.pruned.clear()
@@ -78,8 +82,8 @@ class PassageOut:
 
     @property
     def sent(self) -> tuple[int, int]:
-        """What the home calls the link, and how many frames were sent there; 0 if it is shut."""
-        return self._number, self._count
+        """What the home calls the link, or a lost one, and how many frames were sent there."""
+        return (self._number, self._count) if self._number else self._former
 
     def send(self, frame: bytes) -> None:
         """Send messages at the end of the turn."""

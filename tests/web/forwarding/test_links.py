@@ -235,6 +235,23 @@ async def test_messages_of_the_shard_of_a_door_reach_that_of_the_home(path: Path
         assert inlet.came == [(0, 1, 1, b"a"), (0, 1, 2, b"b")]
 
 
+async def test_a_lost_link_is_named_until_the_next_one_because_its_messages_may_still_arrive(
+    path: Path,
+) -> None:
+    async with ends(path) as both:
+        passage = both.far.passage
+        await both.listen()
+        await until(lambda: passage.is_open)
+        passage.send(b"a")
+        both.server.close()
+        await both.linked(is_linked=False)
+        assert (passage.is_open, passage.sent) == (False, (1, 1))
+        both.server = both.serve(HOME)
+        await both.listen()
+        await until(lambda: passage.is_open)
+        assert passage.sent == (2, 0)
+
+
 async def test_a_door_that_rests_hears_when_all_messages_have_arrived(path: Path) -> None:
     async with ends(path) as both:
         passage, inlet = both.far.passage, both.inlet
