@@ -3,7 +3,6 @@
 import asyncio
 import logging
 import random
-import secrets
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
@@ -42,7 +41,7 @@ from holdfast.store.script import Script
 from holdfast.store.scripts import SCRIPTS, finish_upgrade
 from holdfast.store.store import Store
 from holdfast.store.url import StoreUrl
-from holdfast.store.write_right import Opening
+from holdfast.store.write_right import Opening, random_seed
 from holdfast.units import counted
 from holdfast.web.speaking import LeavableRight, OwnStoreRight
 from holdfast.web.tasks import cancel
@@ -101,8 +100,8 @@ class Storage:
                 lock=directory.lock_name if embedded is None else "",
                 is_standby=settings.standby,
                 division=UNDIVIDED if placement.number else origin.division,
+                seed=lambda: origin.seed or random_seed(),
             ),
-            seed=lambda: origin.seed or secrets.token_hex(8),
             stamp=self.stamps,
             know=self._know,
             on_told=self.is_back,

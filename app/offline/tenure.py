@@ -88,8 +88,9 @@ class Tenure:
             right = WriteRight(
                 link,
                 keys,
-                opening=Opening(self._settings.node, origin.deployment, self._lock),
-                seed=lambda: origin.seed,
+                opening=Opening(
+                    *(self._settings.node, origin.deployment, self._lock), seed=lambda: origin.seed
+                ),
                 clock=StoreClock(time.monotonic),
                 on_opened=_ignore,
                 on_lost=_ignore,

@@ -60,7 +60,6 @@ class Store:
     Args:
         link: An open link with `scripts.SCRIPTS`, used by this store only.
         opening: How this process opens the store.
-        seed: Returns random text, for an empty store.
         stamp: Returns a new id of a message.
         know: Returns what this process knows, for a store that has lost changes; None at the start.
         on_told: Called when a store that has lost changes has everything again.
@@ -78,7 +77,6 @@ class Store:
         keys: RedisKeys,
         *,
         opening: Opening,
-        seed: Callable[[], str],
         stamp: Callable[[], int],
         know: Callable[[], Knowledge | None],
         on_told: Callable[[], None],
@@ -100,7 +98,6 @@ class Store:
             link,
             keys,
             opening=opening,
-            seed=seed,
             clock=self._clock,
             on_opened=lambda epoch: self._calls.begin(epoch),
             on_lost=self._lost,

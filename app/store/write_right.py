@@ -51,12 +51,17 @@ class StoreState(Enum):
     GIVEN = "given"
 
 
+def random_seed() -> str:
+    """Return random text, with which the epochs of a store begin."""
+    return secrets.token_hex(8)
+
+
 class Opening(NamedTuple):
     """How this process opens the store."""
 
     # The name of this node, for people who inspect the store.
     node: str
-    # For a store that has none.
+    # For a store that has none, as the seed of its epochs is.
     deployment: Deployment
     # Names a lock that this process holds while it lives; empty if that lock keeps all others away
     # from the store. Otherwise the process has a lease.
@@ -65,13 +70,13 @@ class Opening(NamedTuple):
     is_standby: bool = False
     # How the deployment is divided, which the first of several shards keeps.
     division: Division = UNDIVIDED
+    seed: Callable[[], str] = random_seed
 
 
 class WriteRight:
     """Opens the store for this process, and reopens it if it lost something in use.
 
     Args:
-        seed: Returns random text, for an empty store.
         clock: Continues from the time in the store.
         stamp: Returns a new id; None if this process gives none.
         on_lost: Called when the store refuses this process, which may not write now.
@@ -87,7 +92,6 @@ class WriteRight:
         keys: RedisKeys,
         *,
         opening: Opening,
-        seed: Callable[[], str],
         clock: StoreClock,
         on_opened: Callable[[str], None],
         on_lost: Callable[[], None],
@@ -101,7 +105,6 @@ class WriteRight:
         # What the store has, once it is open.
         self.deployment = opening.deployment
         self.layout = CurrentLayout()
-        self._seed = seed
         self._clock = clock
         self._stamp = stamp
         self._on_opened = on_opened
@@ -275,7 +278,7 @@ class WriteRight:
     def _ask(self, done: Answer, *, instead_of: Collection[str] = (), unraised: str = "") -> None:
         call = scripts.open_store(
             self._keys,
-            seed=self._seed(),
+            seed=self._opening.seed(),
             node=self._opening.node,
             nonce=secrets.token_hex(4),
             instead_of=instead_of,

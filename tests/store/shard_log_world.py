@@ -184,8 +184,7 @@ class World:
         self.store = Store(
             cast("StoreLink", self.link),
             KEYS,
-            opening=Opening("test", DEPLOYMENT),
-            seed=lambda: "seed",
+            opening=Opening("test", DEPLOYMENT, seed=lambda: "seed"),
             stamp=lambda: BASE + self._ids,
             know=self._know,
             on_told=lambda: None,

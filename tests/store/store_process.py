@@ -122,8 +122,7 @@ class StoreProcess:
         self.store = Store(
             link,
             keys,
-            opening=Opening("test", DEPLOYMENT),
-            seed=lambda: f"{random.getrandbits(64):x}",
+            opening=Opening("test", DEPLOYMENT, seed=lambda: f"{random.getrandbits(64):x}"),
             stamp=lambda: self.newest,
             know=self.know,
             on_told=lambda: self.told.append(self.store.losses),

@@ -23,7 +23,6 @@ async def opened(at: StoreProcess, name: str | None = None, node: str = "test") 
         at.link,
         KEYS,
         opening=Opening(node, Deployment.proposed(name)),
-        seed=lambda: "other",
         stamp=lambda: 0,
         know=lambda: None,
         on_told=lambda: None,

@@ -34,7 +34,6 @@ class Process:
             link,
             KEYS,
             opening=opening,
-            seed=lambda: "seed",
             stamp=lambda: 0,
             know=self.know,
             on_told=lambda: None,

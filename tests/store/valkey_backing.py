@@ -211,7 +211,6 @@ class ValkeyBacking:
             link,
             KEYS,
             opening=Opening("test", Deployment("test", bytes(32))),
-            seed=lambda: f"{random.getrandbits(64):x}",
             stamp=lambda: 0,
             know=_never,
             on_told=_never,
