@@ -33,6 +33,7 @@ class _Own(NamedTuple):
 
     shard: int
     record: bytes
+    is_readable: bool
     # By responder.
     said: dict[str, bytes]
 
@@ -63,8 +64,9 @@ class _Requests:
         for address, record in records.items():
             its = said.get(address, {})
             shard = _place_of(self._places, source, record)
-            self._own[address] = _Own(shard, record, its)
-            self._know(source, _kept(address, record, its))
+            kept = _kept(address, record, its)
+            self._own[address] = _Own(shard, record, kept is not None, its)
+            self._know(source, kept)
 
     def _know(self, source: int, kept: Kept | None) -> None:
         if kept is None:
@@ -108,7 +110,7 @@ def _kept(address: str, record: bytes, said: dict[str, bytes]) -> Kept | None:
 def _fields(address: str, own: _Own, here: Kept | None) -> RequestFields:
     """Return the fields of a request, with the responders that its shard gets from others."""
     record, said = own.record, own.said
-    if here is not None:
+    if here is not None and own.is_readable:
         found = orjson.loads(record)
         found["responders"] = sorted({*found["responders"], *here.responders})
         record, said = to_json(found), {**said, **here.said}

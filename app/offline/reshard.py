@@ -212,9 +212,9 @@ class Resharding:
             found = divided(Division(shards or b"", homes or b""))
         except MapUnreadable as error:
             raise CannotStart(f"the store of shard 0 cannot be used: {error}") from error
-        # Refused behind this if the settings give another name.
-        deployment = self._settings.deployment or name.decode()
-        origin = Origin(Deployment(deployment, bytes.fromhex(key.decode())), seed.decode())
+        # The stores refuse another name.
+        wanted = self._settings.deployment or name.decode()
+        origin = Origin(Deployment(wanted, bytes.fromhex(key.decode())), seed.decode())
         return _Found(int(generation or NO_GENERATION), found, origin, int(written or 0))
 
     def _target(self, found: _Found) -> Divided:

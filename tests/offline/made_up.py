@@ -231,18 +231,25 @@ def may_answer_at(made: MadeUp, now: Division, session: str, shard: int) -> list
 def known_in(made: MadeUp, now: Division, shard: int) -> RequestFields:
     """What a shard knows of requests of others: who of its sessions may answer, and who has."""
     fields: dict[str, bytes] = {}
-    for session, its in made.requests.items():
+    for session in made.requests:
         if now.of(session, made.clients) == shard:
             continue
         address = f"{session}|7"
-        record = orjson.loads(its[address])
         here = may_answer_at(made, now, session, shard)
         said = {each: b"true" for each in ("ann/1",) if now.of(each, made.clients) == shard}
         if here or said:
-            asked = Asked(address, record["mode"], record["timeout_ms"], record["deadline_ms"])
-            kept = Kept(asked, record["channel"], record["id"], here, said, record["is_work"])
-            fields |= fields_of(kept)
+            fields |= known(address, here, said)
     return fields
+
+
+def known(
+    address: str, may_answer: Sequence[str], said: Mapping[str, bytes] | None = None
+) -> RequestFields:
+    """The fields of a request in a shard whose sessions may answer it."""
+    record = orjson.loads(request("", may_answer))
+    asked = Asked(address, record["mode"], record["timeout_ms"], record["deadline_ms"])
+    more = record["channel"], record["id"], [*may_answer], {**(said or {})}, record["is_work"]
+    return fields_of(Kept(asked, *more))
 
 
 def _fill_messages(valkey: ValkeyServer, made: MadeUp, now: Division, at: Keys) -> None:

@@ -313,6 +313,22 @@ ASKED = write([Entry(LETTER, "what", 5, "", 0, b"{}")])
 PLACE = "abcdefgh 1-7 1"
 
 
+async def test_a_request_that_is_unreadable_moves_as_it_is(
+    valkey: ValkeyServer, tmp_path: Path
+) -> None:
+    fill(valkey, EXAMPLE, divided(first_map(2)))
+    generation, now = model.division_in(valkey)
+    at = [RedisKeys("holdfast", shard, generation) for shard in range(2)]
+    [home] = [shard for shard in range(2) if now.of("joe/1", EXAMPLE.clients) == shard]
+    valkey.ask("HSET", at[1 - home].requests, "joe/1|8", b"{")
+    known = model.known("joe/1|8", ["joe/1"])
+    for name, value in known.items():
+        valkey.ask("HSET", at[home].requests, name, value)
+    await run_among(valkey, tmp_path, 1)
+    generation, _ = model.division_in(valkey)
+    assert valkey.ask("HGET", RedisKeys("holdfast", 0, generation).requests, "joe/1|8") == b"{"
+
+
 @pytest.mark.parametrize(
     ("part", "frame", "place", "is_left"),
     [
