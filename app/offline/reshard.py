@@ -252,17 +252,21 @@ class Resharding:
 
     async def _begin(self, found: _Found, sources: Sequence[Side], report: Report) -> None:
         """Finish what a killed run has left, and remove what it has not finished."""
+        behind: list[Side] = []
         for source in sources:
             own = await _generation(source)
             await self._tenure.fence(source.keys.in_generation(own), source.shard, found.origin)
             if own != found.generation:
-                await follow(source.store.ask, source.keys)
+                behind.append(source)
         self._most = max(report.before, report.after, found.written)
         if self._tenure.is_embedded:
             mark_unused(self._settings.data, range(report.before, self._most))
         first = sources[0]
         # The next run knows by this where leftovers may be.
         await first.store.ask("HSET", first.keys.meta, _WRITTEN, self._most)
+        await self._tenure.confirm(first)
+        for source in behind:
+            await follow(source.store.ask, source.keys)
         await self._remove_all_but(found.generation, report.before, report)
 
     async def _remove_all_but(self, current: int, count: int, report: Report) -> None:
@@ -335,8 +339,11 @@ class Resharding:
                 # With this write, all before it are on the disk.
                 await side.store.ask("CONFIG", "SET", "appendfsync", "always")
             await side.store.ask(*prepare(side.keys, prepared))
+            await self._tenure.confirm(side)
         first, *others = targets
         await enter_first(first.store.ask, first.keys, target.record, self._tenure.epoch(0))
+        # A failover that took it back would find others without the former generation.
+        await self._tenure.confirm(first)
         for side in others:
             await follow(side.store.ask, side.keys)
         await self._remove_all_but(generation, report.after, report)

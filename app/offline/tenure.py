@@ -25,8 +25,12 @@ from holdfast.store.reader import Reader
 from holdfast.store.scripts import OPEN, RAISE
 from holdfast.store.url import StoreUrl
 from holdfast.store.write_right import Opening, WriteRight
+from holdfast.units import counted
 
 _RAISE_S = 0.5
+# How long replicas may take for what was written: less than a query may.
+_CONFIRMED_MS = 4000
+_REPLICAS = "replicas"
 
 
 class Tenure:
@@ -103,6 +107,22 @@ class Tenure:
         self._epochs[shard] = right.epoch
         lease = _Lease(Reader(primary), keys.meta, right.epoch)
         self._stack.push_async_callback(lease.end)
+
+    async def confirm(self, side: Side) -> None:
+        """Wait until replicas have what was written last to a shard, if they must.
+
+        Raises `CannotStart`.
+        """
+        kind, _, wanted = self._settings.durability.partition(":")
+        if kind != _REPLICAS:
+            return
+        _, found = await side.store.ask("WAITAOF", 0, wanted, _CONFIRMED_MS)
+        if found < int(wanted):
+            raise CannotStart(
+                f"durability {self._settings.durability}: {counted(found, 'replica')} of the store "
+                f"of shard {side.shard} {'has' if found == 1 else 'have'} what was written: see "
+                "that they follow, and run the command again"
+            )
 
     def epoch(self, shard: int) -> str:
         """Return the epoch of this process in a store; empty if no other process can open it."""

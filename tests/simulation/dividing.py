@@ -23,6 +23,7 @@ from tests.simulation.faults import Stage
 from tests.simulation.network import End
 from tests.simulation.process import Life, Process
 from tests.simulation.server import Post
+from tests.simulation.store.node import LAG_S
 
 # The machine of the operator.
 _OPERATOR = "operator"
@@ -34,6 +35,8 @@ _CALM_S = 10.0
 # How often the command is killed, and behind how many of its writes to stores at most.
 _KILLS = (0, 0, 1, 1, 2, 3)
 _MOST_WRITES = 512
+# How often the store fails over when the command decides, how soon, and what is in its script.
+_FAILS_OVER, _BEHIND_S, _DECIDES = 0.3, 0.1, b"Lets a shard enter a generation"
 # How often servers run before a command that has failed is run again, and for how long.
 _SERVES_BETWEEN, _SERVES_S = 0.4, 5.0
 _LOOK_S, _PAUSE_S = 0.05, 0.5
@@ -110,6 +113,8 @@ class Division:
         self._outcome = Outcome.KILLED
         process = self._world.start(_OPERATOR, self._reshard)
         process.on_ended = self._ended
+        if self._stage.random.random() < _FAILS_OVER:
+            self._fail_over_at_decision(process)
         if self._kills:
             self._kills -= 1
             self._kill_behind(process, int(_MOST_WRITES ** self._stage.random.random()))
@@ -127,12 +132,30 @@ class Division:
             process.world.note(process.name, f"cannot divide: {error}")
             self._outcome = Outcome.FAILED
 
+    def _fail_over_at_decision(self, process: Process) -> None:
+        """Replace the first shard's primary just behind the decision, if it has a replica."""
+        stage, group = self._stage, self._stage.site.first
+        is_over = False
+
+        def watch(_: End, data: bytes) -> None:
+            nonlocal is_over
+            if not is_over and _DECIDES in data:
+                is_over = True
+                delay_s = _BEHIND_S * stage.random.random()
+                self._world.later(delay_s, partial(stage.site.fail_over, group, stage.random))
+
+        for replica in group.replicas:
+            replica.lag_s = _BEHIND_S
+            self._world.later(_LIMIT_S, partial(setattr, replica, "lag_s", LAG_S))
+        process.loop.on_write = watch
+
     def _kill_behind(self, process: Process, writes: int) -> None:
         """Kill the command behind so many of its writes."""
-        left = writes
+        left, write = writes, process.loop.on_write
 
-        def count(_: End, __: bytes) -> None:
+        def count(end: End, data: bytes) -> None:
             nonlocal left
+            write(end, data)
             left -= 1
             if left == 0:
                 # Not before the callback has ended that writes.

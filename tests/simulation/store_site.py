@@ -104,11 +104,11 @@ class StoreSite:
     def groups(self) -> Sequence[Group]:
         """The servers that have data of the deployment."""
         if self.shards == 1 or self.kind in (Kind.SINGLE, Kind.PAIR):
-            return [self._first]
+            return [self.first]
         return self._own[: self.shards] if self.cluster is None else self.cluster.groups
 
     @property
-    def _first(self) -> Group:
+    def first(self) -> Group:
         """The servers that have the data of the first shard."""
         return self._group if self.cluster is None else self.cluster.group_of(_META)
 
@@ -167,17 +167,17 @@ class StoreSite:
 
     @property
     def _is_moving(self) -> bool:
-        return self._first.primary.view is not None and bool(self._first.primary.view.going)
+        return self.first.primary.view is not None and bool(self.first.primary.view.going)
 
     def move_slot(self, random: Random, duration_s: float) -> None:
         """Move the slot to other servers of the cluster, key by key, in this time."""
         cluster = self.cluster
-        if cluster is None or self._is_moving or not self._first.primary.is_running:
+        if cluster is None or self._is_moving or not self.first.primary.is_running:
             return
-        there = random.choice([each for each in cluster.groups if each is not self._first])
+        there = random.choice([each for each in cluster.groups if each is not self.first])
         cluster.begin_moving(_META, there)
         slot = slot_of_key(_META)
-        keys = [key for key in self._first.primary.keyspace.data if slot_of_key(key) == slot]
+        keys = [key for key in self.first.primary.keyspace.data if slot_of_key(key) == slot]
         random.shuffle(keys)
         moved = keys[: random.randint(0, len(keys))]
         for n, key in enumerate(moved):
@@ -186,11 +186,11 @@ class StoreSite:
         self._world.later(duration_s, partial(self._end_moving, cluster))
 
     def _move(self, cluster: Cluster, key: bytes) -> None:
-        if self._first.primary.is_reachable and key in self._first.primary.keyspace.data:
+        if self.first.primary.is_reachable and key in self.first.primary.keyspace.data:
             cluster.move_key(key)
 
     def _end_moving(self, cluster: Cluster) -> None:
-        if self._first.primary.is_reachable:
+        if self.first.primary.is_reachable:
             cluster.end_moving(_META)
         else:
             self._world.later(_RETRY_S, partial(self._end_moving, cluster))

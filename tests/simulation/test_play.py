@@ -37,7 +37,8 @@ def test_no_fault_of_the_stores_of_shards_breaks_a_promise(store: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("store", "seeds"), [("single", "10-13"), ("own", "10-11"), ("pair", "10-11")]
+    ("store", "seeds"),
+    [("single", "10-13"), ("own", "10-11"), ("pair", "10-11"), ("cluster", "16-17")],
 )
 def test_no_division_breaks_a_promise(store: str, seeds: str) -> None:
     code, said = simulate("--divide", "--seeds", seeds, "--store", store)
