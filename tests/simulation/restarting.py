@@ -64,7 +64,7 @@ class Restart:
 
     def __init__(self, world: World, posts: Sequence[Post]) -> None:
         self._world = world
-        self._posts = posts
+        self._posts = [*posts]
         self.step = Step.PREPARING
         self._old = {post: post.process for post in posts}
         self._new: dict[Post, Process] = {}
@@ -147,7 +147,9 @@ class Restart:
 
     def _serves(self, post: Post) -> None:
         """Note that a new server serves; the old ones end when all do."""
-        if self.step is Step.SERVING:
+        # A server without others serves as soon as it has opened its store.
+        is_alone = len(self._posts) == 1
+        if self.step is Step.SERVING or (is_alone and self.step is Step.OPENING):
             self._done.add(post)
             if len(self._done) == len(self._posts):
                 self._end()
