@@ -25,7 +25,6 @@ FOUND_SOON = {
     "changes_of_presence_are_not_told": 1,
     "work_that_others_have_done_stays": 6,
     "erasures_stay_at_their_home": 6,
-    "nothing_is_expected_of_who_has_told_nothing": 10,
     "keys_are_left_behind": 1,
 }
 
