@@ -18,6 +18,7 @@ from holdfast.cluster.shards import Homes, first_map
 from holdfast.compose.cannot_start import CannotStart
 from holdfast.delivery.letters.dead import DeadLetter
 from holdfast.delivery.messages.message import Message
+from holdfast.offline import tenure as tenure_module
 from holdfast.offline.kinds import KINDS, Fate
 from holdfast.offline.reshard import STEPS, Plan, Report, reshard
 from holdfast.offline.tenure import Tenure, holding
@@ -311,6 +312,18 @@ FRAME = write([Entry(MESSAGE, "/news", 5, "client/joe/1", DURABLE, b"{}")])
 PASSING = write([Entry(MESSAGE, "/news", 5, "client/joe/1", 0, b"{}")])
 ASKED = write([Entry(LETTER, "what", 5, "", 0, b"{}")])
 PLACE = "abcdefgh 1-7 1"
+
+
+async def test_nothing_is_decided_that_replicas_do_not_have(
+    valkey: ValkeyServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tenure_module, "_CONFIRMED_MS", 20)
+    fill(valkey, EXAMPLE, divided(first_map(2)))
+    before = model.division_in(valkey)
+    with pytest.raises(CannotStart, match="replicas:1: 0 replicas of the store of shard 0 have"):
+        await run(valkey, tmp_path, Plan(3), durability="replicas:1")
+    assert model.division_in(valkey) == before
+    check(valkey, EXAMPLE)
 
 
 async def test_a_request_that_is_unreadable_moves_as_it_is(
