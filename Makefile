@@ -95,8 +95,8 @@ REST = tests $(patsubst %,--ignore %,tests/unit $(PIPELINE) $(ATTACKS) $(CHAOS) 
 # Six at a time: first those that need no installed server, then the longest, so that the end keeps both
 # cores busy. Most of the groups wait most of the time. The others compute, at a lower priority, because
 # some tests measure waits. CONTRIBUTING.md says how long they may take.
-GROUPS := cover-units test-slow cover-rest cover-tables test-chaos cover-spark test-clients test-pages \
-    test-slow-store test-attacks cover-store test-cluster
+GROUPS := cover-units test-slow test-slow-web cover-rest cover-tables test-chaos cover-spark test-clients \
+    test-pages test-slow-store test-attacks cover-store test-cluster
 POLITE := nice -n 3
 # Without slow tests, such as state machines, and with shorter searches.
 QUICK := -m 'not slow or interpreted' --hypothesis-profile quick
@@ -141,10 +141,12 @@ cover-units:
 cover-rest:
 	$(SERVE_INSTALLED) $(COVER) $(REST) $(patsubst %,--ignore %,$(STORE)) -m 'not slow' $(ARGS)
 # Not traced, which would make searches take several times as long; `compiled` runs those of units. They
-# wait so often that one process would be the last by minutes.
+# wait so often that fewer processes would be the last by minutes.
 SLOW = $(SERVE_INSTALLED) $(POLITE) $(COMPILED) -m 'slow and not interpreted'
 test-slow:
-	$(SLOW) $(REST) $(patsubst %,--ignore %,$(STORE)) $(ARGS)
+	$(SLOW) $(REST) $(patsubst %,--ignore %,$(STORE) tests/web) $(ARGS)
+test-slow-web:
+	$(SLOW) tests/web $(ARGS)
 test-slow-store:
 	$(SLOW) $(STORE) $(ARGS)
 
