@@ -230,6 +230,12 @@ def test_a_repeated_opening_has_the_same_epoch(room: Room) -> None:
     assert written(room) == before
 
 
+def test_who_opens_a_store_and_gives_no_ids_leaves_those_to_the_next_process(room: Room) -> None:
+    room.redis.hset(KEYS.meta, "stamped", f"{BASE:019}")
+    for nonce in ("second00", "third000"):
+        assert int(room.call(opening(nonce))[1]) == BASE
+
+
 def test_a_store_is_opened_instead_of_known_epochs_only(room: Room) -> None:
     with pytest.raises(ResponseError, match=f"EPOCH {EPOCH}"):
         room.call(opening("other000", ["seed-1.another", "seed-1"]))

@@ -91,7 +91,7 @@ local stamped = redis.call('HGET', meta, 'stamped') or ''
 local above = stamped > newest and stamped or newest
 local from = above > ARGV[16] and above or ARGV[16]
 local second, rest = string.match(from, '^(%d+)(%d%d%d%d%d%d%d%d%d)$')
-if second and not is_repeat then
+if second and ARGV[16] ~= '' and not is_repeat then
     -- The next process must not give the ids that the caller gives before it has noted any, even if
     -- its wall clock is behind: each takes a microsecond, so those of a second are enough.
     redis.call('HSET', meta, 'stamped', string.format('%010d', second + 1) .. rest)
