@@ -332,7 +332,7 @@ async def test_ids_of_a_process_that_is_killed_at_once_are_not_given_again(
             opened.append(await killed.store.open())
             await killed.link.close()
     # The first of them has no time to note which ones it gives: the wall clock is behind.
-    assert opened[0] + 1_000_000_000 <= opened[1]
+    assert opened[0] + 100_000_000 <= opened[1]
 
 
 async def test_ids_by_a_wall_clock_that_is_set_back_meanwhile_are_not_given_again_either(

@@ -23,6 +23,11 @@ local wanted, name, key = ARGV[7], ARGV[8], ARGV[9]
 -- was restored from a backup: as many as a server has in some years.
 local MOST = 1000
 
+local function later(id, ns)
+    local second, rest = tonumber(string.sub(id, 1, -10)), tonumber(string.sub(id, -9)) + ns
+    return string.format('%010d%09d', second + math.floor(rest / 1e9), rest % 1e9)
+end
+
 local found = redis.call('HGET', meta, 'version')
 local number = tonumber(found or version) or 0
 if number < tonumber(oldest) or number > tonumber(version) then
@@ -89,12 +94,12 @@ end
 local newest = redis.call('HGET', meta, 'newest') or ''
 local stamped = redis.call('HGET', meta, 'stamped') or ''
 local above = stamped > newest and stamped or newest
-local from = above > ARGV[16] and above or ARGV[16]
-local second, rest = string.match(from, '^(%d+)(%d%d%d%d%d%d%d%d%d)$')
-if second and ARGV[16] ~= '' and not is_repeat then
-    -- The next process must not give the ids that the caller gives before it has noted any, even if
-    -- its wall clock is behind: each takes a microsecond, so those of a second are enough.
-    redis.call('HSET', meta, 'stamped', string.format('%010d', second + 1) .. rest)
+if ARGV[16] ~= '' and not is_repeat then
+    -- The next process must not give the ids that the caller gives before it has noted any: by its wall
+    -- clock within a second, or 100,000 of a microsecond each if that clock is behind.
+    local by_clock = later(ARGV[16], 1e9)
+    local by_number = above ~= '' and later(above, 1e8) or ''
+    redis.call('HSET', meta, 'stamped', by_clock > by_number and by_clock or by_number)
 end
 return {
     before,
