@@ -83,11 +83,15 @@ async def _read(settings: Settings, placement: Placement) -> Origin | None:
     meta = RedisKeys(settings.namespace).meta
     reader = Reader(Primary(StoreUrl.of(store_of(0, placement, settings)), meta))
     try:
-        names = ("deployment", "key", "seed", "shards", "homes", "generation")
-        found = await reader.ask("HMGET", meta, *names)
+        return await origin_in(reader, meta)
     finally:
         reader.close()
-    name, key, seed, shards, homes, generation = found
+
+
+async def origin_in(store: Reader, meta: str) -> Origin | None:
+    """Return the origin in the store of the first shard; None in an empty one."""
+    names = ("deployment", "key", "seed", "shards", "homes", "generation")
+    name, key, seed, shards, homes, generation = await store.ask("HMGET", meta, *names)
     if name is None or key is None or seed is None:
         return None
     deployment = Deployment(name.decode(), bytes.fromhex(key.decode()))

@@ -7,12 +7,13 @@ the next run goes on.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple
 
 from holdfast.cluster.shards import Homes, MapUnreadable
 from holdfast.compose.cannot_start import CannotStart
 from holdfast.compose.homes import homes_for
+from holdfast.compose.shard_origin import origin_in
 from holdfast.compose.workers import mark_unused, mark_used
 from holdfast.offline.division import Divided, Places, divided
 from holdfast.offline.moving import MESSAGES, Moving, sizes
@@ -22,7 +23,7 @@ from holdfast.offline.shard_side import Side
 from holdfast.offline.tenure import Tenure
 from holdfast.offline.undrained import Untaken, untaken_in
 from holdfast.settings import Settings
-from holdfast.store.deployment import Deployment, Division, Origin
+from holdfast.store.deployment import Origin
 from holdfast.store.dividing import (
     Prepared,
     enter_first,
@@ -193,11 +194,10 @@ class Resharding:
     # What there is, and what is wanted
 
     async def _look(self, store: Reader) -> _Found:
-        keys = self._keys(0, NO_GENERATION)
-        names = ("version", "generation", "deployment", "key", "seed")
-        version, generation, name, key, seed = await store.ask("HMGET", keys.meta, *names)
-        shards, homes, written = await store.ask("HMGET", keys.meta, "shards", "homes", _WRITTEN)
-        if version is None or name is None or key is None or seed is None:
+        meta = self._keys(0, NO_GENERATION).meta
+        version, written = await store.ask("HMGET", meta, "version", _WRITTEN)
+        origin = await origin_in(store, meta)
+        if version is None or origin is None:
             raise CannotStart(
                 "the store is empty: start the server with as many workers as you want"
             )
@@ -209,13 +209,13 @@ class Resharding:
                 else f"a later release wrote the store (layout {int(version)})"
             )
         try:
-            found = divided(Division(shards or b"", homes or b""))
+            found = divided(origin.division)
         except MapUnreadable as error:
             raise CannotStart(f"the store of shard 0 cannot be used: {error}") from error
         # The stores refuse another name.
-        wanted = self._settings.deployment or name.decode()
-        origin = Origin(Deployment(wanted, bytes.fromhex(key.decode())), seed.decode())
-        return _Found(int(generation or NO_GENERATION), found, origin, int(written or 0))
+        wanted = self._settings.deployment or origin.deployment.name
+        origin = replace(origin, deployment=replace(origin.deployment, name=wanted))
+        return _Found(origin.generation or NO_GENERATION, found, origin, int(written or 0))
 
     def _target(self, found: _Found) -> Divided:
         now = found.divided

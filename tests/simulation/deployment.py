@@ -96,10 +96,6 @@ class Deployment:
         given: dict[str, Any] = {"channels": rules}
         return homes_for(Settings(**given).channels)
 
-    def count(self) -> int:
-        """Return how many shards the store says there are."""
-        return self._divided().count
-
     def _divided(self) -> Divided:
         stored = self.books.first()
         return divided(Division(stored.get(b"shards", b""), stored.get(b"homes", b"")))
