@@ -177,30 +177,36 @@ $(BIN)/python:
 	    { echo 'Python 3.11 or newer is needed: make PYTHON=/path/to/python3.11' >&2; exit 1; }
 	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || \
 	    { echo 'The venv module is incomplete: install python3-venv' >&2; exit 1; }
-	$(PYTHON) -m venv --clear $(VENV)
+	@echo 'making the environment $(VENV)'
+	@$(PYTHON) -m venv --clear $(VENV)
 
 # The pip that Python brings takes twice the time. Hatchling lets it install the sources as they are.
 $(STAMPS)/pip: requirements-install.lock | $(BIN)/python
-	$(PIP) install --no-compile --require-hashes -r requirements-install.lock
+	@echo 'installing pip'
+	@$(PIP) install --no-compile --require-hashes -r requirements-install.lock
 	@mkdir -p $(@D) && touch $@
 
 $(STAMPS)/packages: requirements.lock $(STAMPS)/pip
-	$(PIP) install --no-compile --require-hashes -r requirements.lock
+	@echo 'installing the packages of the server'
+	@$(PIP) install --no-compile --require-hashes -r requirements.lock
 	@mkdir -p $(@D) && touch $@
 
 $(STAMPS)/run: requirements-build.lock $(STAMPS)/packages
-	$(PIP) install --no-compile --require-hashes -r requirements-build.lock
+	@echo 'installing what builds the server'
+	@$(PIP) install --no-compile --require-hashes -r requirements-build.lock
 	@mkdir -p $(@D) && touch $@
 
 $(STAMPS)/dev: requirements-dev.lock $(STAMPS)/run
-	$(PIP) install --no-compile --require-hashes -r requirements-dev.lock
+	@echo 'installing what tests and checks it'
+	@$(PIP) install --no-compile --require-hashes -r requirements-dev.lock
 	@mkdir -p $(@D) && touch $@
 
 # Spark is half of the download, which goes on while the core is compiled. It comes without a wheel; the
 # tools of the other locks make one, uncompressed, because it is unpacked at once.
 $(STAMPS)/pipeline: requirements-pipeline.lock $(STAMPS)/dev
 	@printf '[bdist_wheel]\ncompression = stored\n' >$(VENV)/wheel.cfg
-	DIST_EXTRA_CONFIG="$(CURDIR)/$(VENV)/wheel.cfg" \
+	@echo 'installing Spark, and what else the pipeline needs'
+	@DIST_EXTRA_CONFIG="$(CURDIR)/$(VENV)/wheel.cfg" \
 	    $(PIP) install --no-compile --no-build-isolation --require-hashes -r requirements-pipeline.lock
 	@mkdir -p $(@D) && touch $@
 
@@ -210,7 +216,7 @@ $(STAMPS)/holdfast: pyproject.toml hatch_build.py hatch_metadata.py $(SOURCES) $
 	@echo 'building holdfast'
 	@rm -rf $(VENV)/wheel
 	@$(BUILD) -t wheel -d $(VENV)/wheel >/dev/null
-	$(PIP) install --no-index --no-deps --force-reinstall $(VENV)/wheel/*.whl
+	@$(PIP) install --no-index --no-deps --force-reinstall $(VENV)/wheel/*.whl
 	@mkdir -p $(@D) && touch $@
 
 .PHONY: dist
@@ -220,11 +226,12 @@ dist: setup-pages $(STAMPS)/run ## a source distribution and a wheel in dist/, w
 # The files that pages take from npm, with compressed copies beside them, which the server prefers.
 .PHONY: setup-pages
 setup-pages:
-	@if command -v npm >/dev/null; then $(MAKE) --no-print-directory static/cometd/.installed; \
+	@if command -v npm >/dev/null; then $(MAKE) --no-print-directory --silent static/cometd/.installed; \
 	else echo 'node and npm are missing, so the page at /chat/ lacks cometd.js: install Node, then run make setup-pages' >&2; fi
 
 static/cometd/.installed: static/npm/package-lock.json
-	npm ci --prefix static/npm --no-audit --no-fund --loglevel=error
+	@echo 'installing cometd.js for the pages'
+	@npm ci --prefix static/npm --no-audit --no-fund --no-update-notifier --loglevel=error >/dev/null
 	@mkdir -p $(@D) && cp static/npm/node_modules/cometd/*.js static/npm/node_modules/cometd/LICENSE $(@D)
 	@gzip -9fk $(@D)/*.js && touch $@
 
@@ -240,11 +247,11 @@ setup-clients:
 	else echo 'mvn and a JDK are missing: no test with CometD for Java' >&2; fi
 
 tests/clients/node_modules/.installed: tests/clients/package-lock.json
-	npm ci --prefix tests/clients --no-audit --no-fund --loglevel=error
+	npm ci --prefix tests/clients --no-audit --no-fund --no-update-notifier --loglevel=error
 	@touch $@
 
 $(PEERS)/node_modules/.installed: $(PEERS)/package-lock.json
-	npm ci --prefix $(PEERS) --no-audit --no-fund --loglevel=error
+	npm ci --prefix $(PEERS) --no-audit --no-fund --no-update-notifier --loglevel=error
 	@touch $@
 
 $(addsuffix /target/.installed,$(JAVA)): %/target/.installed: %/pom.xml

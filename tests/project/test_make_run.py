@@ -54,17 +54,25 @@ def home(tmp_path: Path) -> Path:
 
 def run(home: Path, **environment: str) -> list[str]:
     """Run `make run` until the server and what is behind it have ended; return what was started."""
+    make_run(home, **environment)
+    return (home / "log").read_text().splitlines()
+
+
+def make_run(home: Path, **environment: str) -> list[str]:
+    """Do the same, but return what it printed."""
     (home / "log").write_text("")
-    subprocess.run(
+    done = subprocess.run(
         ["make", "run", "ARGS=--port 9"],
         cwd=home,
         env={**os.environ, "COMPILE_HOME": str(home / "compiled"), **environment},
         check=True,
         timeout=60,
         # The pipe ends with the last process.
-        capture_output=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
     )
-    return (home / "log").read_text().splitlines()
+    return done.stdout.splitlines()
 
 
 def test_a_fresh_clone_is_served_before_it_is_compiled(home: Path) -> None:
@@ -74,6 +82,20 @@ def test_a_fresh_clone_is_served_before_it_is_compiled(home: Path) -> None:
     # The command is there before: people publish as soon as the server runs.
     editable = next(n for n, line in enumerate(started) if "--editable ." in line)
     assert editable < started.index("served")
+
+
+def test_a_first_start_says_what_it_does_instead_of_how(home: Path) -> None:
+    for name in ("pip", "packages", "run"):
+        (home / ".venv/stamps" / name).unlink()
+    assert sorted(line for line in make_run(home) if "npm" not in line) == [
+        "building holdfast",
+        "holdfast is installed: the next start uses it",
+        "installing pip",
+        "installing the packages of the server",
+        "installing what builds the server",
+        "serving the sources, interpreted; make builds holdfast behind the server, "
+        "for the next start",
+    ]
 
 
 def test_the_next_start_serves_what_was_compiled(home: Path) -> None:
