@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextlib import AsyncExitStack
 from ssl import SSLContext
 from types import TracebackType
 from typing import Any, Self
@@ -171,14 +172,18 @@ class Client(Sender):
         if self._posting is not None and self.state is not ClientState.CONNECTED:
             # Messages in the outbox stay there for the next client.
             self._posting.cancel()
-        await self._inbox.wait(self._close_timeout_s)
         conversation, http = self._conversation, self._http
-        if conversation is not None:
-            await conversation.close(self._close_timeout_s, lambda: self._farewell(end))
-        if http is not None:
-            await http.close()
-        if self._outbox is not None:
-            self._outbox.close()
+        # A second Ctrl-C, which interrupts this, leaves nothing open either.
+        async with AsyncExitStack() as stack:
+            if self._outbox is not None:
+                stack.callback(self._outbox.close)
+            if http is not None:
+                stack.push_async_callback(http.close)
+            if conversation is not None:
+                stack.push_async_callback(
+                    conversation.close, self._close_timeout_s, lambda: self._farewell(end)
+                )
+            await self._inbox.wait(self._close_timeout_s)
 
     async def wait_closed(self) -> None:
         """Wait until the client is closed. Raises `SessionEnded` if the server ends the session."""

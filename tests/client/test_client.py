@@ -1,6 +1,7 @@
 """The Python client with a real server, over both transports."""
 
 import asyncio
+import gc
 from contextlib import suppress
 
 import pytest
@@ -229,6 +230,24 @@ async def test_a_client_may_be_closed_twice_at_the_same_time(enter: Enter) -> No
     client = await enter()
     await asyncio.gather(client.close(), client.close())
     assert client.state is ClientState.CLOSED
+
+
+@pytest.mark.parametrize("turns", [1, 2, 3])
+async def test_a_client_that_is_interrupted_while_it_closes_leaves_nothing_open(
+    server: Server, transport: str, turns: int
+) -> None:
+    reports = list[str]()
+    loop = asyncio.get_running_loop()
+    loop.set_exception_handler(lambda _, context: reports.append(context["message"]))
+    client = await Client(server.url, transports=[transport]).__aenter__()
+    closing = asyncio.create_task(client.close())
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    closing.cancel()
+    await asyncio.wait([closing])
+    del client, closing
+    gc.collect()
+    assert reports == []
 
 
 async def test_a_loop_ends_with_its_client_and_leaves_the_rest_to_the_next_one(
