@@ -66,6 +66,7 @@ class Socket:
         "has_session_elsewhere",
         "heard",
         "session",
+        "shard",
         "speaker",
     )
 
@@ -82,8 +83,9 @@ class Socket:
     ) -> None:
         self.speaker = speaker
         self.session: Session | None = None
-        # Whether a session of another process uses it.
+        # Whether a living session of another process uses it; and the shard of the last that did.
         self.has_session_elsewhere = False
+        self.shard = 0
         self._clock, self._requests = endpoint.clock, endpoint.requests
         # When it was opened, or last received a message of a living session.
         self.heard = self._clock()
@@ -229,6 +231,7 @@ class Socket:
 
     def end_elsewhere(self) -> None:
         """Close the connection of a session that has ended in another process."""
+        self.has_session_elsewhere = False
         self._end_by(self._end(None))
 
     def restart(self) -> None:

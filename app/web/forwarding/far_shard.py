@@ -38,7 +38,7 @@ _UNKNOWN: Final = "unknown"
 _AWAY_S: Final = 3.0
 
 
-def _ignore(shard: "FarShard", socket: Socket) -> None:
+def _ignore(socket: Socket) -> None:
     """Nothing else has the socket."""
 
 
@@ -58,7 +58,7 @@ class FarShard:
         # seconds ago it gave them.
         self.newcomers: Callable[[], Mapping[str, float]] = dict
         # Called when a socket has a session of the home.
-        self.on_bound: Callable[[FarShard, Socket], None] = _ignore
+        self.on_bound: Callable[[Socket], None] = _ignore
         # Called when a socket has been answered for the first time by the session of the home, with
         # its client id.
         self.on_entered: Callable[[Socket, str], None] | None = None
@@ -374,7 +374,7 @@ class FarShard:
         if socket is not None:
             socket.has_session_elsewhere = is_bound
             if is_bound:
-                self.on_bound(self, socket)
+                self.on_bound(socket)
                 self._entering.add(socket)
 
     def _hang_up(self, number: int, _: bytes) -> None:

@@ -28,6 +28,8 @@ class FarSocket:
         self._replies = replies
         self._number = number
         self._session: Session | None = None
+        # Whether the door knows that a living session has it.
+        self._is_bound = False
         self._sink = LinkSink(replies.link, partial(replies.write, number))
         # Of writes that are not confirmed, oldest first; None for those without messages.
         self._receipts: deque[Receipt | None] = deque()
@@ -41,9 +43,13 @@ class FarSocket:
 
     @session.setter
     def session(self, session: Session | None) -> None:
-        was_bound, self._session = self._session is not None, session
-        if was_bound is (session is None):
-            self._replies.link.send(pack(Kind.UNBOUND if was_bound else Kind.BOUND, self._number))
+        self._session = session
+        self._tell_bound(session is not None)
+
+    def _tell_bound(self, is_bound: bool) -> None:
+        if is_bound is not self._is_bound:
+            self._is_bound = is_bound
+            self._replies.link.send(pack(Kind.BOUND if is_bound else Kind.UNBOUND, self._number))
 
     # From the client
 
@@ -84,6 +90,9 @@ class FarSocket:
     def _write(self, frames: bytes, *, has_messages: bool) -> Taken:
         if self.is_lost():
             return False
+        if self._session is not None and self._session.is_gone:
+            # With the reply that says so.
+            self._tell_bound(False)
         self._replies.coalescer.write(self._sink, frames)
         receipt = Receipt() if has_messages else None
         self._receipts.append(receipt)
@@ -104,6 +113,7 @@ class FarSocket:
         return self._is_closed or not self._replies.link.is_open
 
     def end(self) -> None:
+        self._is_bound = False
         self._replies.link.send(pack(Kind.HANG_UP, self._number))
 
     def leave(self, now: float) -> None:

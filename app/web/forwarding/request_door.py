@@ -1,6 +1,7 @@
 """A door: passes each request to the shard that has its session, in this process or another."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Final
 
 from holdfast.bayeux.session import Exchange, Pipe
@@ -11,6 +12,7 @@ from holdfast.bayeux.wire.errors import RequestRefused
 from holdfast.web.forwarding.far_shard import FarShard
 from holdfast.web.forwarding.request_owner import (
     client_id_of,
+    first_in,
     handshake_in,
     plain_id_in,
     written_id_in,
@@ -20,6 +22,7 @@ from holdfast.web.request_scheduler import UnfinishedRequest
 from holdfast.web.request_sink import RequestSink
 
 _MOST_HOMES: Final = 100_000
+_CONNECT: Final = "/meta/connect"
 # No shard has this number.
 _UNKNOWN: Final = -1
 # Returns the subject that a handshake claims, if any: its home checks whether that is true.
@@ -62,11 +65,13 @@ class Door:
         # The shards of clients that were here lately, by their ids as most requests have them: they
         # need not be checked again.
         self._homes: dict[bytes, int | None] = {}
-        for shard in shards.values():
-            shard.on_bound = self._leave_to
+        for number, shard in shards.items():
+            shard.on_bound = partial(self._leave_to, number)
 
     def receive(self, body: bytes, exchange: Exchange) -> UnfinishedRequest | None:
         shard = self._home_of(body, exchange)
+        if isinstance(exchange.pipe, Socket):
+            shard = _home_by_socket(exchange.pipe, shard, body)
         if shard is not None:
             if exchange.pipe is None and self._gives(shard, body, exchange):
                 return None
@@ -76,11 +81,12 @@ class Door:
             self._keep(exchange.pipe)
         return rest
 
-    def _leave_to(self, home: FarShard, socket: Socket) -> None:
+    def _leave_to(self, home: int, socket: Socket) -> None:
         """Let a socket have the session of one home only, which is its latest."""
+        socket.shard = home
         self._own.detach(socket)
-        for shard in self._shards.values():
-            if shard is not home:
+        for number, shard in self._shards.items():
+            if number != home:
                 shard.detach(socket)
 
     def _keep(self, socket: Socket) -> None:
@@ -148,3 +154,23 @@ class Door:
         if isinstance(pipe, Socket):
             for shard in self._shards.values():
                 shard.drained(pipe)
+
+
+def _home_by_socket(socket: Socket, shard: int | None, body: bytes) -> int | None:
+    """Return which shard handles a message on a socket, if by its id `shard` would.
+
+    Without a handshake or a connect, the living session of a socket refuses what is not its own.
+    """
+    if socket.has_session_elsewhere:
+        bound: int | None = socket.shard
+    elif socket.session is not None and not socket.session.is_gone:
+        bound = None
+    else:
+        return shard
+    return shard if shard == bound or _may_change_session(body) else bound
+
+
+def _may_change_session(body: bytes) -> bool:
+    """Return whether a request may give its socket another session, or cannot be read at all."""
+    first = first_in(body)
+    return not first or first.get("channel") == _CONNECT or handshake_in(body) is not None

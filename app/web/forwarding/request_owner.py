@@ -18,6 +18,8 @@ _BYTES_OF_IT: Final = _HANDSHAKE.encode()
 _ESCAPE: Final = b"\\"
 # With these escapes, a name or a channel may look different.
 _ESCAPES: Final = (b"\\u", b"\\/")
+# Escapes for letters in the name.
+_HIDING: Final = re.compile(rb"\\u00[467]")
 # Larger requests are no handshakes that anybody would accept.
 _MOST_BYTES: Final = 65_536
 _LIMITS: Final = RequestLimits(bytes=_MOST_BYTES)
@@ -74,10 +76,11 @@ def client_id_of(body: bytes) -> str | None:
     """
     found, count = _ID.search(body), body.count(_NAME)
     if found is not None and (count == 1 or count == body.count(found[0])):
-        return found[1].decode()
-    if found is None and count <= 1 and not _has_escapes(body):
+        if not _HIDING.search(body):
+            return found[1].decode()
+    elif found is None and count <= 1 and not _has_escapes(body):
         return None
-    client_id = _first_in(body).get("clientId")
+    client_id = first_in(body).get("clientId")
     return client_id if isinstance(client_id, str) else None
 
 
@@ -87,7 +90,7 @@ def answered_id_in(frames: bytes) -> str | None:
     return None if found is None else found[1].decode()
 
 
-def _first_in(body: bytes) -> Json:
+def first_in(body: bytes) -> Json:
     """Return the first message; an empty one if there is none that can be read at once."""
     try:
         if len(body) <= _MOST_BYTES:

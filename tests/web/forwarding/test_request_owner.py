@@ -28,6 +28,7 @@ NESTED = {**PUBLISH, "data": {"clientId": OTHER_ID, "say": '"clientId"'}}
         (encode({"channel": "/a"}, PUBLISH), CLIENT_ID),
         (json.dumps(PUBLISH).encode(), CLIENT_ID),
         (encode(PUBLISH).replace(b"clientId", b"client\\u0049d"), CLIENT_ID),
+        (encode(NESTED).replace(b"clientId", b"client\\u0049d", 1), CLIENT_ID),
         (
             encode(PUBLISH).replace(CLIENT_ID[:1].encode(), b"\\u00%x" % ord(CLIENT_ID[0])),
             CLIENT_ID,

@@ -293,6 +293,48 @@ async def test_a_socket_has_the_session_of_one_home_only(both: Workers, door: in
         assert first.pipe is not None
 
 
+@DOORS
+async def test_only_a_connect_brings_a_socket_a_session_of_another_shard(
+    both: Workers, door: int
+) -> None:
+    async with both.person(0).http.ws_connect("/cometd") as ws:
+        client = SocketPerson(ws)
+        other = await client.enter(both.subject_of(1 - door))
+        own = await client.enter(both.subject_of(door))
+        reply = await client.say("/news", data=1, clientId=other)
+        assert reply["error"] == "402::session_unknown"
+        assert (await client.say("/news", data=1, clientId=own))["successful"]
+        assert (await client.connect(other))["successful"]
+        assert (await client.say("/news", data=1, clientId=other))["successful"]
+
+
+@DOORS
+async def test_a_socket_whose_session_has_ended_takes_that_of_another_shard(
+    both: Workers, door: int
+) -> None:
+    async with both.person(0).http.ws_connect("/cometd") as ws:
+        client = SocketPerson(ws)
+        other = await client.enter(both.subject_of(1 - door))
+        own = await client.enter(both.subject_of(door))
+        ends = {"delivery": {"end": True}}
+        assert (await client.say("/meta/disconnect", clientId=own, ext=ends))["successful"]
+        assert (await client.say("/news", data=1, clientId=other))["successful"]
+
+
+@DOORS
+async def test_the_socket_of_a_session_that_the_server_ends_is_closed(
+    both: Workers, door: int
+) -> None:
+    subject, other = both.subject_of(door), both.person(0)
+    async with both.person(0).http.ws_connect("/cometd") as ws:
+        await SocketPerson(ws).enter(subject)
+        other.wants = {"delivery": {"session": {"name": f"{subject}/2", "clearSessions": True}}}
+        assert (await other.handshake())["successful"]
+        while (await ws.receive(timeout=5.0)).type is aiohttp.WSMsgType.TEXT:
+            pass
+        assert ws.close_code == aiohttp.WSCloseCode.OK
+
+
 @pytest.mark.parametrize("door", [0, 1])
 async def test_a_client_goes_on_at_any_door_with_the_cookie_of_its_socket(
     both: Workers, door: int
