@@ -43,6 +43,9 @@ _ADVICE = {
     "destination_unknown": "nobody has this name now; publish --force-queuing lets messages wait "
     "for subjects",
     "budget_exceeded": "try again later, or more slowly",
+    "handshake_denied": "the user, the password or the token is missing or wrong: give --user and "
+    "its password, or --token-file",
+    "session_name_denied": "a --session begins with the name of the user who logs in",
 }
 # The same for channels that are none, whatever their codes.
 _MISTAKES = {

@@ -135,7 +135,7 @@ def show_letter(
         letter[name] = letter[name] and brief(letter[name])
     print_facts({**letter, "data": brief(data)}, times=("published", "died", "expires"))
     if history:
-        print_items(_ATTEMPTS, history)
+        print_items(_ATTEMPTS, history, wraps=True)
 
 
 @program.command("purge")

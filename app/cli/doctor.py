@@ -60,7 +60,7 @@ def doctor(
         print_rows(("area", *Check._fields), rows, as_json=True)
     else:
         shown = [(area, name, _WORDS[ok], text) for area, name, ok, text in rows]
-        print_table(("FOR", "WHAT", "OK", "WHICH"), shown)
+        print_table(("FOR", "WHAT", "OK", "WHICH"), shown, wraps=True)
     if not _is_well(server) or (needs_pipeline and not _is_well(checks)):
         raise typer.Exit(Exit.FAILED)
 

@@ -128,7 +128,7 @@ def _show(found: Json) -> None:
     print_facts({name: found[name] for name in ("id", "published")}, times=("published",))
     for columns, name in ((_QUEUES, "queues"), (_LETTERS, "letters"), (STEP_COLUMNS, "steps")):
         if found[name]:
-            print_items(columns, found[name])
+            print_items(columns, found[name], wraps=True)
     if found["is_cut"]:
         note("Not all queues and dead letters were searched")
     if not found["journal"]:

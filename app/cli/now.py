@@ -65,7 +65,7 @@ def _print_list(table: Json, found: Json | None) -> None:
     if found is None or not found["items"]:
         return
     sys.stdout.write(f"\n{visible(table['title'])}\n")
-    print_items([*map(_shown, table["columns"])], found["items"])
+    print_items([*map(_shown, table["columns"])], found["items"], wraps=True)
     if found["more"]:
         sys.stdout.write(f"and {found['more']:,} more\n")
 

@@ -39,7 +39,7 @@ _COLOURS = {
     **dict.fromkeys(("POLLING", "held", "no", "new", "canary", "running", "cancelled"), "yellow"),
     **dict.fromkeys(("DEAD", "stopped", "failed"), "red"),
 }
-# Columns of up to `_SHORT` are shown in full; wider ones are cut, but not below `_LEAST`.
+# Columns of up to `_SHORT` are shown in full; wider ones are narrowed, but not below `_LEAST`.
 _SHORT = 12
 _LEAST = 6
 _BETWEEN = 2
@@ -126,8 +126,13 @@ class Cell(NamedTuple):
     whole: object
 
 
-def print_table(head: Sequence[object], rows: Iterable[Sequence[object]]) -> None:
-    """Print a table on a terminal; otherwise tab-separated lines without truncation."""
+def print_table(
+    head: Sequence[object], rows: Iterable[Sequence[object]], *, wraps: bool = False
+) -> None:
+    """Print a table on a terminal; otherwise tab-separated lines without truncation.
+
+    What does not fit into a column of the table is cut off, or `wraps`.
+    """
     cells = [[_cell(each) for each in row] for row in (head, *rows)]
     names, *shown = [[visible(cell.short) for cell in row] for row in cells]
     if is_terminal():
@@ -136,19 +141,24 @@ def print_table(head: Sequence[object], rows: Iterable[Sequence[object]]) -> Non
             return
         widths = _widths([names, *shown], console().width)
         if widths is not None:
-            _draw(names, shown, widths)
+            _draw(names, shown, widths, wraps=wraps)
             return
     for row in cells:
         sys.stdout.write("\t".join(visible(cell.whole) for cell in row) + "\n")
 
 
-def _draw(names: Sequence[str], rows: Iterable[Sequence[str]], widths: Sequence[int]) -> None:
+def _draw(
+    names: Sequence[str], rows: Iterable[Sequence[str]], widths: Sequence[int], *, wraps: bool
+) -> None:
     from rich import box
     from rich.table import Table
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
-    for name, width in zip(names, widths, strict=True):
-        table.add_column(name, no_wrap=True, width=width)
+    for number, (name, width) in enumerate(zip(names, widths, strict=True)):
+        if wraps or number == 0:
+            table.add_column(name, overflow="fold", width=width)
+        else:
+            table.add_column(name, no_wrap=True, width=width)
     for texts in rows:
         table.add_row(*(_coloured(name, text) for name, text in zip(names, texts, strict=True)))
     console().print(table)
@@ -176,12 +186,18 @@ def _yes_or_no(value: bool) -> str:
 def _widths(rows: Sequence[Sequence[str]], room: int) -> list[int] | None:
     """Column widths that show all columns; None if there is not enough room.
 
-    The first column names the row, so it is never cut, and neither are short ones. The
-    others share the rest.
+    The first column names the row, so it is never cut: it wraps if it leaves no room for others.
     """
     from rich.cells import cell_len
 
-    widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
+    first, *others = (max(map(cell_len, column)) for column in zip(*rows, strict=True))
+    narrow = min(first, max(_SHORT, room // 3))
+    return _narrowed([first, *others], room) or _narrowed([narrow, *others], room)
+
+
+def _narrowed(widths: Sequence[int], room: int) -> list[int] | None:
+    """Return the widths with less for long columns, which share what the others leave."""
+    shared = [*widths]
     long = [number for number, width in enumerate(widths) if number and width > _SHORT]
     left = room - _BETWEEN * (len(widths) - 1)
     left -= sum(width for number, width in enumerate(widths) if number not in long)
@@ -189,9 +205,9 @@ def _widths(rows: Sequence[Sequence[str]], room: int) -> list[int] | None:
         share = left // (len(long) - place)
         if share < _LEAST:
             return None
-        widths[number] = min(widths[number], share)
-        left -= widths[number]
-    return widths if left >= 0 else None
+        shared[number] = min(widths[number], share)
+        left -= shared[number]
+    return shared if left >= 0 else None
 
 
 def _coloured(name: str, text: str) -> "Text":
@@ -218,14 +234,17 @@ Column = tuple[str | Cell, Callable[[Json], object]]
 Columns = Sequence[str | Column]
 
 
-def print_items(columns: Columns, items: Iterable[Json], *, as_json: bool = False) -> None:
+def print_items(
+    columns: Columns, items: Iterable[Json], *, as_json: bool = False, wraps: bool = False
+) -> None:
     """Print items as a table, or as lines of JSON."""
     if as_json:
         for item in items:
             print_json(item, is_line=True)
         return
     whole = [(_head(each), itemgetter(each)) if isinstance(each, str) else each for each in columns]
-    print_table([head for head, _ in whole], [[cell(item) for _, cell in whole] for item in items])
+    rows = [[cell(item) for _, cell in whole] for item in items]
+    print_table([head for head, _ in whole], rows, wraps=wraps)
 
 
 def age(name: str, head: str | Cell = AGE) -> Column:

@@ -3,12 +3,13 @@
 import re
 import threading
 import time
+from collections.abc import Iterator
 from contextlib import AbstractContextManager
 
 import pytest
 
 from holdfast.cli import output
-from holdfast.cli.output import progress, speed, spinner, telling
+from holdfast.cli.output import print_table, progress, speed, spinner, telling
 from holdfast.units import counted
 
 
@@ -32,6 +33,42 @@ def test_a_plural_may_be_given() -> None:
 
 def test_a_speed_has_the_time_and_the_rate() -> None:
     assert speed(3000, 2.0) == "3,000 messages in 2.00 s, 1,500 per second"
+
+
+HEAD = ("CHANNEL", "STATE", "NEXT")
+LONG = "/orders/" + "very-" * 20 + "long"
+ADVICE = "start a receiver; without one these messages wait until they expire"
+
+
+@pytest.fixture
+def narrow(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A terminal with 60 columns."""
+    monkeypatch.setenv("COLUMNS", "60")
+    monkeypatch.setattr(output, "is_terminal", lambda: True)
+    output.console.cache_clear()
+    yield
+    output.console.cache_clear()
+
+
+@pytest.mark.usefixtures("narrow")
+def test_a_long_name_wraps_in_the_table_of_a_narrow_terminal(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    print_table(HEAD, [(LONG, "ALIVE", ADVICE), ("/b", "DEAD", "")])
+    printed = capsys.readouterr().out
+    assert "\t" not in printed
+    lines = printed.splitlines()
+    assert all(len(line) <= 60 for line in lines)
+    assert LONG in "".join(line[:20].strip() for line in lines)
+    assert "start a receiver; without one" in printed
+    assert ADVICE not in printed
+
+
+@pytest.mark.usefixtures("narrow")
+def test_advice_that_is_wider_than_the_terminal_wraps(capsys: pytest.CaptureFixture[str]) -> None:
+    print_table(HEAD, [("/a", "ALIVE", ADVICE)], wraps=True)
+    lines = capsys.readouterr().out.splitlines()
+    assert " ".join(line[16:].strip() for line in lines[2:]) == ADVICE
 
 
 def lines_of(

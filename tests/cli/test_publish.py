@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from holdfast.cli import publish
-from holdfast.client import Client, PublishReply, SessionEnded
+from holdfast.cli.clients import refusal
+from holdfast.client import Client, PublishReply, ReplyError, SessionEnded
 from tests.cli.conftest import Run, kept, lines
 from tests.serving import Server
 
@@ -134,6 +135,19 @@ def test_options_that_make_no_sense_are_usage_errors(
 ) -> None:
     done = run("publish", "/a", *words)
     assert (done.exit_code, complaint in done.stderr) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("error", "advice"),
+    [
+        ("403::handshake_denied", "the user, the password or the token is missing or wrong"),
+        ("403:denied_by_security_policy:session_name_denied", "a --session begins with the name"),
+        ("403:denied_by_rights:publish_denied", "log in with --token-file or --user"),
+    ],
+)
+def test_a_refused_login_says_what_may_be_wrong_with_it(error: str, advice: str) -> None:
+    text = refusal(ReplyError({"channel": "/meta/handshake", "error": error}))
+    assert text.startswith(f"/meta/handshake: {error}: {advice}")
 
 
 @pytest.mark.parametrize("rate", [1000, 1_000_000])
