@@ -45,6 +45,10 @@ _OF_SHARDS = (
     "another shard has erased a topic",
     "a home has asked whether a topic may end",
     "a publish has waited until all knew a topic",
+    "a socket has got a session of another shard",
+    "events went to a socket at another shard",
+    "another shard has lost a socket",
+    "a socket was closed when another shard was lost",
     "a shard has left out a channel",
     "a shard has left out a channel no more",
 )

@@ -1,10 +1,14 @@
-"""A session of a simulated client, over one connection for connects and one for all else."""
+"""A session of a simulated client.
 
+By long-polling it has one connection for connects and one for all else; over a WebSocket only one.
+"""
+
+import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tests.simulation.talker import Denied, Message, Talker, reply_to
+from tests.simulation.talker import Denied, Message, SocketTalker, Talker, reply_to
 
 HANDSHAKE, CONNECT, DISCONNECT = "/meta/handshake", "/meta/connect", "/meta/disconnect"
 SUBSCRIBE, UNSUBSCRIBE = "/meta/subscribe", "/meta/unsubscribe"
@@ -21,6 +25,8 @@ class Manners:
     timeout_s: float
     # How long a client waits for the answer to anything but a connect.
     answer_s: float
+    # How often a session begins over a WebSocket.
+    sockets: float = 0.0
 
 
 class Session:
@@ -44,14 +50,17 @@ class Session:
         self._name = name
         self._acks = acks or bool(name)
         self._take = take
-        self._connecting = Talker(manners.doors)
-        self._asking = self._connecting.beside()
+        self._use(Talker(manners.doors))
         self._ack = 0
         # Empty without a session.
         self.client_id = ""
 
+    def _use(self, talker: Talker) -> None:
+        self._connecting, self._asking = talker, talker.beside()
+
     async def begin(self, **ext: Any) -> Message:
         """Begin a session, or resume a named one; returns the reply."""
+        self._choose_transport()
         if self._acks:
             ext["ack"] = True
         if self._name:
@@ -59,13 +68,24 @@ class Session:
         message = {
             "channel": HANDSHAKE,
             "version": "1.0",
-            "supportedConnectionTypes": ["long-polling"],
+            "supportedConnectionTypes": [self._asking.connection_type],
             "ext": ext,
         }
         limit_s = self._manners.answer_s
         reply = await self._tell(self._asking, message, limit_s)
         self._ack, self.client_id = 0, reply["clientId"]
         return reply
+
+    def _choose_transport(self) -> None:
+        """Use sockets or none; the next session may do otherwise, even of the same name."""
+        if not self._manners.sockets:
+            return
+        uses_socket = random.random() < self._manners.sockets
+        if uses_socket is not isinstance(self._asking, SocketTalker):
+            kind = SocketTalker if uses_socket else Talker
+            self._connecting.hang_up()
+            self._asking.hang_up()
+            self._use(kind(self._manners.doors))
 
     async def send(self, channel: str, **fields: Any) -> Message:
         """Send a message of the session; returns the reply. Raises `Denied` or `Lost`."""
@@ -79,7 +99,7 @@ class Session:
         message: Message = {
             "channel": CONNECT,
             "clientId": client_id,
-            "connectionType": "long-polling",
+            "connectionType": self._connecting.connection_type,
         }
         if self._acks:
             ext["ack"] = self._ack
@@ -98,11 +118,7 @@ class Session:
     async def _tell(self, talker: Talker, message: Message, limit_s: float) -> Message:
         """Send a message; returns the reply. Raises `Denied` or `Lost`."""
         client_id = message.get("clientId")
-        found = await talker.ask([message], limit_s=limit_s)
-        for each in found:
-            # The answer of a service may come with any reply, and says whether it was successful.
-            if "successful" not in each or "data" in each:
-                self._take(each)
+        found = await talker.ask([message], limit_s=limit_s, hear=self._hear)
         try:
             return reply_to(message["channel"], found)
         except Denied as denied:
@@ -111,6 +127,11 @@ class Session:
             if denied.ends_session and client_id == self.client_id:
                 self.client_id = ""
             raise
+
+    def _hear(self, message: Message) -> None:
+        # The answer of a service may come with any reply, and says whether it was successful.
+        if "successful" not in message or "data" in message:
+            self._take(message)
 
 
 def batch_of(reply: Message) -> int | None:

@@ -1,9 +1,9 @@
-"""Speaks Bayeux by long-polling over simulated connections."""
+"""Speaks Bayeux over simulated connections: by long-polling, or over a WebSocket."""
 
 import asyncio
 import random
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import orjson
@@ -13,9 +13,16 @@ _HEAD = (
     b"POST %s HTTP/1.1\r\nHost: %s:%d\r\nContent-Type: application/json\r\n"
     b"%sContent-Length: %d\r\n\r\n"
 )
+_UPGRADE = (
+    b"GET %s HTTP/1.1\r\nHost: %s:%d\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+    b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: c2ltdWxhdGVkIGNsaWVudA==\r\n%s\r\n"
+)
 _COOKIE = re.compile(rb"Set-Cookie: (BAYEUX_BROWSER=[^;]*)")
 _CONNECT_S = 2.0
-_OK = 200
+_OK, _SWITCHING = 200, 101
+# Of frames: their first bytes, the size that two more bytes follow, and the mask of clients.
+_TEXT, _PING, _PONG = 0x81, 0x89, 0x8A
+_SHORT, _MASKED, _MASK = 126, 0x80, bytes(4)
 
 
 class Lost(Exception):
@@ -41,8 +48,14 @@ class Denied(Exception):
         return reconnect in ("handshake", "none") or str(self).startswith("402")
 
 
+def ignore(_: Message) -> None:
+    """Nobody wants to know of a message before the answer is complete."""
+
+
 class Talker:
     """One connection to one of several doors; after a failure, the next one is tried."""
+
+    connection_type = "long-polling"
 
     def __init__(self, doors: Sequence[tuple[str, int]], path: str = "/cometd") -> None:
         self._doors = doors
@@ -55,46 +68,71 @@ class Talker:
         self._writer: asyncio.StreamWriter | None = None
 
     def beside(self) -> "Talker":
-        """Return another connection of the same browser."""
+        """Return another connection of the same browser, or this one if it carries everything."""
         other = Talker(self._doors, self._path.decode())
         other._cookies = self._cookies
         return other
 
-    async def ask(self, messages: Sequence[Message], *, limit_s: float) -> list[Message]:
-        """Send a request; returns the messages of the answer. Raises `Lost`."""
+    async def ask(
+        self,
+        messages: Sequence[Message],
+        *,
+        limit_s: float,
+        hear: Callable[[Message], None] = ignore,
+    ) -> list[Message]:
+        """Send a request; returns the messages of the answer. Raises `Lost`.
+
+        Calls `hear` with each message as it arrives.
+        """
         try:
             async with asyncio.timeout(limit_s):
-                status, body = await self._ask(orjson.dumps(messages))
+                return await self._ask(messages, hear)
         except (OSError, TimeoutError, asyncio.IncompleteReadError) as error:
             self.hang_up()
             raise Lost(type(error).__name__) from error
+
+    async def _ask(
+        self, messages: Sequence[Message], hear: Callable[[Message], None]
+    ) -> list[Message]:
+        reader, writer, place = await self._connection()
+        body = orjson.dumps(messages)
+        name, cookie = place[0].encode(), b"".join(self._cookies)
+        writer.write(_HEAD % (self._path, name, place[1], cookie, len(body)) + body)
+        told, status = await self._head_of_answer(reader)
+        length = int(told.partition(b"content-length:")[2].partition(b"\r\n")[0])
+        answer = await reader.readexactly(length)
+        if b"connection: close" in told:
+            self._close()
         if status != _OK:
-            self.hang_up()
-            raise Lost(f"status {status}")
-        found: list[Message] = orjson.loads(body)
+            raise self._not(status)
+        found: list[Message] = orjson.loads(answer)
+        for each in found:
+            hear(each)
         return found
 
-    async def _ask(self, body: bytes) -> tuple[int, bytes]:
+    async def _connection(
+        self,
+    ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter, tuple[str, int]]:
+        """Return the connection, and the door that it leads to."""
         if self._tries is None:
             self._tries = random.randrange(len(self._doors))
         place = self._doors[self._tries % len(self._doors)]
-        if self._writer is None:
+        if self._reader is None or self._writer is None:
             async with asyncio.timeout(_CONNECT_S):
                 self._reader, self._writer = await asyncio.open_connection(*place)
-        assert self._reader is not None
-        place_name = place[0].encode()
-        cookie = b"".join(self._cookies)
-        head = _HEAD % (self._path, place_name, place[1], cookie, len(body))
-        self._writer.write(head + body)
-        raw = await self._reader.readuntil(b"\r\n\r\n")
+        return self._reader, self._writer, place
+
+    async def _head_of_answer(self, reader: asyncio.StreamReader) -> tuple[bytes, int]:
+        """Read the head of an answer; returns it in lower case, and the status."""
+        raw = await reader.readuntil(b"\r\n\r\n")
         if (found := _COOKIE.search(raw)) is not None:
             self._cookies[:] = [b"Cookie: %s\r\n" % found[1]]
-        told = raw.lower()
-        length = int(told.partition(b"content-length:")[2].partition(b"\r\n")[0])
-        answer = await self._reader.readexactly(length)
-        if b"connection: close" in told:
-            self._close()
-        return int(told.split(b" ", 2)[1]), answer
+        return raw.lower(), int(raw.split(b" ", 2)[1])
+
+    def _not(self, status: int) -> Lost:
+        """Return what to raise if the answer has another status."""
+        self.hang_up()
+        return Lost(f"status {status}")
 
     def hang_up(self) -> None:
         """Close the connection; the next request goes to the next door."""
@@ -104,7 +142,106 @@ class Talker:
     def _close(self) -> None:
         if self._writer is not None:
             self._writer.close()
-            self._reader = self._writer = None
+        self._reader = self._writer = None
+
+
+class SocketTalker(Talker):
+    """The same with a WebSocket: any number of requests at a time, and events between them."""
+
+    connection_type = "websocket"
+
+    def __init__(self, doors: Sequence[tuple[str, int]]) -> None:
+        super().__init__(doors)
+        self._opening = asyncio.Lock()
+        self._asked = 0
+        # Of requests without an answer, by the ids of their messages.
+        self._waiting: dict[str, asyncio.Future[Message]] = {}
+        self._reading: asyncio.Task[None] | None = None
+        self._hear: Callable[[Message], None] = ignore
+
+    def beside(self) -> Talker:
+        return self
+
+    async def _ask(
+        self, messages: Sequence[Message], hear: Callable[[Message], None]
+    ) -> list[Message]:
+        async with self._opening:
+            writer = self._writer or await self._open()
+        self._hear = hear
+        self._asked += 1
+        [message] = messages
+        message = {"id": f"ask{self._asked}", **message}
+        id = message["id"]
+        self._waiting[id] = answer = asyncio.get_running_loop().create_future()
+        writer.write(_frame(_TEXT, orjson.dumps([message])))
+        try:
+            return [await answer]
+        finally:
+            self._waiting.pop(id, None)
+
+    async def _open(self) -> asyncio.StreamWriter:
+        reader, writer, place = await self._connection()
+        cookie = b"".join(self._cookies)
+        writer.write(_UPGRADE % (self._path, place[0].encode(), place[1], cookie))
+        _, status = await self._head_of_answer(reader)
+        if status != _SWITCHING:
+            raise self._not(status)
+        self._reading = asyncio.create_task(self._read(reader, writer))
+        return writer
+
+    async def _read(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Read until the connection ends."""
+        try:
+            while True:
+                for each in await self._next(reader, writer):
+                    self._hear(each)
+                    answer = self._waiting.get(each.get("id", ""))
+                    if answer is not None and "successful" in each and not answer.done():
+                        answer.set_result(each)
+        except (OSError, asyncio.IncompleteReadError) as error:
+            if writer is self._writer:
+                self._lose(error)
+
+    async def _next(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> list[Message]:
+        """Return the messages of the next frame that has some."""
+        while True:
+            kind, size = await reader.readexactly(2)
+            if size >= _SHORT:
+                size = int.from_bytes(await reader.readexactly(2 if size == _SHORT else 8))
+            payload = await reader.readexactly(size)
+            if kind == _TEXT:
+                found: list[Message] = orjson.loads(payload)
+                return found
+            if kind != _PING:
+                raise ConnectionResetError(f"closed: {payload!r}")
+            writer.write(_frame(_PONG, payload))
+
+    def _lose(self, error: Exception) -> None:
+        """Let nobody wait for answers on a connection that is lost."""
+        self._tries = (self._tries or 0) + 1
+        self._close()
+        for answer in self._waiting.values():
+            if not answer.done():
+                answer.set_exception(ConnectionResetError(str(error)))
+
+    def hang_up(self) -> None:
+        self._lose(ConnectionResetError("the client hangs up"))
+
+    def _close(self) -> None:
+        super()._close()
+        if self._reading is not None:
+            self._reading.cancel()
+            self._reading = None
+
+
+def _frame(kind: int, payload: bytes) -> bytes:
+    """Return a client's frame, whose mask changes nothing."""
+    size = len(payload)
+    if size < _SHORT:
+        return bytes((kind, _MASKED | size)) + _MASK + payload
+    return bytes((kind, _MASKED | _SHORT)) + size.to_bytes(2) + _MASK + payload
 
 
 def reply_to(channel: str, messages: Sequence[Message]) -> Message:

@@ -12,7 +12,10 @@ from holdfast.delivery.shared_queues.lent_work import LentWork
 from holdfast.sharding.member import Member
 from holdfast.store.lease import Lease
 from holdfast.web.forwarding import far_shard
+from holdfast.web.forwarding.far_socket import FarSocket
 from holdfast.web.forwarding.passages import PassageOut
+from holdfast.web.forwarding.request_door import Door
+from holdfast.web.open_socket import Socket
 from tests.simulation.environment import running_process
 from tests.simulation.process import Process
 
@@ -32,6 +35,10 @@ _WATCHED: tuple[tuple[object, str, str], ...] = (
     (MadeTopics, "_go_on", "a publish has waited until all knew a topic"),
     (PassageOut, "_prune", "a shard has left out a channel"),
     (PassageOut, "_graft", "a shard has left out a channel no more"),
+    (FarSocket, "push", "events went to a socket at another shard"),
+    (FarSocket, "leave", "another shard has lost a socket"),
+    (Socket, "restart", "a socket was closed when another shard was lost"),
+    (Door, "_leave_to", "a socket has got a session of another shard"),
     (Borrows, "_withdraw", "another shard had work for too long"),
 )
 
