@@ -1,5 +1,6 @@
 """Results that the pipeline stores for operators."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import orjson
@@ -19,8 +20,11 @@ class PipelineResults:
 
     async def get(self, name: str) -> dict[str, Any] | None:
         """Return the latest result of this name, or None if this version cannot read it."""
-        text = await self._reader.ask("GET", self._keys.pipeline_result(name))
-        if text is None:
-            return None
-        found: dict[str, Any] = orjson.loads(text)
-        return found if found.pop("v") == VERSION else None
+        return next(iter(await self.known([name])), None)
+
+    async def known(self, names: Iterable[str]) -> list[dict[str, Any]]:
+        """Return the latest results of these names, as far as this version can read them."""
+        keys = map(self._keys.pipeline_result, names)
+        texts = await self._reader.ask_all(*(("GET", key) for key in keys))
+        found = [orjson.loads(text) for text in texts if text is not None]
+        return [each for each in found if each.pop("v") == VERSION]

@@ -2,12 +2,14 @@
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
+from itertools import islice
 
 from holdfast.bayeux.session import Session
 from holdfast.bayeux.state.session_registry import Sessions
 from holdfast.delivery.basics.counters import Counters
 from holdfast.delivery.basics.session_states import SessionState
 from holdfast.delivery.guard.holds import Guard
+from holdfast.delivery.messages.message import Message
 from holdfast.delivery.queues.dispatcher import DispatcherState
 from holdfast.delivery.routing.latency import first_free
 from holdfast.delivery.shared_queues.places import WaitingPlaces
@@ -85,8 +87,14 @@ class Census:
         if is_active:
             self.note_first(session, held)
 
-    def note_first(self, session: Session, held: Collection[str]) -> None:
-        """Record how long the first message of a queue has waited."""
-        first = first_free(session.queue.new, held, _DEPTH)
+    def note_first(self, receiver: Session, held: Collection[str]) -> None:
+        """Record how long the first messages of a queue have waited, if not for a retry."""
+        queue = receiver.queue
+        self._note(first_free(queue.new, held, _DEPTH))
+        if queue.returned and receiver.connection_state is not DispatcherState.POLLING:
+            returned = [each.message for each in islice(queue.returned.values(), _DEPTH)]
+            self._note(first_free(returned, held, _DEPTH))
+
+    def _note(self, first: Message | None) -> None:
         if first is not None and (not self.oldest or first.id < self.oldest):
             self.oldest = first.id

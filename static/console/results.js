@@ -16,14 +16,8 @@ const hours = new Intl.DateTimeFormat(undefined, {hour: "2-digit", hourCycle: "h
 const NAMES = ["audit", "latency", "trend", "lag", "poison", "holdback-advice", "causes", "dead", "refused-publishes"];
 
 export async function show(app) {
-    const asked = await Promise.all(NAMES.map((name) =>
-        app.api.get(`pipeline/${name}`).catch((error) => {
-            if (error.status !== 404) {
-                throw error;
-            }
-            return null;
-        })));
-    const found = asked.filter((each) => each !== null);
+    const {items} = await app.api.get("pipeline");
+    const found = items.toSorted((one, other) => NAMES.indexOf(one.result) - NAMES.indexOf(other.result));
     const head = h("h1", {}, "Results of the pipeline");
     if (!found.length) {
         return [head, card(null, h("p", {}, "No results yet. The pipeline reads the journal and stores its results here."),

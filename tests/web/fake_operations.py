@@ -475,6 +475,9 @@ class FakeOperations:
         self._fail()
         return self.steps
 
+    async def pipeline_results(self) -> list[PipelineResult]:
+        return [await self.pipeline_result("dead")]
+
     async def pipeline_result(self, result: str) -> PipelineResult:
         self._fail()
         if result != "dead":

@@ -284,6 +284,7 @@ async def test_figures_channels_and_messages_are_shown(admin: Admin) -> None:
 async def test_results_of_the_pipeline_are_shown(admin: Admin) -> None:
     found = (await admin.ask("GET", "/pipeline/dead", token=READER)).json
     assert found["rows"] == [{"code": "user.update.holdback", "dead": 3}]
+    assert (await admin.ask("GET", "/pipeline", token=READER)).json["items"] == [found]
     assert (await admin.ask("GET", "/pipeline/poison")).status == 404
     assert (await admin.ask("GET", "/pipeline/secrets")).status == 400
 

@@ -104,6 +104,20 @@ async def test_entries_of_a_held_channel_do_not_count_as_oldest(server: LiveServ
     assert (await server.api.system.figures()).oldest_ms is not None
 
 
+async def test_returned_entries_count_as_oldest_unless_they_wait_for_a_retry(
+    server: LiveServer,
+) -> None:
+    client = await server.receiver("joe/1", retries=5, delay=60_000)
+    await server.publish(1)
+    await server.refuse(client, "communication.noConnection")
+    figures = await server.api.system.figures()
+    assert (figures.waiting, figures.polling, figures.oldest_ms) == (1, 1, None)
+    client.disconnect()
+    server.now += 2
+    figures = await server.api.system.figures()
+    assert (figures.waiting, figures.polling, figures.oldest_ms is None) == (1, 0, False)
+
+
 async def test_all_callers_share_one_reading_a_second(server: LiveServer) -> None:
     first = await server.api.system.figures()
     await server.publish(1)
@@ -342,7 +356,9 @@ async def test_results_of_the_pipeline_are_shown_unchanged(server: LiveServer) -
     key = server.store_process.store.keys.pipeline_result("dead")
     server.store_process.server.ask("SET", key, orjson.dumps({"v": 2, **told}))
     assert asdict(await server.api.system.pipeline_result("dead")) == told
+    assert [asdict(each) for each in await server.api.system.pipeline_results()] == [told]
     server.store_process.server.ask("SET", key, orjson.dumps({"v": 3, "shape": "nobody knows"}))
     for name in ("dead", "poison"):
         with pytest.raises(RequestFailed):
             await server.api.system.pipeline_result(name)
+    assert await server.api.system.pipeline_results() == []

@@ -1,7 +1,7 @@
 """The server itself: its figures and channels, commands and the audit."""
 
 import re
-from typing import Annotated
+from typing import Annotated, Any, get_args
 
 from pydantic import Field
 
@@ -92,8 +92,12 @@ class SystemResource:
         if found is None:
             text = f"the pipeline has not written {result} yet: run holdfast pipeline ingest"
             raise RequestFailed(UNKNOWN, text)
-        columns = [TableColumn(**each) for each in found.pop("columns")]
-        return views.PipelineResult(**found, columns=columns)
+        return _result(found)
+
+    @route("GET", "/pipeline")
+    async def pipeline_results(self) -> list[views.PipelineResult]:
+        """Show all results that the pipeline has written."""
+        return [_result(found) for found in await self._results.known(get_args(ResultName))]
 
     # Channels
 
@@ -176,3 +180,8 @@ class SystemResource:
         """List changes and who made them, the latest first."""
         check_cursor(_CURSOR, cursor)
         return Page(*await self._audit.read(cursor, limit))
+
+
+def _result(found: dict[str, Any]) -> views.PipelineResult:
+    columns = [TableColumn(**each) for each in found.pop("columns")]
+    return views.PipelineResult(**found, columns=columns)

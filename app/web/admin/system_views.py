@@ -89,7 +89,8 @@ class Figures:
     oldest_ms: Annotated[
         int | None,
         Field(
-            description="Age of the entry that waits longest, without queues that are held back."
+            description="Age of the entry that waits longest, without those that are held back or "
+            "wait for a retry."
         ),
     ]
     sessions: Count

@@ -19,6 +19,8 @@ _OTHERS: Mapping[str, Callable[[list[Any]], Any]] = {
     "started": earliest,
     "oldest_ms": latest,
     "letters_oldest": earliest,
+    # Operators hold a channel back in all shards.
+    "channels_held_back": latest,
     "store_available": all,
     "latency": lambda found: _latency(known(found)),
 }
@@ -62,7 +64,7 @@ def now(found: Mapping[int, Json], limit: int) -> Json:
         "oldest_receivers": receivers("oldest_receivers", _oldest),
         "receivers": receivers("receivers"),
         "channels": _first(lists("channels"), limit, _fullest, _channel),
-        "work_queues": receivers("work_queues", lambda each: -int(each["waiting"])),
+        "work_queues": _first(lists("work_queues"), limit, _most_work, _work),
         "workers": receivers("workers", lambda each: str(each["channel"])),
         "held_back": receivers("held_back"),
         "held_channels": _first(lists("held_channels"), limit, _since, held_channel),
@@ -75,6 +77,10 @@ def now(found: Mapping[int, Json], limit: int) -> Json:
 
 def _fullest(each: Json) -> int:
     return -int(each["waiting"]) - int(each["in_flight"])
+
+
+def _most_work(each: Json) -> int:
+    return -int(each["waiting"]) - int(each["in_work"])
 
 
 def _oldest(each: Json) -> tuple[bool, int]:
@@ -107,6 +113,15 @@ def _first(
 def _channel(found: list[Json]) -> Json:
     sums = with_sums(found, *_WAITING, "receivers")
     return {**sums, "held": any(each["held"] for each in found)}
+
+
+def _work(found: list[Json]) -> Json:
+    """Return a work queue: what waits is at its home, what is in work is where the workers are."""
+    return with_sums(
+        *(found, "waiting", "unassigned", "in_work", "receivers"),
+        oldest=earliest(each["oldest"] for each in found),
+        since=earliest(each["since"] for each in found),
+    )
 
 
 def _named(shard: int, reading: Json) -> Json:

@@ -109,6 +109,7 @@ RULES: Final[Mapping[str, Rule | Same | Exported | Divided]] = {
     "now_tables": Same(),
     "description": Same(),
     "pipeline_result": One(0),
+    "pipeline_results": One(0),
     "audit": Paged(
         Order(place=lambda item: _pair(item["id"]), read=_pair, write=_text, is_latest_first=True)
     ),

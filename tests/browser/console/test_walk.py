@@ -357,13 +357,9 @@ def test_operators_but_not_readers_can_look_for_steps_in_the_tables(
     reader.close()
 
 
-def test_results_of_the_pipeline_are_shown_and_lead_to_messages(
-    page: Page, world: World, complaints: list[str]
-) -> None:
+def test_results_of_the_pipeline_are_shown_and_lead_to_messages(page: Page, world: World) -> None:
     go(page, "Results")
     expect(page.get_by_text("No results yet")).to_be_visible()
-    # The browser has reported that they are not found.
-    complaints.clear()
     examined(world)
     look_at(page, "#/results")
     violations = page.get_by_role("region", name="Findings of the audit")

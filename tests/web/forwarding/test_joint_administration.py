@@ -117,6 +117,7 @@ async def test_a_channel_is_counted_held_and_released_in_all_shards(
     [shown] = (await ada.get("/held-channels"))["items"]
     assert shown["reason"] == "why"
     assert (await ada.get("/now"))["held_channels"]["items"] == [shown]
+    assert (await ada.get("/figures"))["channels_held_back"] == 1
     await ada.change("DELETE", "/held-channels", channel="/news")
     assert ["/news" in each.bayeux.state.guard.held for each in both.servers] == [False, False]
 
