@@ -10,17 +10,23 @@ from holdfast.bayeux.wire.caller import NO_SPEAKER, Caller, Speaker
 from holdfast.bayeux.wire.transports import SpeakerKind
 from holdfast.web.forwarding.frames import FrameUnreadable, Kind, pack
 
-# How many speakers a link remembers.
+# How many speakers a link remembers, and how many bytes it took to tell them. Some of their
+# connections are lost.
 PLACES: Final = 4096
+MOST_BYTES: Final = 8 * 1024 * 1024
 
 
 class ToldSpeakers:
     """The speakers that the home of a link knows, by place."""
 
-    def __init__(self, places: int = PLACES) -> None:
-        # The least recently used one first. By identity: equal speakers are told twice.
-        self._told: OrderedDict[int, tuple[Speaker, int]] = OrderedDict()
-        self._places = places
+    def __init__(self, places: int = PLACES, most_bytes: int = MOST_BYTES) -> None:
+        # The least recently used one first, with its place and size. By identity: equal speakers
+        # are told twice.
+        self._told: OrderedDict[int, tuple[Speaker, int, int]] = OrderedDict()
+        self._places, self._most_bytes = places, most_bytes
+        self._bytes = 0
+        # Places of speakers that only the home remembers, until others get them.
+        self._free: list[int] = []
 
     def place_of(self, speaker: Speaker) -> tuple[int, bytes]:
         """Return the speaker's place, and the frame that must come first if it is a new one."""
@@ -28,11 +34,20 @@ class ToldSpeakers:
         if found is not None:
             self._told.move_to_end(id(speaker))
             return found[1], b""
-        place = len(self._told)
-        if place == self._places:
-            _, (_, place) = self._told.popitem(last=False)
-        self._told[id(speaker)] = speaker, place
-        return place, pack(Kind.SPEAKER, place, write(speaker))
+        written = write(speaker)
+        self._make_room(len(written))
+        place = self._free.pop() if self._free else len(self._told)
+        self._told[id(speaker)] = speaker, place, len(written)
+        self._bytes += len(written)
+        return place, pack(Kind.SPEAKER, place, written)
+
+    def _make_room(self, size: int) -> None:
+        while self._told and (
+            len(self._told) == self._places or self._bytes + size > self._most_bytes
+        ):
+            _, (_, place, freed) = self._told.popitem(last=False)
+            self._bytes -= freed
+            self._free.append(place)
 
 
 class KnownSpeakers:
